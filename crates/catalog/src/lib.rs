@@ -1,0 +1,1 @@
+//! Which tools exist right now; find, rank and describe them.

@@ -1,0 +1,3 @@
+//! A small gate to any number of MCP servers.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! How a call travels: surfaces, dispatch, gate, artifacts, roster, trust, records.

@@ -1,0 +1,1 @@
+//! Turns a Rust function into a tool.

@@ -1,0 +1,1 @@
+//! The protocol on the wire, both directions, byte-faithful.

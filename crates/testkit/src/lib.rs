@@ -1,0 +1,92 @@
+//! Scripted providers, fake clock, fixtures.
+//!
+//! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
+//! given, answers with closures, and remembers what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tokio::sync::broadcast;
+use tool::{Ask, Context, Event, Failure, Json, Kind, Listing, Provider, Reply, Tool};
+
+type Answer = dyn Fn(&Ask) -> Result<Reply, Failure> + Send + Sync;
+
+/// A provider that does what it is told.
+pub struct Scripted {
+    listing: Mutex<Arc<Listing>>,
+    answer: Box<Answer>,
+    asked: Mutex<Vec<Ask>>,
+    events: broadcast::Sender<Event>,
+}
+
+impl Scripted {
+    /// A provider with this listing that answers with `answer`.
+    pub fn new(
+        listing: Listing,
+        answer: impl Fn(&Ask) -> Result<Reply, Failure> + Send + Sync + 'static,
+    ) -> Arc<Scripted> {
+        Arc::new(Scripted {
+            listing: Mutex::new(Arc::new(listing)),
+            answer: Box::new(answer),
+            asked: Mutex::default(),
+            events: broadcast::channel(64).0,
+        })
+    }
+
+    /// Every question so far, in order.
+    pub fn asked(&self) -> Vec<Ask> {
+        self.asked.lock().expect("no test panics while it holds this").clone()
+    }
+
+    /// Replaces the listing and says so.
+    pub fn relist(&self, listing: Listing) {
+        *self.listing.lock().expect("no test panics while it holds this") = Arc::new(listing);
+        self.tell(Event::Changed(Kind::Tools));
+    }
+
+    /// Tells whoever listens.
+    pub fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.listing.lock().expect("no test panics while it holds this"))
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        let receiver = self.events.subscribe();
+        futures::stream::unfold(receiver, |mut receiver| async {
+            loop {
+                match receiver.recv().await {
+                    Ok(event) => return Some((event, receiver)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
+        self.asked.lock().expect("no test panics while it holds this").push(ask.clone());
+        (self.answer)(&ask)
+    }
+}
+
+/// A tool with a name, a description and an input schema.
+pub fn tool(name: &str, description: &str, input_schema: &serde_json::Value) -> Tool {
+    let raw = serde_json::json!({
+        "name": name, "description": description, "inputSchema": input_schema,
+    });
+    Tool::read(Json::from(raw)).expect("a named tool can be read")
+}
+
+/// A listing of these tools.
+pub fn listing(tools: Vec<Tool>) -> Listing {
+    Listing { tools, ..Listing::default() }
+}

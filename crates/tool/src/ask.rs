@@ -1,0 +1,174 @@
+//! What can be asked of a provider.
+//!
+//! The members that routing needs have fields; everything else that came with
+//! the request (`_meta`, `inputResponses`, `requestState`, `task`, unknown
+//! members) stays in `rest` and is forwarded untouched.
+
+use crate::json::InvalidJson;
+use crate::{Json, Object};
+
+/// One question to a provider.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    Call(Call),
+    Read(Read),
+    Prompt(GetPrompt),
+    /// `completion/complete`, with its whole params.
+    Complete(Object),
+    /// Any other method, with its whole params: subscriptions, extensions.
+    Other {
+        method: String,
+        params: Object,
+    },
+}
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub name: String,
+    pub arguments: Option<Json>,
+    pub rest: Object,
+}
+
+/// A resource read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    pub uri: String,
+    pub rest: Object,
+}
+
+/// A prompt, with its arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetPrompt {
+    pub name: String,
+    pub arguments: Option<Json>,
+    pub rest: Object,
+}
+
+/// Why params cannot be read as the question they claim to be.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidAsk {
+    #[error("params must be an object")]
+    NoObject(#[source] InvalidJson),
+    #[error("params need `{0}` as a string")]
+    Missing(&'static str),
+}
+
+impl Ask {
+    /// Reads a request as it stands on the wire.
+    pub fn read(method: &str, params: &Json) -> Result<Ask, InvalidAsk> {
+        let mut params = Object::parse(params).map_err(InvalidAsk::NoObject)?;
+        Ok(match method {
+            "tools/call" => {
+                let name = take(&mut params, "name")?;
+                let arguments = params.remove("arguments");
+                Ask::Call(Call { name, arguments, rest: params })
+            }
+            "resources/read" => Ask::Read(Read { uri: take(&mut params, "uri")?, rest: params }),
+            "prompts/get" => {
+                let name = take(&mut params, "name")?;
+                let arguments = params.remove("arguments");
+                Ask::Prompt(GetPrompt { name, arguments, rest: params })
+            }
+            "completion/complete" => Ask::Complete(params),
+            other => Ask::Other { method: other.to_owned(), params },
+        })
+    }
+
+    pub fn method(&self) -> &str {
+        match self {
+            Ask::Call(_) => "tools/call",
+            Ask::Read(_) => "resources/read",
+            Ask::Prompt(_) => "prompts/get",
+            Ask::Complete(_) => "completion/complete",
+            Ask::Other { method, .. } => method,
+        }
+    }
+
+    /// The whole params, as they go on the wire.
+    pub fn params(&self) -> Json {
+        match self {
+            Ask::Call(Call { name, arguments, rest })
+            | Ask::Prompt(GetPrompt { name, arguments, rest }) => {
+                let mut params = Object::new();
+                params.push("name", Json::of(name));
+                if let Some(arguments) = arguments {
+                    params.push("arguments", arguments.clone());
+                }
+                join(params, rest)
+            }
+            Ask::Read(Read { uri, rest }) => {
+                let mut params = Object::new();
+                params.push("uri", Json::of(uri));
+                join(params, rest)
+            }
+            Ask::Complete(params) | Ask::Other { params, .. } => params.to_json(),
+        }
+    }
+
+    /// What came with the request beside the members that have fields.
+    pub fn rest(&self) -> &Object {
+        match self {
+            Ask::Call(Call { rest, .. })
+            | Ask::Read(Read { rest, .. })
+            | Ask::Prompt(GetPrompt { rest, .. }) => rest,
+            Ask::Complete(params) | Ask::Other { params, .. } => params,
+        }
+    }
+
+    pub fn rest_mut(&mut self) -> &mut Object {
+        match self {
+            Ask::Call(Call { rest, .. })
+            | Ask::Read(Read { rest, .. })
+            | Ask::Prompt(GetPrompt { rest, .. }) => rest,
+            Ask::Complete(params) | Ask::Other { params, .. } => params,
+        }
+    }
+}
+
+impl Call {
+    /// A call with nothing beside it.
+    pub fn new(name: &str, arguments: Json) -> Call {
+        Call { name: name.to_owned(), arguments: Some(arguments), rest: Object::new() }
+    }
+}
+
+fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
+    let text = params.get(key).and_then(|value| value.read().ok());
+    params.remove(key);
+    text.ok_or(InvalidAsk::Missing(key))
+}
+
+fn join(mut params: Object, rest: &Object) -> Json {
+    for (key, value) in rest.iter() {
+        params.push(key, value.clone());
+    }
+    params.to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(method: &str, params: &str) {
+        let ask = Ask::read(method, &Json::parse(params.to_owned()).unwrap()).unwrap();
+        assert_eq!((ask.method(), ask.params().as_str()), (method, params));
+    }
+
+    #[test]
+    fn what_is_read_is_written_back_byte_for_byte() {
+        check("tools/call", r#"{"name":"t","arguments":{"n":1e400},"_meta":{"x": 1},"odd":[ ]}"#);
+        check("tools/call", r#"{"name":"t"}"#);
+        check("resources/read", r#"{"uri":"a://b","_meta":{}}"#);
+        check("prompts/get", r#"{"name":"p","arguments":{}}"#);
+        check("completion/complete", r#"{"ref":{},"argument":{}}"#);
+        check("tasks/get", r#"{"taskId":"1"}"#);
+    }
+
+    #[test]
+    fn a_call_without_a_name_says_so() {
+        let error = Ask::read("tools/call", &Json::parse(r#"{"name":7}"#).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "params need `name` as a string");
+    }
+}

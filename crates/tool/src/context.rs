@@ -1,0 +1,125 @@
+//! What travels beside a question: who asks, what they can do, how long they
+//! wait, and the way back to them while the answer is being made.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{Failure, Json, Object, Reply};
+
+/// Everything beside the question itself. Dropping the future that answers
+/// cancels the question; there is no separate token for that.
+#[derive(Clone)]
+pub struct Context {
+    pub client: Arc<Client>,
+    pub caller: Arc<Identity>,
+    /// The session the question came on, empty where there are none.
+    pub session: Arc<str>,
+    /// How long the caller waits; the provider's own limit when `None`.
+    pub patience: Option<Duration>,
+    pub back: Arc<dyn Back>,
+}
+
+/// What a client says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Client {
+    pub name: String,
+    pub version: String,
+    /// `clientInfo`, whole.
+    pub raw: Json,
+    pub capabilities: Json,
+    /// The protocol revision it speaks.
+    pub protocol: String,
+}
+
+/// Who is calling, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Empty for an anonymous caller.
+    pub subject: String,
+    pub scopes: BTreeSet<String>,
+    pub roles: BTreeSet<String>,
+    pub groups: BTreeSet<String>,
+}
+
+/// A notification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    pub method: String,
+    pub params: Object,
+}
+
+/// The way back to the client whose question is being answered.
+#[async_trait]
+pub trait Back: Send + Sync {
+    /// Passes on progress, a log line or another notification of this call.
+    /// Never blocks.
+    fn notify(&self, note: Note);
+
+    /// Asks the client something (sampling, elicitation, roots).
+    async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure>;
+}
+
+/// A client that cannot be asked and does not listen.
+#[derive(Clone, Copy, Debug)]
+pub struct Deaf;
+
+#[async_trait]
+impl Back for Deaf {
+    fn notify(&self, _: Note) {}
+
+    async fn request(&self, method: &str, _: Json) -> Result<Reply, Failure> {
+        Err(Failure::Unsupported { what: format!("`{method}` by this client") })
+    }
+}
+
+impl Context {
+    /// A question by nobody in particular, as tests and our own commands ask.
+    pub fn anonymous() -> Context {
+        Context {
+            client: Arc::new(Client::named("gatelet", "")),
+            caller: Arc::new(Identity::default()),
+            session: "".into(),
+            patience: None,
+            back: Arc::new(Deaf),
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("client", &self.client)
+            .field("caller", &self.caller)
+            .field("session", &self.session)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client with no capabilities.
+    pub fn named(name: &str, protocol: &str) -> Client {
+        Client {
+            name: name.to_owned(),
+            version: String::new(),
+            raw: serde_json::json!({"name": name, "version": ""}).into(),
+            capabilities: Json::empty_object(),
+            protocol: protocol.to_owned(),
+        }
+    }
+
+    /// Whether the client declared a capability, such as `sampling`.
+    pub fn can(&self, capability: &str) -> bool {
+        self.capabilities.member(capability).is_some_and(|value| !value.is_null())
+    }
+}
+
+impl Identity {
+    pub fn is_anonymous(&self) -> bool {
+        self.subject.is_empty()
+    }
+}

@@ -1,0 +1,306 @@
+//! JSON kept as text.
+//!
+//! [`Json`] is one well-formed JSON value as the bytes it arrived in: cloning
+//! shares them, forwarding copies them, and only who needs a typed view parses
+//! them. [`Object`] is the one-level view that renaming, adding or removing a
+//! member needs; the member values stay untouched.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// One JSON value, as text.
+///
+/// Invariant: exactly one well-formed JSON value in UTF-8, without white space
+/// around it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Json(Bytes);
+
+/// The text is not one JSON value.
+#[derive(Debug, thiserror::Error)]
+#[error("not valid JSON: {0}")]
+pub struct InvalidJson(#[from] serde_json::Error);
+
+impl Json {
+    /// Checks that `text` is one JSON value and keeps it, without copying.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Json, InvalidJson> {
+        let bytes = text.into();
+        let raw: &RawValue = serde_json::from_slice(&bytes)?;
+        Ok(Json::slice(&bytes, raw))
+    }
+
+    /// The part of `whole` that `part` borrows, sharing its memory.
+    ///
+    /// # Panics
+    /// When `part` was not parsed out of `whole`: a bug in the caller.
+    pub fn slice(whole: &Bytes, part: &RawValue) -> Json {
+        Json(whole.slice_ref(part.get().as_bytes()))
+    }
+
+    /// Writes a value of ours as JSON.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Json {
+        let text = serde_json::to_vec(value).expect("our own types always serialise");
+        Json(text.into())
+    }
+
+    pub fn null() -> Json {
+        Json(Bytes::from_static(b"null"))
+    }
+
+    pub fn empty_object() -> Json {
+        Json(Bytes::from_static(b"{}"))
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("JSON text is checked to be UTF-8 when it comes in")
+    }
+
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// A typed view of the value.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidJson> {
+        Ok(serde_json::from_slice(&self.0)?)
+    }
+
+    /// The value as a tree, with numbers of any size kept exactly.
+    ///
+    /// Fails where text can be forwarded but not understood: a lone surrogate
+    /// in a string, or nesting deeper than 128 levels.
+    pub fn value(&self) -> Result<serde_json::Value, InvalidJson> {
+        self.read()
+    }
+
+    /// One member of an object, if this is an object that has it.
+    ///
+    /// Of duplicate keys the last one counts, as in every common parser.
+    pub fn member(&self, key: &str) -> Option<Json> {
+        Object::parse(self).ok()?.get(key).cloned()
+    }
+
+    /// One member, read as a type; `None` when missing or of another type.
+    pub fn member_as<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.member(key)?.read().ok()
+    }
+
+    pub fn is_object(&self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.0.as_ref() == b"null"
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Json {
+        Json::of(&value)
+    }
+}
+
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Json {
+        let text: Box<str> = raw.into();
+        Json(String::from(text).into())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Json::from)
+    }
+}
+
+/// The members of one JSON object, in order, with their values untouched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object(Vec<(String, Json)>);
+
+impl Object {
+    pub fn new() -> Object {
+        Object::default()
+    }
+
+    /// Reads the members of `json`, sharing its memory.
+    pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
+        let members: Members<'_> = serde_json::from_slice(&json.0)?;
+        let share = |(key, raw)| (key, Json::slice(&json.0, raw));
+        Ok(Object(members.0.into_iter().map(share).collect()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// The member called `key`; of duplicates, the last.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Adds a member at the end without looking for an earlier one.
+    pub fn push(&mut self, key: impl Into<String>, value: Json) {
+        self.0.push((key.into(), value));
+    }
+
+    /// Sets a member: in its place when it is there, at the end otherwise.
+    pub fn set(&mut self, key: &str, value: Json) {
+        match self.0.iter_mut().rev().find(|(name, _)| name == key) {
+            Some((_, place)) => *place = value,
+            None => self.push(key, value),
+        }
+    }
+
+    /// Takes every member called `key` out and returns the last.
+    pub fn remove(&mut self, key: &str) -> Option<Json> {
+        let found = self.get(key).cloned();
+        if found.is_some() {
+            self.0.retain(|(name, _)| name != key);
+        }
+        found
+    }
+
+    /// Writes the object as text; the member values are copied as they are.
+    pub fn to_json(&self) -> Json {
+        let mut text =
+            Vec::with_capacity(self.0.iter().map(|(k, v)| k.len() + v.0.len() + 4).sum());
+        text.push(b'{');
+        self.write_members(&mut text);
+        text.push(b'}');
+        Json(text.into())
+    }
+
+    /// Appends `"key":value` pairs, separated by commas, without the braces.
+    pub fn write_members(&self, text: &mut Vec<u8>) {
+        for (at, (key, value)) in self.0.iter().enumerate() {
+            if at != 0 {
+                text.push(b',');
+            }
+            serde_json::to_writer(&mut *text, key).expect("a string always serialises");
+            text.push(b':');
+            text.extend_from_slice(&value.0);
+        }
+    }
+}
+
+impl FromIterator<(String, Json)> for Object {
+    fn from_iter<I: IntoIterator<Item = (String, Json)>>(members: I) -> Object {
+        Object(members.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Object {
+    type Item = (String, Json);
+    type IntoIter = std::vec::IntoIter<(String, Json)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Members as they are read: keys unescaped, values borrowed.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
+                while let Some(entry) = map.next_entry::<String, &'de RawValue>()? {
+                    members.push(entry);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Walk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_size_and_odd_spacing_inside_survive() {
+        let text = r#"{"a": 1e400, "b":18446744073709551617 ,"c":{ "x" :1 }}"#;
+        let json = Json::parse(text).unwrap();
+        assert_eq!(json.as_str(), text);
+        assert_eq!(Json::parse(text).unwrap().member("c").unwrap().as_str(), r#"{ "x" :1 }"#);
+        assert_eq!(json.value().unwrap()["b"].to_string(), "18446744073709551617");
+    }
+
+    #[test]
+    fn duplicate_keys_are_kept_and_the_last_one_counts() {
+        let json = Json::parse(r#"{"a":1,"a":2}"#).unwrap();
+        let object = Object::parse(&json).unwrap();
+        assert_eq!(object.to_json().as_str(), r#"{"a":1,"a":2}"#);
+        assert_eq!(object.get("a").unwrap().as_str(), "2");
+    }
+
+    #[test]
+    fn setting_a_member_leaves_the_others_byte_for_byte() {
+        let json = Json::parse(r#"{"a":[1, 2],"b":"x","c":1.0}"#).unwrap();
+        let mut object = Object::parse(&json).unwrap();
+        object.set("b", Json::of("y"));
+        object.remove("zzz");
+        assert_eq!(object.to_json().as_str(), r#"{"a":[1, 2],"b":"y","c":1.0}"#);
+    }
+
+    #[test]
+    fn what_is_not_one_json_value_is_refused() {
+        for text in ["", "{", "1 2", "{\"a\":}", "nul"] {
+            assert!(Json::parse(text).is_err(), "{text}");
+        }
+    }
+}

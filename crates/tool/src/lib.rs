@@ -1,0 +1,31 @@
+//! What a tool is.
+//!
+//! Anything that offers tools and answers calls is a [`Provider`]: a server
+//! somewhere else, a toolset in this process, and each surface the gate shows
+//! its clients. A provider lists what it has from memory ([`Listing`]) and
+//! answers what it is asked ([`Ask`]) with a [`Reply`], or with a [`Failure`]
+//! when no answer came. What travels beside the question is one [`Context`].
+//!
+//! Payloads stay raw JSON text ([`Json`]) inside these small types, so what
+//! nobody needs to change is never re-serialised. This crate knows no I/O, no
+//! runtime, no policy and no wire format.
+
+pub mod json;
+
+pub mod listing;
+
+pub mod ask;
+pub mod reply;
+
+pub mod context;
+pub mod provider;
+
+pub mod finding;
+
+pub use ask::{Ask, Call, GetPrompt, Read};
+pub use context::{Back, Client, Context, Deaf, Identity, Note};
+pub use finding::{Finding, Severity};
+pub use json::{Json, Object};
+pub use listing::{Annotations, Listing, Prompt, Resource, Server, Template, Tool};
+pub use provider::{Always, Door, Event, Kind, Provider};
+pub use reply::{Failure, Reply, RpcError, Sent};

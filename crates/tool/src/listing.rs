@@ -1,0 +1,277 @@
+//! What a provider has: tools, resources, resource templates and prompts.
+//!
+//! Every item keeps its definition as it came (`raw`) beside the few fields
+//! that are read here, so a listing that nobody changes goes out as it came in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Finding, Json, Severity};
+
+/// Everything one provider offers, at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Listing {
+    pub server: Server,
+    pub tools: Vec<Tool>,
+    pub resources: Vec<Resource>,
+    pub templates: Vec<Template>,
+    pub prompts: Vec<Prompt>,
+    /// What was damaged or left out when this was read.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+}
+
+/// Who the provider says it is, and what it can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    pub name: String,
+    pub version: String,
+    /// The server's own description of itself (`serverInfo`), whole.
+    pub raw: Json,
+    pub capabilities: Json,
+    pub instructions: Option<String>,
+    /// The protocol revision that was agreed, empty for what never was remote.
+    #[serde(default)]
+    pub protocol: String,
+}
+
+impl Server {
+    /// A server of ours, with what it can do.
+    pub fn new(name: &str, version: &str, capabilities: Json) -> Server {
+        let raw = Json::of(&serde_json::json!({"name": name, "version": version}));
+        Server {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            raw,
+            capabilities,
+            instructions: None,
+            protocol: String::new(),
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Server {
+        Server::new("", "", Json::empty_object())
+    }
+}
+
+/// What the author says a tool does to the world. Hints, never proof.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Annotations {
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub open_world: Option<bool>,
+}
+
+/// One tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub input_schema: Json,
+    pub output_schema: Option<Json>,
+    pub annotations: Annotations,
+    /// The definition as it came.
+    pub raw: Json,
+}
+
+/// One resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resource {
+    pub uri: String,
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub media_type: Option<String>,
+    pub raw: Json,
+}
+
+/// A family of resources, addressed by a URI template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    pub uri_template: String,
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub media_type: Option<String>,
+    pub raw: Json,
+}
+
+/// One prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prompt {
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub arguments: Vec<PromptArgument>,
+    pub raw: Json,
+}
+
+/// One argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptArgument {
+    pub name: String,
+    pub description: Option<String>,
+    pub required: bool,
+}
+
+impl Tool {
+    /// Reads a definition. Only a name is indispensable; everything else that
+    /// is missing or odd is read as absent and stays in `raw`.
+    pub fn read(raw: Json) -> Result<Tool, Finding> {
+        let fields = Fields::read(&raw, "tool")?;
+        let name = fields.require("name")?;
+        let hint = |key: &str| fields.json("annotations")?.member_as::<bool>(key);
+        let annotations = Annotations {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        };
+        Ok(Tool {
+            name,
+            title: fields.text("title").or_else(|| fields.json("annotations")?.member_as("title")),
+            description: fields.text("description"),
+            input_schema: fields.json("inputSchema").unwrap_or_else(Json::empty_object),
+            output_schema: fields.json("outputSchema"),
+            annotations,
+            raw,
+        })
+    }
+}
+
+impl Resource {
+    pub fn read(raw: Json) -> Result<Resource, Finding> {
+        let fields = Fields::read(&raw, "resource")?;
+        let uri = fields.require("uri")?;
+        Ok(Resource {
+            name: fields.text("name").unwrap_or_else(|| uri.clone()),
+            uri,
+            title: fields.text("title"),
+            description: fields.text("description"),
+            media_type: fields.text("mimeType"),
+            raw,
+        })
+    }
+}
+
+impl Template {
+    pub fn read(raw: Json) -> Result<Template, Finding> {
+        let fields = Fields::read(&raw, "resource template")?;
+        let uri_template = fields.require("uriTemplate")?;
+        Ok(Template {
+            name: fields.text("name").unwrap_or_else(|| uri_template.clone()),
+            uri_template,
+            title: fields.text("title"),
+            description: fields.text("description"),
+            media_type: fields.text("mimeType"),
+            raw,
+        })
+    }
+}
+
+impl Prompt {
+    pub fn read(raw: Json) -> Result<Prompt, Finding> {
+        let fields = Fields::read(&raw, "prompt")?;
+        let name = fields.require("name")?;
+        let arguments = fields.json("arguments").and_then(|list| list.read::<Vec<Json>>().ok());
+        let argument = |raw: &Json| {
+            Some(PromptArgument {
+                name: raw.member_as("name")?,
+                description: raw.member_as("description"),
+                required: raw.member_as("required").unwrap_or(false),
+            })
+        };
+        Ok(Prompt {
+            name,
+            title: fields.text("title"),
+            description: fields.text("description"),
+            arguments: arguments.unwrap_or_default().iter().filter_map(argument).collect(),
+            raw,
+        })
+    }
+}
+
+/// The members of one definition, read leniently.
+struct Fields<'a> {
+    kind: &'static str,
+    members: crate::Object,
+    raw: &'a Json,
+}
+
+impl<'a> Fields<'a> {
+    fn read(raw: &'a Json, kind: &'static str) -> Result<Fields<'a>, Finding> {
+        let members = crate::Object::parse(raw)
+            .map_err(|_| damaged(kind, raw, format!("a {kind} definition that is no object")))?;
+        Ok(Fields { kind, members, raw })
+    }
+
+    fn json(&self, key: &str) -> Option<Json> {
+        self.members.get(key).filter(|value| !value.is_null()).cloned()
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.json(key)?.read().ok()
+    }
+
+    fn require(&self, key: &str) -> Result<String, Finding> {
+        let missing = || damaged(self.kind, self.raw, format!("a {} without `{key}`", self.kind));
+        self.text(key).ok_or_else(missing)
+    }
+}
+
+fn damaged(kind: &str, raw: &Json, message: String) -> Finding {
+    let excerpt: String = raw.as_str().chars().take(60).collect();
+    Finding::new(Severity::Error, "damaged-definition", format!("{kind} {excerpt}"), message)
+}
+
+/// Writes an item as its raw definition and reads it back from there.
+macro_rules! as_raw {
+    ($($item:ty),+) => {$(
+        impl Serialize for $item {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.raw.serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $item {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <$item>::read(Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+
+as_raw!(Tool, Resource, Template, Prompt);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_keeps_what_it_does_not_understand() {
+        let text = r#"{"name":"t","inputSchema":{"type":"object"},"x-vendor":{"big":1e400}}"#;
+        let tool = Tool::read(Json::parse(text).unwrap()).unwrap();
+        let listing = Listing { tools: vec![tool], ..Listing::default() };
+        let back: Listing = Json::of(&listing).read().unwrap();
+        assert_eq!(back.tools[0].raw.as_str(), text);
+        assert_eq!(back, listing);
+    }
+
+    #[test]
+    fn a_tool_without_a_name_is_a_finding() {
+        let finding = Tool::read(Json::parse(r#"{"description":"?"}"#).unwrap()).unwrap_err();
+        assert_eq!(finding.code, "damaged-definition");
+        assert_eq!(finding.message, "a tool without `name`");
+    }
+
+    #[test]
+    fn odd_fields_are_read_as_absent() {
+        let text = r#"{"name":"t","description":5,"annotations":{"readOnlyHint":"yes"}}"#;
+        let tool = Tool::read(Json::parse(text).unwrap()).unwrap();
+        assert_eq!((tool.description, tool.annotations.read_only), (None, None));
+        assert_eq!(tool.input_schema.as_str(), "{}");
+    }
+}

@@ -1,0 +1,60 @@
+//! The one trait on both sides.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::{Ask, Client, Context, Failure, Identity, Listing, Note, Reply};
+
+/// Anything that offers tools and answers calls.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// What there is, from memory. Cheap, and never waits.
+    fn listing(&self) -> Arc<Listing>;
+
+    /// What happens from now on, until the provider is gone.
+    fn events(&self) -> BoxStream<'static, Event>;
+
+    /// Answers one question. Dropping the future cancels it, at the other
+    /// side too where there is one.
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure>;
+}
+
+/// Something a provider tells without being asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// [`Provider::listing`] has changed already when this is seen.
+    Changed(Kind),
+    /// A subscribed resource changed; the notification as it came.
+    Updated { uri: String, note: Note },
+    /// Any other notification that belongs to no call: logs, extensions.
+    Note(Note),
+}
+
+/// The four kinds of things that are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+/// Decides which provider a visitor gets to see.
+///
+/// Opened once per session, or once per request where there are no sessions,
+/// so it must be cheap: look something up, start nothing.
+pub trait Door: Send + Sync {
+    fn open(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider>;
+}
+
+/// The same provider for everybody.
+#[derive(Clone)]
+pub struct Always(pub Arc<dyn Provider>);
+
+impl Door for Always {
+    fn open(&self, _: &Arc<Client>, _: &Arc<Identity>) -> Arc<dyn Provider> {
+        Arc::clone(&self.0)
+    }
+}

@@ -1,0 +1,192 @@
+//! What comes back: an answer, or the news that none came.
+//!
+//! A [`Reply`] that reports an error is still an answer and is passed on as it
+//! stands. A [`Failure`] means that no answer came; only failures are ever
+//! retried, and [`Failure::sent`] says whether the call may have run.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::{Json, Object};
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// The `result` of the request, whole.
+    Result(Json),
+    /// The provider refused the request as such (a JSON-RPC error).
+    Error(RpcError),
+}
+
+/// A refusal, as it stands on the wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    pub code: i64,
+    pub message: String,
+    /// The whole error object, with members that nobody here knows.
+    pub raw: Json,
+}
+
+/// Whether a request had left us when things went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It never left: trying again is safe.
+    No,
+    /// It left, so it may have run.
+    Perhaps,
+}
+
+/// Why no answer came. One variant per remedy.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Failure {
+    /// The provider cannot be reached now.
+    #[error("unavailable: {reason}")]
+    Unavailable { reason: String },
+    #[error("no answer within {after:?}")]
+    Timeout { after: Duration },
+    /// The connection broke while the answer was awaited.
+    #[error("connection lost: {reason}")]
+    Lost { reason: String, sent: Sent },
+    /// The other side wants (other) credentials.
+    #[error("not authorised: {reason}")]
+    Unauthorized { reason: String },
+    #[error("rate limited")]
+    RateLimited { retry_after: Option<Duration> },
+    /// An answer came that cannot be understood or is over a limit.
+    #[error("unusable answer: {reason}")]
+    Unusable { reason: String },
+    /// The caller no longer waits.
+    #[error("cancelled")]
+    Cancelled,
+    /// The other side has no way to do this (a client without sampling, say).
+    #[error("not supported: {what}")]
+    Unsupported { what: String },
+}
+
+impl Failure {
+    /// Whether the request may have run although no answer came.
+    pub fn sent(&self) -> Sent {
+        match self {
+            Failure::Unavailable { .. }
+            | Failure::Unauthorized { .. }
+            | Failure::RateLimited { .. }
+            | Failure::Unsupported { .. } => Sent::No,
+            Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => {
+                Sent::Perhaps
+            }
+            Failure::Lost { sent, .. } => *sent,
+        }
+    }
+}
+
+impl Reply {
+    /// A tool result of one text block.
+    pub fn text(text: &str) -> Reply {
+        Reply::Result(json!({"content": [{"type": "text", "text": text}]}).into())
+    }
+
+    /// A tool result that reports an error in one text block.
+    pub fn error_text(text: &str) -> Reply {
+        let content = json!({"content": [{"type": "text", "text": text}], "isError": true});
+        Reply::Result(content.into())
+    }
+
+    /// A tool result with structured content and its text mirror.
+    pub fn structured(value: &serde_json::Value) -> Reply {
+        let text = value.to_string();
+        let content = json!({
+            "content": [{"type": "text", "text": text}],
+            "structuredContent": value,
+        });
+        Reply::Result(content.into())
+    }
+
+    /// The result as a tool result, when it is one.
+    pub fn tool_result(&self) -> Option<ToolResult> {
+        match self {
+            Reply::Result(json) => ToolResult::read(json),
+            Reply::Error(_) => None,
+        }
+    }
+}
+
+impl RpcError {
+    pub fn new(code: i64, message: impl Into<String>) -> RpcError {
+        let message = message.into();
+        let raw = json!({"code": code, "message": message}).into();
+        RpcError { code, message, raw }
+    }
+
+    pub fn with_data(code: i64, message: impl Into<String>, data: &Json) -> RpcError {
+        let message = message.into();
+        let mut raw = Object::new();
+        raw.push("code", Json::of(&code));
+        raw.push("message", Json::of(&message));
+        raw.push("data", data.clone());
+        RpcError { code, message, raw: raw.to_json() }
+    }
+
+    /// Reads an error object leniently: a code that is no integer becomes 0.
+    pub fn read(raw: Json) -> RpcError {
+        let code = raw.member_as("code").unwrap_or(0);
+        let message = raw.member_as("message").unwrap_or_default();
+        RpcError { code, message, raw }
+    }
+
+    pub fn data(&self) -> Option<Json> {
+        self.raw.member("data")
+    }
+}
+
+/// A view of a tool result: the parts that a gate looks at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    pub content: Vec<Json>,
+    pub structured: Option<Json>,
+    pub is_error: bool,
+    /// `complete` when absent; `input_required`, `task`, … in newer revisions.
+    pub result_type: Option<String>,
+}
+
+impl ToolResult {
+    fn read(json: &Json) -> Option<ToolResult> {
+        let object = Object::parse(json).ok()?;
+        Some(ToolResult {
+            content: object.get("content").and_then(|c| c.read().ok()).unwrap_or_default(),
+            structured: object.get("structuredContent").filter(|s| !s.is_null()).cloned(),
+            is_error: object.get("isError").and_then(|e| e.read().ok()).unwrap_or(false),
+            result_type: object.get("resultType").and_then(|t| t.read().ok()),
+        })
+    }
+
+    /// The text of all text blocks, one per line group.
+    pub fn text(&self) -> String {
+        let text = |block: &Json| block.member_as::<String>("text");
+        self.content.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reply_is_an_answer_that_can_be_read() {
+        let result = Reply::error_text("no").tool_result().unwrap();
+        assert_eq!((result.is_error, result.text().as_str()), (true, "no"));
+    }
+
+    #[test]
+    fn an_odd_result_is_read_as_far_as_it_goes() {
+        let odd = Json::parse(r#"{"content":[{"type":"hologram"}],"isError":null}"#).unwrap();
+        let result = Reply::Result(odd).tool_result().unwrap();
+        assert_eq!((result.content.len(), result.is_error), (1, false));
+    }
+
+    #[test]
+    fn only_what_never_left_is_safe_to_try_again() {
+        assert_eq!(Failure::Unavailable { reason: "x".into() }.sent(), Sent::No);
+        assert_eq!(Failure::Timeout { after: Duration::from_secs(1) }.sent(), Sent::Perhaps);
+    }
+}

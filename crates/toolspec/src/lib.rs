@@ -1,0 +1,1 @@
+//! Documents that describe tools: parse, lint, generate, diff.

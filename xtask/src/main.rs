@@ -1,0 +1,3 @@
+//! Repository chores: test, check, bench, tidy.
+
+fn main() {}
