@@ -13,7 +13,8 @@ pub trait Provider: Send + Sync {
     /// What there is, from memory. Cheap, and never waits.
     fn listing(&self) -> Arc<Listing>;
 
-    /// What happens from now on, until the provider is gone.
+    /// What happens from now on. The stream ends, after [`Event::Gone`], when
+    /// the provider is gone for good.
     fn events(&self) -> BoxStream<'static, Event>;
 
     /// Answers one question. Dropping the future cancels it, at the other
@@ -30,6 +31,8 @@ pub enum Event {
     Updated { uri: String, note: Note },
     /// Any other notification that belongs to no call: logs, extensions.
     Note(Note),
+    /// The provider answers nothing any more, and why, in one line.
+    Gone { reason: String },
 }
 
 /// The four kinds of things that are listed.
