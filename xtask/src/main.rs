@@ -1,3 +1,53 @@
-//! Repository chores: test, check, bench, tidy.
+//! Repository chores, run as `cargo xtask <chore>`.
+//!
+//! Nothing runs in CI that cannot be run here by the same name.
 
-fn main() {}
+#![expect(clippy::print_stdout, reason = "a chore reports on the terminal")]
+#![expect(clippy::print_stderr, reason = "a chore reports on the terminal")]
+#![expect(clippy::disallowed_methods, reason = "a chore reads its environment")]
+
+mod run;
+
+mod bench;
+mod check;
+mod databases;
+mod test;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  test [nextest arguments]   install what the tests need, then run them all
+  check                      formatting, clippy, licences and dependency rules, tidy
+  bench [name…]              measure: call, start, find, content, native (all without a name)
+  tidy                       dependency edges, longest files and functions
+  tools                      only install what the tests need, and say where";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (chore, rest) = match arguments.split_first() {
+        Some((chore, rest)) => (chore.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let done = match chore {
+        "test" => test::run(rest),
+        "check" => check::run(),
+        "bench" => bench::run(rest),
+        "tidy" => tidy::run(),
+        "tools" => tools::install().map(|dir| println!("{}", dir.display())),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {chore}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

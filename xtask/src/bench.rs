@@ -1,0 +1,22 @@
+//! `cargo xtask bench`: measurements, as ratios taken side by side in one run.
+
+use anyhow::{Result, bail};
+
+use crate::run::{self, cargo};
+
+/// Every benchmark: its name, and the package and example that runs it.
+const BENCHES: &[(&str, &str, &str)] = &[];
+
+pub(crate) fn run(names: &[String]) -> Result<()> {
+    if let Some(unknown) = names.iter().find(|name| !BENCHES.iter().any(|b| b.0 == name.as_str())) {
+        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.0).collect();
+        bail!("no benchmark `{unknown}`; there are: {}", known.join(", "));
+    }
+    for (name, package, example) in BENCHES {
+        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+            let flags = ["run", "--release", "--package", package, "--example", example];
+            run::run(&mut cargo(&flags))?;
+        }
+    }
+    Ok(())
+}

