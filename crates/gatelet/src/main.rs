@@ -1,3 +1,25 @@
-//! A small gate to any number of MCP servers.
+//! The binary: read the command line, do the thing, report how it went.
 
-fn main() {}
+mod cli;
+mod commands;
+
+mod config;
+mod wire;
+
+mod exit;
+mod telemetry;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    cli.color.write_global();
+    telemetry::init(&cli);
+    match commands::run(cli) {
+        Ok(done) => exit::success(done),
+        Err(error) => exit::failure(&error),
+    }
+}

@@ -1,0 +1,18 @@
+//! The commands, one file each: its flags and what it does.
+
+pub(crate) mod serve;
+
+pub(crate) mod config;
+
+pub(crate) mod completions;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Done;
+
+pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
+    match cli.command {
+        Command::Serve(args) => serve::run(&args, &cli.place),
+        Command::Config(args) => config::run(&args, &cli.place),
+        Command::Completions(args) => completions::run(&args),
+    }
+}

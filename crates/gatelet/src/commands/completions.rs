@@ -1,0 +1,21 @@
+//! `gatelet completions`: what a shell needs to complete our commands.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::exit::Done;
+use crate::terminal::out;
+
+/// Print the completion script for a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "gatelet", &mut script);
+    out(&String::from_utf8(script)?);
+    Ok(Done::Fine)
+}

@@ -1,0 +1,66 @@
+//! `gatelet config`: check the configuration, print its schema, show what it means.
+
+use clap::Subcommand;
+
+use crate::cli::Place;
+use crate::config::{self, Reach};
+use crate::exit::Done;
+use crate::terminal::{DIM, GOOD, out, paint, say};
+
+/// Check the configuration or print its schema
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Report everything that is wrong with the configuration, each at its place
+    Check,
+    /// Print the JSON Schema of the configuration file, for editors
+    Schema,
+    /// Print where the configuration is and where it is looked for
+    Path,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    match args.what {
+        What::Check => check(place),
+        What::Schema => {
+            out(&serde_json::to_string_pretty(&config::schema())?);
+            Ok(Done::Fine)
+        }
+        What::Path => path(place),
+    }
+}
+
+fn check(place: &Place) -> anyhow::Result<Done> {
+    let loaded = config::load(place)?;
+    if let Some(warnings) = &loaded.warnings {
+        say(&warnings.to_string());
+    }
+    let name = loaded.file.map_or("the embedded default".to_owned(), |f| f.display().to_string());
+    let upstreams = &loaded.config.upstreams;
+    let n_programs = upstreams.iter().filter(|u| matches!(u.reach, Reach::Program { .. })).count();
+    let n_addresses = upstreams.iter().filter(|u| matches!(u.reach, Reach::Address { .. })).count();
+    out(&format!(
+        "{} {name}: {} upstreams ({n_programs} programs, {n_addresses} addresses)",
+        paint(GOOD, "ok"),
+        upstreams.len(),
+    ));
+    Ok(Done::Fine)
+}
+
+fn path(place: &Place) -> anyhow::Result<Done> {
+    match place.config.clone().or_else(|| config::load(place).ok()?.file) {
+        Some(file) => out(&file.display().to_string()),
+        None => {
+            say("no configuration: the built-in tools are used. Looked for:");
+            for candidate in config::candidates() {
+                say(&paint(DIM, format!("  {}", candidate.display())));
+            }
+        }
+    }
+    Ok(Done::Fine)
+}

@@ -1,0 +1,149 @@
+//! The configuration: what was written, then what it means.
+//!
+//! Each section has a `Raw` as it stands in the file and a type as it is
+//! meant. A document is checked against the schema of the `Raw` types first
+//! ([`shape`]), then each section is parsed; every problem is collected with
+//! its place and all are reported together.
+
+mod gate;
+mod serve;
+mod skills;
+mod upstream;
+
+mod node;
+mod problem;
+mod shape;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use gate::Gate;
+pub(crate) use problem::{Problems, Source};
+pub(crate) use serve::{Serve, Surface, address};
+pub(crate) use skills::Skills;
+pub(crate) use text::{Environment, Process};
+pub(crate) use upstream::{Reach, Start, Upstream, Wire};
+
+use crate::cli::Place;
+use crate::exit::Stop;
+use problem::{Problem, Weight};
+
+/// The configuration file of gatelet.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "gatelet configuration")]
+pub(crate) struct Raw {
+    /// The servers behind the gate.
+    #[serde(default)]
+    upstream: Vec<upstream::Raw>,
+    #[serde(default)]
+    gate: gate::Raw,
+    #[serde(default)]
+    serve: serve::Raw,
+    #[serde(default)]
+    skills: skills::Raw,
+}
+
+/// The configuration as it is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) gate: Gate,
+    pub(crate) serve: Serve,
+    pub(crate) skills: Skills,
+}
+
+/// A configuration and where it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    /// `None` for the embedded default.
+    pub(crate) file: Option<PathBuf>,
+    /// What is odd in it though not in the way.
+    pub(crate) warnings: Option<Problems>,
+}
+
+/// Reads the configuration that the command line points to, or the first one
+/// that is found, or the embedded default.
+pub(crate) fn load(place: &Place) -> anyhow::Result<Loaded> {
+    match place.config.clone().or_else(find) {
+        Some(file) => {
+            let shown = file.display().to_string();
+            let text = std::fs::read_to_string(&file)
+                .map_err(|error| Stop::Usage(format!("cannot read `{shown}`: {error}")))?;
+            let base = file.parent().unwrap_or(Path::new("")).to_owned();
+            let (config, problems) = read(Source { name: shown, text }, &base, &Process)?;
+            let warnings = Some(problems).filter(|problems| !problems.is_empty());
+            Ok(Loaded { config, file: Some(file), warnings })
+        }
+        None => Ok(Loaded { config: embedded()?, file: None, warnings: None }),
+    }
+}
+
+/// The configuration that is used when there is none.
+fn embedded() -> anyhow::Result<Config> {
+    let source = Source { name: "the embedded default".to_owned(), text: String::new() };
+    Ok(read(source, Path::new(""), &Process)?.0)
+}
+
+/// Where a configuration is looked for when none is named.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    let home = |name: &str| Process.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let user = home("XDG_CONFIG_HOME").or_else(|| Some(home("HOME")?.join(".config")));
+    let mut places = vec![PathBuf::from("gatelet.toml")];
+    places.extend(user.map(|user| user.join("gatelet").join("gatelet.toml")));
+    places
+}
+
+fn find() -> Option<PathBuf> {
+    candidates().into_iter().find(|path| path.is_file())
+}
+
+/// Reads a document. The problems that come with a configuration are warnings.
+pub(crate) fn read(
+    source: Source,
+    base: &Path,
+    environment: &dyn Environment,
+) -> Result<(Config, Problems), Stop> {
+    let (root, errors) = node::read_toml(&source.text);
+    let mut problems = Problems::new(source, root.clone());
+    for (span, message) in errors {
+        problems.push(Problem { weight: Weight::Error, span, message, hint: None });
+    }
+    let raw = shape::fit(&root, &schema(), &mut problems)
+        .and_then(|fitting| serde_json::from_value(fitting.to_json()).ok())
+        .unwrap_or_default();
+    let config = parse(raw, base, environment, &mut problems);
+    if problems.has_errors() { Err(Stop::Config(problems)) } else { Ok((config, problems)) }
+}
+
+fn parse(raw: Raw, base: &Path, environment: &dyn Environment, problems: &mut Problems) -> Config {
+    Config {
+        upstreams: upstream::parse(raw.upstream, base, environment, problems),
+        gate: gate::parse(&raw.gate),
+        serve: serve::parse(raw.serve, problems),
+        skills: skills::parse(raw.skills, base),
+    }
+}
+
+/// The JSON Schema of the file, for editors and for ourselves.
+pub(crate) fn schema() -> serde_json::Value {
+    schemars::schema_for!(Raw).to_value()
+}
+
+/// The directory in which things are remembered between runs.
+pub(crate) fn state_directory(place: &Place) -> anyhow::Result<PathBuf> {
+    if let Some(state) = &place.state {
+        return Ok(state.clone());
+    }
+    let home = |name: &str| Process.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let state = home("XDG_STATE_HOME").or_else(|| Some(home("HOME")?.join(".local/state")));
+    Ok(state.context("no home directory: name a state directory with --state")?.join("gatelet"))
+}
+
+#[cfg(test)]
+mod tests;

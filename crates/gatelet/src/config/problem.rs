@@ -1,0 +1,157 @@
+//! What is wrong with a configuration: everything at once, each at its place.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::node::{Node, Path, Span};
+use crate::terminal::{BAD, DIM, PLACE, WARNING, paint};
+
+/// A document and where it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// How the file is called in messages.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Weight {
+    Error,
+    /// Something is not as it seems to be meant, but the rest can be used.
+    Warning,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Problem {
+    pub(crate) weight: Weight,
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+/// Everything that was found wrong in one document.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) struct Problems {
+    document: Arc<Source>,
+    root: Arc<Node>,
+    list: Vec<Problem>,
+}
+
+impl Problems {
+    pub(crate) fn new(source: Source, root: Node) -> Problems {
+        Problems { document: Arc::new(source), root: Arc::new(root), list: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, problem: Problem) {
+        self.list.push(problem);
+    }
+
+    /// Notes that the value at `path` is wrong.
+    pub(crate) fn error(&mut self, path: &Path, message: impl Into<String>, hint: Option<&str>) {
+        self.add(Weight::Error, path, message.into(), hint);
+    }
+
+    /// Notes that `table` lacks `key`, unless it is there in a wrong shape,
+    /// which is noted already.
+    pub(crate) fn missing(&mut self, table: &Path, key: &str, message: &str, hint: &str) {
+        if self.root.nearest(table).get(key).is_none() {
+            self.error(table, message, Some(hint));
+        }
+    }
+
+    /// Notes that the value at `path` is odd, though not in the way.
+    pub(crate) fn warning(&mut self, path: &Path, message: impl Into<String>, hint: Option<&str>) {
+        self.add(Weight::Warning, path, message.into(), hint);
+    }
+
+    fn add(&mut self, weight: Weight, path: &Path, message: String, hint: Option<&str>) {
+        let span = self.root.nearest(path).span.clone();
+        let message = if path.is_root() { message } else { format!("`{path}`: {message}") };
+        self.push(Problem { weight, span, message, hint: hint.map(str::to_owned) });
+    }
+
+    /// Reads the text at `path` with `read`, noting what `read` says against it.
+    pub(crate) fn parse<T, E: fmt::Display>(
+        &mut self,
+        path: &Path,
+        text: &str,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        match read(text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.error(path, error.to_string(), None);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.list.iter().any(|problem| problem.weight == Weight::Error)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.list.iter()
+    }
+
+    /// Line and column of a byte, both counted from one, columns in characters.
+    pub(crate) fn place(&self, at: usize) -> (usize, usize) {
+        let before = self.document.text.get(..at).unwrap_or(&self.document.text);
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (line, before[start..].chars().count() + 1)
+    }
+
+    /// One problem as a compiler shows it: place, line, caret, hint.
+    fn show(&self, problem: &Problem, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.place(problem.span.start);
+        let (style, word) = match problem.weight {
+            Weight::Error => (BAD, "error"),
+            Weight::Warning => (WARNING, "warning"),
+        };
+        writeln!(f, "{}: {}", paint(style, word), problem.message)?;
+        let place = format!("{}:{line}:{column}", self.document.name);
+        writeln!(f, "  {} {}", paint(DIM, "-->"), paint(PLACE, place))?;
+        let shown = self.document.text.lines().nth(line - 1).unwrap_or_default();
+        let first = self.document.text.get(problem.span.clone()).unwrap_or_default();
+        let wide = first.lines().next().unwrap_or_default().chars().count().max(1);
+        let gutter = " ".repeat(line.to_string().len());
+        let bar = paint(DIM, "|");
+        let indent: String =
+            shown.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' }).collect();
+        writeln!(f, "  {} {bar} {shown}", paint(DIM, line))?;
+        writeln!(f, "  {gutter} {bar} {indent}{}", paint(style, "^".repeat(wide)))?;
+        if let Some(hint) = &problem.hint {
+            writeln!(f, "  {gutter} {} {hint}", paint(DIM, "= hint:"))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list: Vec<&Problem> = self.list.iter().collect();
+        list.sort_by_key(|problem| problem.span.start);
+        for problem in &list {
+            self.show(problem, f)?;
+            writeln!(f)?;
+        }
+        let errors = list.iter().filter(|problem| problem.weight == Weight::Error).count();
+        let warnings = list.len() - errors;
+        write!(f, "{}: {}", self.document.name, count(errors, "error"))?;
+        if warnings != 0 {
+            write!(f, ", {}", count(warnings, "warning"))?;
+        }
+        Ok(())
+    }
+}
+
+fn count(n: usize, word: &str) -> String {
+    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+}

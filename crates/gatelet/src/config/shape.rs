@@ -1,0 +1,201 @@
+//! Whether a document has the shape that its schema asks for.
+//!
+//! The schema is the one that editors use (`gatelet config schema`), so the
+//! two can never disagree. What does not fit is noted at its place and left
+//! out, so that everything else can still be read and judged in the same run.
+
+use serde_json::Value as Json;
+
+use super::node::{Member, Node, Path, Value};
+use super::problem::{Problem, Problems, Weight};
+
+/// The part of `node` that fits `schema`; the rest is noted in `problems`.
+pub(super) fn fit(node: &Node, schema: &Json, problems: &mut Problems) -> Option<Node> {
+    Shape { root: schema, problems }.fit(node, schema, &Path::default())
+}
+
+struct Shape<'a> {
+    root: &'a Json,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Shape<'a> {
+    fn fit(&mut self, node: &Node, schema: &'a Json, path: &Path) -> Option<Node> {
+        let schema = resolve(self.root, schema);
+        if let Some(allowed) = choices(schema) {
+            return self.fit_choice(node, &allowed, path);
+        }
+        if !types(schema).iter().any(|kind| is_of_type(node, kind)) && !types(schema).is_empty() {
+            let wanted: Vec<&str> = types(schema).into_iter().map(spoken).collect();
+            let message = format!("must be {}, not {}", wanted.join(" or "), node.kind());
+            self.problems.error(path, message, None);
+            return None;
+        }
+        if let (Value::Number(number), Some(least)) = (&node.value, schema["minimum"].as_f64())
+            && number.as_f64().is_some_and(|value| value < least)
+        {
+            self.problems.error(path, format!("must be at least {least}"), None);
+            return None;
+        }
+        match &node.value {
+            Value::Table(members) => Some(self.fit_table(node, members, schema, path)),
+            Value::List(items) => Some(self.fit_list(node, items, schema, path)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Moment(_) => {
+                Some(node.clone())
+            }
+        }
+    }
+
+    fn fit_table(
+        &mut self,
+        node: &Node,
+        members: &[Member],
+        schema: &'a Json,
+        path: &Path,
+    ) -> Node {
+        let mut kept = Vec::with_capacity(members.len());
+        for member in members {
+            let known = schema["properties"].get(&member.key);
+            let any = schema.get("additionalProperties").filter(|any| any.is_object());
+            match known.or(any) {
+                Some(below) => {
+                    if let Some(node) = self.fit(&member.node, below, &path.key(&member.key)) {
+                        kept.push(Member { node, ..member.clone() });
+                    }
+                }
+                None if schema["additionalProperties"] == false => {
+                    self.unknown(member, schema, path);
+                }
+                None => kept.push(member.clone()),
+            }
+        }
+        Node { span: node.span.clone(), value: Value::Table(kept) }
+    }
+
+    fn fit_list(&mut self, node: &Node, items: &[Node], schema: &'a Json, path: &Path) -> Node {
+        let kept = items.iter().enumerate().filter_map(|(at, item)| match schema.get("items") {
+            Some(below) => self.fit(item, below, &path.index(at)),
+            None => Some(item.clone()),
+        });
+        Node { span: node.span.clone(), value: Value::List(kept.collect()) }
+    }
+
+    fn fit_choice(&mut self, node: &Node, allowed: &[&str], path: &Path) -> Option<Node> {
+        match node.text() {
+            Some(text) if allowed.contains(&text) => Some(node.clone()),
+            found => {
+                let nearest = found.and_then(|text| nearest(text, allowed.iter().copied()));
+                let list: Vec<String> = allowed.iter().map(|one| format!("\"{one}\"")).collect();
+                let message = format!("must be {}", list.join(" or "));
+                let hint = nearest.map(|name| format!("did you mean \"{name}\"?"));
+                self.problems.error(path, message, hint.as_deref());
+                None
+            }
+        }
+    }
+
+    fn unknown(&mut self, member: &Member, schema: &Json, path: &Path) {
+        let known = schema["properties"].as_object();
+        let names = || known.into_iter().flat_map(|known| known.keys().map(String::as_str));
+        let hint = match nearest(&member.key, names()) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!("known here: {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        let message = format!("unknown key `{}`", path.key(&member.key));
+        self.problems.push(Problem {
+            weight: Weight::Error,
+            span: member.key_span.clone(),
+            message,
+            hint: Some(hint),
+        });
+    }
+}
+
+/// Follows references and looks through `anyOf [X, null]`.
+fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
+    loop {
+        let target = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+        let option = schema["anyOf"].as_array().and_then(|any| {
+            let mut real = any.iter().filter(|one| one["type"] != "null");
+            real.next().filter(|_| real.next().is_none())
+        });
+        match target.and_then(|pointer| root.pointer(pointer)).or(option) {
+            Some(next) => schema = next,
+            None => return schema,
+        }
+    }
+}
+
+/// The texts that are allowed, where only some are.
+fn choices(schema: &Json) -> Option<Vec<&str>> {
+    if let Some(list) = schema["enum"].as_array() {
+        return Some(list.iter().filter_map(Json::as_str).collect());
+    }
+    let one_of = schema["oneOf"].as_array()?;
+    let text = |one: &'_ Json| one["const"].as_str().is_some();
+    one_of.iter().all(text).then(|| one_of.iter().filter_map(|one| one["const"].as_str()).collect())
+}
+
+fn types(schema: &Json) -> Vec<&str> {
+    match &schema["type"] {
+        Json::String(one) => vec![one],
+        Json::Array(many) => {
+            many.iter().filter_map(Json::as_str).filter(|t| *t != "null").collect()
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Object(_) => Vec::new(),
+    }
+}
+
+fn is_of_type(node: &Node, kind: &str) -> bool {
+    match &node.value {
+        Value::Null => kind == "null",
+        Value::Bool(_) => kind == "boolean",
+        Value::Number(number) => {
+            let whole = number.is_i64() || number.is_u64();
+            kind == "number" || kind == "integer" && whole
+        }
+        Value::Text(_) => kind == "string",
+        Value::List(_) => kind == "array",
+        Value::Table(_) => kind == "object",
+        Value::Moment(_) => false,
+    }
+}
+
+fn spoken(kind: &str) -> &str {
+    match kind {
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "text",
+        "array" => "a list",
+        "object" => "a table",
+        other => other,
+    }
+}
+
+/// The known name that was probably meant.
+pub(crate) fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let folded = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let wanted = folded(text);
+    names
+        .map(|name| (distance(&wanted, &folded(name)), name))
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// How many single edits lead from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, letter) in from.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = at + 1;
+        for (column, other) in to.iter().enumerate() {
+            let replaced = corner + usize::from(letter != *other);
+            corner = row[column + 1];
+            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}

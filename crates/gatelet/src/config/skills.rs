@@ -1,0 +1,25 @@
+//! `[skills]`: instructions that a model can ask for.
+
+use std::path::{Path as FilePath, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Instructions that a model can ask for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Skills")]
+pub(crate) struct Raw {
+    /// Directories of skills: each holds directories with a `SKILL.md`, relative to this file.
+    #[serde(default)]
+    directories: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Skills {
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+pub(super) fn parse(raw: Raw, base: &FilePath) -> Skills {
+    Skills { directories: raw.directories.into_iter().map(|path| base.join(path)).collect() }
+}

@@ -1,0 +1,126 @@
+//! Values that are written as text: durations, and text with holes in it.
+
+use std::time::Duration;
+
+/// Where the values of `${env:NAME}` come from. A parameter, so that reading
+/// a configuration depends on nothing but what it is given.
+pub(crate) trait Environment {
+    fn get(&self, name: &str) -> Option<String>;
+}
+
+/// The environment of this process.
+pub(crate) struct Process;
+
+impl Environment for Process {
+    fn get(&self, name: &str) -> Option<String> {
+        #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+        std::env::var(name).ok()
+    }
+}
+
+/// Why a text cannot be filled in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Hole {
+    #[error("the environment variable `{0}` is not set")]
+    Unset(String),
+    #[error("the secret file `{path}` cannot be read: {reason}")]
+    File { path: String, reason: String },
+    #[error("`${{{0}}}` is not known here; `${{env:NAME}}` and `${{file:PATH}}` are")]
+    Unknown(String),
+    #[error("`${{` is never closed")]
+    Open,
+}
+
+/// Fills in `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}`; `$${`
+/// stands for `${` itself.
+pub(crate) fn fill(text: &str, environment: &dyn Environment) -> Result<String, Hole> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        if let Some(before) = rest[..at].strip_suffix('$') {
+            filled.push_str(before);
+            filled.push_str("${");
+            rest = &rest[at + 2..];
+            continue;
+        }
+        filled.push_str(&rest[..at]);
+        let end = rest[at..].find('}').ok_or(Hole::Open)? + at;
+        filled.push_str(&value(&rest[at + 2..end], environment)?);
+        rest = &rest[end + 1..];
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn value(hole: &str, environment: &dyn Environment) -> Result<String, Hole> {
+    match hole.split_once(':') {
+        Some(("env", name)) => {
+            let (name, default) = match name.split_once(":-") {
+                Some((name, default)) => (name, Some(default.to_owned())),
+                None => (name, None),
+            };
+            environment.get(name).or(default).ok_or_else(|| Hole::Unset(name.to_owned()))
+        }
+        Some(("file", path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Hole::File { path: path.to_owned(), reason: error.to_string() })?;
+            Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+        }
+        Some(_) | None => Err(Hole::Unknown(hole.to_owned())),
+    }
+}
+
+/// Reads `500ms`, `30s`, `5m`, `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let example = "write it like `500ms`, `30s`, `5m` or `1h 30m`";
+    let wrong = || format!("`{text}` is not a duration: {example}");
+    let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    let duration = Duration::try_from(signed).map_err(|_| wrong())?;
+    if duration.is_zero() { Err("must be longer than nothing".to_owned()) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl Environment for Fixed {
+        fn get(&self, name: &str) -> Option<String> {
+            (name == "TOKEN").then(|| "s3cret".to_owned())
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let filled = fill(text, &Fixed).unwrap_or_else(|hole| format!("error: {hole}"));
+        assert_eq!(filled, expected);
+    }
+
+    #[test]
+    fn holes_are_filled_from_the_environment() {
+        check("Bearer ${env:TOKEN}!", "Bearer s3cret!");
+        check("${env:NOPE:-none} ${env:TOKEN:-none}", "none s3cret");
+        check("no holes, $5 and {x}", "no holes, $5 and {x}");
+        check("$${env:TOKEN}", "${env:TOKEN}");
+    }
+
+    #[test]
+    fn a_hole_that_cannot_be_filled_says_why() {
+        check("${env:NOPE}", "error: the environment variable `NOPE` is not set");
+        check(
+            "${input:key}",
+            "error: `${input:key}` is not known here; `${env:NAME}` and `${file:PATH}` are",
+        );
+        check("${env:TOKEN", "error: `${` is never closed");
+    }
+
+    #[test]
+    fn durations_are_written_as_people_write_them() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert!(duration("-3s").is_err());
+        assert!(duration("0s").is_err());
+        assert!(duration("soon").unwrap_err().contains("30s"));
+    }
+}

@@ -1,0 +1,321 @@
+//! `[[upstream]]`: the servers behind the gate.
+
+use std::collections::BTreeMap;
+use std::path::{Path as FilePath, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::Path;
+use super::problem::Problems;
+use super::text::{self, Environment};
+
+/// One server behind the gate: either a `command` to run or a `url` to call.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Upstream")]
+pub(crate) struct Raw {
+    /// The namespace under which its tools are found: letters, digits, `_` and `-`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) label: Option<String>,
+    /// One line that says what the server is for. Its own words when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    /// The program to run; it speaks MCP on its standard input and output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
+    /// The program's arguments. `${env:NAME}` is filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) args: Vec<String>,
+    /// Variables added to the program's environment. `${env:NAME}` is filled in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, String>,
+    /// The directory the program runs in, relative to this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// The address of a server that is running already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// Headers sent with every request to `url`. `${env:NAME}` is filled in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// How to talk to `url`; found out when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) transport: Option<Wire>,
+    /// When to start it: with gatelet (`eager`, the default) or when first needed (`on-demand`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<Start>,
+    /// Stop it after this long without a call, such as `10m`. Never when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_stop: Option<String>,
+    /// How long it may take to start and to list what it has. `30s` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start_timeout: Option<String>,
+    /// How long a call may take. `2m` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call_timeout: Option<String>,
+    /// Speak this protocol revision only, such as `2025-06-18`, instead of agreeing on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) revision: Option<String>,
+    /// Keep the entry but leave the server out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) disabled: bool,
+}
+
+/// How to talk to a `url`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Wire {
+    /// Streamable HTTP.
+    Http,
+    /// The older HTTP with server-sent events.
+    Sse,
+}
+
+/// When an upstream is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Start {
+    Eager,
+    OnDemand,
+}
+
+/// An upstream as it is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Upstream {
+    pub(crate) label: String,
+    pub(crate) description: Option<String>,
+    pub(crate) reach: Reach,
+    pub(crate) start: Start,
+    pub(crate) idle_stop: Option<Duration>,
+    pub(crate) start_timeout: Duration,
+    pub(crate) call_timeout: Duration,
+    pub(crate) revision: Option<String>,
+}
+
+/// How an upstream is reached.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Reach {
+    Program {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+        cwd: Option<PathBuf>,
+    },
+    Address {
+        url: String,
+        headers: BTreeMap<String, String>,
+        /// Found out when `None`.
+        wire: Option<Wire>,
+    },
+    /// It cannot be reached as things are, and why. It keeps its place, so
+    /// that one missing secret does not stop everything else.
+    Nowhere { reason: String },
+}
+
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Reads every entry; what is wrong with one does not hide the others.
+pub(super) fn parse(
+    raws: Vec<Raw>,
+    base: &FilePath,
+    environment: &dyn Environment,
+    problems: &mut Problems,
+) -> Vec<Upstream> {
+    let mut upstreams: Vec<Upstream> = Vec::with_capacity(raws.len());
+    for (at, raw) in raws.into_iter().enumerate() {
+        let mut entry = Entry { path: Path::default().key("upstream").index(at), problems };
+        if raw.disabled {
+            continue;
+        }
+        let Some(upstream) = entry.parse(raw, base, environment) else { continue };
+        let canonical = canonical(&upstream.label);
+        if upstreams.iter().any(|other| self::canonical(&other.label) == canonical) {
+            let label = &upstream.label;
+            entry.error("label", format!("`{label}` is taken by an earlier upstream"), None);
+        } else {
+            upstreams.push(upstream);
+        }
+    }
+    upstreams
+}
+
+/// Labels that differ only in case, `_` and `-` name the same namespace.
+fn canonical(label: &str) -> String {
+    label.to_ascii_lowercase().replace(['_', '-'], "")
+}
+
+struct Entry<'a> {
+    path: Path,
+    problems: &'a mut Problems,
+}
+
+impl Entry<'_> {
+    fn parse(
+        &mut self,
+        raw: Raw,
+        base: &FilePath,
+        environment: &dyn Environment,
+    ) -> Option<Upstream> {
+        let label = self.label(raw.label.as_deref());
+        let start_timeout = self.duration("start_timeout", raw.start_timeout.as_deref());
+        let call_timeout = self.duration("call_timeout", raw.call_timeout.as_deref());
+        let idle_stop = self.duration("idle_stop", raw.idle_stop.as_deref());
+        let reach = self.reach(&raw, base, environment);
+        Some(Upstream {
+            label: label?,
+            description: raw.description,
+            reach: reach?,
+            start: raw.start.unwrap_or(Start::Eager),
+            idle_stop,
+            start_timeout: start_timeout.unwrap_or(START_TIMEOUT),
+            call_timeout: call_timeout.unwrap_or(CALL_TIMEOUT),
+            revision: raw.revision,
+        })
+    }
+
+    fn label(&mut self, label: Option<&str>) -> Option<String> {
+        let Some(label) = label else {
+            let hint = "name the namespace: label = \"files\"";
+            self.problems.missing(&self.path, "label", "needs a `label`", hint);
+            return None;
+        };
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let fits = label.len() <= 64 && label.bytes().all(legal) && !canonical(label).is_empty();
+        if !fits {
+            let hint = "1 to 64 letters, digits, `_` and `-`";
+            self.error("label", format!("`{label}` cannot be a namespace"), Some(hint));
+            return None;
+        }
+        if canonical(label) == "gatelet" {
+            self.error("label", "`gatelet` is the gate's own namespace", None);
+            return None;
+        }
+        Some(label.to_owned())
+    }
+
+    fn reach(
+        &mut self,
+        raw: &Raw,
+        base: &FilePath,
+        environment: &dyn Environment,
+    ) -> Option<Reach> {
+        match (&raw.command, &raw.url) {
+            (Some(command), None) => {
+                self.misplaced(raw.transport.is_some(), "transport", "url");
+                self.misplaced(!raw.headers.is_empty(), "headers", "url");
+                Some(self.program(command, raw, base, environment))
+            }
+            (None, Some(url)) => {
+                self.misplaced(!raw.args.is_empty(), "args", "command");
+                self.misplaced(!raw.env.is_empty(), "env", "command");
+                self.misplaced(raw.cwd.is_some(), "cwd", "command");
+                self.address(url, raw, environment)
+            }
+            (Some(_), Some(_)) => {
+                self.error("url", "an upstream has either `command` or `url`, not both", None);
+                None
+            }
+            (None, None) => {
+                let hint = "command = \"npx\" for a program, url = \"https://…\" for an address";
+                self.problems.missing(&self.path, "command", "needs `command` or `url`", hint);
+                None
+            }
+        }
+    }
+
+    fn program(
+        &mut self,
+        command: &str,
+        raw: &Raw,
+        base: &FilePath,
+        environment: &dyn Environment,
+    ) -> Reach {
+        let mut holes = Vec::new();
+        let mut fill = |this: &mut Self, path: Path, text: &str| {
+            this.fill(&path, text, environment, &mut holes)
+        };
+        let command = fill(self, self.path.key("command"), command);
+        let args_path = self.path.key("args");
+        let args = raw.args.iter().enumerate();
+        let args = args.map(|(at, text)| fill(self, args_path.index(at), text)).collect();
+        let env_path = self.path.key("env");
+        let env = raw.env.iter();
+        let env =
+            env.map(|(name, text)| (name.clone(), fill(self, env_path.key(name), text))).collect();
+        let cwd = raw.cwd.as_ref().map(|cwd| base.join(cwd));
+        match holes.into_iter().next() {
+            Some(reason) => Reach::Nowhere { reason },
+            None => Reach::Program { command, args, env, cwd },
+        }
+    }
+
+    fn address(&mut self, url: &str, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
+        let mut holes = Vec::new();
+        let url = self.fill(&self.path.key("url"), url, environment, &mut holes);
+        if holes.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) {
+            self.error("url", "must start with `https://` or `http://`", None);
+            return None;
+        }
+        let mut headers = BTreeMap::new();
+        for (name, text) in &raw.headers {
+            let path = self.path.key("headers").key(name);
+            headers.insert(name.clone(), self.fill(&path, text, environment, &mut holes));
+        }
+        Some(match holes.into_iter().next() {
+            Some(reason) => Reach::Nowhere { reason },
+            None => Reach::Address { url, headers, wire: raw.transport },
+        })
+    }
+
+    /// Fills in `text`; a hole that stays open is a warning, and a reason why
+    /// this upstream cannot be reached.
+    fn fill(
+        &mut self,
+        path: &Path,
+        text: &str,
+        environment: &dyn Environment,
+        holes: &mut Vec<String>,
+    ) -> String {
+        text::fill(text, environment).unwrap_or_else(|hole| {
+            let hint = "set it, or give a default: ${env:NAME:-default}";
+            self.problems.warning(path, hole.to_string(), Some(hint));
+            holes.push(hole.to_string());
+            String::new()
+        })
+    }
+
+    fn duration(&mut self, key: &str, text: Option<&str>) -> Option<Duration> {
+        self.problems.parse(&self.path.key(key), text?, text::duration)
+    }
+
+    fn misplaced(&mut self, there: bool, key: &str, partner: &str) {
+        if there {
+            self.error(key, format!("only goes with `{partner}`"), None);
+        }
+    }
+
+    fn error(&mut self, key: &str, message: impl Into<String>, hint: Option<&str>) {
+        self.problems.error(&self.path.key(key), message, hint);
+    }
+}
+
+/// Arguments, environment and headers may hold secrets, so they are never
+/// printed.
+impl std::fmt::Debug for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reach::Program { command, .. } => {
+                f.debug_struct("Program").field("command", command).finish_non_exhaustive()
+            }
+            Reach::Address { url, wire, .. } => f
+                .debug_struct("Address")
+                .field("url", url)
+                .field("wire", wire)
+                .finish_non_exhaustive(),
+            Reach::Nowhere { reason } => f.debug_struct("Nowhere").field("reason", reason).finish(),
+        }
+    }
+}

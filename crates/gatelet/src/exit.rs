@@ -1,0 +1,73 @@
+//! How a command ends: the documented exit codes and the last words on stderr.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | it was done, and the answer is an error (a tool said so, a check failed) |
+//! | 2 | the command line or the configuration is wrong |
+//! | 3 | no answer came: an upstream is unavailable, too slow, or refuses us |
+//! | 4 | the machine refused: a port in use, a file that cannot be written |
+
+use std::process::ExitCode;
+
+use crate::config::Problems;
+use crate::terminal::{BAD, DIM, paint, say};
+
+/// What a command that ran to its end has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Fine,
+    /// The answer was given, and it is an error.
+    AnswerIsError,
+}
+
+/// Why a command could not be carried out. One variant per exit code.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Config(#[from] Problems),
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+pub(crate) fn success(done: Done) -> ExitCode {
+    match done {
+        Done::Fine => ExitCode::SUCCESS,
+        Done::AnswerIsError => ExitCode::from(1),
+    }
+}
+
+/// Says what went wrong and picks the exit code for it.
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
+    if let Some(Stop::Config(problems)) = error.downcast_ref() {
+        say(&problems.to_string());
+    } else {
+        say(&format!("{}: {error}", paint(BAD, "error")));
+        for cause in error.chain().skip(1) {
+            say(&paint(DIM, format!("  because: {cause}")));
+        }
+    }
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref() {
+        Some(Stop::Usage(_) | Stop::Config(_)) => 2,
+        Some(Stop::NoAnswer(_)) => 3,
+        None => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_stop_has_its_exit_code() {
+        assert_eq!(code(&Stop::Usage("x".to_owned()).into()), 2);
+        assert_eq!(code(&Stop::NoAnswer("x".to_owned()).into()), 3);
+        assert_eq!(code(&anyhow::anyhow!("the port is taken")), 4);
+    }
+}
