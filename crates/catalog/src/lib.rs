@@ -1,4 +1,6 @@
 //! Which tools exist right now; find, rank and describe them.
 
+pub mod card;
 pub mod id;
+pub mod selection;
 pub mod tokens;

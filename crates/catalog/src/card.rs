@@ -1,0 +1,319 @@
+//! What a model reads before it chooses: one small card per thing.
+//!
+//! A [`Card`] has the fields that the surface specification permits and room
+//! for nothing else, so it cannot carry a schema, an example or an annotation
+//! map. Every form that goes out is bounded in exact tokens: 60 per card as
+//! the target, 80 as the cap. Cards know nothing of catalogs or sessions.
+
+mod render;
+mod truncate;
+
+use serde::{Serialize, Serializer};
+
+pub use render::{CAP, Line, PREAMBLE, TARGET, budget_line, fit, listing, snippet};
+pub use truncate::truncate;
+
+/// A card, within its limits.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Card {
+    id: String,
+    name: String,
+    description: String,
+    tags: Vec<String>,
+    kind: Kind,
+    namespace: String,
+    has_schema: bool,
+    cost_hint: f64,
+    side_effects: bool,
+    safety: Safety,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+}
+
+/// What a card is made from. Nothing here is bounded yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    pub tags: Vec<String>,
+    pub kind: Kind,
+    pub namespace: String,
+    pub has_schema: bool,
+    pub cost_hint: f64,
+    pub side_effects: bool,
+    pub safety: Safety,
+    pub score: Option<f64>,
+}
+
+/// What a card stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Tool,
+    Agent,
+    Skill,
+    /// A place in the path tree, or a marker.
+    Internal,
+    Flow,
+    Resource,
+    Prompt,
+}
+
+/// What a tool says it does to the world. A hint, never a permission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Safety {
+    #[default]
+    Unknown,
+    ReadOnly,
+    Destructive,
+}
+
+/// Why fields do not make a card.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCard {
+    #[error("a card's name has at most {NAME} characters, this one has {0}")]
+    Name(usize),
+    #[error("a card has at most {TAGS} tags, this one has {0}")]
+    Tags(usize),
+    #[error("a card's tag has at most {TAG} characters, `{0}` has more")]
+    Tag(String),
+    #[error("`{0}` is no kind of card")]
+    Kind(String),
+    #[error("`{0}` is no safety class")]
+    Safety(String),
+    #[error("the card of `{id}` has {tokens} tokens with an empty description, {CAP} is the cap")]
+    TooBig { id: String, tokens: usize },
+}
+
+const NAME: usize = 64;
+const TAGS: usize = 5;
+const TAG: usize = 24;
+
+impl Card {
+    /// A card of exactly these fields, if they are within the limits.
+    pub fn new(draft: Draft) -> Result<Card, InvalidCard> {
+        let length = draft.name.chars().count();
+        if NAME < length {
+            return Err(InvalidCard::Name(length));
+        }
+        if TAGS < draft.tags.len() {
+            return Err(InvalidCard::Tags(draft.tags.len()));
+        }
+        if let Some(long) = draft.tags.iter().find(|tag| TAG < tag.chars().count()) {
+            return Err(InvalidCard::Tag(long.clone()));
+        }
+        let Draft {
+            id,
+            name,
+            description,
+            tags,
+            kind,
+            namespace,
+            has_schema,
+            cost_hint,
+            side_effects,
+            safety,
+            score,
+        } = draft;
+        Ok(Card {
+            id,
+            name,
+            description,
+            tags,
+            kind,
+            namespace,
+            has_schema,
+            cost_hint,
+            side_effects,
+            safety,
+            score,
+        })
+    }
+
+    /// A card of these fields cut to the limits: the name and the tags by
+    /// their rules, the description to one line.
+    pub fn cut(draft: Draft) -> Card {
+        let draft = Draft {
+            name: head(&draft.name, NAME),
+            description: one_line(&draft.description),
+            safety: match draft.safety {
+                Safety::Unknown => safety_of(&draft.tags),
+                known => known,
+            },
+            tags: cap_tags(&draft.tags),
+            ..draft
+        };
+        Card::new(draft).expect("every limit was just kept")
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    pub fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn safety(&self) -> Safety {
+        self.safety
+    }
+
+    pub fn score(&self) -> Option<f64> {
+        self.score
+    }
+
+    /// The same card with another score.
+    #[must_use]
+    pub fn scored(mut self, score: Option<f64>) -> Card {
+        self.score = score;
+        self
+    }
+
+    fn described(&self, description: String) -> Card {
+        Card { description, ..self.clone() }
+    }
+}
+
+impl Draft {
+    /// A draft with nothing but what every card has.
+    pub fn new(id: &str, name: &str, description: &str, kind: Kind) -> Draft {
+        Draft {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            description: description.to_owned(),
+            tags: Vec::new(),
+            kind,
+            namespace: String::new(),
+            has_schema: false,
+            cost_hint: 0.0,
+            side_effects: false,
+            safety: Safety::Unknown,
+            score: None,
+        }
+    }
+}
+
+/// Sorts cards as a browse shows them: best score first, then by id.
+pub fn sort(cards: &mut [Card]) {
+    let score = |card: &Card| card.score.unwrap_or(0.0);
+    cards.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.id.cmp(&b.id)));
+}
+
+/// The tags that a card keeps: cut, without doubles, at most five, and never
+/// without the ones that say what is safe.
+pub fn cap_tags(tags: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = tags.iter().map(|tag| head(tag, TAG)).collect();
+    kept.sort_unstable();
+    kept.dedup();
+    kept.sort_by_key(|tag| !is_safety(tag));
+    kept.truncate(TAGS);
+    kept.sort_unstable();
+    kept
+}
+
+/// The safety class that tags imply; destructive wins.
+pub fn safety_of(tags: &[String]) -> Safety {
+    let any = |wanted: &[&str]| {
+        tags.iter().any(|tag| wanted.iter().any(|wanted| tag.eq_ignore_ascii_case(wanted)))
+    };
+    match (any(&["destructive"]), any(&["read-only", "read_only"])) {
+        (true, _) => Safety::Destructive,
+        (false, true) => Safety::ReadOnly,
+        (false, false) => Safety::Unknown,
+    }
+}
+
+impl Kind {
+    pub const ALL: [Kind; 7] = [
+        Kind::Tool,
+        Kind::Agent,
+        Kind::Skill,
+        Kind::Internal,
+        Kind::Flow,
+        Kind::Resource,
+        Kind::Prompt,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Tool => "tool",
+            Kind::Agent => "agent",
+            Kind::Skill => "skill",
+            Kind::Internal => "internal",
+            Kind::Flow => "flow",
+            Kind::Resource => "resource",
+            Kind::Prompt => "prompt",
+        }
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = InvalidCard;
+
+    fn from_str(text: &str) -> Result<Kind, InvalidCard> {
+        let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == text);
+        known.ok_or_else(|| InvalidCard::Kind(text.to_owned()))
+    }
+}
+
+impl Safety {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Safety::Unknown => "",
+            Safety::ReadOnly => "read_only",
+            Safety::Destructive => "destructive",
+        }
+    }
+}
+
+impl std::str::FromStr for Safety {
+    type Err = InvalidCard;
+
+    fn from_str(text: &str) -> Result<Safety, InvalidCard> {
+        let all = [Safety::Unknown, Safety::ReadOnly, Safety::Destructive];
+        let known = all.into_iter().find(|safety| safety.as_str() == text);
+        known.ok_or_else(|| InvalidCard::Safety(text.to_owned()))
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl Serialize for Safety {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+fn is_safety(tag: &str) -> bool {
+    safety_of(std::slice::from_ref(&tag.to_owned())) != Safety::Unknown
+}
+
+fn head(text: &str, length: usize) -> String {
+    text.chars().take(length).collect()
+}
+
+/// White space and control characters become single blanks: a description
+/// must not be able to pretend to be another card.
+fn one_line(text: &str) -> String {
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The forms in which cards go out, each within its budget.
+
+use serde::Serialize;
+
+use super::truncate::truncate;
+use super::{Card, InvalidCard, Kind, Safety};
+use crate::tokens;
+
+/// Tokens that a card should stay within.
+pub const TARGET: usize = 60;
+/// Tokens that no card may exceed.
+pub const CAP: usize = 80;
+/// Tokens that a reply may have beside its cards.
+pub const PREAMBLE: usize = 32;
+
+/// One card as it goes over the wire, at most [`CAP`] tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line(String);
+
+impl Line {
+    /// The compact text line: id, description, what is (un)safe about it.
+    ///
+    /// With a `signature` (names and types of the arguments) when that fits
+    /// beside the card. A card that is too big even without its description
+    /// shows its id shortened around `…`, which [`crate::selection::resolve`]
+    /// understands, instead of failing.
+    pub fn text(card: &Card, signature: Option<&str>) -> Line {
+        let with = |description: &str| plain(card, &card.id, description);
+        let line =
+            within(&card.description, with).unwrap_or_else(|| plain(card, &short_id(card), ""));
+        let signed = signature.map(|signature| format!("{line}\n  {signature}"));
+        Line(signed.filter(|signed| tokens::fits(signed, CAP)).unwrap_or(line))
+    }
+
+    /// The card as a JSON object without the fields that say nothing.
+    pub fn json(card: &Card) -> Line {
+        let with = |description: &str| sparse(card, &card.id, description);
+        let line =
+            within(&card.description, with).unwrap_or_else(|| sparse(card, &short_id(card), ""));
+        Line(line)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// The line that the specification's budget is counted on.
+pub fn budget_line(card: &Card) -> String {
+    numbered(card, 1, 1, &card.tags)
+}
+
+/// The card with its description cut so that its budget line keeps the
+/// target, as a library caller of the specification expects it.
+pub fn fit(card: &Card) -> Result<Card, InvalidCard> {
+    if tokens::count(&budget_line(card)) <= TARGET {
+        return Ok(card.clone());
+    }
+    let overhead = tokens::count(&budget_line(&card.described(String::new())));
+    let budget = TARGET.saturating_sub(overhead).max(1);
+    let fitted = card.described(truncate(&card.description, budget));
+    let tokens = tokens::count(&budget_line(&fitted));
+    match tokens <= CAP {
+        true => Ok(fitted),
+        false => Err(InvalidCard::TooBig { id: card.id.clone(), tokens }),
+    }
+}
+
+/// The numbered list form, one card per line.
+pub fn listing(cards: &[Card]) -> String {
+    let line = |(at, card): (usize, &Card)| {
+        let mut tags = card.tags.clone();
+        tags.sort_unstable();
+        numbered(card, at + 1, cards.len(), &tags)
+    };
+    cards.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// One card over several lines, for a prompt that shows a single tool.
+pub fn snippet(card: &Card) -> String {
+    let mut lines = vec![format!("[{}] {}", card.id, card.name), card.description.clone()];
+    if !card.tags.is_empty() {
+        lines.push(format!("tags: {}", card.tags.join(", ")));
+    }
+    match card.safety {
+        Safety::Destructive => lines.push("⚠ destructive".to_owned()),
+        Safety::ReadOnly | Safety::Unknown if card.side_effects => {
+            lines.push("! has side effects".to_owned());
+        }
+        Safety::ReadOnly | Safety::Unknown => {}
+    }
+    if card.safety == Safety::ReadOnly {
+        lines.push("read-only".to_owned());
+    }
+    if card.cost_hint != 0.0 {
+        lines.push(format!("cost: {:.2}", card.cost_hint));
+    }
+    lines.join("\n  ")
+}
+
+fn numbered(card: &Card, at: usize, of: usize, tags: &[String]) -> String {
+    let Card { id, description, .. } = card;
+    let mut line = format!("[{at}/{of}] {id} ({}) — {description}", card.kind.as_str());
+    if !tags.is_empty() {
+        line.push_str(&format!(" [{}]", tags.join(", ")));
+    }
+    if let Some(score) = card.score {
+        line.push_str(&format!(" score={score:.2}"));
+    }
+    line
+}
+
+/// The rendering of the longest description that keeps the target, or of none
+/// that keeps the cap; nothing when even that is too big.
+fn within(description: &str, render: impl Fn(&str) -> String) -> Option<String> {
+    let whole = render(description);
+    if tokens::fits(&whole, TARGET) {
+        return Some(whole);
+    }
+    let overhead = tokens::count(&render(""));
+    let mut budget = TARGET.saturating_sub(overhead);
+    // Where a description meets what follows it a token or two may be added.
+    for _ in 0..4 {
+        let cut = render(&truncate(description, budget));
+        if tokens::fits(&cut, TARGET) {
+            return Some(cut);
+        }
+        budget = budget.saturating_sub(1);
+    }
+    Some(render("")).filter(|bare| tokens::fits(bare, CAP))
+}
+
+fn plain(card: &Card, id: &str, description: &str) -> String {
+    let mut line = id.to_owned();
+    if !description.is_empty() {
+        line.push_str(&format!(" {description}"));
+    }
+    let mut notes = Vec::new();
+    match card.safety {
+        Safety::Destructive => notes.push("destructive".to_owned()),
+        Safety::ReadOnly if card.kind == Kind::Tool => notes.push("read-only".to_owned()),
+        Safety::ReadOnly | Safety::Unknown => {}
+    }
+    if 0.0 < card.cost_hint {
+        notes.push(format!("cost {}", card.cost_hint));
+    }
+    if !notes.is_empty() {
+        line.push_str(&format!(" [{}]", notes.join(", ")));
+    }
+    line
+}
+
+#[derive(Serialize)]
+struct Sparse<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    #[serde(skip_serializing_if = "is_tool")]
+    kind: Kind,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    safety: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_hint: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+}
+
+fn sparse(card: &Card, id: &str, description: &str) -> String {
+    let sparse = Sparse {
+        id,
+        description,
+        kind: card.kind,
+        safety: card.safety.as_str(),
+        cost_hint: Some(card.cost_hint).filter(|cost| 0.0 < *cost),
+        // Two decimals rank as well as seventeen and cost a fifth.
+        score: card.score.map(|score| (score * 100.0).round() / 100.0),
+    };
+    serde_json::to_string(&sparse).expect("strings and numbers always serialise")
+}
+
+fn is_tool(kind: &Kind) -> bool {
+    *kind == Kind::Tool
+}
+
+/// An id shortened around `…` so that its card keeps the cap: as much of its
+/// beginning as fits, and all from the version or hash on.
+fn short_id(card: &Card) -> String {
+    let tail_at = card.id.rfind(['@', '#']).unwrap_or(card.id.len());
+    let (head, tail) = card.id.split_at(tail_at);
+    let shortened = |length: usize| {
+        let kept: String = head.chars().take(length).collect();
+        format!("{kept}…{tail}")
+    };
+    let (mut low, mut high) = (0, head.chars().count());
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        match tokens::fits(&sparse(card, &shortened(middle), ""), CAP) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    shortened(low)
+}
