@@ -1,0 +1,200 @@
+//! One JSON-RPC message.
+//!
+//! A message is parsed once, into its envelope; params, results and errors stay
+//! slices of the bytes that came in. Writing a message appends those bytes
+//! again, so what nobody changes goes out as it came in: duplicate keys,
+//! `1e400`, unknown members and all.
+
+mod envelope;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use memchr::memchr2;
+use tool::{Json, Reply, RpcError};
+
+use envelope::Envelope;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+/// A question, to be answered under its id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The id as it was written: a number, a string, whatever was sent.
+    pub id: Json,
+    pub method: String,
+    pub params: Option<Json>,
+}
+
+/// News that want no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    pub method: String,
+    pub params: Option<Json>,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    pub id: Json,
+    pub reply: Reply,
+}
+
+/// What one line, body or event holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    One(Message),
+    /// Revision 2025-03-26 allows several messages in an array. Each stands
+    /// or falls alone.
+    Batch(Vec<Result<Message, Invalid>>),
+}
+
+/// Bytes that are no message.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Invalid {
+    /// Whether it is not even JSON, or JSON but no message.
+    pub fault: Fault,
+    pub reason: String,
+    /// The id, where it could be read: whoever waits for that answer need not
+    /// wait any longer, and whoever asked can be told.
+    pub id: Option<Json>,
+    /// Whether it claimed to be a request or a notification.
+    pub method: Option<String>,
+}
+
+/// What is wrong with bytes that are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    NoJson,
+    NoMessage,
+}
+
+impl Message {
+    /// Reads exactly one message.
+    pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
+        let mut envelope = Envelope::default();
+        let ended = envelope.fill(bytes);
+        if let Err(error) = ended {
+            let fault = match error.classify() {
+                serde_json::error::Category::Data => Fault::NoMessage,
+                serde_json::error::Category::Io
+                | serde_json::error::Category::Syntax
+                | serde_json::error::Category::Eof => Fault::NoJson,
+            };
+            return Err(envelope.invalid(bytes, fault, error.to_string()));
+        }
+        envelope.into_message(bytes)
+    }
+}
+
+impl Frame {
+    /// Reads one message or a batch of them.
+    pub fn parse(bytes: &Bytes) -> Result<Frame, Invalid> {
+        if bytes.trim_ascii_start().first() != Some(&b'[') {
+            return Message::parse(bytes).map(Frame::One);
+        }
+        let items: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes)
+            .map_err(|error| Invalid::plain(Fault::NoJson, error.to_string()))?;
+        if items.is_empty() {
+            return Err(Invalid::plain(Fault::NoMessage, "an empty batch".to_owned()));
+        }
+        let message = |item| Message::parse(Json::slice(bytes, item).as_bytes());
+        Ok(Frame::Batch(items.into_iter().map(message).collect()))
+    }
+}
+
+impl Invalid {
+    fn plain(fault: Fault, reason: String) -> Invalid {
+        Invalid { fault, reason, id: None, method: None }
+    }
+
+    /// What to answer to whoever sent it.
+    pub fn to_error(&self) -> RpcError {
+        match self.fault {
+            Fault::NoJson => {
+                RpcError::new(crate::revision::code::PARSE, format!("not JSON: {}", self.reason))
+            }
+            Fault::NoMessage => RpcError::new(
+                crate::revision::code::INVALID_REQUEST,
+                format!("not a JSON-RPC message: {}", self.reason),
+            ),
+        }
+    }
+}
+
+/// Appends a request. The id is JSON text.
+pub fn write_request(out: &mut Vec<u8>, id: &str, method: &str, params: Option<&Json>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#","method":"#);
+    write_method_and_params(out, method, params);
+}
+
+/// Appends a notification.
+pub fn write_notification(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
+    write_method_and_params(out, method, params);
+}
+
+/// Appends an answer. The id is JSON text.
+pub fn write_response(out: &mut Vec<u8>, id: &str, reply: &Reply) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
+    let payload = match reply {
+        Reply::Result(result) => {
+            out.extend_from_slice(br#","result":"#);
+            result
+        }
+        Reply::Error(error) => {
+            out.extend_from_slice(br#","error":"#);
+            &error.raw
+        }
+    };
+    out.extend_from_slice(payload.as_bytes());
+    out.push(b'}');
+}
+
+/// Makes the text from `start` on safe for one line: a raw line break in JSON
+/// can only be white space, so a space means the same.
+pub fn unbreak(out: &mut [u8], start: usize) {
+    let mut at = start;
+    while let Some(found) = memchr2(b'\n', b'\r', &out[at..]) {
+        out[at + found] = b' ';
+        at += found + 1;
+    }
+}
+
+fn write_method_and_params(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
+    write_string(out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(br#","params":"#);
+        out.extend_from_slice(params.as_bytes());
+    }
+    out.push(b'}');
+}
+
+fn write_string(out: &mut Vec<u8>, text: &str) {
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(Json::of(text).as_bytes());
+    }
+}
+
+/// A short piece of bytes for a log line.
+pub fn excerpt(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(120)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! One side of a conversation over a pipe.
+//!
+//! Both sides of the protocol may ask, so both use this: [`Peer`] asks and
+//! tells, [`run`] reads and writes the pipe and hands what comes in to
+//! [`Incoming`]. Messages that are ready together leave in one write, nothing
+//! is spawned per message, and a question whose future is dropped is cancelled
+//! at the other side. What a method means is not known here.
+
+mod lines;
+mod pending;
+mod run;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use tool::{Failure, Json, Reply, RpcError, Sent};
+
+use crate::message::{self, Invalid, Notification, Request, Response};
+use crate::revision::method;
+use pending::{Pending, Table};
+
+pub use lines::{Line, Lines};
+pub use run::run;
+
+/// The asking and telling half. Clones are the same peer.
+#[derive(Clone)]
+pub struct Peer(Arc<Shared>);
+
+/// The number under which a question travels. It is also its progress token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// How long to wait for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Without any sign of life. Progress starts it again.
+    pub quiet: Duration,
+    /// In all, however much progress there is.
+    pub whole: Duration,
+}
+
+/// What a conversation may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest line that is read, in bytes.
+    pub line: usize,
+    /// How many bytes may wait for a reader that does not read.
+    pub queue: usize,
+    /// How many questions of the other side may be open at once.
+    pub requests: usize,
+    /// How long answers may still be made and written when the other side has
+    /// stopped sending.
+    pub linger: Duration,
+}
+
+/// What comes in. Called in the order of arrival, from the task that reads, so
+/// nothing here may block.
+pub trait Incoming: Send + Sync + 'static {
+    /// A question. Its future is polled along with the reading, and dropped
+    /// when the other side cancels it.
+    fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply>;
+
+    /// News. Cancellations of open questions are dealt with already.
+    fn notification(&self, notification: Notification);
+
+    /// A line that is no message. An error that is returned is sent back.
+    fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError>;
+
+    /// An answer to a question that nobody asked, or waits for any more.
+    fn stray(&self, response: Response);
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes the writer.
+    wake: Notify,
+    limits: Limits,
+}
+
+struct State {
+    /// Whole lines that wait to be written.
+    outbox: Vec<u8>,
+    /// How many bytes ever went into the outbox, and out of it to the pipe.
+    queued: u64,
+    written: u64,
+    pending: Table,
+    next: u64,
+    /// Why nothing can be said any more.
+    closed: Option<String>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { line: 64 << 20, queue: 256 << 20, requests: 4096, linger: Duration::from_secs(10) }
+    }
+}
+
+impl Patience {
+    /// The same limit with and without progress.
+    pub fn of(quiet: Duration) -> Patience {
+        Patience { quiet, whole: quiet }
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Peer {
+    pub fn new(limits: Limits) -> Peer {
+        let state = State {
+            outbox: Vec::new(),
+            queued: 0,
+            written: 0,
+            pending: Table::default(),
+            next: 1,
+            closed: None,
+        };
+        Peer(Arc::new(Shared { state: Mutex::new(state), wake: Notify::new(), limits }))
+    }
+
+    /// Takes the number for a question that is about to be asked.
+    pub fn ticket(&self) -> Ticket {
+        let mut state = self.lock();
+        state.next += 1;
+        Ticket(state.next - 1)
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// Dropping the future, or running out of patience, tells the other side
+    /// that the answer is no longer wanted.
+    pub async fn request(
+        &self,
+        ticket: Ticket,
+        method: &str,
+        params: Option<&Json>,
+        patience: Patience,
+    ) -> Result<Reply, Failure> {
+        let now = Instant::now();
+        let (pending, mut answer) = Pending::new(now, patience);
+        let mut deadline = pending.deadline();
+        let mut waiting = self.ask(ticket, method, params, pending)?;
+        loop {
+            match timeout_at(deadline, &mut answer).await {
+                Ok(answer) => {
+                    waiting.reason = None;
+                    return answer.unwrap_or_else(|_| Err(self.lost()));
+                }
+                Err(_) => match self.later_deadline(ticket, deadline) {
+                    Some(later) => deadline = later,
+                    None => {
+                        waiting.reason = waiting.reason.and(Some("no answer in time"));
+                        return Err(Failure::Timeout { after: deadline - now });
+                    }
+                },
+            }
+        }
+    }
+
+    /// Tells something.
+    pub fn notify(&self, method: &str, params: Option<&Json>) -> Result<(), Failure> {
+        self.send(|out| message::write_notification(out, method, params))
+    }
+
+    /// Answers a question outside of the future that [`Incoming`] returned.
+    pub fn respond(&self, id: &Json, reply: &Reply) -> Result<(), Failure> {
+        self.send(|out| message::write_response(out, id.as_str(), reply))
+    }
+
+    /// Notes a sign of life for a question, which gives it more time.
+    pub fn alive(&self, ticket: Ticket) {
+        self.lock().pending.touch(ticket, Instant::now());
+    }
+
+    /// Ends the conversation: open questions fail, the pipe is closed.
+    pub fn close(&self, reason: &str) {
+        self.lock().close(reason);
+        self.0.wake.notify_one();
+    }
+
+    /// Why the conversation is over, if it is.
+    pub fn closed(&self) -> Option<String> {
+        self.lock().closed.clone()
+    }
+
+    fn ask(
+        &self,
+        ticket: Ticket,
+        method: &str,
+        params: Option<&Json>,
+        pending: Pending,
+    ) -> Result<Waiting<'_>, Failure> {
+        let mut state = self.lock();
+        let at = state.queued;
+        state.enqueue(self.0.limits.queue, |out| {
+            message::write_request(out, itoa(ticket.0).as_str(), method, params);
+        })?;
+        state.pending.insert(ticket, pending.queued_at(at));
+        drop(state);
+        self.0.wake.notify_one();
+        // A session that is being opened cannot be cancelled.
+        let reason = (method != method::INITIALIZE).then_some("no longer wanted");
+        Ok(Waiting { peer: self, ticket, reason })
+    }
+
+    fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
+        self.lock().enqueue(self.0.limits.queue, write)?;
+        self.0.wake.notify_one();
+        Ok(())
+    }
+
+    fn later_deadline(&self, ticket: Ticket, deadline: Instant) -> Option<Instant> {
+        let later = self.lock().pending.deadline(ticket)?;
+        (deadline < later).then_some(later)
+    }
+
+    fn lost(&self) -> Failure {
+        let reason = self.closed().unwrap_or_else(|| "the connection is gone".to_owned());
+        Failure::Lost { reason, sent: Sent::Perhaps }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn enqueue(&mut self, limit: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
+        if let Some(reason) = &self.closed {
+            return Err(Failure::Lost { reason: reason.clone(), sent: Sent::No });
+        }
+        if limit < self.outbox.len() {
+            let reason = format!("it does not read: {} bytes are waiting", self.outbox.len());
+            return Err(Failure::Unavailable { reason });
+        }
+        let start = self.outbox.len();
+        write(&mut self.outbox);
+        message::unbreak(&mut self.outbox, start);
+        self.outbox.push(b'\n');
+        self.queued += (self.outbox.len() - start) as u64;
+        Ok(())
+    }
+
+    fn close(&mut self, reason: &str) {
+        if self.closed.is_none() {
+            self.closed = Some(reason.to_owned());
+        }
+        self.pending.fail_all(reason, self.written);
+    }
+}
+
+/// A question that is being waited for. Dropped early, it cancels.
+struct Waiting<'a> {
+    peer: &'a Peer,
+    ticket: Ticket,
+    /// What to tell the other side; `None` once there is nothing to tell.
+    reason: Option<&'static str>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let open = self.peer.lock().pending.remove(self.ticket);
+        if let Some(reason) = self.reason.filter(|_| open) {
+            let params = serde_json::json!({"requestId": self.ticket.0, "reason": reason});
+            // A peer that is gone or does not read cannot be told.
+            self.peer.notify(method::CANCELLED, Some(&params.into())).ok();
+        }
+    }
+}
+
+fn itoa(number: u64) -> String {
+    number.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Lines out of a byte stream, with a limit.
+
+use std::io;
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tool::Json;
+
+/// How much of a line over the limit is kept at either end.
+const EDGE: usize = 256;
+
+/// How much room a read has at least.
+const ROOM: usize = 64 << 10;
+
+/// One line of input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    Whole(Bytes),
+    /// A line over the limit: its length and what is at its ends.
+    TooLong {
+        length: usize,
+        head: Bytes,
+        tail: Bytes,
+    },
+}
+
+/// Reads lines. Empty ones are skipped; the last needs no line break.
+pub struct Lines<R> {
+    reader: R,
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line break.
+    searched: usize,
+    limit: usize,
+    /// A line over the limit that is being skipped.
+    skipping: Option<(usize, Bytes)>,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub fn new(reader: R, limit: usize) -> Lines<R> {
+        Lines { reader, buffer: BytesMut::new(), searched: 0, limit, skipping: None, ended: false }
+    }
+
+    /// Reads more. `false` at the end of the input. Cancel safe.
+    pub async fn fill(&mut self) -> io::Result<bool> {
+        // Growing with what is there already keeps long lines linear in cost.
+        self.buffer.reserve(ROOM.max(self.buffer.len() / 2));
+        let n_read = self.reader.read_buf(&mut self.buffer).await?;
+        self.ended |= n_read == 0;
+        Ok(n_read != 0)
+    }
+
+    /// The next line that has been read whole.
+    pub fn take(&mut self) -> Option<Line> {
+        loop {
+            let line = match memchr(b'\n', &self.buffer[self.searched..]) {
+                Some(found) => {
+                    let line = self.buffer.split_to(self.searched + found);
+                    self.buffer.advance(1);
+                    self.searched = 0;
+                    self.whole(line)
+                }
+                None if self.ended && !self.buffer.is_empty() => {
+                    let line = self.buffer.split();
+                    self.searched = 0;
+                    self.whole(line)
+                }
+                None => {
+                    self.searched = self.buffer.len();
+                    self.skip();
+                    return None;
+                }
+            };
+            if let Some(line) = line {
+                return Some(line);
+            }
+        }
+    }
+
+    fn whole(&mut self, line: BytesMut) -> Option<Line> {
+        if let Some((skipped, head)) = self.skipping.take() {
+            let length = skipped + line.len();
+            let tail = line.freeze();
+            let tail = tail.slice(tail.len().saturating_sub(EDGE)..);
+            return Some(Line::TooLong { length, head, tail });
+        }
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        let line = line.freeze();
+        if self.limit < line.len() {
+            let (head, tail) =
+                (line.slice(..EDGE.min(line.len())), line.len() - EDGE.min(line.len()));
+            return Some(Line::TooLong { length: line.len(), head, tail: line.slice(tail..) });
+        }
+        Some(Line::Whole(line))
+    }
+
+    /// Forgets what is over the limit, but for the ends.
+    fn skip(&mut self) {
+        let over = match &self.skipping {
+            Some(_) => EDGE < self.buffer.len(),
+            None => self.limit < self.buffer.len(),
+        };
+        if !over {
+            return;
+        }
+        let cut = self.buffer.len() - EDGE.min(self.buffer.len());
+        let head = Bytes::copy_from_slice(&self.buffer[..EDGE.min(self.buffer.len())]);
+        let (skipped, head) = self.skipping.take().unwrap_or((0, head));
+        let rest = BytesMut::from(&self.buffer[cut..]);
+        self.skipping = Some((skipped + cut, head));
+        self.buffer = rest;
+        self.searched = self.buffer.len();
+    }
+}
+
+/// The id of an answer of which only the ends are known.
+///
+/// Only what is certain counts: an id that is among the first members, or the
+/// very last one, stands at the top level.
+pub(super) fn id_at_the_ends(head: &[u8], tail: &[u8]) -> Option<Json> {
+    let head = String::from_utf8_lossy(&head[..head.len().min(128)]);
+    if let Some(id) = leading_id(&head) {
+        return Some(id);
+    }
+    let tail = String::from_utf8_lossy(tail);
+    let (_, id) = tail.trim_end().strip_suffix('}')?.rsplit_once("\"id\":")?;
+    plain_id(id)
+}
+
+fn leading_id(head: &str) -> Option<Json> {
+    let first = head.trim_start().strip_prefix('{')?;
+    let first = first.strip_prefix(r#""jsonrpc":"2.0","#).unwrap_or(first);
+    let (id, _) = first.strip_prefix(r#""id":"#)?.split_once(',')?;
+    plain_id(id)
+}
+
+fn plain_id(text: &str) -> Option<Json> {
+    let id = text.trim();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'"' | b'-' | b'_');
+    if !id.bytes().all(plain) {
+        return None;
+    }
+    Json::parse(id.to_owned()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8], limit: usize) -> Vec<Line> {
+        let mut lines = Lines::new(input, limit);
+        let mut found = Vec::new();
+        loop {
+            let more = lines.fill().await.unwrap();
+            while let Some(line) = lines.take() {
+                found.push(line);
+            }
+            if !more {
+                return found;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn empty_lines_are_skipped_and_the_last_needs_no_break() {
+        let found = lines(b"a\r\n\n  \nb\nc", 100).await;
+        let texts: Vec<_> = found
+            .iter()
+            .map(|line| match line {
+                Line::Whole(text) => text.trim_ascii().to_vec(),
+                Line::TooLong { .. } => panic!("{line:?}"),
+            })
+            .collect();
+        assert_eq!(texts, [b"a", b"b", b"c"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_is_skipped_and_the_next_one_read() {
+        let long = format!("{{\"result\":\"{}\",\"id\":7}}", "x".repeat(1 << 20));
+        let input = format!("{long}\nnext\n");
+        let found = lines(input.as_bytes(), 1000).await;
+        let Line::TooLong { length, head, tail } = &found[0] else { panic!("{found:?}") };
+        assert_eq!(*length, long.len());
+        assert_eq!(id_at_the_ends(head, tail).unwrap().as_str(), "7");
+        assert_eq!(found[1], Line::Whole(Bytes::from_static(b"next")));
+    }
+
+    #[test]
+    fn only_an_id_that_is_certainly_at_the_top_is_believed() {
+        let id = |head: &str, tail: &str| {
+            id_at_the_ends(head.as_bytes(), tail.as_bytes()).map(|id| id.to_string())
+        };
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":5,"result":{"#, "..").as_deref(), Some("5"));
+        assert_eq!(id(r#"{"id":"a-1","result":{"#, "").as_deref(), Some("\"a-1\""));
+        assert_eq!(id(r#"{"result":{"id":5,"#, r#"{"id":5}}"#), None);
+        assert_eq!(id("{", r#"],"jsonrpc":"2.0","id":12}"#).as_deref(), Some("12"));
+    }
+}

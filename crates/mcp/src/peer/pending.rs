@@ -1,0 +1,83 @@
+//! The questions that wait for an answer.
+
+use std::collections::HashMap;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tool::{Failure, Reply, Sent};
+
+use super::{Patience, Ticket};
+
+pub(super) type Answer = Result<Reply, Failure>;
+
+/// One open question.
+pub(super) struct Pending {
+    answer: oneshot::Sender<Answer>,
+    /// Where in the outbox its line begins, to know whether it ever left.
+    queued_at: u64,
+    asked: Instant,
+    alive: Instant,
+    patience: Patience,
+}
+
+#[derive(Default)]
+pub(super) struct Table(HashMap<Ticket, Pending>);
+
+impl Pending {
+    pub(super) fn new(now: Instant, patience: Patience) -> (Pending, oneshot::Receiver<Answer>) {
+        let (answer, receiver) = oneshot::channel();
+        (Pending { answer, queued_at: 0, asked: now, alive: now, patience }, receiver)
+    }
+
+    pub(super) fn queued_at(self, queued_at: u64) -> Pending {
+        Pending { queued_at, ..self }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        (self.alive + self.patience.quiet).min(self.asked + self.patience.whole)
+    }
+}
+
+impl Table {
+    pub(super) fn insert(&mut self, ticket: Ticket, pending: Pending) {
+        self.0.insert(ticket, pending);
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
+        self.0.remove(&ticket).is_some()
+    }
+
+    pub(super) fn touch(&mut self, ticket: Ticket, now: Instant) {
+        if let Some(pending) = self.0.get_mut(&ticket) {
+            pending.alive = now;
+        }
+    }
+
+    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Instant> {
+        self.0.get(&ticket).map(Pending::deadline)
+    }
+
+    /// Hands an answer to whoever waits for it, or back when nobody does.
+    pub(super) fn settle(&mut self, id: &str, answer: Answer) -> Result<(), Answer> {
+        match ticket(id).and_then(|ticket| self.0.remove(&ticket)) {
+            Some(pending) => pending.answer.send(answer),
+            None => Err(answer),
+        }
+    }
+
+    /// Fails everything; what is behind `written` in the outbox never left.
+    pub(super) fn fail_all(&mut self, reason: &str, written: u64) {
+        for (_, pending) in self.0.drain() {
+            let sent = if written <= pending.queued_at { Sent::No } else { Sent::Perhaps };
+            // Whoever stopped waiting needs no answer.
+            pending.answer.send(Err(Failure::Lost { reason: reason.to_owned(), sent })).ok();
+        }
+    }
+}
+
+/// The ticket an id names. Our ids are numbers; a server that gives them back
+/// as strings is understood.
+fn ticket(id: &str) -> Option<Ticket> {
+    let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
+    bare.parse().ok().map(Ticket)
+}

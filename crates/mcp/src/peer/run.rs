@@ -1,0 +1,289 @@
+//! The task that reads and writes one pipe.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt, join_all};
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
+use tool::{Failure, Json, Reply, RpcError};
+
+use super::lines::{Line, Lines, id_at_the_ends};
+use super::{Incoming, Peer};
+use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
+use crate::revision::{code, method};
+
+/// Reads and writes until the pipe ends or the peer is closed, and says why it
+/// ended. All that happens on one conversation happens in this future.
+pub async fn run<R, W>(peer: Peer, reader: R, mut writer: W, incoming: Arc<dyn Incoming>) -> String
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut lines = Lines::new(reader, peer.0.limits.line);
+    let mut desk = Desk {
+        peer: peer.clone(),
+        incoming,
+        answers: FuturesUnordered::new(),
+        open: HashMap::new(),
+    };
+    let mut writing = Writing::default();
+    let mut last_call: Option<Instant> = None;
+    let reason = loop {
+        writing.refill(&peer);
+        if last_call.is_some() && writing.is_empty() && desk.answers.is_empty() {
+            break "the other side closed the connection".to_owned();
+        }
+        if last_call.is_none() && peer.closed().is_some() {
+            break String::new();
+        }
+        // Writing comes first: what is ready together left together above, and
+        // a reader that never stops sending cannot keep answers back.
+        tokio::select! {
+            biased;
+            written = writer.write(&writing.buffer[writing.at..]), if !writing.is_empty() => {
+                match written {
+                    Ok(0) => break "the other side takes no more input".to_owned(),
+                    Ok(n_written) => writing.advance(n_written, &peer),
+                    Err(error) => break broken("writing", &error),
+                }
+                if writing.is_empty() && let Err(error) = writer.flush().await {
+                    break broken("writing", &error);
+                }
+            }
+            Some(answer) = desk.answers.next(), if !desk.answers.is_empty() => {
+                desk.answer(answer);
+                while let Some(Some(answer)) = desk.answers.next().now_or_never() {
+                    desk.answer(answer);
+                }
+            }
+            more = lines.fill(), if last_call.is_none() => match more {
+                Ok(more) => {
+                    while let Some(line) = lines.take() {
+                        desk.take(line);
+                    }
+                    if !more {
+                        peer.lock().close("the other side closed the connection");
+                        last_call = Some(Instant::now() + peer.0.limits.linger);
+                    }
+                }
+                Err(error) => break broken("reading", &error),
+            },
+            () = peer.0.wake.notified() => {}
+            () = until(last_call), if last_call.is_some() => {
+                break "the other side closed the connection".to_owned();
+            }
+        }
+    };
+    peer.lock().close(&reason);
+    peer.closed().unwrap_or(reason)
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn broken(doing: &str, error: &io::Error) -> String {
+    format!("{doing} failed: {error}")
+}
+
+/// Lines on their way out.
+#[derive(Default)]
+struct Writing {
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Writing {
+    fn is_empty(&self) -> bool {
+        self.at == self.buffer.len()
+    }
+
+    /// Takes everything that waits, once the last lot is gone.
+    fn refill(&mut self, peer: &Peer) {
+        if !self.is_empty() {
+            return;
+        }
+        self.at = 0;
+        self.buffer.clear();
+        // A buffer that once held a giant is not kept for the small ones.
+        if (1 << 20) < self.buffer.capacity() {
+            self.buffer = Vec::new();
+        }
+        std::mem::swap(&mut self.buffer, &mut peer.lock().outbox);
+    }
+
+    fn advance(&mut self, n_written: usize, peer: &Peer) {
+        self.at += n_written;
+        peer.lock().written += n_written as u64;
+    }
+}
+
+/// What has been asked of us and is being answered.
+struct Desk {
+    peer: Peer,
+    incoming: Arc<dyn Incoming>,
+    answers: FuturesUnordered<BoxFuture<'static, Done>>,
+    open: HashMap<Json, AbortHandle>,
+}
+
+/// Answers that are ready; `None` where the question was cancelled.
+enum Done {
+    One(Json, Option<Reply>),
+    Batch(Vec<(Json, Option<Reply>)>),
+}
+
+impl Desk {
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Whole(line) => match Frame::parse(&line) {
+                Ok(Frame::One(message)) => self.message(message),
+                Ok(Frame::Batch(messages)) => self.batch(messages),
+                Err(invalid) => self.garbage(invalid, &line),
+            },
+            Line::TooLong { length, head, tail } => self.too_long(length, &head, &tail),
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        match message {
+            Message::Request(request) => {
+                if let Some(answer) = self.begin(request) {
+                    let one = answer.map(|(id, reply)| Done::One(id, reply)).boxed();
+                    self.answers.push(one);
+                }
+            }
+            Message::Notification(notification) => self.notification(notification),
+            Message::Response(response) => self.settle(response),
+        }
+    }
+
+    fn batch(&mut self, messages: Vec<Result<Message, Invalid>>) {
+        let mut questions = Vec::new();
+        for message in messages {
+            match message {
+                Ok(Message::Request(request)) => questions.extend(self.begin(request)),
+                Ok(message) => self.message(message),
+                Err(invalid) => self.garbage(invalid, b""),
+            }
+        }
+        if !questions.is_empty() {
+            self.answers.push(join_all(questions).map(Done::Batch).boxed());
+        }
+    }
+
+    /// Starts to answer a question, unless too many are open already.
+    fn begin(
+        &mut self,
+        request: Request,
+    ) -> Option<impl Future<Output = (Json, Option<Reply>)> + Send + use<>> {
+        let id = request.id.clone();
+        if self.peer.0.limits.requests <= self.open.len() {
+            let error = RpcError::new(code::SERVER, "too many requests at once; wait for answers");
+            self.peer.respond(&id, &Reply::Error(error)).ok();
+            return None;
+        }
+        let (handle, registration) = AbortHandle::new_pair();
+        self.open.insert(id.clone(), handle);
+        let answer = Arc::clone(&self.incoming).request(request);
+        Some(Abortable::new(answer, registration).map(|reply| (id, reply.ok())))
+    }
+
+    fn answer(&mut self, done: Done) {
+        match done {
+            Done::One(id, reply) => {
+                self.open.remove(&id);
+                if let Some(reply) = reply {
+                    self.write(|out| message::write_response(out, id.as_str(), &reply));
+                }
+            }
+            Done::Batch(replies) => {
+                for (id, _) in &replies {
+                    self.open.remove(id);
+                }
+                let replies = replies.iter().filter_map(|(id, reply)| Some((id, reply.as_ref()?)));
+                let replies: Vec<_> = replies.collect();
+                if !replies.is_empty() {
+                    self.write(|out| write_batch(out, &replies));
+                }
+            }
+        }
+    }
+
+    /// Answers are written past the queue limit and past the last call: the
+    /// limit on open questions bounds them.
+    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.peer.lock();
+        let start = state.outbox.len();
+        write(&mut state.outbox);
+        message::unbreak(&mut state.outbox, start);
+        state.outbox.push(b'\n');
+        let n_more = state.outbox.len() - start;
+        state.queued += n_more as u64;
+    }
+
+    fn notification(&mut self, notification: Notification) {
+        if notification.method == method::CANCELLED {
+            let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
+            if let Some(open) = id.and_then(|id| self.open.remove(&id)) {
+                open.abort();
+                return;
+            }
+        }
+        self.incoming.notification(notification);
+    }
+
+    fn settle(&self, response: Response) {
+        let Response { id, reply } = response;
+        let settled = self.peer.lock().pending.settle(id.as_str(), Ok(reply));
+        if let Err(Ok(reply)) = settled {
+            self.incoming.stray(Response { id, reply });
+        }
+    }
+
+    fn garbage(&self, invalid: Invalid, line: &[u8]) {
+        if self.fail(&invalid) {
+            return;
+        }
+        if let Some(error) = self.incoming.garbage(&invalid, line) {
+            let id = invalid.id.unwrap_or_else(Json::null);
+            self.write(|out| message::write_response(out, id.as_str(), &Reply::Error(error)));
+        }
+    }
+
+    /// Fails the question that a damaged answer belongs to, if there is one.
+    fn fail(&self, invalid: &Invalid) -> bool {
+        let (None, Some(id)) = (&invalid.method, &invalid.id) else { return false };
+        let failure = Failure::Unusable { reason: invalid.reason.clone() };
+        self.peer.lock().pending.settle(id.as_str(), Err(failure)).is_ok()
+    }
+
+    fn too_long(&self, length: usize, head: &Bytes, tail: &Bytes) {
+        let limit = self.peer.0.limits.line;
+        let asks = memchr::memmem::find(head, br#""method""#).is_some();
+        let invalid = Invalid {
+            fault: Fault::NoMessage,
+            reason: format!("a message of {length} bytes is over the limit of {limit}"),
+            id: id_at_the_ends(head, tail),
+            method: asks.then(String::new),
+        };
+        self.garbage(invalid, head);
+    }
+}
+
+fn write_batch(out: &mut Vec<u8>, replies: &[(&Json, &Reply)]) {
+    out.push(b'[');
+    for (at, (id, reply)) in replies.iter().enumerate() {
+        if at != 0 {
+            out.push(b',');
+        }
+        message::write_response(out, id.as_str(), reply);
+    }
+    out.push(b']');
+}

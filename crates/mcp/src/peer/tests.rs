@@ -1,0 +1,204 @@
+use std::sync::Mutex as StdMutex;
+
+use futures::FutureExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+use super::*;
+
+/// Answers `echo` with its params, never answers `hang`, notes the rest.
+#[derive(Default)]
+struct Notebook {
+    notes: StdMutex<Vec<String>>,
+}
+
+impl Incoming for Notebook {
+    fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply> {
+        async move {
+            if request.method == "hang" {
+                std::future::pending::<()>().await;
+            }
+            Reply::Result(request.params.unwrap_or_else(Json::null))
+        }
+        .boxed()
+    }
+
+    fn notification(&self, notification: Notification) {
+        self.notes.lock().unwrap().push(notification.method);
+    }
+
+    fn garbage(&self, invalid: &Invalid, _: &[u8]) -> Option<RpcError> {
+        Some(invalid.to_error())
+    }
+
+    fn stray(&self, response: Response) {
+        self.notes.lock().unwrap().push(format!("stray {}", response.id));
+    }
+}
+
+struct Scene {
+    peer: Peer,
+    notebook: Arc<Notebook>,
+    read: BufReader<ReadHalf<DuplexStream>>,
+    write: WriteHalf<DuplexStream>,
+    running: tokio::task::JoinHandle<String>,
+}
+
+impl Scene {
+    fn new(limits: Limits) -> Scene {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(ours);
+        let peer = Peer::new(limits);
+        let notebook = Arc::new(Notebook::default());
+        let running = tokio::spawn(run(peer.clone(), read, write, notebook.clone() as _));
+        let (read, write) = tokio::io::split(theirs);
+        Scene { peer, notebook, read: BufReader::new(read), write, running }
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.write.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.read.read_line(&mut line).await.unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn ask(&self, method: &'static str) -> tokio::task::JoinHandle<Result<Reply, Failure>> {
+        let peer = self.peer.clone();
+        let patience = Patience { quiet: Duration::from_secs(60), whole: Duration::from_secs(100) };
+        tokio::spawn(async move { peer.request(peer.ticket(), method, None, patience).await })
+    }
+}
+
+#[tokio::test]
+async fn a_question_gets_the_answer_that_carries_its_number() {
+    let mut scene = Scene::new(Limits::default());
+    let first = scene.ask("a");
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#);
+    let second = scene.ask("b");
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#);
+    scene.say(r#"{"jsonrpc":"2.0","id":"2","result":2}"#).await;
+    scene.say(r#"{"jsonrpc":"2.0","id":1,"result":1}"#).await;
+    assert_eq!(first.await.unwrap(), Ok(Reply::Result(Json::of(&1))));
+    assert_eq!(second.await.unwrap(), Ok(Reply::Result(Json::of(&2))));
+}
+
+#[tokio::test]
+async fn a_damaged_answer_fails_its_question_at_once() {
+    let mut scene = Scene::new(Limits::default());
+    let question = scene.ask("a");
+    scene.hear().await;
+    scene.say(r#"{"jsonrpc":"2.0","id":1,"result":{"#).await;
+    assert!(matches!(question.await.unwrap(), Err(Failure::Unusable { .. })));
+}
+
+#[tokio::test]
+async fn an_answer_over_the_limit_fails_its_question_and_nothing_else() {
+    let mut scene = Scene::new(Limits { line: 4096, ..Limits::default() });
+    let question = scene.ask("a");
+    scene.hear().await;
+    let giant = format!(r#"{{"result":"{}","jsonrpc":"2.0","id":1}}"#, "x".repeat(200_000));
+    scene.say(&giant).await;
+    let Err(Failure::Unusable { reason }) = question.await.unwrap() else { panic!() };
+    assert!(reason.ends_with("is over the limit of 4096"), "{reason}");
+    scene.say(r#"{"id":7,"method":"echo","params":[1]}"#).await;
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":7,"result":[1]}"#);
+}
+
+#[tokio::test]
+async fn a_dropped_question_is_cancelled_at_the_other_side() {
+    let mut scene = Scene::new(Limits::default());
+    let question = scene.ask("a");
+    scene.hear().await;
+    question.abort();
+    assert_eq!(
+        scene.hear().await,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"no longer wanted"}}"#
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_runs_out_of_patience_and_progress_buys_time_up_to_a_limit() {
+    let mut scene = Scene::new(Limits::default());
+    let asked = Instant::now();
+    let question = scene.ask("a");
+    scene.hear().await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    scene.peer.alive(Ticket(1));
+    let after = Duration::from_secs(100);
+    assert_eq!(question.await.unwrap(), Err(Failure::Timeout { after }));
+    assert_eq!(asked.elapsed().as_secs(), 100);
+    assert!(scene.hear().await.contains("no answer in time"));
+}
+
+#[tokio::test]
+async fn questions_from_the_other_side_are_answered_and_can_be_cancelled() {
+    let mut scene = Scene::new(Limits::default());
+    scene.say(r#"{"id":"x","method":"hang"}"#).await;
+    scene.say(r#"{"id":1,"method":"echo","params":{"a":1e400}}"#).await;
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":1,"result":{"a":1e400}}"#);
+    scene.say(r#"{"method":"notifications/cancelled","params":{"requestId":"x"}}"#).await;
+    scene.say(r#"{"id":2,"method":"echo"}"#).await;
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":2,"result":null}"#);
+    assert!(scene.notebook.notes.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_with_a_batch() {
+    let mut scene = Scene::new(Limits::default());
+    scene.say(r#"[{"id":1,"method":"echo"},{"method":"n"},{"id":2,"method":"echo"}]"#).await;
+    assert_eq!(
+        scene.hear().await,
+        r#"[{"jsonrpc":"2.0","id":1,"result":null},{"jsonrpc":"2.0","id":2,"result":null}]"#
+    );
+    assert_eq!(*scene.notebook.notes.lock().unwrap(), ["n"]);
+}
+
+#[tokio::test]
+async fn garbage_and_answers_to_nothing_do_no_harm() {
+    let mut scene = Scene::new(Limits::default());
+    scene.say("npm WARN deprecated").await;
+    assert!(scene.hear().await.contains(r#""id":null,"error":{"code":-32700"#));
+    scene.say(r#"{"id":99,"result":{}}"#).await;
+    scene.say(r#"{"id":1,"method":"echo"}"#).await;
+    scene.hear().await;
+    assert_eq!(*scene.notebook.notes.lock().unwrap(), ["stray 99"]);
+}
+
+#[tokio::test]
+async fn too_many_open_questions_are_refused() {
+    let mut scene = Scene::new(Limits { requests: 1, ..Limits::default() });
+    scene.say(r#"{"id":1,"method":"hang"}"#).await;
+    scene.say(r#"{"id":2,"method":"echo"}"#).await;
+    assert!(scene.hear().await.contains("too many requests at once"));
+}
+
+#[tokio::test]
+async fn when_the_other_side_stops_sending_what_was_asked_is_still_answered() {
+    let mut scene = Scene::new(Limits::default());
+    scene.say(r#"{"id":1,"method":"echo"}"#).await;
+    scene.write.shutdown().await.unwrap();
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    assert_eq!(scene.running.await.unwrap(), "the other side closed the connection");
+}
+
+#[tokio::test]
+async fn a_lost_connection_says_whether_the_question_had_left() {
+    let mut scene = Scene::new(Limits::default());
+    let question = scene.ask("a");
+    scene.hear().await;
+    scene.peer.close("it was killed");
+    let lost = |sent| Err(Failure::Lost { reason: "it was killed".to_owned(), sent });
+    assert_eq!(question.await.unwrap(), lost(Sent::Perhaps));
+    assert_eq!(scene.ask("b").await.unwrap(), lost(Sent::No));
+    assert_eq!(scene.running.await.unwrap(), "it was killed");
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_fills_the_queue_and_then_is_told_nothing() {
+    let scene = Scene::new(Limits { queue: 1000, ..Limits::default() });
+    let long = Json::of(&"x".repeat(300_000));
+    let said = (0..10).map(|_| scene.peer.notify("n", Some(&long)));
+    assert!(said.into_iter().any(|said| matches!(said, Err(Failure::Unavailable { .. }))));
+}
