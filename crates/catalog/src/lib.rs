@@ -4,3 +4,5 @@ pub mod card;
 pub mod id;
 pub mod selection;
 pub mod tokens;
+pub mod eval;
+pub mod index;

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Packs a token table into the files that the index compiles in.
+
+    pack_table.py MODEL_DIR ASSETS_DIR
+
+MODEL_DIR holds `vocab.txt` (one WordPiece per line), `tool-embed-256.i8` (one
+int8 row of 256 per piece) and `tool-embed-256.scale.f32` (one little-endian
+float per row). Written to ASSETS_DIR, all little endian:
+
+    table.i8       the kept rows, 256 bytes each
+    table.f32      one scale per kept row
+    table.words    the pieces, in row order, separated by newlines
+    table.starts   u32 per row and one more: where each piece starts in table.words
+    table.slots    65,536 u16: an open-addressing hash of the pieces (FNV-1a, 32
+                   bits, folded to 16, linear probing); a slot is row + 1, or 0
+
+Rows that no text can reach ([unused…] and the special tokens) are left out.
+"""
+import pathlib, struct, sys
+
+model, assets = map(pathlib.Path, sys.argv[1:3])
+WIDTH = 256
+vocabulary = (model / "vocab.txt").read_text("utf-8").split("\n")
+if vocabulary[-1] == "":
+    vocabulary.pop()
+rows = (model / "tool-embed-256.i8").read_bytes()
+scales = (model / "tool-embed-256.scale.f32").read_bytes()
+assert len(rows) == WIDTH * len(vocabulary) and len(scales) == 4 * len(vocabulary)
+
+kept = [i for i, word in enumerate(vocabulary)
+        if not (word.startswith("[") and word.endswith("]") and len(word) > 1)]
+blob, starts, slots = bytearray(), [], [0] * 65536
+for row, i in enumerate(kept):
+    word = vocabulary[i].encode()
+    starts.append(len(blob))
+    blob += word + b"\n"
+    value = 2166136261
+    for byte in word:
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    slot = (value ^ value >> 16) & 0xFFFF
+    while slots[slot]:
+        slot = (slot + 1) & 0xFFFF
+    slots[slot] = row + 1
+starts.append(len(blob))
+(assets / "table.words").write_bytes(blob)
+(assets / "table.starts").write_bytes(struct.pack(f"<{len(starts)}I", *starts))
+(assets / "table.slots").write_bytes(struct.pack("<65536H", *slots))
+(assets / "table.i8").write_bytes(b"".join(rows[i * WIDTH:(i + 1) * WIDTH] for i in kept))
+(assets / "table.f32").write_bytes(b"".join(scales[i * 4:i * 4 + 4] for i in kept))
+print(len(kept), "rows")

@@ -1,0 +1,54 @@
+//! Runs the queries of one set and counts.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::{Gold, Outcome, Report, Stopwatch};
+use crate::index::{Config, Document, Index, Query};
+
+/// How deep an outcome looks for the relevant documents.
+const DEPTH: usize = 50;
+
+/// Builds an index over `documents` and asks it every query.
+pub fn run(
+    set: &str,
+    documents: &[Document],
+    queries: &[Gold],
+    config: &Config,
+    stopwatch: Stopwatch<'_>,
+) -> Report {
+    let started = stopwatch();
+    let index = Index::build(documents, config);
+    let build = stopwatch() - started;
+    let places: HashMap<&str, usize> =
+        documents.iter().enumerate().map(|(at, document)| (&*document.id, at)).collect();
+    let outcomes: Vec<Outcome> =
+        queries.iter().map(|gold| ask(&index, gold, &places, stopwatch)).collect();
+    let mut report = Report::of(set, documents.len(), &outcomes);
+    report.build_seconds = build.as_secs_f64();
+    report.index_bytes = index.bytes();
+    report
+}
+
+fn ask(
+    index: &Index,
+    gold: &Gold,
+    places: &HashMap<&str, usize>,
+    stopwatch: Stopwatch<'_>,
+) -> Outcome {
+    let query = Query::new(&gold.query).limit(DEPTH);
+    let started = stopwatch();
+    let hits = index.search(&query, |_| true);
+    let took: Duration = stopwatch() - started;
+    let rank = |id: &String| {
+        let place = places.get(&**id)?;
+        hits.iter().position(|hit| hit.document == *place).map(|at| at + 1)
+    };
+    Outcome {
+        qid: gold.qid.clone(),
+        query: gold.query.clone(),
+        ranks: gold.relevant.iter().map(rank).collect(),
+        n_hits: hits.len(),
+        took,
+    }
+}

@@ -1,0 +1,206 @@
+//! What came out, as figures, as rows and as JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// How one query went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub qid: String,
+    pub query: String,
+    /// The rank of each relevant document, one being first; none when it was
+    /// not among the first fifty.
+    pub ranks: Vec<Option<usize>>,
+    pub n_hits: usize,
+    #[serde(skip)]
+    pub took: Duration,
+}
+
+/// How one set went.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    pub set: String,
+    pub documents: usize,
+    pub queries: usize,
+    #[serde(rename = "recall@1")]
+    pub recall_1: f64,
+    #[serde(rename = "recall@3")]
+    pub recall_3: f64,
+    #[serde(rename = "recall@5")]
+    pub recall_5: f64,
+    #[serde(rename = "recall@10")]
+    pub recall_10: f64,
+    #[serde(rename = "mrr@10")]
+    pub mrr_10: f64,
+    #[serde(rename = "ndcg@10")]
+    pub ndcg_10: f64,
+    /// Of the queries that nothing should match, how many found nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence: Option<f64>,
+    pub p50_micros: f64,
+    pub p99_micros: f64,
+    pub build_seconds: f64,
+    pub index_bytes: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub per_query: Vec<Outcome>,
+}
+
+impl Report {
+    pub(crate) fn of(set: &str, n_documents: usize, outcomes: &[Outcome]) -> Report {
+        let gold: Vec<&Outcome> = outcomes.iter().filter(|one| !one.ranks.is_empty()).collect();
+        let silent: Vec<&Outcome> = outcomes.iter().filter(|one| one.ranks.is_empty()).collect();
+        let average = |figure: &dyn Fn(&Outcome) -> f64| {
+            gold.iter().map(|outcome| figure(outcome)).sum::<f64>() / gold.len().max(1) as f64
+        };
+        let mut times: Vec<Duration> = outcomes.iter().map(|outcome| outcome.took).collect();
+        times.sort_unstable();
+        Report {
+            set: set.to_owned(),
+            documents: n_documents,
+            queries: outcomes.len(),
+            recall_1: average(&|one| one.recall(1)),
+            recall_3: average(&|one| one.recall(3)),
+            recall_5: average(&|one| one.recall(5)),
+            recall_10: average(&|one| one.recall(10)),
+            mrr_10: average(&Outcome::reciprocal_rank),
+            ndcg_10: average(&Outcome::discounted_gain),
+            silence: (!silent.is_empty()).then(|| {
+                let quiet = silent.iter().filter(|one| one.n_hits == 0).count();
+                quiet as f64 / silent.len() as f64
+            }),
+            p50_micros: percentile(&times, 0.50),
+            p99_micros: percentile(&times, 0.99),
+            per_query: outcomes.to_vec(),
+            ..Report::default()
+        }
+    }
+
+    /// The columns of [`table`], for one row.
+    fn cells(&self) -> [String; 12] {
+        let share = |value: f64| format!("{value:.3}");
+        [
+            self.set.clone(),
+            self.documents.to_string(),
+            self.queries.to_string(),
+            share(self.recall_1),
+            share(self.recall_3),
+            share(self.recall_5),
+            share(self.recall_10),
+            share(self.mrr_10),
+            share(self.ndcg_10),
+            format!("{:.0}", self.p50_micros),
+            format!("{:.0}", self.p99_micros),
+            format!("{:.1}", self.index_bytes as f64 / 1e6),
+        ]
+    }
+}
+
+impl Outcome {
+    /// The share of the relevant documents among the first `depth`.
+    pub fn recall(&self, depth: usize) -> f64 {
+        let found = self.ranks.iter().flatten().filter(|rank| **rank <= depth).count();
+        found as f64 / self.ranks.len().max(1) as f64
+    }
+
+    fn reciprocal_rank(&self) -> f64 {
+        let first = self.ranks.iter().flatten().min().copied();
+        first.filter(|rank| *rank <= 10).map_or(0.0, |rank| 1.0 / rank as f64)
+    }
+
+    fn discounted_gain(&self) -> f64 {
+        let gain = |rank: usize| 1.0 / (rank as f64 + 1.0).log2();
+        let found: f64 =
+            self.ranks.iter().flatten().filter(|rank| **rank <= 10).map(|rank| gain(*rank)).sum();
+        let best: f64 = (1..=self.ranks.len().min(10)).map(gain).sum();
+        if best == 0.0 { 0.0 } else { found / best }
+    }
+}
+
+/// The mean of several sets, each counting the same.
+pub fn mean(reports: &[Report]) -> Report {
+    let average = |figure: &dyn Fn(&Report) -> f64| {
+        reports.iter().map(figure).sum::<f64>() / reports.len().max(1) as f64
+    };
+    Report {
+        set: "mean".to_owned(),
+        documents: reports.iter().map(|report| report.documents).sum(),
+        queries: reports.iter().map(|report| report.queries).sum(),
+        recall_1: average(&|report| report.recall_1),
+        recall_3: average(&|report| report.recall_3),
+        recall_5: average(&|report| report.recall_5),
+        recall_10: average(&|report| report.recall_10),
+        mrr_10: average(&|report| report.mrr_10),
+        ndcg_10: average(&|report| report.ndcg_10),
+        p50_micros: average(&|report| report.p50_micros),
+        p99_micros: average(&|report| report.p99_micros),
+        build_seconds: average(&|report| report.build_seconds),
+        ..Report::default()
+    }
+}
+
+/// Reports as rows under a header, columns aligned by spaces.
+pub fn table(reports: &[Report]) -> String {
+    let header = [
+        "set",
+        "docs",
+        "queries",
+        "recall@1",
+        "recall@3",
+        "recall@5",
+        "recall@10",
+        "mrr@10",
+        "ndcg@10",
+        "p50 µs",
+        "p99 µs",
+        "MB",
+    ];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(reports.iter().map(Report::cells));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..header.len()).filter_map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let fill = " ".repeat(width - cell.chars().count());
+            match column {
+                0 => text.extend([cell.as_str(), &fill]),
+                _ => text.extend(["  ", &fill, cell]),
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn percentile(sorted: &[Duration], share: f64) -> f64 {
+    let at = ((sorted.len() as f64 * share).ceil() as usize).clamp(1, sorted.len().max(1));
+    sorted.get(at - 1).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(ranks: &[Option<usize>]) -> Outcome {
+        let took = Duration::from_micros(10);
+        Outcome { qid: "q".into(), query: "x".into(), ranks: ranks.to_vec(), n_hits: 50, took }
+    }
+
+    #[test]
+    fn figures_are_those_of_the_definitions() {
+        let report =
+            Report::of("s", 9, &[outcome(&[Some(1), Some(7)]), outcome(&[None]), outcome(&[])]);
+        assert_eq!((report.recall_1, report.recall_5, report.recall_10), (0.25, 0.25, 0.5));
+        assert_eq!((report.mrr_10, report.silence), (0.5, Some(0.0)));
+        let ideal = 1.0 + 1.0 / 3.0_f64.log2();
+        let expected = (1.0 + 1.0 / 8.0_f64.log2()) / ideal / 2.0;
+        assert!((report.ndcg_10 - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn json_names_the_figures_as_everyone_does() {
+        let text = serde_json::to_string(&Report::of("s", 1, &[outcome(&[Some(2)])])).unwrap();
+        assert!(text.contains(r#""recall@5":1.0"#) && text.contains(r#""mrr@10":0.5"#), "{text}");
+    }
+}

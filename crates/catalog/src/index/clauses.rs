@@ -1,0 +1,71 @@
+//! Long wishes are several short ones.
+//!
+//! A task such as "read the report, translate it and mail it to Ann" names
+//! three tools; scored as one bag of words, none of them matches well. So a
+//! long query is also scored clause by clause.
+
+/// The most clauses of one query, so that a pasted page stays cheap.
+const MOST: usize = 24;
+/// A clause with fewer words says too little alone and joins the next.
+const SHORTEST: usize = 3;
+/// The most words of one clause.
+const LONGEST: usize = 30;
+
+/// The clauses of a text; empty when it is only one.
+pub(crate) fn of(text: &str) -> Vec<String> {
+    let mut clauses = Vec::new();
+    let mut current: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        let joins = matches!(
+            word.to_ascii_lowercase().as_str(),
+            "and" | "then" | "after" | "also" | "but" | "finally" | "next" | "afterwards" | "plus"
+        );
+        if joins {
+            cut(&mut current, &mut clauses);
+            continue;
+        }
+        current.push(word);
+        if word.ends_with(['.', ',', ';', ':', '!', '?', '—', '。', '，', '；', '！', '？', ')'])
+            || LONGEST <= current.len()
+        {
+            cut(&mut current, &mut clauses);
+        }
+    }
+    if !current.is_empty() {
+        clauses.push(current.join(" "));
+    }
+    if clauses.len() < 2 {
+        return Vec::new();
+    }
+    clauses.truncate(MOST);
+    clauses
+}
+
+fn cut(current: &mut Vec<&str>, clauses: &mut Vec<String>) {
+    if SHORTEST <= current.len() {
+        clauses.push(current.join(" "));
+        current.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_falls_into_its_steps() {
+        let clauses = of("Read the annual report, translate it well and mail it to Ann.");
+        assert_eq!(clauses, ["Read the annual report,", "translate it well", "mail it to Ann."]);
+    }
+
+    #[test]
+    fn one_wish_stays_whole() {
+        assert!(of("create a github issue").is_empty());
+        assert!(of("").is_empty());
+    }
+
+    #[test]
+    fn a_page_has_a_bounded_number_of_clauses() {
+        assert_eq!(of(&"one two three, ".repeat(1000)).len(), MOST);
+    }
+}
