@@ -138,7 +138,7 @@ impl Card {
             description: one_line(&draft.description),
             safety: match draft.safety {
                 Safety::Unknown => safety_of(&draft.tags),
-                known => known,
+                Safety::ReadOnly | Safety::Destructive => draft.safety,
             },
             tags: cap_tags(&draft.tags),
             ..draft

@@ -136,11 +136,7 @@ pub fn schema(
 }
 
 /// Checks a choice against what was offered.
-pub fn check<'a>(
-    selected: Option<&str>,
-    candidates: impl IntoIterator<Item = &'a str> + Clone,
-    repairs: Repairs,
-) -> Selection {
+pub fn check(selected: Option<&str>, candidates: &[&str], repairs: Repairs) -> Selection {
     let raw = selected.unwrap_or_default();
     let wanted = raw.trim();
     let outcome = match wanted {
@@ -169,10 +165,10 @@ pub fn check<'a>(
 /// means the only one that begins and ends like it.
 pub fn resolve<'a>(
     wanted: &str,
-    candidates: impl IntoIterator<Item = &'a str> + Clone,
+    candidates: &[&'a str],
     repairs: Repairs,
 ) -> Result<(&'a str, Option<Repair>), Reason> {
-    let all = || candidates.clone().into_iter();
+    let all = || candidates.iter().copied();
     if let Some(exact) = all().find(|candidate| *candidate == wanted) {
         return Ok((exact, None));
     }
@@ -230,16 +226,13 @@ mod tests {
         let candidates = ids(&vectors["candidates"]);
         for case in vectors["validate"].as_array().unwrap() {
             let selected = case["selected"].as_str();
-            let judge = |repairs| check(selected, candidates.iter().copied(), repairs);
+            let judge = |repairs| check(selected, &candidates, repairs);
             same(&judge(Repairs::Allowed), &case["out"]);
             same(&judge(Repairs::Refused), &case["out_no_repair"]);
         }
         let case = &vectors["ambiguous_case"];
         let candidates = ids(&case["candidates"]);
-        same(
-            &check(case["selected"].as_str(), candidates.iter().copied(), Repairs::Allowed),
-            &case["out"],
-        );
+        same(&check(case["selected"].as_str(), &candidates, Repairs::Allowed), &case["out"]);
     }
 
     #[test]
@@ -263,9 +256,9 @@ mod tests {
     #[test]
     fn a_shortened_id_means_the_one_it_was_made_from() {
         let candidates = ["n:abc_one#00000001", "n:abc_two#00000002"];
-        let resolved = resolve("n:abc_…#00000002", candidates, Repairs::Allowed);
+        let resolved = resolve("n:abc_…#00000002", &candidates, Repairs::Allowed);
         assert_eq!(resolved, Ok((candidates[1], Some(Repair::Prefix))));
-        let resolved = resolve("n:abc_…", candidates, Repairs::Allowed);
+        let resolved = resolve("n:abc_…", &candidates, Repairs::Allowed);
         assert_eq!(resolved, Err(Reason::AmbiguousPrefix));
     }
 }

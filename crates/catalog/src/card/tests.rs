@@ -171,7 +171,7 @@ fn a_signature_that_does_not_fit_is_left_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn every_wire_line_keeps_the_cap(
         namespace in "[a-z][a-z0-9_-]{0,63}",

@@ -1,0 +1,172 @@
+//! The catalog as a tree of paths, for those who walk instead of search.
+//!
+//! `/` has one branch per namespace, always. A namespace with more than
+//! [`WIDTH`] leaves is divided into clusters by the words its names share, and
+//! again until no branch is wider. Segments are unique among siblings and
+//! every leaf has a path: [`Tree::path`] says which, [`Tree::walk`] finds it
+//! again. The tree knows names only; what a leaf is, its caller knows.
+
+mod cluster;
+mod path;
+
+use std::collections::BTreeMap;
+
+pub use path::{InvalidPath, Path};
+
+/// More children than this under one namespace or cluster are divided.
+pub const WIDTH: usize = 20;
+
+/// One thing to be placed.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf<'a> {
+    /// A legal namespace, as in an id.
+    pub namespace: &'a str,
+    /// The name below the namespace, as in an id.
+    pub name: &'a str,
+}
+
+/// A tree over leaves, which it knows by their position.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    root: Vec<Branch>,
+    /// The path of every leaf, by its position.
+    paths: Vec<String>,
+}
+
+/// A place with things below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    pub segment: String,
+    /// The path that leads here.
+    pub path: String,
+    /// How many leaves are below, at any depth.
+    pub n_leaves: usize,
+    pub children: Vec<Node>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    Branch(Branch),
+    Leaf { segment: String, leaf: usize },
+}
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    Branches(Vec<&'a Branch>),
+    Children(&'a [Node]),
+    Leaf(usize),
+}
+
+impl Tree {
+    pub fn build(leaves: &[Leaf<'_>]) -> Tree {
+        let mut namespaces: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, leaf) in leaves.iter().enumerate() {
+            namespaces.entry(leaf.namespace).or_default().push(at);
+        }
+        let mut tree = Tree { root: Vec::new(), paths: vec![String::new(); leaves.len()] };
+        for (namespace, members) in namespaces {
+            let path = format!("/{namespace}");
+            let children = cluster::divide(leaves, namespace, members);
+            let branch = branch(namespace.to_owned(), path, children);
+            record(&branch, &mut tree.paths);
+            tree.root.push(branch);
+        }
+        tree
+    }
+
+    /// What `path` leads to; nothing when it leads nowhere.
+    pub fn walk(&self, path: &Path) -> Option<Found<'_>> {
+        let mut segments = path.segments().iter().peekable();
+        let Some(first) = segments.next() else {
+            return Some(Found::Branches(self.root.iter().collect()));
+        };
+        let mut here = self.root.iter().find(|branch| branch.segment == *first)?;
+        while let Some(segment) = segments.next() {
+            match here.children.iter().find(|child| child.segment() == segment)? {
+                Node::Branch(branch) => here = branch,
+                // Nothing is below a leaf, `*` included.
+                Node::Leaf { leaf, .. } => {
+                    let last = segments.peek().is_none() && !path.all();
+                    return last.then_some(Found::Leaf(*leaf));
+                }
+            }
+        }
+        Some(Found::Children(&here.children))
+    }
+
+    /// The path of a leaf.
+    pub fn path(&self, leaf: usize) -> &str {
+        &self.paths[leaf]
+    }
+
+    pub fn namespaces(&self) -> impl Iterator<Item = &Branch> {
+        self.root.iter()
+    }
+
+    /// The segments that exist where a path stopped leading anywhere.
+    pub fn nearest(&self, path: &Path) -> (String, Vec<&str>) {
+        let mut at = String::from("/");
+        let mut names: Vec<&str> = self.root.iter().map(|b| b.segment.as_str()).collect();
+        let mut segments = path.segments().iter();
+        let first = segments.next();
+        let Some(mut here) = self.root.iter().find(|b| Some(&b.segment) == first) else {
+            return (at, names);
+        };
+        loop {
+            at.clone_from(&here.path);
+            names = here.children.iter().map(Node::segment).collect();
+            let next = segments.next();
+            let found = here
+                .children
+                .iter()
+                .find(|child| Some(child.segment()) == next.map(|s| s.as_str()));
+            match found {
+                Some(Node::Branch(branch)) => here = branch,
+                Some(Node::Leaf { .. }) | None => return (at, names),
+            }
+        }
+    }
+}
+
+impl Node {
+    pub fn segment(&self) -> &str {
+        match self {
+            Node::Branch(branch) => &branch.segment,
+            Node::Leaf { segment, .. } => segment,
+        }
+    }
+
+    fn n_leaves(&self) -> usize {
+        match self {
+            Node::Branch(branch) => branch.n_leaves,
+            Node::Leaf { .. } => 1,
+        }
+    }
+}
+
+/// A branch at `path`, with the paths of everything below it set.
+fn branch(segment: String, path: String, children: Vec<Node>) -> Branch {
+    let n_leaves = children.iter().map(Node::n_leaves).sum();
+    let rooted = |child: Node| match child {
+        Node::Branch(below) => {
+            let path = format!("{path}/{}", below.segment);
+            Node::Branch(branch(below.segment, path, below.children))
+        }
+        leaf @ Node::Leaf { .. } => leaf,
+    };
+    let children = children.into_iter().map(rooted).collect();
+    Branch { segment, path, n_leaves, children }
+}
+
+fn record(branch: &Branch, paths: &mut [String]) {
+    for child in &branch.children {
+        match child {
+            Node::Branch(below) => record(below, paths),
+            Node::Leaf { segment, leaf } => paths[*leaf] = format!("{}/{segment}", branch.path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
