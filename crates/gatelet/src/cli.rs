@@ -59,6 +59,8 @@ pub(crate) struct Place {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(commands::serve::Args),
+    Init(commands::init::Args),
+    Import(commands::import::Args),
     Config(commands::config::Args),
     Completions(commands::completions::Args),
 }

@@ -3,6 +3,8 @@
 pub(crate) mod serve;
 
 pub(crate) mod config;
+pub(crate) mod import;
+pub(crate) mod init;
 
 pub(crate) mod completions;
 
@@ -12,6 +14,8 @@ use crate::exit::Done;
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
     match cli.command {
         Command::Serve(args) => serve::run(&args, &cli.place),
+        Command::Init(args) => init::run(&args, &cli.place),
+        Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),
         Command::Completions(args) => completions::run(&args),
     }

@@ -10,6 +10,9 @@ mod serve;
 mod skills;
 mod upstream;
 
+pub(crate) mod foreign;
+
+mod jsonc;
 mod node;
 mod problem;
 mod shape;
@@ -26,7 +29,7 @@ pub(crate) use problem::{Problems, Source};
 pub(crate) use serve::{Serve, Surface, address};
 pub(crate) use skills::Skills;
 pub(crate) use text::{Environment, Process};
-pub(crate) use upstream::{Reach, Start, Upstream, Wire};
+pub(crate) use upstream::{Reach, Start, Upstream, Wire, write};
 
 use crate::cli::Place;
 use crate::exit::Stop;
@@ -109,21 +112,68 @@ pub(crate) fn read(
     base: &Path,
     environment: &dyn Environment,
 ) -> Result<(Config, Problems), Stop> {
-    let (root, errors) = node::read_toml(&source.text);
+    let (root, mut problems) = tree(source);
+    let (raw, found) = if foreign::is_foreign(&root) {
+        (Raw::default(), foreign::read(&root, base, &mut problems))
+    } else {
+        let raw: Raw = shape::fit(&root, &schema(), &mut problems)
+            .and_then(|fitting| serde_json::from_value(fitting.to_json()).ok())
+            .unwrap_or_default();
+        let found = own(&raw);
+        (raw, found)
+    };
+    let config = parse(raw, found, base, environment, &mut problems);
+    if problems.has_errors() { Err(Stop::Config(problems)) } else { Ok((config, problems)) }
+}
+
+/// Reads the servers in another client's file, for `gatelet import`.
+pub(crate) fn import(source: Source, base: &Path) -> Result<(Vec<foreign::Found>, Problems), Stop> {
+    let name = source.name.clone();
+    let (root, mut problems) = tree(source);
+    if problems.has_errors() {
+        return Err(Stop::Config(problems));
+    }
+    if !foreign::is_foreign(&root) {
+        let known = "`mcpServers`, `servers`, `mcp`, `context_servers` and `mcp_servers` are known";
+        return Err(Stop::Usage(format!("`{name}` has no table of servers; {known}")));
+    }
+    let found = foreign::read(&root, base, &mut problems);
+    Ok((found, problems))
+}
+
+/// The document as a tree, read as JSON when it looks like it, else as TOML.
+fn tree(source: Source) -> (node::Node, Problems) {
+    let (root, errors) = if source.is_json() {
+        match jsonc::read(&source.text) {
+            Ok(root) => (root, Vec::new()),
+            Err(error) => (node::Node { span: 0..0, value: node::Value::Null }, vec![error]),
+        }
+    } else {
+        node::read_toml(&source.text)
+    };
     let mut problems = Problems::new(source, root.clone());
     for (span, message) in errors {
         problems.push(Problem { weight: Weight::Error, span, message, hint: None });
     }
-    let raw = shape::fit(&root, &schema(), &mut problems)
-        .and_then(|fitting| serde_json::from_value(fitting.to_json()).ok())
-        .unwrap_or_default();
-    let config = parse(raw, base, environment, &mut problems);
-    if problems.has_errors() { Err(Stop::Config(problems)) } else { Ok((config, problems)) }
+    (root, problems)
 }
 
-fn parse(raw: Raw, base: &Path, environment: &dyn Environment, problems: &mut Problems) -> Config {
+/// The upstreams of our own file, each with its place.
+fn own(raw: &Raw) -> Vec<foreign::Found> {
+    let place = |at| node::Path::default().key("upstream").index(at);
+    let found = raw.upstream.iter().enumerate();
+    found.map(|(at, raw)| foreign::Found { path: place(at), raw: raw.clone() }).collect()
+}
+
+fn parse(
+    raw: Raw,
+    found: Vec<foreign::Found>,
+    base: &Path,
+    environment: &dyn Environment,
+    problems: &mut Problems,
+) -> Config {
     Config {
-        upstreams: upstream::parse(raw.upstream, base, environment, problems),
+        upstreams: upstream::parse(found, base, environment, problems),
         gate: gate::parse(&raw.gate),
         serve: serve::parse(raw.serve, problems),
         skills: skills::parse(raw.skills, base),

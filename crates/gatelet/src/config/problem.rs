@@ -14,6 +14,18 @@ pub(crate) struct Source {
     pub(crate) text: String,
 }
 
+impl Source {
+    /// Whether this is to be read as JSON: by its name, else by how it starts.
+    pub(super) fn is_json(&self) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        if name.ends_with(".toml") {
+            return false;
+        }
+        let start = self.text.trim_start_matches('\u{feff}').trim_start();
+        name.ends_with(".json") || name.ends_with(".jsonc") || start.starts_with(['{', '/'])
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Weight {
     Error,
@@ -70,6 +82,11 @@ impl Problems {
         let span = self.root.nearest(path).span.clone();
         let message = if path.is_root() { message } else { format!("`{path}`: {message}") };
         self.push(Problem { weight, span, message, hint: hint.map(str::to_owned) });
+    }
+
+    /// Notes something odd at a place.
+    pub(crate) fn note(&mut self, span: Span, message: String) {
+        self.push(Problem { weight: Weight::Warning, span, message, hint: None });
     }
 
     /// Reads the text at `path` with `read`, noting what `read` says against it.

@@ -70,6 +70,21 @@ fn value(hole: &str, environment: &dyn Environment) -> Result<String, Hole> {
     }
 }
 
+/// The variables in a file of `NAME=value` lines, with `#` comments, an
+/// optional `export` and quotes around the value.
+pub(crate) fn variables(text: &str) -> impl Iterator<Item = (String, String)> {
+    text.lines().filter_map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (name, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
+        let value = value.trim();
+        let quoted = ['"', '\'']
+            .into_iter()
+            .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+        Some((name.trim().to_owned(), quoted.unwrap_or(value).to_owned()))
+    })
+}
+
 /// Reads `500ms`, `30s`, `5m`, `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let example = "write it like `500ms`, `30s`, `5m` or `1h 30m`";
@@ -113,6 +128,14 @@ mod tests {
             "error: `${input:key}` is not known here; `${env:NAME}` and `${file:PATH}` are",
         );
         check("${env:TOKEN", "error: `${` is never closed");
+    }
+
+    #[test]
+    fn an_environment_file_is_read_as_shells_read_it() {
+        let text = "# secret\nexport A=1\nB = \"two words\"\n\nnonsense\nC='x=y'";
+        let found: Vec<String> =
+            variables(text).map(|(name, value)| format!("{name}:{value}")).collect();
+        assert_eq!(found, ["A:1", "B:two words", "C:x=y"]);
     }
 
     #[test]

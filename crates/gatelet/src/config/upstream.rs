@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::foreign::Found;
 use super::node::Path;
 use super::problem::Problems;
 use super::text::{self, Environment};
@@ -31,6 +32,9 @@ pub(crate) struct Raw {
     /// Variables added to the program's environment. `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
+    /// A file of `NAME=value` lines that are added to the program's environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) env_file: Option<PathBuf>,
     /// The directory the program runs in, relative to this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<PathBuf>,
@@ -119,14 +123,14 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Reads every entry; what is wrong with one does not hide the others.
 pub(super) fn parse(
-    raws: Vec<Raw>,
+    found: Vec<Found>,
     base: &FilePath,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Vec<Upstream> {
-    let mut upstreams: Vec<Upstream> = Vec::with_capacity(raws.len());
-    for (at, raw) in raws.into_iter().enumerate() {
-        let mut entry = Entry { path: Path::default().key("upstream").index(at), problems };
+    let mut upstreams: Vec<Upstream> = Vec::with_capacity(found.len());
+    for Found { path, raw } in found {
+        let mut entry = Entry { path, problems };
         if raw.disabled {
             continue;
         }
@@ -143,7 +147,7 @@ pub(super) fn parse(
 }
 
 /// Labels that differ only in case, `_` and `-` name the same namespace.
-fn canonical(label: &str) -> String {
+pub(super) fn canonical(label: &str) -> String {
     label.to_ascii_lowercase().replace(['_', '-'], "")
 }
 
@@ -211,6 +215,7 @@ impl Entry<'_> {
             (None, Some(url)) => {
                 self.misplaced(!raw.args.is_empty(), "args", "command");
                 self.misplaced(!raw.env.is_empty(), "env", "command");
+                self.misplaced(raw.env_file.is_some(), "env_file", "command");
                 self.misplaced(raw.cwd.is_some(), "cwd", "command");
                 self.address(url, raw, environment)
             }
@@ -243,12 +248,33 @@ impl Entry<'_> {
         let args = args.map(|(at, text)| fill(self, args_path.index(at), text)).collect();
         let env_path = self.path.key("env");
         let env = raw.env.iter();
-        let env =
+        let env: BTreeMap<String, String> =
             env.map(|(name, text)| (name.clone(), fill(self, env_path.key(name), text))).collect();
+        let mut all = self.env_file(raw, base, &mut holes);
+        all.extend(env);
         let cwd = raw.cwd.as_ref().map(|cwd| base.join(cwd));
         match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
-            None => Reach::Program { command, args, env, cwd },
+            None => Reach::Program { command, args, env: all, cwd },
+        }
+    }
+
+    /// The variables in `env_file`; those in `env` come on top.
+    fn env_file(
+        &mut self,
+        raw: &Raw,
+        base: &FilePath,
+        holes: &mut Vec<String>,
+    ) -> BTreeMap<String, String> {
+        let Some(file) = &raw.env_file else { return BTreeMap::new() };
+        match std::fs::read_to_string(base.join(file)) {
+            Ok(text) => text::variables(&text).collect(),
+            Err(error) => {
+                let message = format!("`{}` cannot be read: {error}", file.display());
+                self.problems.warning(&self.path.key("env_file"), message.clone(), None);
+                holes.push(message);
+                BTreeMap::new()
+            }
         }
     }
 
@@ -318,4 +344,13 @@ impl std::fmt::Debug for Reach {
             Reach::Nowhere { reason } => f.debug_struct("Nowhere").field("reason", reason).finish(),
         }
     }
+}
+
+/// Writes upstreams as they stand in our own file.
+pub(crate) fn write(upstream: Vec<Raw>) -> String {
+    #[derive(Serialize)]
+    struct File {
+        upstream: Vec<Raw>,
+    }
+    toml::to_string(&File { upstream }).expect("tables come after plain values in `Raw`")
 }

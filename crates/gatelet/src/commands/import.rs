@@ -1,0 +1,66 @@
+//! `gatelet import`: the servers of other clients, as our own configuration.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::foreign::{Found, relabel};
+use crate::config::{self, Source};
+use crate::exit::{Done, Stop};
+use crate::terminal::{GOOD, out, paint, say};
+
+/// Turn the server lists of other clients into a gatelet configuration
+///
+/// Reads the `mcpServers`, `servers`, `mcp`, `context_servers` or `mcp_servers`
+/// of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Cline, Zed,
+/// opencode, Gemini CLI, Codex and others as they are, and says what it could
+/// not carry over.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The files to read
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Write the configuration to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Replace the file if it is there already
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
+    let found = read(&args.files)?;
+    let n_found = found.len();
+    let text = config::write(found.into_iter().map(|found| found.raw).collect());
+    match &args.output {
+        None => out(&text),
+        Some(file) => {
+            super::init::create(file, &text, args.force)?;
+            say(&format!("{} {n_found} upstreams in {}", paint(GOOD, "wrote"), file.display()));
+        }
+    }
+    Ok(Done::Fine)
+}
+
+/// The upstreams of all files; what stands in two of them is taken once.
+fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
+    let mut all: Vec<Found> = Vec::new();
+    for file in files {
+        let shown = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Stop::Usage(format!("cannot read `{shown}`: {error}")))?;
+        let base = std::path::absolute(file)?;
+        let base = base.parent().unwrap_or(Path::new("/"));
+        let (found, mut problems) = config::import(Source { name: shown, text }, base)?;
+        for one in found {
+            if all.iter().all(|other| other.raw != one.raw) {
+                all.push(one);
+            }
+        }
+        all = relabel(all, &mut problems);
+        if !problems.is_empty() {
+            say(&problems.to_string());
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,79 @@
+//! `gatelet init`: a configuration to start from.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Place;
+use crate::exit::{Done, Stop};
+use crate::terminal::{DIM, GOOD, paint, say};
+
+/// Write a commented configuration to start from
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Replace the file if it is there already
+    #[arg(long)]
+    force: bool,
+}
+
+const START: &str = include_str!("init/gatelet.toml");
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let file = place.config.clone().unwrap_or_else(|| PathBuf::from("gatelet.toml"));
+    create(&file, START, args.force)?;
+    say(&format!("{} {}", paint(GOOD, "wrote"), file.display()));
+    say(&paint(
+        DIM,
+        "next: add your servers to it, then `gatelet config check` and `gatelet serve`",
+    ));
+    Ok(Done::Fine)
+}
+
+/// Writes a file that may hold secrets, so that only its owner reads it.
+pub(super) fn create(file: &Path, text: &str, replace: bool) -> anyhow::Result<()> {
+    let shown = file.display();
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true);
+    if replace {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut opened = options.open(file).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            Stop::Usage(format!("`{shown}` is there already; --force replaces it")).into()
+        } else {
+            anyhow::Error::new(error).context(format!("cannot write `{shown}`"))
+        }
+    })?;
+    opened.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Process, Source, read};
+
+    #[test]
+    fn what_init_writes_is_a_sound_configuration() {
+        let source = Source { name: "gatelet.toml".to_owned(), text: START.to_owned() };
+        let (_, problems) = read(source, Path::new(""), &Process).unwrap();
+        assert!(problems.is_empty(), "{problems}");
+    }
+
+    #[test]
+    fn every_line_that_init_comments_out_would_be_sound_too() {
+        let setting = |line: &str| line.starts_with("# [") || line.contains(" = ");
+        let text: Vec<&str> = START
+            .lines()
+            .filter(|line| !line.starts_with('#') || setting(line))
+            .map(|line| line.strip_prefix("# ").unwrap_or(line))
+            .collect();
+        let source = Source { name: "gatelet.toml".to_owned(), text: text.join("\n") };
+        let (config, problems) = read(source, Path::new(""), &Process).unwrap();
+        let only_unset = problems.iter().all(|problem| problem.message.contains("is not set"));
+        assert!(only_unset && config.upstreams.len() == 2, "{problems}");
+    }
+}

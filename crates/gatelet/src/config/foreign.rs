@@ -1,0 +1,156 @@
+//! The configuration files of other clients, as they are.
+//!
+//! Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI, Cline and their
+//! kin have `mcpServers`; VS Code has `servers` and `inputs`; opencode has
+//! `mcp`; Zed has `context_servers`; Codex has `mcp_servers`. Each entry
+//! becomes an upstream as it would stand in our own file. What has no
+//! counterpart here is reported at its place, never dropped in silence.
+
+mod entry;
+mod variable;
+
+use std::path::Path as FilePath;
+
+use super::node::{Node, Path};
+use super::problem::Problems;
+use super::upstream::Raw;
+
+/// An upstream found in another client's file, and where it stands there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) path: Path,
+    pub(crate) raw: Raw,
+}
+
+/// The tables that hold servers, by the keys that lead to them.
+const TABLES: &[&[&str]] = &[
+    &["mcpServers"],
+    &["servers"],
+    &["mcp", "servers"],
+    &["mcp"],
+    &["context_servers"],
+    &["mcp_servers"],
+    &["amp.mcpServers"],
+];
+
+/// Keys beside the servers that belong to them; everything else in such a
+/// file is the client's own business.
+const BESIDE: &[&str] = &["inputs"];
+
+/// Whether this looks like a file of another client.
+pub(super) fn is_foreign(root: &Node) -> bool {
+    !tables(root).is_empty()
+}
+
+/// Reads every server in the file, noting what could not be carried over.
+pub(super) fn read(root: &Node, base: &FilePath, problems: &mut Problems) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    for (path, table) in tables(root) {
+        for member in table.members() {
+            if BESIDE.contains(&member.key.as_str()) {
+                continue;
+            }
+            let path = path.key(&member.key);
+            let scope = variable::Scope { base, inputs: inputs(root) };
+            let raw = entry::read(&member.key, &member.node, &path, &scope, problems);
+            found.extend(raw.map(|raw| Found { path, raw }));
+        }
+    }
+    projects(root, problems);
+    relabel(found, problems)
+}
+
+/// Gives every upstream a label that a namespace can have and no other has.
+pub(crate) fn relabel(mut found: Vec<Found>, problems: &mut Problems) -> Vec<Found> {
+    let mut taken: Vec<String> = Vec::new();
+    for upstream in &mut found {
+        let name = upstream.raw.label.clone().unwrap_or_default();
+        let label = unique(&legal(&name), &taken);
+        if label != name {
+            let message = format!("`{name}` becomes the namespace `{label}`");
+            problems.warning(&upstream.path, message, None);
+        }
+        taken.push(super::upstream::canonical(&label));
+        upstream.raw.label = Some(label);
+    }
+    found
+}
+
+/// Every table of servers in the document, and the way to it.
+fn tables(root: &Node) -> Vec<(Path, &Node)> {
+    let mut tables: Vec<(Path, &Node)> = Vec::new();
+    for keys in TABLES {
+        let mut node = Some(root);
+        let mut path = Path::default();
+        for key in *keys {
+            node = node.and_then(|node| node.get(key));
+            path = path.key(key);
+        }
+        // `mcp` is a table of servers only when it holds no table of its own.
+        let holds = |node: &&Node| node.members().iter().any(|m| looks_like_a_server(&m.node));
+        if let Some(node) = node.filter(|node| holds(node) || keys.len() == 1 && is_empty(node)) {
+            tables.push((path, node));
+        }
+    }
+    let all = root.members().iter().all(|member| looks_like_a_server(&member.node));
+    if tables.is_empty() && all && !root.members().is_empty() {
+        tables.push((Path::default(), root));
+    }
+    tables
+}
+
+fn is_empty(node: &Node) -> bool {
+    matches!(&node.value, super::node::Value::Table(members) if members.is_empty())
+}
+
+fn looks_like_a_server(node: &Node) -> bool {
+    ["command", "url", "serverUrl", "httpUrl", "type", "settings"]
+        .iter()
+        .any(|key| node.get(key).is_some())
+}
+
+/// What VS Code asks its user for: the id and what it is.
+fn inputs(root: &Node) -> Vec<(String, String)> {
+    let lists = [root.get("inputs"), root.get("mcp").and_then(|mcp| mcp.get("inputs"))];
+    let input = |node: &Node| {
+        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+        Some((text("id")?, text("description").unwrap_or_default()))
+    };
+    lists.into_iter().flatten().flat_map(Node::items).filter_map(input).collect()
+}
+
+/// Claude Code keeps the servers of single projects in its own file too.
+fn projects(root: &Node, problems: &mut Problems) {
+    let Some(projects) = root.get("projects") else { return };
+    for member in projects.members() {
+        let servers = member.node.get("mcpServers").map_or(0, |servers| servers.members().len());
+        if servers != 0 {
+            let path = Path::default().key("projects").key(&member.key).key("mcpServers");
+            let message = format!("{servers} servers of this project only were left out");
+            problems.warning(&path, message, Some("copy them to the top `mcpServers`"));
+        }
+    }
+}
+
+fn legal(name: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let label: String = name.chars().map(legal).take(60).collect();
+    let label = label.trim_matches('-').to_owned();
+    match super::upstream::canonical(&label).as_str() {
+        "" => "server".to_owned(),
+        "gatelet" => "gatelet-upstream".to_owned(),
+        _ => label,
+    }
+}
+
+fn unique(label: &str, taken: &[String]) -> String {
+    let free = |label: &str| !taken.contains(&super::upstream::canonical(label));
+    if free(label) {
+        return label.to_owned();
+    }
+    let numbered = (2..).map(|n| format!("{label}-{n}"));
+    numbered.into_iter().find(|label| free(label)).expect("there is always a free number")
+}
+
+#[cfg(test)]
+mod tests;
