@@ -1,9 +1,32 @@
-//! Which tools exist right now; find, rank and describe them.
+//! Which tools exist right now: find, rank and describe them.
+//!
+//! A [`Catalog`] is built whole from the listings of all upstreams
+//! ([`Source`]s) and never changes afterwards. It arranges the tools as
+//! functions in namespaces, finds them by name or by meaning, and describes
+//! them in as few tokens as the reader needs: a [`summary`], a call
+//! [`signature`], the [`contract`] of the arguments.
+//!
+//! This crate knows no time, no locks, no sessions and no transports.
+
+pub mod catalog;
+pub mod source;
+
+pub mod name;
+pub mod nearest;
+
+pub mod contract;
+pub mod signature;
+pub mod summary;
+
+pub mod index;
+pub mod tokens;
 
 pub mod card;
 pub mod eval;
 pub mod id;
-pub mod index;
 pub mod selection;
-pub mod tokens;
 pub mod tree;
+
+pub use catalog::{Catalog, Function, Hit, Namespace, Slot, Unresolved};
+pub use contract::{Contract, Parameter, Problem};
+pub use source::{Source, State};

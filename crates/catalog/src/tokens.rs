@@ -30,12 +30,27 @@ pub fn fits(text: &str, limit: usize) -> bool {
     count(text) <= limit
 }
 
+/// A number near [`count`]: exact for short text, extrapolated from the
+/// beginning of long text, so that its cost is bounded.
+pub fn about(text: &str) -> usize {
+    if text.len() <= SAMPLE {
+        return count(text);
+    }
+    let mut end = SAMPLE;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let sampled = count(&text[..end]);
+    (sampled as f64 * text.len() as f64 / end as f64).round() as usize
+}
+
 /// Loads the vocabulary now instead of at the first count.
 pub fn warm() {
     encoder();
 }
 
 const LONGEST_TOKEN: usize = 128;
+const SAMPLE: usize = 64 * 1024;
 
 fn encoder() -> &'static CoreBpe {
     static ENCODER: OnceLock<&'static CoreBpe> = OnceLock::new();
@@ -65,6 +80,13 @@ mod tests {
         let spaces = " ".repeat(LONGEST_TOKEN * 4);
         assert!(fits(&spaces, count(&spaces)));
         assert!(!fits(&spaces, count(&spaces) - 1));
+    }
+
+    #[test]
+    fn long_text_is_estimated_closely() {
+        let text = "The quick brown fox jumps over the lazy dog. ".repeat(4000);
+        let (exact, near) = (count(&text) as f64, about(&text) as f64);
+        assert!((near / exact - 1.0).abs() < 0.02, "{near} for {exact}");
     }
 
     #[test]

@@ -1,0 +1,253 @@
+//! All functions of all upstreams, arranged in namespaces.
+//!
+//! Every tool of every source is reachable by exactly one pair of namespace
+//! and function name, whatever it is called upstream. What had to be renamed,
+//! merged or left out is a [`Finding`].
+
+mod build;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use tool::{Finding, Tool};
+
+use crate::index::{self, Document, Index, Kind, Meaning, Query};
+use crate::source::Role;
+use crate::{Contract, Source, name, nearest, signature, summary};
+
+/// The place of a function in one catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u32);
+
+/// Which tools exist at one moment.
+#[derive(Debug)]
+pub struct Catalog {
+    sources: Vec<Source>,
+    functions: Vec<Function>,
+    /// The root is the first; parents come before their children.
+    namespaces: Vec<Namespace>,
+    /// Canonical dotted path to namespace.
+    paths: HashMap<String, usize>,
+    index: OnceLock<Index>,
+}
+
+/// One tool under the name by which it is called here.
+#[derive(Debug)]
+pub struct Function {
+    /// The legal name, unique within its namespace.
+    pub name: String,
+    /// Position in [`Catalog::namespaces`].
+    pub namespace: usize,
+    /// Position in [`Catalog::sources`].
+    pub source: usize,
+    /// Position in the tools of the source's listing.
+    pub tool: usize,
+    contract: OnceLock<Contract>,
+}
+
+/// One level of the tree.
+#[derive(Debug, Default)]
+pub struct Namespace {
+    /// The last level of the path; empty for the root.
+    pub label: String,
+    /// The whole dotted path; empty for the root.
+    pub path: String,
+    /// The source that it belongs to; `None` for the root.
+    pub source: Option<usize>,
+    /// One line that says what is in it.
+    pub description: String,
+    /// Positions of the namespaces right below.
+    pub children: Vec<usize>,
+    /// Functions right in it, in the order of the listing.
+    pub functions: Vec<Slot>,
+    by_name: HashMap<String, Slot>,
+}
+
+/// One function found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    pub slot: Slot,
+    /// Comparable within one answer only; higher is better.
+    pub score: f32,
+}
+
+/// Why a name leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// An empty level, such as in `orders..x`.
+    Malformed,
+    Namespace,
+    Function,
+}
+
+impl Catalog {
+    /// Arranges everything that the sources list.
+    ///
+    /// Labels must be given in the operator's order: of two that mean the same,
+    /// the first keeps it.
+    pub fn build(sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
+        build::build(sources)
+    }
+
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    pub fn root(&self) -> &Namespace {
+        &self.namespaces[0]
+    }
+
+    /// Every slot, in the order of the functions.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.functions.len() as u32).map(Slot)
+    }
+
+    pub fn function(&self, slot: Slot) -> &Function {
+        &self.functions[slot.0 as usize]
+    }
+
+    /// The upstream's own definition.
+    pub fn tool(&self, slot: Slot) -> &Tool {
+        let function = self.function(slot);
+        &self.sources[function.source].listing.tools[function.tool]
+    }
+
+    pub fn source(&self, slot: Slot) -> &Source {
+        &self.sources[self.function(slot).source]
+    }
+
+    /// Whether this is one of the gate's own functions.
+    pub fn is_own(&self, slot: Slot) -> bool {
+        self.source(slot).role == Role::Own
+    }
+
+    /// The dotted path of the namespace that holds a function.
+    pub fn path(&self, slot: Slot) -> &str {
+        &self.namespaces[self.function(slot).namespace].path
+    }
+
+    /// The namespace at a dotted path in any spelling.
+    pub fn namespace(&self, path: &str) -> Result<&Namespace, Unresolved> {
+        let segments = name::path(path).ok_or(Unresolved::Malformed)?;
+        let at = self.paths.get(&segments.join(".")).ok_or(Unresolved::Namespace)?;
+        Ok(&self.namespaces[*at])
+    }
+
+    /// The function of that name in that namespace, in any spelling.
+    pub fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
+        let namespace = self.namespace(namespace)?;
+        let found = namespace.by_name.get(&name::canonical(function));
+        found.copied().ok_or(Unresolved::Function)
+    }
+
+    /// What the function wants as arguments; read once, when first needed.
+    pub fn contract(&self, slot: Slot) -> &Contract {
+        let read = || Contract::read(&self.tool(slot).input_schema);
+        self.function(slot).contract.get_or_init(read)
+    }
+
+    /// `search(query: string, limit?: integer)`.
+    pub fn signature(&self, slot: Slot, limit: usize) -> String {
+        signature::of(&self.function(slot).name, self.contract(slot), limit)
+    }
+
+    /// What the function does, in one line.
+    pub fn summary(&self, slot: Slot, limit: usize) -> String {
+        let tool = self.tool(slot);
+        let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+        summary::sentence(text, limit)
+    }
+
+    /// The best functions for a query that `keep` lets through, best first.
+    pub fn find(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Hit> {
+        let query = Query::new(query).limit(limit);
+        let hits = self.index().search(&query, |at| keep(Slot(at as u32)));
+        hits.into_iter().map(|hit| Hit { slot: Slot(hit.document as u32), score: hit.score }).collect()
+    }
+
+    /// Builds the index now, for who has time before the first query.
+    pub fn warm(&self) {
+        self.index();
+    }
+
+    /// The namespaces whose path is closest to `path`.
+    pub fn nearest_namespaces(&self, path: &str, limit: usize) -> Vec<&Namespace> {
+        let paths = self.namespaces[1..].iter().map(|namespace| namespace.path.as_str());
+        let found = nearest::nearest(path, paths, limit);
+        found.into_iter().filter_map(|path| self.namespace(path).ok()).collect()
+    }
+
+    /// The functions whose name is closest to `function`, those of `namespace`
+    /// (any spelling) first.
+    pub fn nearest_functions(
+        &self,
+        namespace: &str,
+        function: &str,
+        limit: usize,
+        keep: &dyn Fn(Slot) -> bool,
+    ) -> Vec<Slot> {
+        let near = |slots: &[Slot]| -> Vec<Slot> {
+            let kept: Vec<Slot> = slots.iter().copied().filter(|slot| keep(*slot)).collect();
+            let names = kept.iter().map(|slot| self.function(*slot).name.as_str());
+            let mut found = Vec::new();
+            for name in nearest::nearest(function, names, limit) {
+                let same = |slot: &&Slot| self.function(**slot).name == name;
+                found.extend(
+                    kept.iter()
+                        .filter(same)
+                        .filter(|slot| !found.contains(*slot))
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
+            }
+            found
+        };
+        let mut found = match self.namespace(namespace) {
+            Ok(namespace) => near(&namespace.functions),
+            Err(_) => Vec::new(),
+        };
+        if found.len() < limit {
+            let all: Vec<Slot> = self.slots().collect();
+            let elsewhere = near(&all);
+            found.extend(
+                elsewhere.into_iter().filter(|slot| !found.contains(slot)).collect::<Vec<_>>(),
+            );
+        }
+        found.truncate(limit);
+        found
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let documents: Vec<Document> = self.slots().map(|slot| self.document(slot)).collect();
+            Index::build(&documents, &index::Config { meaning: Meaning::Compared })
+        })
+    }
+
+    fn document(&self, slot: Slot) -> Document {
+        let (tool, source) = (self.tool(slot), self.source(slot));
+        let (path, name) = (self.path(slot), &self.function(slot).name);
+        let server = source.listing.server.instructions.as_deref();
+        Document {
+            id: format!("{path}/{name}"),
+            kind: Kind::Tool,
+            server: path.to_owned(),
+            server_description: source.description.as_deref().or(server).unwrap_or_default().to_owned(),
+            name: name.clone(),
+            title: tool.title.clone(),
+            description: tool.description.clone().unwrap_or_default(),
+            input_schema: Some(tool.input_schema.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! From listings to the tree.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
+
+use tool::{Finding, Listing, Severity};
+
+use super::{Catalog, Function, Namespace, Slot};
+use crate::source::Role;
+use crate::{Source, name, summary};
+
+/// How many namespace levels there are at most, the label included. Deeper
+/// names keep their last levels in the function's name: three levels are as
+/// many as a reader can use.
+const LEVELS: usize = 3;
+/// How long the description of a namespace may be.
+const LINE: usize = 150;
+
+pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
+    let mut findings = Vec::new();
+    // The gate's own label is reserved, so it is given away first.
+    sources.sort_by_key(|source| source.role != Role::Own);
+    settle_labels(&mut sources, &mut findings);
+    let mut tree = Tree::new();
+    for (at, source) in sources.iter().enumerate() {
+        tree.plant(at, source, &mut findings);
+    }
+    let mut catalog = Catalog {
+        sources,
+        functions: tree.functions,
+        namespaces: tree.namespaces,
+        paths: tree.paths,
+        index: OnceLock::new(),
+    };
+    describe(&mut catalog);
+    (catalog, findings)
+}
+
+/// Gives every source a legal label of its own.
+fn settle_labels(sources: &mut [Source], findings: &mut Vec<Finding>) {
+    let mut taken: HashSet<String> = HashSet::new();
+    for source in sources {
+        let legal = name::alias(&source.label);
+        let mut label = legal.clone();
+        let mut number = 2;
+        while !taken.insert(name::canonical(&label)) {
+            label = format!("{legal}_{number}");
+            number += 1;
+        }
+        if label != source.label {
+            let message = format!("`{}` is called `{label}` here", source.label);
+            findings.push(renamed("label-alias", &source.label, message));
+            source.label = label;
+        }
+    }
+}
+
+/// The tree while it grows.
+struct Tree {
+    functions: Vec<Function>,
+    namespaces: Vec<Namespace>,
+    paths: HashMap<String, usize>,
+}
+
+/// A tool on its way to its place.
+struct Seedling<'a> {
+    tool: usize,
+    original: &'a str,
+    alias: String,
+    namespace: usize,
+}
+
+impl Tree {
+    fn new() -> Tree {
+        Tree {
+            functions: Vec::new(),
+            namespaces: vec![Namespace::default()],
+            paths: HashMap::from([(String::new(), 0)]),
+        }
+    }
+
+    fn plant(&mut self, at: usize, source: &Source, findings: &mut Vec<Finding>) {
+        let top = self.namespace(0, &source.label, at);
+        let seedlings = self.seedlings(top, at, source, findings);
+        let names = names(&seedlings);
+        for (seedling, name) in seedlings.iter().zip(names) {
+            if name != seedling.original.rsplit('.').next().unwrap_or_default() {
+                let subject = format!("{}/{}", source.label, seedling.original);
+                let path = &self.namespaces[seedling.namespace].path;
+                let message = format!("is called `{name}` in namespace `{path}` here");
+                findings.push(renamed("name-alias", &subject, message));
+            }
+            self.add(at, seedling, name);
+        }
+    }
+
+    fn seedlings<'a>(
+        &mut self,
+        top: usize,
+        at: usize,
+        source: &'a Source,
+        findings: &mut Vec<Finding>,
+    ) -> Vec<Seedling<'a>> {
+        let listing: &'a Listing = &source.listing;
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut seedlings = Vec::with_capacity(listing.tools.len());
+        for (tool, definition) in listing.tools.iter().enumerate() {
+            let original = definition.name.as_str();
+            if !seen.insert(original) {
+                let subject = format!("{}/{original}", source.label);
+                let message = "is listed twice: the first definition counts";
+                findings.push(Finding::new(Severity::Error, "duplicate-tool", subject, message));
+                continue;
+            }
+            let (levels, alias) = place(&source.label, original);
+            let mut namespace = top;
+            for level in &levels {
+                namespace = self.namespace(namespace, level, at);
+            }
+            seedlings.push(Seedling { tool, original, alias, namespace });
+        }
+        seedlings
+    }
+
+    /// The namespace called `label` below `parent`, made when it is missing.
+    fn namespace(&mut self, parent: usize, label: &str, source: usize) -> usize {
+        let dot = if self.namespaces[parent].path.is_empty() { "" } else { "." };
+        let path = format!("{}{dot}{label}", self.namespaces[parent].path);
+        let canonical = path.split('.').map(name::canonical).collect::<Vec<_>>().join(".");
+        if let Some(found) = self.paths.get(&canonical) {
+            return *found;
+        }
+        let at = self.namespaces.len();
+        let label = label.to_owned();
+        self.namespaces.push(Namespace {
+            label,
+            path,
+            source: Some(source),
+            ..Namespace::default()
+        });
+        self.namespaces[parent].children.push(at);
+        self.paths.insert(canonical, at);
+        at
+    }
+
+    fn add(&mut self, source: usize, seedling: &Seedling<'_>, name: String) {
+        let slot = Slot(self.functions.len() as u32);
+        let namespace = &mut self.namespaces[seedling.namespace];
+        namespace.functions.push(slot);
+        namespace.by_name.insert(name::canonical(&name), slot);
+        self.functions.push(Function {
+            name,
+            namespace: seedling.namespace,
+            source,
+            tool: seedling.tool,
+            contract: OnceLock::new(),
+        });
+    }
+}
+
+/// Where a tool belongs: levels below the label, and its name there.
+///
+/// A first level that repeats the label says nothing and is left out.
+fn place(label: &str, original: &str) -> (Vec<String>, String) {
+    let mut levels: Vec<String> =
+        original.split('.').filter(|level| !level.is_empty()).map(name::alias).collect();
+    let Some(last) = levels.pop() else { return (Vec::new(), name::alias(original)) };
+    if levels.first().is_some_and(|first| name::same(first, label)) {
+        levels.remove(0);
+    }
+    let spill = levels.split_off(levels.len().min(LEVELS - 1));
+    let name = spill.into_iter().chain([last]).collect::<Vec<_>>().join("_");
+    (levels, name)
+}
+
+/// One name for each seedling, unique within its namespace.
+///
+/// Of several that mean the same, the one that is spelled legally upstream
+/// comes first, then alphabetical order; it keeps the name and the others get
+/// a tag of their original name. So no name depends on the order of arrival.
+fn names(seedlings: &[Seedling<'_>]) -> Vec<String> {
+    let mut groups: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+    for (at, seedling) in seedlings.iter().enumerate() {
+        let key = (seedling.namespace, name::canonical(&seedling.alias));
+        groups.entry(key).or_default().push(at);
+    }
+    let mut taken: HashSet<(usize, String)> = groups.keys().cloned().collect();
+    let mut names: Vec<String> = seedlings.iter().map(|s| s.alias.clone()).collect();
+    for group in groups.values_mut().filter(|group| 1 < group.len()) {
+        group.sort_by_key(|at| {
+            let seedling = &seedlings[*at];
+            (!seedling.original.ends_with(&seedling.alias), seedling.original)
+        });
+        for at in &group[1..] {
+            names[*at] = tagged(&seedlings[*at], &mut taken);
+        }
+    }
+    names
+}
+
+fn tagged(seedling: &Seedling<'_>, taken: &mut HashSet<(usize, String)>) -> String {
+    let tags = (4..=16).map(|digits| name::tag(seedling.original, digits));
+    let numbers = (2..).map(|number| format!("{}_{number}", name::tag(seedling.original, 16)));
+    let free = tags
+        .chain(numbers)
+        .map(|tag| format!("{}_{tag}", seedling.alias))
+        .find(|name| taken.insert((seedling.namespace, name::canonical(name))));
+    free.unwrap_or_default()
+}
+
+fn describe(catalog: &mut Catalog) {
+    let mut counts = vec![0_usize; catalog.namespaces.len()];
+    for function in &catalog.functions {
+        counts[function.namespace] += 1;
+    }
+    for at in (1..catalog.namespaces.len()).rev() {
+        let namespace = &catalog.namespaces[at];
+        let below: usize = namespace.children.iter().map(|child| counts[*child]).sum();
+        counts[at] += below;
+        let source = namespace.source.map(|source| &catalog.sources[source]);
+        let is_top = !namespace.path.contains('.');
+        let words = source.filter(|_| is_top).and_then(own_words);
+        let count = match counts[at] {
+            1 => "1 function.".to_owned(),
+            many => format!("{many} functions."),
+        };
+        catalog.namespaces[at].description = words.unwrap_or(count);
+    }
+}
+
+/// The operator's words for an upstream, or else the server's own.
+fn own_words(source: &Source) -> Option<String> {
+    let server = &source.listing.server;
+    let told = |text: &str| Some(summary::sentence(text, LINE)).filter(|line| !line.is_empty());
+    let own = |key: &str| server.raw.member_as::<String>(key);
+    source
+        .description
+        .as_deref()
+        .and_then(told)
+        .or_else(|| told(&own("description")?))
+        .or_else(|| told(server.instructions.as_deref()?))
+        .or_else(|| told(&own("title")?))
+}
+
+fn renamed(code: &str, subject: &str, message: String) -> Finding {
+    Finding::new(Severity::Info, code, subject, message)
+}

@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use testkit::{listing, tool};
+
+use super::*;
+use crate::State;
+
+fn source(label: &str, names: &[&str]) -> Source {
+    let tools = names.iter().map(|name| tool(name, "Does it. Well.", &json!({}))).collect();
+    Source::new(label, Arc::new(listing(tools)))
+}
+
+fn addresses(catalog: &Catalog) -> Vec<String> {
+    let address = |slot| format!("{}/{}", catalog.path(slot), catalog.function(slot).name);
+    catalog.slots().map(address).collect()
+}
+
+#[track_caller]
+fn check(sources: Vec<Source>, expected: &[&str]) {
+    let (catalog, _) = Catalog::build(sources);
+    assert_eq!(addresses(&catalog), expected);
+}
+
+#[test]
+fn dots_in_names_become_levels() {
+    check(
+        vec![source("cms", &["evo.content.search", "ping"])],
+        &["cms.evo.content/search", "cms/ping"],
+    );
+}
+
+#[test]
+fn a_level_that_repeats_the_label_is_left_out() {
+    check(vec![source("evo", &["evo.content.search"])], &["evo.content/search"]);
+    check(vec![source("evo", &["evo"])], &["evo/evo"]);
+}
+
+#[test]
+fn names_deeper_than_three_levels_spill_into_the_function() {
+    check(vec![source("a", &["b.c.d.e.f"])], &["a.b.c/d_e_f"]);
+}
+
+#[test]
+fn odd_names_get_legal_ones() {
+    check(
+        vec![source("x", &["get-user", "repos/list", "..", "a..b", "c."])],
+        &["x/get_user", "x/repos_list", &format!("x/{}", name::alias("..")), "x.a/b", "x/c"],
+    );
+}
+
+#[test]
+fn of_two_names_that_mean_the_same_one_is_tagged_whatever_the_order() {
+    let one = Catalog::build(vec![source("x", &["get-user", "get_user"])]);
+    let two = Catalog::build(vec![source("x", &["get_user", "get-user"])]);
+    let mut names = addresses(&two.0);
+    names.reverse();
+    assert_eq!(addresses(&one.0), names);
+    assert_eq!(names[1], "x/get_user");
+    assert!(names[0].starts_with("x/get_user_"), "{names:?}");
+    assert!(one.1.iter().any(|finding| finding.code == "name-alias"));
+}
+
+#[test]
+fn a_tool_listed_twice_counts_once_and_is_a_finding() {
+    let (catalog, findings) = Catalog::build(vec![source("x", &["a", "a"])]);
+    assert_eq!(addresses(&catalog), ["x/a"]);
+    assert_eq!(findings[0].code, "duplicate-tool");
+}
+
+#[test]
+fn labels_that_mean_the_same_are_told_apart_in_the_operators_order() {
+    let sources = vec![source("Order_Mgmt", &["a"]), source("ordermgmt", &["b"])];
+    check(sources, &["Order_Mgmt/a", "ordermgmt_2/b"]);
+}
+
+#[test]
+fn the_gates_own_label_is_reserved() {
+    let own = Source { role: Role::Own, ..source("gatelet", &["find"]) };
+    check(vec![source("gatelet", &["x"]), own], &["gatelet/find", "gatelet_2/x"]);
+}
+
+#[test]
+fn any_spelling_resolves() {
+    let (catalog, _) = Catalog::build(vec![source("Order_Mgmt", &["retail.contact_update"])]);
+    for (namespace, function) in
+        [("ordermgmt.Retail", "contactUpdate"), ("ORDER_MGMT.retail", "CONTACT-UPDATE")]
+    {
+        assert_eq!(catalog.resolve(namespace, function), Ok(Slot(0)));
+    }
+    assert_eq!(catalog.resolve("ordermgmt", "x"), Err(Unresolved::Function));
+    assert_eq!(catalog.resolve("zzz", "x"), Err(Unresolved::Namespace));
+    assert_eq!(catalog.resolve("a..b", "x"), Err(Unresolved::Malformed));
+    assert_eq!(catalog.resolve("", "ordermgmt.retail.contact_update"), Err(Unresolved::Function));
+}
+
+#[test]
+fn a_namespace_is_described_by_the_operator_then_by_the_server_then_by_its_size() {
+    let (catalog, _) = Catalog::build(vec![
+        Source { description: Some("Mine. All.".into()), ..source("a", &["x", "n.y"]) },
+        source("b", &["x"]),
+    ]);
+    let lines: Vec<&str> =
+        catalog.namespaces()[1..].iter().map(|n| n.description.as_str()).collect();
+    assert_eq!(lines, ["Mine.", "1 function.", "1 function."]);
+}
+
+#[test]
+fn a_namespace_without_functions_stays() {
+    let away = Source { state: State::Unavailable { reason: "gone".into() }, ..source("a", &[]) };
+    let (catalog, _) = Catalog::build(vec![away]);
+    assert_eq!(catalog.root().children.len(), 1);
+}
+
+#[test]
+fn near_functions_come_from_the_namespace_first() {
+    let (catalog, _) =
+        Catalog::build(vec![source("a", &["serch"]), source("b", &["search", "list"])]);
+    let near = catalog.nearest_functions("b", "saerch", 3, &|_| true);
+    let names: Vec<&str> = near.iter().map(|slot| catalog.function(*slot).name.as_str()).collect();
+    assert_eq!(names, ["search", "serch"]);
+}
+
+#[test]
+fn a_query_finds_what_it_is_about() {
+    let tools = vec![
+        tool("create_order", "Create a new order for a customer.", &json!({})),
+        tool("listStock", "Query stock levels.", &json!({})),
+    ];
+    let (catalog, _) = Catalog::build(vec![Source::new("shop", Arc::new(listing(tools)))]);
+    let hits = catalog.find("stock level", 5, &|_| true);
+    assert_eq!(hits[0].slot, Slot(1));
+    assert_eq!(catalog.find("order", 5, &|slot| slot != Slot(0)), []);
+}
+
+proptest! {
+    #[test]
+    fn every_tool_is_reachable_by_exactly_one_name(
+        listings in prop::collection::vec(prop::collection::vec("[aA_.\\-é/b1]{0,7}", 0..12), 1..4),
+        labels in prop::collection::vec("[aAb_\\-]{0,3}", 4),
+    ) {
+        let sources: Vec<Source> = listings.iter().zip(&labels)
+            .map(|(names, label)| source(label, &names.iter().map(String::as_str).collect::<Vec<_>>()))
+            .collect();
+        let (catalog, _) = Catalog::build(sources);
+        let distinct: usize = listings.iter()
+            .map(|names| names.iter().collect::<std::collections::HashSet<_>>().len()).sum();
+        prop_assert_eq!(catalog.functions().len(), distinct);
+        for slot in catalog.slots() {
+            let name = &catalog.function(slot).name;
+            prop_assert!(name::is_legal(name), "{}", name);
+            prop_assert_eq!(catalog.resolve(catalog.path(slot), name), Ok(slot));
+            prop_assert!(catalog.path(slot).split('.').all(name::is_legal));
+            prop_assert!(catalog.path(slot).split('.').count() <= 3);
+        }
+        for namespace in catalog.namespaces() {
+            let mut labels: Vec<String> = namespace.children.iter()
+                .map(|child| name::canonical(&catalog.namespaces()[*child].label)).collect();
+            labels.sort();
+            labels.dedup();
+            prop_assert_eq!(labels.len(), namespace.children.len());
+        }
+    }
+}

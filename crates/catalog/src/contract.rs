@@ -1,0 +1,125 @@
+//! What a function wants as arguments, read from its schema.
+//!
+//! A contract folds the spellings a caller used to the schema's own, turns
+//! text into the numbers, booleans and structures the schema asks for, and
+//! says everything that is wrong at once. Only the top level is touched:
+//! deeper keys and values are data. A schema that cannot be understood
+//! constrains nothing; the upstream remains the judge of its arguments.
+
+mod check;
+mod fold;
+mod kind;
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tool::Json;
+
+use crate::name;
+
+use check::Checker;
+pub use check::Problem;
+pub(crate) use kind::Types;
+
+/// The arguments of one function.
+#[derive(Debug)]
+pub struct Contract {
+    /// In the order of the schema, required ones first.
+    pub parameters: Vec<Parameter>,
+    schema: Json,
+    checker: OnceLock<Result<Checker, String>>,
+}
+
+/// One argument.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// As the schema spells it.
+    pub name: String,
+    /// The type in a few characters: `string`, `"a"|"b"`, `integer[]`.
+    pub kind: String,
+    pub required: bool,
+    pub description: Option<String>,
+    /// The default, as JSON text.
+    pub default: Option<String>,
+    canonical: String,
+    /// Another parameter has the same canonical name, so only the exact
+    /// spelling means this one.
+    ambiguous: bool,
+    types: Types,
+}
+
+impl Contract {
+    /// Reads a schema; what is odd in it is read as absent.
+    pub fn read(schema: &Json) -> Contract {
+        let parsed = schema.value().unwrap_or(Value::Null);
+        let mut parameters = parameters(&parsed);
+        mark_ambiguous(&mut parameters);
+        parameters.sort_by_key(|parameter| !parameter.required);
+        Contract { parameters, schema: schema.clone(), checker: OnceLock::new() }
+    }
+
+    /// The parameter that `key` means, if it means one.
+    pub fn parameter(&self, key: &str) -> Option<&Parameter> {
+        let exact = self.parameters.iter().find(|parameter| parameter.name == key);
+        exact.or_else(|| {
+            let folded = name::canonical(&name::alias(key));
+            self.parameters.iter().find(|p| !p.ambiguous && p.canonical == folded)
+        })
+    }
+
+    /// Why the schema cannot be used to check arguments, if it cannot.
+    pub fn damage(&self) -> Option<&str> {
+        self.checker().as_ref().err().map(String::as_str)
+    }
+
+    fn checker(&self) -> &Result<Checker, String> {
+        self.checker.get_or_init(|| Checker::compile(&self.schema))
+    }
+}
+
+impl Parameter {
+    /// Whether other parameters differ from this one only in `_` and case.
+    pub fn is_ambiguous(&self) -> bool {
+        self.ambiguous
+    }
+}
+
+fn parameters(schema: &Value) -> Vec<Parameter> {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
+    let parameter = |(key, part): (&String, &Value)| {
+        let resolved = kind::resolve(schema, part);
+        let text = |member: &str| {
+            let own = part.get(member).or_else(|| resolved.get(member));
+            own.and_then(Value::as_str).map(str::to_owned)
+        };
+        Parameter {
+            name: key.clone(),
+            kind: kind::describe(schema, part),
+            required: required.contains(&key.as_str()),
+            description: text("description"),
+            default: part.get("default").map(Value::to_string),
+            canonical: name::canonical(&name::alias(key)),
+            ambiguous: false,
+            types: Types::of(schema, part),
+        }
+    };
+    properties.iter().map(parameter).collect()
+}
+
+fn mark_ambiguous(parameters: &mut [Parameter]) {
+    for at in 0..parameters.len() {
+        let canonical = &parameters[at].canonical;
+        let twins = parameters.iter().filter(|other| other.canonical == *canonical).count();
+        parameters[at].ambiguous = 1 < twins;
+    }
+}
+
+#[cfg(test)]
+mod tests;

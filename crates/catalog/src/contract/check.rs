@@ -1,0 +1,146 @@
+//! Arguments against the whole schema, every problem at once.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+use tool::Json;
+
+use super::Contract;
+
+/// How many problems are worth telling. More of them do not help a model, and
+/// a hostile argument must not buy a long answer.
+const TOLD: usize = 12;
+
+/// One thing that is wrong with the arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: `items[0].quantity`, empty for the arguments as a whole.
+    pub at: String,
+    pub message: String,
+}
+
+impl Problem {
+    pub fn new(at: &str, message: String) -> Problem {
+        Problem { at: at.to_owned(), message }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.at.is_empty() {
+            write!(f, "{}", self.message)
+        } else {
+            write!(f, "`{}` {}", self.at, self.message)
+        }
+    }
+}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub(super) struct Checker(Validator);
+
+impl Checker {
+    /// Compiles without fetching anything; remote references are damage.
+    pub(super) fn compile(schema: &Json) -> Result<Checker, String> {
+        let value = schema.value().map_err(|error| error.to_string())?;
+        let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
+        jsonschema::options()
+            .offline()
+            .with_pattern_options(patterns)
+            .build(&value)
+            .map(Checker)
+            .map_err(|error| error.masked().to_string())
+    }
+}
+
+impl Contract {
+    /// Everything that is wrong with `arguments`; nothing when the schema
+    /// itself is damaged.
+    pub fn check(&self, arguments: &Value) -> Vec<Problem> {
+        let Ok(Checker(validator)) = self.checker() else { return Vec::new() };
+        if validator.is_valid(arguments) {
+            return Vec::new();
+        }
+        let mut problems: Vec<Problem> = Vec::new();
+        for error in validator.iter_errors(arguments).take(TOLD) {
+            let problem = tell(&error);
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum; its own words do for the rest")]
+fn tell(error: &ValidationError<'_>) -> Problem {
+    let at = place(error.instance_path().as_str());
+    let message = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let at = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+            return Problem { at, message: "is required".to_owned() };
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let names: Vec<String> = unexpected.iter().take(5).map(|n| format!("`{n}`")).collect();
+            format!("has no such argument: {}", names.join(", "))
+        }
+        ValidationErrorKind::Type { kind } => {
+            format!("must be {}, not {}", types(kind), name_of(error.instance()))
+        }
+        ValidationErrorKind::Enum { options } => {
+            format!("must be one of {}", short(&options.to_string()))
+        }
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+            "fits none of the allowed forms".to_owned()
+        }
+        _ => short(&error.masked_with("it").to_string()),
+    };
+    let message = match message.strip_prefix("has no such argument") {
+        Some(rest) if at.is_empty() => format!("no such argument{rest}"),
+        _ => message,
+    };
+    Problem { at, message }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => one.to_string(),
+        TypeKind::Multiple(many) => {
+            many.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(" or ")
+        }
+    }
+}
+
+fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn short(text: &str) -> String {
+    crate::summary::cut(text, 160)
+}
+
+/// A JSON pointer as people write it: `items[0].quantity`.
+fn place(pointer: &str) -> String {
+    let mut place = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) {
+            place.push_str(&format!("[{part}]"));
+        } else {
+            if !place.is_empty() {
+                place.push('.');
+            }
+            place.push_str(&part);
+        }
+    }
+    place
+}

@@ -1,0 +1,105 @@
+//! The caller's spelling and types, brought to the schema's.
+
+use serde_json::Value;
+use tool::{Json, Object};
+
+use super::{Contract, Parameter, Problem, Types};
+use crate::name;
+
+impl Contract {
+    /// Renames every key to the schema's spelling of it and turns text into
+    /// what the schema asks for. `None` when there is nothing to change, so
+    /// that arguments which are right already are never written anew.
+    pub fn fold(&self, arguments: &Object) -> Result<Option<Object>, Vec<Problem>> {
+        if arguments.iter().all(|(key, value)| self.fits(key, value)) {
+            return Ok(None);
+        }
+        let mut folded: Vec<(String, Json)> = Vec::with_capacity(arguments.len());
+        let mut problems = Vec::new();
+        for (key, value) in arguments.iter() {
+            match self.meaning(key) {
+                Meaning::Parameter(parameter) => {
+                    let value = coerce(parameter.types, value).unwrap_or_else(|| value.clone());
+                    put(&mut folded, &mut problems, &parameter.name, value);
+                }
+                Meaning::Unknown => put(&mut folded, &mut problems, key, value.clone()),
+                Meaning::Ambiguous(candidates) => problems.push(Problem::new(
+                    key,
+                    format!("could be any of {}: use the exact spelling", candidates.join(", ")),
+                )),
+            }
+        }
+        if problems.is_empty() { Ok(Some(folded.into_iter().collect())) } else { Err(problems) }
+    }
+
+    fn fits(&self, key: &str, value: &Json) -> bool {
+        match self.meaning(key) {
+            Meaning::Parameter(parameter) => {
+                parameter.name == key && coerce(parameter.types, value).is_none()
+            }
+            Meaning::Unknown => true,
+            Meaning::Ambiguous(_) => false,
+        }
+    }
+
+    fn meaning(&self, key: &str) -> Meaning<'_> {
+        if let Some(exact) = self.parameters.iter().find(|parameter| parameter.name == key) {
+            return Meaning::Parameter(exact);
+        }
+        let folded = name::canonical(&name::alias(key));
+        let mut candidates = self.parameters.iter().filter(|p| p.canonical == folded);
+        match (candidates.next(), candidates.next()) {
+            (None, _) => Meaning::Unknown,
+            (Some(only), None) => Meaning::Parameter(only),
+            (Some(first), Some(second)) => {
+                let rest = candidates.map(quoted);
+                Meaning::Ambiguous(
+                    [quoted(first), quoted(second)].into_iter().chain(rest).collect(),
+                )
+            }
+        }
+    }
+}
+
+enum Meaning<'a> {
+    Parameter(&'a Parameter),
+    Unknown,
+    Ambiguous(Vec<String>),
+}
+
+fn quoted(parameter: &Parameter) -> String {
+    format!("`{}`", parameter.name)
+}
+
+fn put(folded: &mut Vec<(String, Json)>, problems: &mut Vec<Problem>, key: &str, value: Json) {
+    match folded.iter().find(|(name, _)| name == key) {
+        None => folded.push((key.to_owned(), value)),
+        Some((_, earlier)) if *earlier == value => {}
+        Some(_) => problems.push(Problem::new(
+            key,
+            "was given twice under different spellings with different values".to_owned(),
+        )),
+    }
+}
+
+/// Text as what the schema asks for, when it asks for no text and the text
+/// says exactly that. Nothing else is ever converted.
+fn coerce(types: Types, value: &Json) -> Option<Json> {
+    if types.admits(Types::STRING) || !value.as_str().starts_with('"') {
+        return None;
+    }
+    let text: String = value.read().ok()?;
+    let parsed = Json::parse(text.trim().to_owned()).ok()?;
+    let wanted = match parsed.value().ok()? {
+        Value::Bool(_) => types.admits(Types::BOOLEAN),
+        Value::Number(number) => {
+            types.admits(Types::NUMBER)
+                || (types.admits(Types::INTEGER) && (number.is_i64() || number.is_u64()))
+        }
+        Value::Object(_) => types.admits(Types::OBJECT),
+        Value::Array(_) => types.admits(Types::ARRAY),
+        Value::Null => types.admits(Types::NULL),
+        Value::String(_) => false,
+    };
+    wanted.then_some(parsed)
+}

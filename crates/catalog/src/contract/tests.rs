@@ -1,0 +1,164 @@
+use serde_json::json;
+use tool::Object;
+
+use super::*;
+
+fn contract(schema: Value) -> Contract {
+    Contract::read(&Json::from(schema))
+}
+
+fn orders() -> Contract {
+    contract(json!({
+        "type": "object",
+        "properties": {
+            "note": {"type": "string"},
+            "customer_id": {"type": "string", "description": "Who."},
+            "limit": {"type": "integer", "default": 10},
+            "deep": {"type": "object"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "strict": {"type": "boolean"},
+            "$filter": {"type": ["string", "null"]},
+        },
+        "required": ["customer_id"],
+    }))
+}
+
+#[track_caller]
+fn check_fold(contract: &Contract, given: &str, expected: &str) {
+    let object = Object::parse(&Json::parse(given.to_owned()).unwrap()).unwrap();
+    let outcome = match contract.fold(&object) {
+        Ok(None) => "unchanged".to_owned(),
+        Ok(Some(folded)) => folded.to_json().to_string(),
+        Err(problems) => problems.iter().map(|p| p.to_string()).collect::<Vec<_>>().join("; "),
+    };
+    assert_eq!(outcome, expected);
+}
+
+#[track_caller]
+fn check(contract: &Contract, arguments: &Value, expected: &[&str]) {
+    let problems: Vec<String> = contract.check(arguments).iter().map(|p| p.to_string()).collect();
+    assert_eq!(problems, expected);
+}
+
+#[test]
+fn every_spelling_of_a_key_reaches_the_schemas_own() {
+    for key in ["customerID", "CUSTOMERID", "customer-id", "customerid"] {
+        check_fold(&orders(), &format!(r#"{{"{key}":"C"}}"#), r#"{"customer_id":"C"}"#);
+    }
+    check_fold(&orders(), r#"{"filter":"x"}"#, r#"{"$filter":"x"}"#);
+}
+
+#[test]
+fn what_fits_already_is_not_written_anew() {
+    check_fold(&orders(), r#"{"customer_id":"C", "unknown_Key":1e400}"#, "unchanged");
+}
+
+#[test]
+fn deeper_keys_are_data() {
+    check_fold(&orders(), r#"{"deep":{"customerID":"5"}}"#, "unchanged");
+}
+
+#[test]
+fn text_becomes_what_the_schema_asks_for() {
+    check_fold(&orders(), r#"{"limit":"5"}"#, r#"{"limit":5}"#);
+    check_fold(&orders(), r#"{"strict":"true"}"#, r#"{"strict":true}"#);
+    check_fold(&orders(), r#"{"tags":"[\"a\"]"}"#, r#"{"tags":["a"]}"#);
+    check_fold(&orders(), r#"{"deep":"{\"a\": 1}"}"#, r#"{"deep":{"a": 1}}"#);
+}
+
+#[test]
+fn nothing_is_converted_that_says_something_else() {
+    check_fold(&orders(), r#"{"limit":"five"}"#, "unchanged");
+    check_fold(&orders(), r#"{"limit":"5.5"}"#, "unchanged");
+    check_fold(&orders(), r#"{"note":"5"}"#, "unchanged");
+    check_fold(&orders(), r#"{"customer_id":5}"#, "unchanged");
+}
+
+#[test]
+fn two_spellings_of_one_key_must_agree() {
+    let same = r#"{"customerid":"C","customer_id":"C"}"#;
+    check_fold(&orders(), same, r#"{"customer_id":"C"}"#);
+    check_fold(
+        &orders(),
+        r#"{"customerid":"C","customer_id":"D"}"#,
+        "`customer_id` was given twice under different spellings with different values",
+    );
+}
+
+#[test]
+fn keys_that_collide_in_the_schema_need_the_exact_spelling() {
+    let twins = contract(json!({"properties": {"user_id": {}, "userId": {}, "x": {}}}));
+    check_fold(&twins, r#"{"userId":1,"user_id":2}"#, "unchanged");
+    check_fold(
+        &twins,
+        r#"{"userid":1}"#,
+        "`userid` could be any of `user_id`, `userId`: use the exact spelling",
+    );
+    assert!(twins.parameters.iter().filter(|p| p.is_ambiguous()).count() == 2);
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    check(
+        &orders(),
+        &json!({"limit": "five", "strict": 1}),
+        &[
+            "`customer_id` is required",
+            "`limit` must be integer, not string",
+            "`strict` must be boolean, not number",
+        ],
+    );
+}
+
+#[test]
+fn a_place_deep_inside_is_written_as_people_write_it() {
+    let deep = contract(json!({"properties": {"items": {"items": {"required": ["q"]}}}}));
+    check(&deep, &json!({"items": [{"q": 1}, {}]}), &["`items[1].q` is required"]);
+}
+
+#[test]
+fn a_damaged_schema_constrains_nothing_and_says_why() {
+    for schema in [json!({"type": "strnig"}), json!({"$ref": "https://example.com/x.json"})] {
+        let damaged = contract(schema);
+        check(&damaged, &json!({"a": 1}), &[]);
+        assert!(damaged.damage().is_some());
+    }
+    assert_eq!(orders().damage(), None);
+}
+
+#[test]
+fn kinds_are_a_few_characters() {
+    let kinds = contract(json!({
+        "$defs": {"Loop": {"anyOf": [{"$ref": "#/$defs/Loop"}, {"type": "string"}]}, "N": {"type": "number"}},
+        "properties": {
+            "a": {"enum": ["x", "y"]},
+            "b": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "c": {"type": "array", "items": {"$ref": "#/$defs/N"}},
+            "d": {"$ref": "#/$defs/Loop"},
+            "e": {"type": ["integer", "null"]},
+            "f": true,
+            "g": {"enum": [1, 2, 3, 4, 5, 6]},
+            "h": {"type": "array", "items": {"type": ["string", "integer"]}},
+        },
+    }));
+    let found: Vec<&str> = kinds.parameters.iter().map(|p| p.kind.as_str()).collect();
+    let expected = [
+        r#""x"|"y""#,
+        "string",
+        "number[]",
+        "string",
+        "integer",
+        "any",
+        "1|2|3|4|…",
+        "(string|integer)[]",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn numbers_of_any_size_can_be_checked() {
+    let number =
+        contract(json!({"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}));
+    let arguments = Json::parse(r#"{"n":18446744073709551617,"x":1e400}"#).unwrap();
+    assert_eq!(number.check(&arguments.value().unwrap()), []);
+}

@@ -1,0 +1,64 @@
+//! Names in the namespace tree: what is legal, what matches, what replaces a
+//! name that is not legal.
+//!
+//! [`canonical`] is the only place that decides whether two spellings are the
+//! same name.
+
+/// The form in which names are compared: no `_` and no `-`, ASCII lower case.
+///
+/// The hyphen cannot occur in a legal name, so dropping it costs nothing and
+/// forgives a caller who writes `order-mgmt`.
+pub fn canonical(text: &str) -> String {
+    let kept = text.chars().filter(|c| !matches!(c, '_' | '-'));
+    kept.map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Whether two spellings name the same thing.
+pub fn same(left: &str, right: &str) -> bool {
+    fn folded(text: &str) -> impl Iterator<Item = char> {
+        text.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase())
+    }
+    folded(left).eq(folded(right))
+}
+
+/// Whether `text` may stand as one label: ASCII letters, digits and `_`, with
+/// at least one letter or digit.
+pub fn is_legal(text: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    text.bytes().all(legal) && text.bytes().any(|b| b.is_ascii_alphanumeric())
+}
+
+/// `text` itself when it is legal, otherwise a legal name close to it: every
+/// other character becomes `_`; what has no letter left is named by its tag.
+pub fn alias(text: &str) -> String {
+    if is_legal(text) {
+        return text.to_owned();
+    }
+    let mapped: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let trimmed = mapped.trim_matches('_');
+    if trimmed.is_empty() { format!("x{}", tag(text, 6)) } else { trimmed.to_owned() }
+}
+
+/// A few hexadecimal digits that depend on `text` alone, so a name that needs
+/// them is the same in every run and in every order of arrival.
+pub fn tag(text: &str, digits: usize) -> String {
+    // FNV-1a: stable by definition, unlike the standard library's hasher.
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")[..digits.min(16)].to_owned()
+}
+
+/// The canonical segments of a dotted path; `None` when a segment is empty.
+/// The empty path is the root.
+pub fn path(text: &str) -> Option<Vec<String>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    let segments: Vec<String> = text.split('.').map(canonical).collect();
+    segments.iter().all(|segment| !segment.is_empty()).then_some(segments)
+}
+
+#[cfg(test)]
+mod tests;

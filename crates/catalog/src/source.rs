@@ -1,0 +1,58 @@
+//! One upstream as the catalog sees it.
+
+use std::sync::Arc;
+
+use tool::Listing;
+
+/// An upstream's listing under the operator's label.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The operator's name for the upstream: the first namespace level.
+    pub label: String,
+    /// The operator's description; the server's own words when `None`.
+    pub description: Option<String>,
+    pub listing: Arc<Listing>,
+    pub state: State,
+    pub role: Role,
+}
+
+/// Whose functions these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Upstream,
+    /// The gate's own functions: listed last, and their label is reserved.
+    Own,
+}
+
+/// Whether an upstream can be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    Available,
+    /// The listing is from an earlier run and not verified yet.
+    Remembered,
+    /// It cannot be reached; why, in one line.
+    Unavailable {
+        reason: String,
+    },
+}
+
+impl Source {
+    /// An available upstream.
+    pub fn new(label: &str, listing: Arc<Listing>) -> Source {
+        Source {
+            label: label.to_owned(),
+            description: None,
+            listing,
+            state: State::Available,
+            role: Role::Upstream,
+        }
+    }
+
+    /// Why it cannot be called, if so.
+    pub fn unavailable(&self) -> Option<&str> {
+        match &self.state {
+            State::Available | State::Remembered => None,
+            State::Unavailable { reason } => Some(reason),
+        }
+    }
+}

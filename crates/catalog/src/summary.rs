@@ -1,0 +1,80 @@
+//! One line that says what a thing is for.
+
+/// The first sentence of `text` on one line, at most `limit` characters.
+///
+/// A sentence ends at `.`, `!` or `?` before white space and a capital letter,
+/// at an empty line, or where a list or heading begins. What is cut ends with `…`.
+pub fn sentence(text: &str, limit: usize) -> String {
+    let paragraph = first_paragraph(text);
+    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = &line[..end_of_sentence(&line)];
+    cut(line, limit)
+}
+
+/// `text` on one line, cut at a word to at most `limit` characters.
+pub fn cut(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
+    let at_word = kept.rfind(' ').filter(|at| kept.len() / 2 < *at).unwrap_or(kept.len());
+    format!("{}…", kept[..at_word].trim_end_matches([' ', ',', ';', ':']))
+}
+
+fn first_paragraph(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().map(|line| line.trim().trim_start_matches('#').trim()) {
+        let ends = line.is_empty() || starts_block(line);
+        if ends && !lines.is_empty() {
+            break;
+        }
+        if !line.is_empty() {
+            lines.push(line);
+        }
+    }
+    lines.join(" ")
+}
+
+fn starts_block(line: &str) -> bool {
+    ["- ", "* ", "```", "| ", "1. "].iter().any(|mark| line.starts_with(mark))
+}
+
+fn end_of_sentence(line: &str) -> usize {
+    const SHORT: [&str; 6] = ["e.g.", "i.e.", "etc.", "vs.", "approx.", "incl."];
+    for (at, mark) in line.match_indices(['.', '!', '?']) {
+        let end = at + mark.len();
+        let after = &line[end..];
+        let next = after.trim_start().chars().next();
+        let breaks = after.starts_with(' ') && next.is_none_or(|c| !c.is_lowercase());
+        if breaks && !SHORT.iter().any(|short| line[..end].ends_with(short)) {
+            return end;
+        }
+    }
+    line.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(sentence(text, 40), expected);
+    }
+
+    #[test]
+    fn the_first_sentence_is_enough() {
+        check("Search orders. Needs a query.", "Search orders.");
+        check("Search v1.2 files e.g. Rust ones. More.", "Search v1.2 files e.g. Rust ones.");
+        check("# Title\n\nBody text", "Title");
+        check("List them:\n- a\n- b", "List them:");
+        check("  spread\n over lines  ", "spread over lines");
+        check("", "");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_at_a_word() {
+        check(&"word ".repeat(20), "word word word word word word word…");
+        check(&"ö".repeat(60), &format!("{}…", "ö".repeat(39)));
+    }
+}
