@@ -170,7 +170,9 @@ impl Catalog {
     pub fn find(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Hit> {
         let query = Query::new(query).limit(limit);
         let hits = self.index().search(&query, |at| keep(Slot(at as u32)));
-        hits.into_iter().map(|hit| Hit { slot: Slot(hit.document as u32), score: hit.score }).collect()
+        hits.into_iter()
+            .map(|hit| Hit { slot: Slot(hit.document as u32), score: hit.score })
+            .collect()
     }
 
     /// Builds the index now, for who has time before the first query.
@@ -240,7 +242,12 @@ impl Catalog {
             id: format!("{path}/{name}"),
             kind: Kind::Tool,
             server: path.to_owned(),
-            server_description: source.description.as_deref().or(server).unwrap_or_default().to_owned(),
+            server_description: source
+                .description
+                .as_deref()
+                .or(server)
+                .unwrap_or_default()
+                .to_owned(),
             name: name.clone(),
             title: tool.title.clone(),
             description: tool.description.clone().unwrap_or_default(),
