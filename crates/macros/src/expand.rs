@@ -1,0 +1,231 @@
+//! The code that a `#[tool]` becomes.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
+use syn::ext::IdentExt;
+use syn::{Error, Ident, ItemFn};
+
+use crate::options::{Options, is_tool_name};
+use crate::signature::{Answer, Argument, Parameter, Signature, has_serde_default};
+
+pub(crate) fn tool(options: TokenStream, function: TokenStream) -> syn::Result<TokenStream> {
+    let options = Options::parse(options)?;
+    let mut function: ItemFn = syn::parse2(function)?;
+    let signature = Signature::read(&mut function)?;
+    let visibility = &function.vis;
+    let name = &function.sig.ident;
+    let arguments = arguments(&signature.parameters);
+    let definition = definition(&options, &function, &signature)?;
+    let submit = (!options.manual).then(|| submit(name));
+    let doc = format!("The tool made of [`{name}`](fn@{name}).");
+    Ok(quote! {
+        // Arguments are read from JSON, so they are owned whatever becomes of them.
+        #[allow(clippy::needless_pass_by_value)]
+        #function
+
+        #[doc = #doc]
+        #[allow(non_camel_case_types, unreachable_pub)]
+        #visibility enum #name {}
+
+        const _: () = {
+            #arguments
+
+            impl ::native::Tool for #name {
+                fn definition() -> ::native::Definition {
+                    #definition
+                }
+            }
+
+            #submit
+        };
+    })
+}
+
+fn submit(name: &Ident) -> TokenStream {
+    quote! {
+        ::native::__private::inventory::submit! {
+            ::native::Entry::new(
+                <#name as ::native::Tool>::definition,
+                ::core::module_path!(),
+                ::core::stringify!(#name),
+            )
+        }
+    }
+}
+
+/// The arguments as one struct, for serde and schemars.
+fn arguments(parameters: &[Parameter]) -> TokenStream {
+    let list: Vec<&Argument> = parameters
+        .iter()
+        .filter_map(|parameter| match parameter {
+            Parameter::Argument(argument) => Some(&**argument),
+            Parameter::Context | Parameter::State(_) | Parameter::Whole(_) => None,
+        })
+        .collect();
+    let fields = list.iter().map(|argument| field(argument));
+    let defaults = list.iter().filter_map(|argument| default_function(argument));
+    quote! {
+        #[derive(
+            ::native::__private::serde::Deserialize,
+            ::native::__private::schemars::JsonSchema,
+        )]
+        #[serde(crate = "::native::__private::serde", deny_unknown_fields)]
+        #[schemars(crate = "::native::__private::schemars")]
+        struct Arguments {
+            #(#fields,)*
+        }
+
+        #(#defaults)*
+    }
+}
+
+fn field(argument: &Argument) -> TokenStream {
+    let Argument { name, of, attributes, .. } = argument;
+    let default = argument.default.is_some() && !has_serde_default(attributes);
+    let default = default.then(|| {
+        let path = default_name(argument).to_string();
+        quote!(#[serde(default = #path)])
+    });
+    quote!(#(#attributes)* #default #name: #of)
+}
+
+fn default_function(argument: &Argument) -> Option<TokenStream> {
+    let value = argument.default.as_ref()?;
+    let (name, of) = (default_name(argument), &argument.of);
+    // `into` lets a string literal stand for a `String`.
+    Some(quote! {
+        #[allow(clippy::useless_conversion)]
+        fn #name() -> #of { ::core::convert::Into::into(#value) }
+    })
+}
+
+fn default_name(argument: &Argument) -> Ident {
+    format_ident!("default_of_{}", argument.name.unraw())
+}
+
+fn definition(
+    options: &Options,
+    function: &ItemFn,
+    signature: &Signature,
+) -> syn::Result<TokenStream> {
+    let name = name_text(options, function)?;
+    let description = description(options, function, signature)?;
+    let arguments_type = arguments_type(&signature.parameters);
+    let needs = signature.parameters.iter().filter_map(|parameter| match parameter {
+        Parameter::State(of) => Some(quote!(.needs::<#of>())),
+        Parameter::Context | Parameter::Whole(_) | Parameter::Argument(_) => None,
+    });
+    let output = match &signature.answer {
+        Answer::Value(of) => Some(quote!(.returns::<#of>())),
+        Answer::Nothing | Answer::Direct => None,
+    };
+    let setters = setters(options);
+    let run = run(function, signature, &arguments_type);
+    Ok(quote! {
+        ::native::Definition::new(#name)
+            .description(#description)
+            .module(::core::module_path!(), ::core::file!(), ::core::line!())
+            .takes::<#arguments_type>()
+            #output
+            #(#needs)*
+            #setters
+            #run
+    })
+}
+
+fn name_text(options: &Options, function: &ItemFn) -> syn::Result<String> {
+    if let Some(name) = &options.name {
+        return Ok(name.value());
+    }
+    let name = function.sig.ident.unraw().to_string();
+    if is_tool_name(&name) {
+        return Ok(name);
+    }
+    let message = "MCP allows only `A-Z a-z 0-9 _ - . /` in a tool's name; add `name = \"…\"`";
+    Err(Error::new_spanned(&function.sig.ident, message))
+}
+
+fn description(options: &Options, function: &ItemFn, signature: &Signature) -> syn::Result<String> {
+    let given = options.description.as_ref().map(syn::LitStr::value);
+    let text = given.unwrap_or_else(|| signature.description.clone());
+    if !text.trim().is_empty() {
+        return Ok(text);
+    }
+    let message = "a tool needs a description: write a doc comment that says what it does, when \
+                   to use it and what comes back";
+    Err(Error::new_spanned(&function.sig.ident, message))
+}
+
+fn arguments_type(parameters: &[Parameter]) -> TokenStream {
+    let whole = parameters.iter().find_map(|parameter| match parameter {
+        Parameter::Whole(of) => Some(of.to_token_stream()),
+        Parameter::Context | Parameter::State(_) | Parameter::Argument(_) => None,
+    });
+    whole.unwrap_or_else(|| quote!(Arguments))
+}
+
+fn setters(options: &Options) -> TokenStream {
+    let text = |method: &str, value: &Option<syn::LitStr>| {
+        let method = format_ident!("{method}");
+        value.as_ref().map(|value| quote!(.#method(#value)))
+    };
+    let flag = |method: &str, value: Option<bool>| {
+        let method = format_ident!("{method}");
+        value.map(|value| quote!(.#method(#value)))
+    };
+    let span = |method: &str, value: Option<std::time::Duration>| {
+        let method = format_ident!("{method}");
+        let millis = value.map(|value| u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
+        millis.map(|millis| quote!(.#method(::core::time::Duration::from_millis(#millis))))
+    };
+    let tags = &options.tags;
+    let parts = [
+        text("title", &options.title),
+        text("category", &options.category),
+        text("version", &options.version),
+        text("deprecated_in", &options.deprecated_in),
+        flag("read_only", options.read_only),
+        flag("destructive", options.destructive),
+        flag("idempotent", options.idempotent),
+        flag("open_world", options.open_world),
+        span("cache_ttl", options.cache_ttl),
+        span("timeout", options.timeout),
+        (!tags.is_empty()).then(|| quote!(.tags(&[#(#tags),*]))),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+/// The closure that reads the arguments, calls the function and reads its
+/// result.
+fn run(function: &ItemFn, signature: &Signature, arguments_type: &TokenStream) -> TokenStream {
+    let name = &function.sig.ident;
+    let values = signature.parameters.iter().map(|parameter| match parameter {
+        Parameter::Context => quote!(call.context()),
+        Parameter::State(of) => quote!(call.state::<#of>()?),
+        Parameter::Whole(_) => quote!(::native::Args(arguments)),
+        Parameter::Argument(argument) => {
+            let field = &argument.name;
+            quote!(arguments.#field)
+        }
+    });
+    let is_async = function.sig.asyncness.is_some();
+    let wait = is_async.then(|| quote!(.await));
+    let fallible = signature.fallible.then(|| quote!(?));
+    let called = quote!(#name(#(#values),*) #wait #fallible);
+    let answer = match &signature.answer {
+        Answer::Nothing => quote!({ #called; ::native::Answer::done() }),
+        Answer::Direct => quote!(::native::Answer::from(#called)),
+        Answer::Value(_) => quote!(::native::Answer::value(&#called)?),
+    };
+    let body = quote! {
+        #[allow(unused_variables)]
+        let arguments: #arguments_type = call.arguments()?;
+        let answer = #answer;
+        ::core::result::Result::Ok::<::native::Answer, ::native::Fault>(answer)
+    };
+    if is_async {
+        quote!(.runs_async(|call| async move { #body }))
+    } else {
+        quote!(.runs(|call| { #body }))
+    }
+}

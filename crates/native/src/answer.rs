@@ -1,0 +1,74 @@
+//! What a tool answers when all went well.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tool::{Json, Reply};
+
+use crate::error::Fault;
+
+/// What a tool answers, before it is written as a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// A value with a schema.
+    Value(Value),
+    /// Content blocks as they go out.
+    Blocks(Vec<Json>),
+}
+
+/// Plain text, without an output schema: for answers that are read, not
+/// computed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text(pub String);
+
+/// Content blocks of any kind (images, links), each as MCP writes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks(pub Vec<Json>);
+
+impl Answer {
+    /// What a tool answers that returns nothing.
+    pub fn done() -> Answer {
+        Answer::from(Text("done".to_owned()))
+    }
+
+    pub fn value<T: Serialize>(value: &T) -> Result<Answer, Fault> {
+        let value = serde_json::to_value(value);
+        value.map(Answer::Value).map_err(|cause| {
+            Fault::new(
+                "SerializationError",
+                format!("the result cannot be written as JSON: {cause}"),
+            )
+        })
+    }
+
+    /// The reply; `wrap` when the declared schema has the value under `result`.
+    pub(crate) fn into_reply(self, wrap: bool) -> Reply {
+        match self {
+            Answer::Blocks(blocks) => Reply::Result(Json::of(&json!({"content": blocks}))),
+            Answer::Value(value) => {
+                let text = match &value {
+                    Value::String(text) => text.clone(),
+                    Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_) => value.to_string(),
+                };
+                let structured = if wrap { json!({"result": value}) } else { value };
+                let content = json!([{"type": "text", "text": text}]);
+                Reply::Result(json!({"content": content, "structuredContent": structured}).into())
+            }
+        }
+    }
+}
+
+impl From<Text> for Answer {
+    fn from(text: Text) -> Answer {
+        Answer::Blocks(vec![json!({"type": "text", "text": text.0}).into()])
+    }
+}
+
+impl From<Blocks> for Answer {
+    fn from(blocks: Blocks) -> Answer {
+        Answer::Blocks(blocks.0)
+    }
+}

@@ -1,0 +1,342 @@
+//! What can go wrong, who can fix it, and how it is written on the wire.
+//!
+//! One variant per condition. [`TABLE`] is the whole of it, for the docs and
+//! for the test that compares them.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tool::{Failure, Json, Reply, RpcError, Sent};
+
+use crate::schema::Problem;
+
+/// What a tool reports when it fails: the body of an `isError` result.
+///
+/// Every [`std::error::Error`] becomes one with `?`; its type's name is the
+/// `error_type`. Make one by hand to choose that name, or to add details.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    error_type: String,
+    error_message: String,
+    error_details: Option<Value>,
+}
+
+/// Why a call has no result. One variant per condition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Error {
+    /// No answer came from where the tool runs.
+    Transport(Failure),
+    ToolNotFound {
+        name: String,
+        similar: Vec<String>,
+    },
+    /// The arguments do not fit the tool's schema.
+    Schema {
+        tool: String,
+        problems: Vec<Problem>,
+    },
+    /// The call or the result is not what such a message must be.
+    Validation {
+        reason: String,
+    },
+    /// The result cannot be written as what the tool declares.
+    Serialization {
+        tool: String,
+        reason: String,
+    },
+    Timeout {
+        tool: String,
+        after: Duration,
+    },
+    Registration(RegistrationError),
+    /// The tool broke off. The message stays in the log.
+    Panic {
+        tool: String,
+    },
+    /// The tool itself says why.
+    Failed(Fault),
+}
+
+/// Why a tool was not registered. One variant per remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistrationError {
+    #[error("`{tool}` has no input schema, and a tool without one cannot be registered")]
+    NoSchema { tool: String },
+    #[error("the {which} schema of `{tool}` is invalid at `{}`: {}", problem.pointer, problem.message)]
+    InvalidSchema { tool: String, which: Which, problem: Problem },
+    #[error("the {which} schema of `{tool}` must have `\"type\": \"object\"` at its root")]
+    NotAnObject { tool: String, which: Which },
+    #[error("`{tool}` is registered already, and its {differs} differs")]
+    Changed { tool: String, differs: String },
+    #[error("`{tool}` of {module} is registered already by {first}")]
+    NameTaken { tool: String, module: String, first: String },
+    #[error("`{tool}` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ - . /`")]
+    InvalidName { tool: String },
+    #[error("`{tool}` needs `State<{state}>`, which the registry does not have")]
+    MissingState { tool: String, state: String },
+    #[error("`{tool}` has nothing to run")]
+    NothingToRun { tool: String },
+}
+
+/// Which of a tool's two schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Input,
+    Output,
+}
+
+/// How a condition reaches the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// A JSON-RPC error with this code.
+    Rpc(i64),
+    /// A result with `isError` and the fault as its body.
+    Result,
+}
+
+/// One line of the table of errors.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub error_type: &'static str,
+    pub wire: Wire,
+    pub when: &'static str,
+    pub remedy: &'static str,
+}
+
+/// Every condition, as documented.
+pub const TABLE: &[Row] = &[
+    Row {
+        error_type: "TransportError",
+        wire: Wire::Rpc(-32000),
+        when: "the place where the tool runs cannot be reached, or broke off",
+        remedy: "check that the server runs and how it is reached; try again later",
+    },
+    Row {
+        error_type: "ToolNotFoundError",
+        wire: Wire::Rpc(-32602),
+        when: "no tool has the name that was called",
+        remedy: "list the tools and check the name for typing mistakes",
+    },
+    Row {
+        error_type: "SchemaError",
+        wire: Wire::Result,
+        when: "the arguments do not fit the tool's input schema",
+        remedy: "correct the arguments by the tool's schema and call again",
+    },
+    Row {
+        error_type: "ValidationError",
+        wire: Wire::Rpc(-32602),
+        when: "the message is not a tool call (no name, arguments that are no object)",
+        remedy: "send `name` as text and `arguments` as an object",
+    },
+    Row {
+        error_type: "SerializationError",
+        wire: Wire::Result,
+        when: "the tool ran, but its result is not what it declares",
+        remedy: "tell the author of the tool; the call may have had its effect",
+    },
+    Row {
+        error_type: "TimeoutError",
+        wire: Wire::Result,
+        when: "the tool took longer than it may (30 s unless it says otherwise)",
+        remedy: "ask for less, or raise the tool's timeout; the call may still have its effect",
+    },
+    Row {
+        error_type: "RegistrationError",
+        wire: Wire::Rpc(-32010),
+        when: "a tool was refused when it was registered (only at start, in the report)",
+        remedy: "correct the tool; the report says what is wrong",
+    },
+    Row {
+        error_type: "PanicError",
+        wire: Wire::Result,
+        when: "the tool broke off because of a bug of its own",
+        remedy: "tell the author of the tool; the log has the message",
+    },
+];
+
+impl Fault {
+    pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Fault {
+        Fault { error_type: error_type.into(), error_message: message.into(), error_details: None }
+    }
+
+    /// Adds what a program can act on.
+    #[must_use]
+    pub fn details(mut self, details: Value) -> Fault {
+        self.error_details = Some(details);
+        self
+    }
+
+    pub fn error_type(&self) -> &str {
+        &self.error_type
+    }
+
+    pub fn message(&self) -> &str {
+        &self.error_message
+    }
+
+    /// `status`, `error_type`, `error_message` and, if any, `error_details`.
+    pub fn body(&self) -> Value {
+        let mut body = json!({
+            "status": "failure",
+            "error_type": self.error_type,
+            "error_message": self.error_message,
+        });
+        if let Some(details) = &self.error_details {
+            body["error_details"] = details.clone();
+        }
+        body
+    }
+
+    pub(crate) fn parts(self) -> (String, String, Option<Value>) {
+        (self.error_type, self.error_message, self.error_details)
+    }
+
+    fn into_reply(self) -> Reply {
+        let body = self.body();
+        let text = body.to_string();
+        let content = json!([{"type": "text", "text": text}]);
+        Reply::Result(json!({"content": content, "isError": true}).into())
+    }
+}
+
+impl<E: std::error::Error> From<E> for Fault {
+    fn from(error: E) -> Fault {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        Fault::new(type_word::<E>(), message)
+    }
+}
+
+/// The name of an error's type; `io::Error` and its like as `IoError`.
+fn type_word<E>() -> String {
+    let path = std::any::type_name::<E>();
+    let plain = path.split('<').next().unwrap_or(path);
+    let mut segments = plain.rsplit("::");
+    let name = segments.next().unwrap_or(plain);
+    // `std::io::Error` is really `std::io::error::Error`.
+    match segments.find(|&module| module != "error") {
+        Some(module) if name == "Error" => {
+            let mut letters = module.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+            first.into_iter().chain(letters).chain("Error".chars()).collect()
+        }
+        Some(_) | None => name.to_owned(),
+    }
+}
+
+impl Error {
+    /// The line of [`TABLE`] this belongs to; none for what a tool says itself.
+    pub fn row(&self) -> Option<&'static Row> {
+        let error_type = match self {
+            Error::Transport(_) => "TransportError",
+            Error::ToolNotFound { .. } => "ToolNotFoundError",
+            Error::Schema { .. } => "SchemaError",
+            Error::Validation { .. } => "ValidationError",
+            Error::Serialization { .. } => "SerializationError",
+            Error::Timeout { .. } => "TimeoutError",
+            Error::Registration(_) => "RegistrationError",
+            Error::Panic { .. } => "PanicError",
+            Error::Failed(_) => return None,
+        };
+        TABLE.iter().find(|row| row.error_type == error_type)
+    }
+
+    /// The error as a fault, with the remedy among its details.
+    pub fn fault(&self) -> Fault {
+        let Some(row) = self.row() else {
+            return match self {
+                Error::Failed(fault) => fault.clone(),
+                Error::Transport(_)
+                | Error::ToolNotFound { .. }
+                | Error::Schema { .. }
+                | Error::Validation { .. }
+                | Error::Serialization { .. }
+                | Error::Timeout { .. }
+                | Error::Registration(_)
+                | Error::Panic { .. } => Fault::new("InternalError", self.to_string()),
+            };
+        };
+        let mut details = self.specifics();
+        details["remedy"] = Value::from(row.remedy);
+        Fault::new(row.error_type, self.to_string()).details(details)
+    }
+
+    /// The answer that tells the client.
+    pub fn into_reply(self) -> Result<Reply, Failure> {
+        let wire = self.row().map_or(Wire::Result, |row| row.wire);
+        match (self, wire) {
+            (Error::Transport(failure), _) => Err(failure),
+            (error, Wire::Result) => Ok(error.fault().into_reply()),
+            (error, Wire::Rpc(code)) => {
+                let data = Json::of(&error.fault().body());
+                Ok(Reply::Error(RpcError::with_data(code, error.to_string(), &data)))
+            }
+        }
+    }
+
+    fn specifics(&self) -> Value {
+        match self {
+            Error::ToolNotFound { name, similar } => json!({"tool": name, "similar": similar}),
+            Error::Schema { tool, problems } => json!({"tool": tool, "problems": problems}),
+            Error::Timeout { tool, after } => {
+                json!({"tool": tool, "after_ms": u64::try_from(after.as_millis()).unwrap_or(u64::MAX)})
+            }
+            Error::Serialization { tool, .. } | Error::Panic { tool } => json!({"tool": tool}),
+            Error::Transport(failure) => json!({"may_have_run": failure.sent() == Sent::Perhaps}),
+            Error::Validation { .. } | Error::Registration(_) | Error::Failed(_) => json!({}),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Transport(failure) => write!(f, "{failure}"),
+            Error::ToolNotFound { name, similar } => {
+                write!(f, "no tool is called `{name}`")?;
+                match similar.first() {
+                    Some(first) => write!(f, "; did you mean `{first}`?"),
+                    None => Ok(()),
+                }
+            }
+            Error::Schema { tool, problems } => {
+                write!(f, "arguments for `{tool}` do not fit its schema")?;
+                problems.iter().try_for_each(|problem| {
+                    let place = if problem.pointer.is_empty() { "/" } else { &problem.pointer };
+                    write!(f, "; at `{place}`: {}", problem.message)
+                })
+            }
+            Error::Validation { reason } => write!(f, "not a tool call: {reason}"),
+            Error::Serialization { tool, reason } => {
+                write!(f, "the result of `{tool}` is not what it declares: {reason}")
+            }
+            Error::Timeout { tool, after } => write!(f, "`{tool}` did not finish within {after:?}"),
+            Error::Registration(error) => write!(f, "{error}"),
+            Error::Panic { tool } => write!(f, "`{tool}` broke off because of a bug of its own"),
+            Error::Failed(fault) => write!(f, "{}: {}", fault.error_type, fault.error_message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<RegistrationError> for Error {
+    fn from(error: RegistrationError) -> Error {
+        Error::Registration(error)
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Which::Input => "input",
+            Which::Output => "output",
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! JSON Schemas of Rust types, and what a schema must be to be registered.
+
+use jsonschema::Validator;
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One place where a value does not fit its schema, or a schema its dialect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// JSON pointer to what is wrong; empty for the whole.
+    pub pointer: String,
+    pub message: String,
+}
+
+/// The schema of a type that is read from arguments (draft 2020-12).
+pub fn of_input<T: JsonSchema>() -> Value {
+    of::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// The schema of a type that is written as a result (draft 2020-12).
+pub fn of_output<T: JsonSchema>() -> Value {
+    of::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// Whether every value of this schema is an object.
+pub fn describes_object(schema: &Value) -> bool {
+    schema.get("type") == Some(&Value::from("object"))
+}
+
+/// Puts a schema that is no object under the member `result`, because MCP
+/// demands an object.
+pub fn wrapped(mut schema: Value) -> Value {
+    let definitions = schema.as_object_mut().and_then(|schema| schema.remove("$defs"));
+    let mut whole = json!({
+        "type": "object", "properties": {"result": schema}, "required": ["result"],
+    });
+    if let Some(definitions) = definitions {
+        whole["$defs"] = definitions;
+    }
+    whole
+}
+
+/// Checks a schema and makes it ready for use. References to anything outside
+/// the schema are refused, never fetched.
+pub fn compile(schema: &Value) -> Result<Validator, Problem> {
+    let wrong = |error: jsonschema::ValidationError<'_>| Problem {
+        pointer: error.instance_path().to_string(),
+        message: error.to_string(),
+    };
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
+    options.build(schema).map_err(wrong)
+}
+
+/// Where `value` does not fit, at most `limit` places.
+pub fn problems(validator: &Validator, value: &Value, limit: usize) -> Vec<Problem> {
+    let problem = |error: jsonschema::ValidationError<'_>| Problem {
+        pointer: error.instance_path().to_string(),
+        message: error.to_string(),
+    };
+    validator.iter_errors(value).take(limit).map(problem).collect()
+}
+
+fn of<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| settings.meta_schema = None);
+    let settings = settings.with_transform(RecursiveTransform(drop_number_formats));
+    let mut schema = SchemaGenerator::from(settings).into_root_schema_for::<T>();
+    // The name of the Rust type tells a client nothing.
+    schema.remove("title");
+    let mut schema = schema.to_value();
+    add_properties(&mut schema);
+    schema
+}
+
+/// `int64`, `uint32`, `double`: not formats of JSON Schema, and some clients
+/// refuse them.
+fn drop_number_formats(schema: &mut schemars::Schema) {
+    let of_numbers = ["int", "uint", "double", "float"];
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| of_numbers.iter().any(|prefix| format.starts_with(prefix))) {
+        schema.remove("format");
+    }
+}
+
+/// An object without members still says `properties`: several clients insist.
+fn add_properties(schema: &mut Value) {
+    if describes_object(schema) && schema.get("properties").is_none() {
+        schema["properties"] = json!({});
+    }
+}
