@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("gatelet-gateway", &["gatelet-tool", "gatelet-catalog"]),
     ("gatelet-store", &["gatelet-tool", "gatelet-gateway"]),
     ("gatelet-mcp", &["gatelet-tool"]),
+    ("gatelet-conform", &["gatelet-tool"]),
     ("gatelet-content", &["gatelet-tool"]),
     ("gatelet-web", &["gatelet-tool", "gatelet-catalog", "gatelet-gateway", "gatelet-mcp"]),
     ("gatelet-testkit", &["gatelet-tool", "gatelet-gateway"]),

@@ -1,0 +1,156 @@
+//! Deciding every item from what the server said.
+//!
+//! A check is a function from the transcript to what was seen. What a breach
+//! means (fail or warn) follows from the item's own level, so no check decides
+//! that. Items without a check cannot be seen from outside; the table says why.
+
+mod call;
+mod gate;
+mod help;
+mod manifest;
+mod names;
+mod skill;
+
+use serde::Serialize;
+
+use crate::checklist::{Item, Level};
+use crate::survey::{Role, Transcript};
+
+/// The four words of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Verdict {
+    Pass,
+    Warn,
+    Fail,
+    Skip,
+}
+
+/// One item, decided.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub id: String,
+    pub verdict: Verdict,
+    pub level: String,
+    pub requirement: String,
+    pub evidence: String,
+}
+
+/// What a check saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Good(String),
+    Bad(String),
+    /// Not visible here, and why.
+    Unseen(String),
+}
+
+type Check = fn(&Transcript) -> Seen;
+
+/// Every check by its item, in the order of the document.
+fn checks() -> impl Iterator<Item = &'static (&'static str, Check)> {
+    [call::CHECKS, help::CHECKS, skill::CHECKS, names::CHECKS, manifest::CHECKS, gate::CHECKS]
+        .into_iter()
+        .flatten()
+}
+
+/// Items that no client can see, and how they are shown instead.
+const UNSEEN: &[(&str, &str)] = &[
+    ("C008", "needs an upstream whose raw answers are known"),
+    ("C038", "needs two identities"),
+    ("C049", "needs a skill that declares arguments"),
+    ("C051", "where the text comes from cannot be seen from outside"),
+    ("C052", "needs the SKILL.md sources; C043 and C054 look at what is served"),
+    ("C068", "needs the request logs of two upstreams"),
+    ("C070", "needs two upstreams with a skill of the same name"),
+    ("C072", "needs the operator's configuration"),
+    ("C075", "needs a watch on outbound connections; C069 looks at what is listed"),
+    ("C076", "a recommendation to operators"),
+    ("C077", "needs a manifest URL that the server is told to fetch"),
+    ("C078", "needs a manifest URL that the server is told to fetch"),
+    ("C079", "needs a manifest URL that the server is told to fetch"),
+    ("C080", "needs a manifest host that can be stopped"),
+    ("C081", "needs a manifest host that can be stopped"),
+    ("C102", "binds hosts, not servers"),
+    ("C109", "needs a function that returns multi-byte text of a known length"),
+    ("C110", "needs a function that returns text of a chosen length"),
+    ("C123", "results of tools/call are not streamed in MCP"),
+    ("C124", "needs two identities"),
+];
+
+/// Decides every item.
+pub fn judge(items: &[Item], transcript: &Transcript) -> Vec<Outcome> {
+    items.iter().map(|item| decide(item, transcript)).collect()
+}
+
+fn decide(item: &Item, transcript: &Transcript) -> Outcome {
+    let check = checks().find(|(id, _)| *id == item.id).map(|(_, check)| check);
+    let seen = match check {
+        Some(_) if !concerns(item, transcript) => Seen::Unseen(format!("binds a {}", item.applies)),
+        Some(check) => check(transcript),
+        None => Seen::Unseen(reason(&item.id)),
+    };
+    let (verdict, evidence) = match (seen, item.strength()) {
+        (Seen::Good(evidence), _) => (Verdict::Pass, evidence),
+        (Seen::Bad(evidence), Level::Must) => (Verdict::Fail, evidence),
+        (Seen::Bad(evidence), Level::Should) => (Verdict::Warn, evidence),
+        (Seen::Unseen(why), _) => (Verdict::Skip, why),
+    };
+    Outcome {
+        id: item.id.clone(),
+        verdict,
+        level: item.level.clone(),
+        requirement: item.requirement.clone(),
+        evidence,
+    }
+}
+
+fn concerns(item: &Item, transcript: &Transcript) -> bool {
+    match item.applies.as_str() {
+        "aggregator" => transcript.role != Some(Role::Server),
+        "dynamic-aggregator" => transcript.role == Some(Role::DynamicAggregator),
+        _ => true,
+    }
+}
+
+fn reason(id: &str) -> String {
+    let known = UNSEEN.iter().find(|(unseen, _)| *unseen == id);
+    known.map_or_else(|| "not visible from outside".to_owned(), |(_, why)| (*why).to_owned())
+}
+
+/// Good when `holds`, with evidence either way.
+fn when(holds: bool, good: impl Into<String>, bad: impl Into<String>) -> Seen {
+    if holds { Seen::Good(good.into()) } else { Seen::Bad(bad.into()) }
+}
+
+/// Good when nothing was found that is wrong.
+fn none_of(wrong: &[String], good: impl Into<String>) -> Seen {
+    match wrong {
+        [] => Seen::Good(good.into()),
+        [only] => Seen::Bad(only.clone()),
+        [first, rest @ ..] => Seen::Bad(format!("{first} (and {} more)", rest.len())),
+    }
+}
+
+fn unseen(why: &str) -> Seen {
+    Seen::Unseen(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::checklist::items;
+
+    #[test]
+    fn every_item_has_a_check_or_a_reason_and_never_both() {
+        let checked: Vec<&str> = checks().map(|(id, _)| *id).collect();
+        let unseen: Vec<&str> = UNSEEN.iter().map(|(id, _)| *id).collect();
+        let all: BTreeSet<&str> = checked.iter().chain(&unseen).copied().collect();
+        assert_eq!(all.len(), checked.len() + unseen.len(), "an item is decided twice");
+        for item in items() {
+            assert!(all.contains(item.id.as_str()), "{} has neither", item.id);
+        }
+    }
+}

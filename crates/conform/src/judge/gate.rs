@@ -1,0 +1,148 @@
+//! The size gate.
+
+use super::call::NO_TRIAL;
+use super::{Check, Seen, unseen, when};
+use crate::survey::{Transcript, Tried};
+
+pub(super) const CHECKS: &[(&str, Check)] = &[
+    ("C015", |t| with(t, gated)),
+    ("C108", |t| with(t, gated)),
+    ("C111", |t| with(t, holds_back)),
+    ("C112", |t| with(t, gated)),
+    ("C113", |t| with(t, counts)),
+    ("C114", |t| with(t, suggests)),
+    ("C115", |t| with(t, suggestion_works)),
+    ("C116", |t| with(t, has_margin)),
+    ("C117", |t| with(t, directs)),
+    ("C118", |t| with(t, suggestion_works)),
+    ("C119", default_threshold),
+    ("C120", |t| with(t, one_request_only)),
+    ("C121", |t| with(t, gated)),
+    ("C122", advertised),
+    ("C126", |t| with(t, narrowing_first)),
+];
+
+fn with(transcript: &Transcript, check: impl Fn(&Tried) -> Seen) -> Seen {
+    transcript.tried.as_ref().map_or_else(|| unseen(NO_TRIAL), check)
+}
+
+fn gated(tried: &Tried) -> Seen {
+    when(
+        tried.gated.is_gated(),
+        tried.gated.excerpt(),
+        format!("sizelimit=1 lets it through: {}", tried.gated.excerpt()),
+    )
+}
+
+fn holds_back(tried: &Tried) -> Seen {
+    let tail: String = tried.plain.text.chars().rev().take(24).collect();
+    let tail: String = tail.chars().rev().collect();
+    let leaks = 24 <= tried.plain.chars() && tried.gated.text.contains(&tail);
+    let long = 2_000 < tried.gated.chars();
+    when(
+        !leaks && !long && tried.gated.is_gated(),
+        format!("{} characters instead of the response", tried.gated.chars()),
+        "the gated answer still holds the response",
+    )
+}
+
+fn counts(tried: &Tried) -> Seen {
+    let actual = tried.plain.chars();
+    let near = |n: &usize| n.abs_diff(actual) * 20 <= actual.max(20);
+    when(
+        tried.gated.numbers().iter().any(near),
+        format!("tells the size of about {actual}"),
+        format!("no figure near {actual}: {}", tried.gated.excerpt()),
+    )
+}
+
+fn suggests(tried: &Tried) -> Seen {
+    match tried.gated.suggested_limit() {
+        Some(limit) => Seen::Good(format!("sizelimit={limit}")),
+        None => Seen::Bad(format!("suggests no sizelimit: {}", tried.gated.excerpt())),
+    }
+}
+
+fn suggestion_works(tried: &Tried) -> Seen {
+    let Some(answer) = &tried.accommodated else {
+        return Seen::Bad("suggests no sizelimit".into());
+    };
+    when(
+        !answer.is_gated() && !answer.is_error && !answer.text.is_empty(),
+        "the suggested limit lets the response through",
+        format!("with the suggested limit: {}", answer.excerpt()),
+    )
+}
+
+fn has_margin(tried: &Tried) -> Seen {
+    let Some(limit) = tried.gated.suggested_limit() else {
+        return Seen::Bad("suggests no sizelimit".into());
+    };
+    let actual = tried.plain.chars();
+    when(
+        actual * 102 <= limit * 100,
+        format!("{limit} for {actual} characters"),
+        format!("{limit} for {actual} characters leaves no margin"),
+    )
+}
+
+const NARROW: &[&str] = &["narrow", "filter", "fewer", "smaller page", "part"];
+
+fn directs(tried: &Tried) -> Seen {
+    let text = tried.gated.text.to_ascii_lowercase();
+    let narrows = NARROW.iter().any(|word| text.contains(word));
+    when(
+        narrows && text.contains("sizelimit"),
+        "says how to narrow and how to let it through",
+        format!("does not say what to do: {}", tried.gated.excerpt()),
+    )
+}
+
+fn narrowing_first(tried: &Tried) -> Seen {
+    let text = tried.gated.text.to_ascii_lowercase();
+    let narrow = NARROW.iter().filter_map(|word| text.find(word)).min();
+    let limit = text.find("sizelimit");
+    when(
+        narrow.is_some() && (limit.is_none() || narrow < limit),
+        "narrowing comes before raising the limit",
+        "raising the limit comes before narrowing",
+    )
+}
+
+fn one_request_only(tried: &Tried) -> Seen {
+    when(
+        !tried.afterwards.is_gated() && !tried.afterwards.is_error && tried.bad_limit.is_error,
+        "the limit holds for one request, and a limit of 0 is refused",
+        format!(
+            "afterwards: {}; limit 0: {}",
+            tried.afterwards.excerpt(),
+            tried.bad_limit.excerpt()
+        ),
+    )
+}
+
+fn default_threshold(transcript: &Transcript) -> Seen {
+    let Some((gated, full)) = &transcript.large else {
+        return unseen("needs a function with a long answer: name one with --large");
+    };
+    let chars = full.as_ref().map_or(0, |full| full.chars());
+    when(
+        gated.is_gated() && 10_000 < chars,
+        format!("{chars} characters are gated by default"),
+        format!("{chars} characters, and: {}", gated.excerpt()),
+    )
+}
+
+/// The threshold itself cannot be asked for; what is gated above it shows it.
+fn advertised(transcript: &Transcript) -> Seen {
+    let Some((gated, _)) = &transcript.large else {
+        return unseen("needs a function with a long answer: name one with --large");
+    };
+    let limit = gated.numbers().into_iter().find(|n| 10_000 < *n);
+    let says = transcript.help.text.to_ascii_lowercase();
+    when(
+        gated.is_gated() || says.contains("characters"),
+        "the default applies, or help() states another",
+        format!("a higher threshold ({limit:?}) is not stated in help()"),
+    )
+}

@@ -1,0 +1,340 @@
+//! `help` and its layers.
+
+use super::call::{parameters, schema};
+use super::{Check, Seen, none_of, unseen, when};
+use crate::outline::Entry;
+use crate::survey::{Leaf, Transcript, canonical};
+
+pub(super) const CHECKS: &[(&str, Check)] = &[
+    ("C016", help_parameters),
+    ("C017", root_lists_namespaces),
+    ("C018", rooms_list_entries),
+    ("C019", leaves_document),
+    ("C020", more_on_request),
+    ("C021", detail_is_advertised_on_the_leaf),
+    ("C022", layers_stay_apart),
+    ("C023", namespace_lines),
+    ("C024", function_lines),
+    ("C025", empty_namespace),
+    ("C026", root_is_one_kind),
+    ("C027", mixed_rooms),
+    ("C028", shallow),
+    ("C029", extra_arguments),
+    ("C030", arguments_are_advertised),
+    ("C031", unknown_arguments_never_fail),
+    ("C032", unknown_arguments_are_ignored),
+    ("C033", may_mention_ignored),
+    ("C034", is_markdown),
+    ("C035", other_formats),
+    ("C036", is_markdown),
+    ("C037", kinds_are_told_apart),
+    ("C039", no_skills_in_help),
+    ("C103", root_lists_namespaces),
+    ("C104", root_shows_no_functions),
+    ("C105", no_signatures_in_rooms),
+    ("C106", more_on_request),
+    ("C107", layers_stay_apart),
+    ("C127", everything_is_addressable),
+];
+
+fn help_parameters(transcript: &Transcript) -> Seen {
+    let Some(schema) = schema(transcript, "help") else { return Seen::Bad("no `help`".into()) };
+    if schema["additionalProperties"] == false {
+        return Seen::Bad(
+            "a host would refuse unknown arguments before the server sees them".into(),
+        );
+    }
+    let wanted = [("namespace", "string"), ("function", "string"), ("kwargs", "object")];
+    parameters(&schema, &wanted, &[&[]])
+}
+
+fn root_lists_namespaces(transcript: &Transcript) -> Seen {
+    if transcript.help.is_error {
+        return Seen::Bad(format!("help() fails: {}", transcript.help.excerpt()));
+    }
+    let entries = transcript.root.namespaces.iter().chain(&transcript.root.functions);
+    let wrong = bad_lines(entries.clone());
+    match entries.count() {
+        0 => Seen::Bad("help() lists nothing".into()),
+        n => none_of(&wrong, format!("{n} entries, one line each")),
+    }
+}
+
+/// Entries without a description, or far longer than one line.
+fn bad_lines<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<String> {
+    entries
+        .filter_map(|entry| {
+            if entry.description.is_empty() {
+                Some(format!("`{}` has no description", entry.name))
+            } else if 240 < entry.line.chars().count() {
+                Some(format!("`{}` has a line of {} characters", entry.name, entry.line.len()))
+            } else {
+                None
+            }
+        })
+        .collect()
+}
+
+fn rooms_list_entries(transcript: &Transcript) -> Seen {
+    if transcript.rooms.is_empty() {
+        return unseen("there are no namespaces");
+    }
+    let wrong: Vec<String> = transcript
+        .rooms
+        .iter()
+        .filter_map(|room| {
+            let empty = room.outline.namespaces.is_empty() && room.outline.functions.is_empty();
+            let down = room.answer.text.to_ascii_lowercase().contains("unavailable");
+            (room.answer.is_error || (empty && !down))
+                .then(|| format!("`{}` lists nothing: {}", room.path, room.answer.excerpt()))
+        })
+        .collect();
+    none_of(&wrong, format!("{} namespaces list their entries", transcript.rooms.len()))
+}
+
+fn leaves_document(transcript: &Transcript) -> Seen {
+    if transcript.leaves.is_empty() {
+        return unseen("no functions are listed");
+    }
+    let wrong: Vec<String> = transcript
+        .leaves
+        .iter()
+        .filter(|leaf| leaf.answer.is_error || leaf.answer.chars() < 10)
+        .map(|leaf| format!("`{}` has no page: {}", name(leaf), leaf.answer.excerpt()))
+        .collect();
+    none_of(&wrong, format!("{} functions have a page", transcript.leaves.len()))
+}
+
+fn name(leaf: &Leaf) -> String {
+    format!("{}.{}", leaf.namespace, leaf.function)
+}
+
+fn more_on_request(transcript: &Transcript) -> Seen {
+    let shorter: Vec<String> = transcript
+        .leaves
+        .iter()
+        .filter(|leaf| leaf.answer.text.contains("params"))
+        .filter(|leaf| leaf.full.chars() < leaf.answer.chars() / 2 || leaf.full.is_error)
+        .map(|leaf| format!("`{}` says less with params=\"full\"", name(leaf)))
+        .collect();
+    none_of(&shorter, "a full page never says less")
+}
+
+fn detail_is_advertised_on_the_leaf(transcript: &Transcript) -> Seen {
+    let silent: Vec<String> = transcript
+        .leaves
+        .iter()
+        .filter(|leaf| leaf.full != leaf.answer && !leaf.answer.text.contains("params"))
+        .map(|leaf| format!("`{}` honours `params` without saying so", name(leaf)))
+        .collect();
+    none_of(&silent, "pages that have more say how to get it")
+}
+
+/// A parameter with its type, in a text of an outer layer.
+fn leaked(transcript: &Transcript, text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    transcript.leaves.iter().flat_map(|leaf| &leaf.parameters).find_map(|parameter| {
+        let pair = format!("{}: {}", parameter.name, parameter.kind).to_ascii_lowercase();
+        let row = format!("| {} | {}", parameter.name, parameter.kind).to_ascii_lowercase();
+        let leaks = !parameter.kind.is_empty() && (lower.contains(&pair) || lower.contains(&row));
+        leaks.then(|| parameter.name.clone())
+    })
+}
+
+fn no_signatures_in_rooms(transcript: &Transcript) -> Seen {
+    let mut wrong = Vec::new();
+    for room in &transcript.rooms {
+        if let Some(parameter) = leaked(transcript, &room.answer.text) {
+            wrong.push(format!("`{}` shows the type of `{parameter}`", room.path));
+        }
+        for entry in &room.outline.functions {
+            if entry.line.contains(&format!("{}(", entry.name)) {
+                wrong.push(format!("`{}` shows a signature: {}", room.path, entry.line));
+            }
+        }
+        if room.answer.text.lines().any(|line| line.trim_start().starts_with('|')) {
+            wrong.push(format!("`{}` has a table", room.path));
+        }
+    }
+    none_of(&wrong, "no listing shows parameters")
+}
+
+fn root_shows_no_functions(transcript: &Transcript) -> Seen {
+    if transcript.root.namespaces.is_empty() {
+        return unseen("the root holds the functions themselves");
+    }
+    let listed: Vec<&str> =
+        transcript.root.namespaces.iter().map(|entry| entry.name.as_str()).collect();
+    let wrong: Vec<String> = transcript
+        .rooms
+        .iter()
+        .flat_map(|room| &room.outline.functions)
+        .filter(|entry| 4 < entry.name.len() && !listed.contains(&entry.name.as_str()))
+        .filter(|entry| {
+            transcript.root.namespaces.iter().any(|room| {
+                room.line.contains(&format!("`{}`", entry.name))
+                    || room.line.contains(&format!("{}(", entry.name))
+            })
+        })
+        .map(|entry| format!("help() names the function `{}`", entry.name))
+        .collect();
+    none_of(&wrong, "help() names no function of a namespace")
+}
+
+fn layers_stay_apart(transcript: &Transcript) -> Seen {
+    let rooms = no_signatures_in_rooms(transcript);
+    if matches!(rooms, Seen::Good(_)) { root_shows_no_functions(transcript) } else { rooms }
+}
+
+fn namespace_lines(transcript: &Transcript) -> Seen {
+    let below = transcript.rooms.iter().flat_map(|room| &room.outline.namespaces);
+    let wrong = bad_lines(transcript.root.namespaces.iter().chain(below));
+    none_of(&wrong, "namespaces have one descriptive line each")
+}
+
+fn function_lines(transcript: &Transcript) -> Seen {
+    let wrong = bad_lines(transcript.rooms.iter().flat_map(|room| &room.outline.functions));
+    none_of(&wrong, "functions have one descriptive line each")
+}
+
+fn empty_namespace(transcript: &Transcript) -> Seen {
+    when(
+        transcript.help_empty == transcript.help,
+        "help(namespace=\"\") equals help()",
+        format!("they differ: {}", transcript.help_empty.excerpt()),
+    )
+}
+
+fn root_is_one_kind(transcript: &Transcript) -> Seen {
+    let mixed = !transcript.root.namespaces.is_empty() && !transcript.root.functions.is_empty();
+    when(!mixed, "the root holds one kind", "the root holds functions and namespaces")
+}
+
+fn mixed_rooms(transcript: &Transcript) -> Seen {
+    let mixed = transcript
+        .rooms
+        .iter()
+        .filter(|room| !room.outline.namespaces.is_empty() && !room.outline.functions.is_empty());
+    Seen::Good(format!("{} namespaces hold both kinds", mixed.count()))
+}
+
+fn shallow(transcript: &Transcript) -> Seen {
+    let depth = transcript.rooms.iter().map(|room| room.path.split('.').count()).max().unwrap_or(0);
+    when(depth <= 3, format!("depth {depth}"), format!("{depth} levels deep"))
+}
+
+/// Arguments of `help` that changed something, though not asked for by name.
+fn honoured(transcript: &Transcript) -> Vec<&'static str> {
+    let mut honoured = Vec::new();
+    if transcript.help_json != transcript.help {
+        honoured.push("format");
+    }
+    if transcript.leaves.iter().any(|leaf| leaf.full != leaf.answer) {
+        honoured.push("params");
+    }
+    honoured
+}
+
+fn extra_arguments(transcript: &Transcript) -> Seen {
+    Seen::Good(format!("honours {:?}", honoured(transcript)))
+}
+
+fn arguments_are_advertised(transcript: &Transcript) -> Seen {
+    let wrong: Vec<String> = honoured(transcript)
+        .into_iter()
+        .filter(|argument| !transcript.help.text.contains(argument))
+        .map(|argument| format!("help() does not mention `{argument}`"))
+        .collect();
+    none_of(&wrong, "help() names the arguments it honours")
+}
+
+fn unknown_arguments_never_fail(transcript: &Transcript) -> Seen {
+    let answers = [&transcript.help_unknown, &transcript.help_unknown_flat];
+    let names = transcript.root.namespaces.iter().map(|entry| entry.name.as_str());
+    let names: Vec<&str> = names.collect();
+    let wrong: Vec<String> = answers
+        .iter()
+        .filter(|answer| answer.is_error || !names.iter().all(|n| answer.text.contains(n)))
+        .map(|answer| format!("an unknown argument gives: {}", answer.excerpt()))
+        .collect();
+    none_of(&wrong, "unknown arguments do no harm")
+}
+
+fn unknown_arguments_are_ignored(transcript: &Transcript) -> Seen {
+    let same = transcript.help_unknown.text.starts_with(transcript.help.text.trim_end());
+    when(
+        same || transcript.help_unknown.text.contains("zzz"),
+        "the same text, apart from a note",
+        format!("another text: {}", transcript.help_unknown.excerpt()),
+    )
+}
+
+fn may_mention_ignored(transcript: &Transcript) -> Seen {
+    let mentions = transcript.help_unknown.text.contains("zzz");
+    Seen::Good(if mentions { "says what it ignored" } else { "ignores silently" }.to_owned())
+}
+
+fn is_markdown(transcript: &Transcript) -> Seen {
+    let text = transcript.help.text.trim();
+    let marked = text.lines().any(|line| line.starts_with('#') || line.starts_with("- "));
+    let is_json = serde_json::from_str::<serde_json::Value>(text).is_ok();
+    when(marked && !is_json, "Markdown", format!("not Markdown: {}", transcript.help.excerpt()))
+}
+
+fn other_formats(transcript: &Transcript) -> Seen {
+    if !transcript.help.text.contains("format") {
+        return unseen("no other format is advertised");
+    }
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(&transcript.help_json.text) else {
+        return Seen::Bad(format!("format=\"json\" gives: {}", transcript.help_json.excerpt()));
+    };
+    let text = json.to_string();
+    let missing: Vec<String> = transcript
+        .root
+        .namespaces
+        .iter()
+        .filter(|entry| !text.contains(&format!("\"{}\"", entry.name)))
+        .map(|entry| format!("the JSON form lacks `{}`", entry.name))
+        .collect();
+    none_of(&missing, "the JSON form has the same entries")
+}
+
+fn kinds_are_told_apart(transcript: &Transcript) -> Seen {
+    let wrong: Vec<String> = transcript
+        .rooms
+        .iter()
+        .flat_map(|room| &room.mislabelled)
+        .map(|path| format!("`{path}` is a namespace but stands among the functions"))
+        .collect();
+    none_of(&wrong, "namespaces and functions stand under their own headings")
+}
+
+fn no_skills_in_help(transcript: &Transcript) -> Seen {
+    let skills: Vec<String> = transcript
+        .lessons
+        .iter()
+        .map(|lesson| canonical(&lesson.name.replace('-', "")))
+        .filter(|name| 8 < name.len())
+        .collect();
+    let texts = std::iter::once(("help()", &transcript.help.text))
+        .chain(transcript.rooms.iter().map(|room| (room.path.as_str(), &room.answer.text)));
+    let wrong: Vec<String> = texts
+        .filter(|(_, text)| {
+            let lower = text.to_ascii_lowercase();
+            lower.contains("skill(") || skills.iter().any(|skill| lower.contains(skill))
+        })
+        .map(|(place, _)| format!("{place} refers to a skill"))
+        .collect();
+    none_of(&wrong, "help mentions no skill")
+}
+
+fn everything_is_addressable(transcript: &Transcript) -> Seen {
+    let rooms = transcript.rooms.iter().filter(|room| room.answer.is_error);
+    let leaves = transcript.leaves.iter().filter(|leaf| leaf.answer.is_error);
+    let wrong: Vec<String> = rooms
+        .map(|room| room.path.clone())
+        .chain(leaves.map(name))
+        .map(|place| format!("`{place}` is listed but help does not know it"))
+        .collect();
+    none_of(&wrong, "every listed name can be asked for")
+}

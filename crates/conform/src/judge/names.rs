@@ -1,0 +1,138 @@
+//! Labels and identifiers.
+
+use std::collections::BTreeMap;
+
+use super::call::NO_TRIAL;
+use super::{Check, Seen, none_of, unseen, when};
+use crate::survey::{Transcript, canonical};
+
+pub(super) const CHECKS: &[(&str, Check)] = &[
+    ("C056", labels_are_plain),
+    ("C057", labels_are_normalised),
+    ("C058", labels_are_unique),
+    ("C059", display_forms),
+    ("C060", no_dot_in_a_label),
+    ("C061", every_level_is_a_label),
+    ("C063", identifiers_are_plain),
+    ("C064", identifiers_are_normalised),
+    ("C065", arguments_are_normalised),
+    ("C066", expressive_names),
+    ("C073", labels_are_unique),
+];
+
+fn is_plain(label: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    label.chars().all(legal) && !canonical(label).is_empty()
+}
+
+fn labels(transcript: &Transcript) -> impl Iterator<Item = &str> {
+    transcript.rooms.iter().flat_map(|room| room.path.split('.'))
+}
+
+fn labels_are_plain(transcript: &Transcript) -> Seen {
+    let wrong: Vec<String> = labels(transcript)
+        .filter(|label| !is_plain(label))
+        .map(|label| format!("`{label}` is no label"))
+        .collect();
+    none_of(&wrong, "labels are letters, digits and underscores")
+}
+
+fn labels_are_normalised(transcript: &Transcript) -> Seen {
+    if transcript.rooms.is_empty() {
+        return unseen("there are no namespaces");
+    }
+    let wrong: Vec<String> = transcript
+        .rooms
+        .iter()
+        .filter(|room| room.respelled != room.answer)
+        .map(|room| format!("`{}` in another spelling: {}", room.path, room.respelled.excerpt()))
+        .collect();
+    none_of(&wrong, "another spelling of a namespace gives the same page")
+}
+
+fn labels_are_unique(transcript: &Transcript) -> Seen {
+    let mut seen = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for room in &transcript.rooms {
+        let folded: Vec<String> = room.path.split('.').map(canonical).collect();
+        if let Some(other) = seen.insert(folded, &room.path) {
+            wrong.push(format!("`{other}` and `{}` are the same label", room.path));
+        }
+    }
+    none_of(&wrong, "no two labels are the same")
+}
+
+fn display_forms(transcript: &Transcript) -> Seen {
+    let fancy = labels(transcript).filter(|label| canonical(label) != *label).count();
+    Seen::Good(format!("{fancy} labels are written with capitals or underscores"))
+}
+
+fn no_dot_in_a_label(transcript: &Transcript) -> Seen {
+    let below = transcript.rooms.iter().flat_map(|room| &room.outline.namespaces);
+    let wrong: Vec<String> = transcript
+        .root
+        .namespaces
+        .iter()
+        .chain(below)
+        .filter(|entry| entry.name.contains('.'))
+        .map(|entry| format!("`{}` is listed as one label", entry.name))
+        .collect();
+    none_of(&wrong, "no label holds a dot")
+}
+
+fn every_level_is_a_label(transcript: &Transcript) -> Seen {
+    if transcript.help_bad_paths.is_empty() {
+        return unseen("there are no namespaces");
+    }
+    let wrong: Vec<String> = transcript
+        .help_bad_paths
+        .iter()
+        .filter(|(_, answer)| !answer.is_error)
+        .map(|(path, _)| format!("`{path}` is accepted"))
+        .collect();
+    none_of(&wrong, "empty levels are refused")
+}
+
+fn identifiers_are_plain(transcript: &Transcript) -> Seen {
+    let functions = transcript.rooms.iter().flat_map(|room| &room.outline.functions);
+    let functions = functions.map(|entry| entry.name.as_str());
+    let skills = transcript.lessons.iter().map(|lesson| lesson.name.as_str());
+    let wrong: Vec<String> = functions
+        .chain(skills)
+        .filter(|name| !is_plain(name))
+        .map(|name| format!("`{name}` is no identifier"))
+        .collect();
+    none_of(&wrong, "functions and skills are letters, digits and underscores")
+}
+
+fn identifiers_are_normalised(transcript: &Transcript) -> Seen {
+    let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
+    when(
+        !tried.respelled.is_error,
+        format!("{} answers in another spelling", tried.name),
+        format!("{} in another spelling: {}", tried.name, tried.respelled.excerpt()),
+    )
+}
+
+fn arguments_are_normalised(transcript: &Transcript) -> Seen {
+    let Some((exact, respelled)) = &transcript.respelled_arguments else {
+        return unseen("the trial has no arguments");
+    };
+    when(
+        exact == respelled,
+        "another spelling of the arguments gives the same answer",
+        format!("another spelling of the arguments: {}", respelled.excerpt()),
+    )
+}
+
+fn expressive_names(transcript: &Transcript) -> Seen {
+    const BARE: &[&str] = &["do", "run", "exec", "action", "handle", "process"];
+    let wrong: Vec<String> = transcript
+        .rooms
+        .iter()
+        .flat_map(|room| room.outline.functions.iter().map(move |entry| (room, entry)))
+        .filter(|(_, entry)| BARE.contains(&canonical(&entry.name).as_str()))
+        .map(|(room, entry)| format!("`{}.{}` says little", room.path, entry.name))
+        .collect();
+    none_of(&wrong, "names say what they do")
+}

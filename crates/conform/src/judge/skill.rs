@@ -1,0 +1,190 @@
+//! `skill`.
+
+use regex::Regex;
+
+use super::call::{parameters, schema};
+use super::{Check, Seen, none_of, unseen, when};
+use crate::survey::{Lesson, Transcript};
+
+pub(super) const CHECKS: &[(&str, Check)] = &[
+    ("C040", skill_parameters),
+    ("C041", empty_namespace),
+    ("C042", is_text),
+    ("C043", no_code),
+    ("C044", self_contained),
+    ("C045", references_resolve),
+    ("C046", targets_resolve),
+    ("C047", unknown_skill),
+    ("C048", read_only),
+    ("C050", no_bundled_files),
+    ("C053", is_structured),
+    ("C054", no_code),
+    ("C125", lists_itself),
+];
+
+const NO_SKILLS: &str = "the server has no skills";
+
+fn skill_parameters(transcript: &Transcript) -> Seen {
+    let Some(schema) = schema(transcript, "skill") else { return Seen::Bad("no `skill`".into()) };
+    let wanted = [("namespace", "string"), ("skillname", "string"), ("kwargs", "object")];
+    parameters(&schema, &wanted, &[&[], &["skillname"]])
+}
+
+fn empty_namespace(transcript: &Transcript) -> Seen {
+    when(
+        transcript.skills == transcript.skill_again,
+        "skill(namespace=\"\") equals skill()",
+        format!("they differ: {}", transcript.skill_again.excerpt()),
+    )
+}
+
+/// Judges every skill; good when none is wrong.
+fn each(transcript: &Transcript, good: &str, wrong: impl Fn(&Lesson) -> Option<String>) -> Seen {
+    if transcript.lessons.is_empty() {
+        return unseen(NO_SKILLS);
+    }
+    let wrong: Vec<String> = transcript
+        .lessons
+        .iter()
+        .filter_map(|lesson| wrong(lesson).map(|what| format!("`{}` {what}", lesson.name)))
+        .collect();
+    none_of(&wrong, format!("{}: {good}", transcript.lessons.len()))
+}
+
+fn is_text(transcript: &Transcript) -> Seen {
+    each(transcript, "skills are one text each", |lesson| {
+        let answer = &lesson.answer;
+        let bad = answer.is_error || answer.blocks != 1 || answer.text.trim().is_empty();
+        bad.then(|| format!("is not one text: {}", answer.excerpt()))
+    })
+}
+
+const LANGUAGES: &[&str] = &[
+    "bash",
+    "c",
+    "console",
+    "cpp",
+    "fish",
+    "go",
+    "java",
+    "javascript",
+    "js",
+    "jsx",
+    "perl",
+    "php",
+    "powershell",
+    "ps1",
+    "py",
+    "python",
+    "rb",
+    "ruby",
+    "rust",
+    "sh",
+    "shell",
+    "sql",
+    "ts",
+    "tsx",
+    "typescript",
+    "zsh",
+];
+
+fn no_code(transcript: &Transcript) -> Seen {
+    each(transcript, "skills without executable content", |lesson| {
+        if let Some(kind) = lesson.answer.other_kinds.first() {
+            return Some(format!("returns {kind} content"));
+        }
+        let fence =
+            |line: &str| line.trim_start().strip_prefix("```").map(str::trim).map(str::to_owned);
+        let language = lesson.answer.text.lines().filter_map(fence).find(|language| {
+            LANGUAGES.contains(&language.to_ascii_lowercase().split(' ').next().unwrap_or(""))
+        });
+        if let Some(language) = language {
+            return Some(format!("holds {language} code"));
+        }
+        let lower = lesson.answer.text.to_ascii_lowercase();
+        let marks = ["<script", "data:text/", "data:application/"];
+        marks.iter().find(|mark| lower.contains(**mark)).map(|mark| format!("holds `{mark}`"))
+    })
+}
+
+fn self_contained(transcript: &Transcript) -> Seen {
+    each(transcript, "skills stand alone", |lesson| {
+        let lower = lesson.answer.text.to_ascii_lowercase();
+        let leans = ["previous message", "as discussed above", "earlier in this conversation"];
+        leans.iter().find(|words| lower.contains(**words)).map(|words| format!("says `{words}`"))
+    })
+}
+
+fn references_resolve(transcript: &Transcript) -> Seen {
+    let reference = Regex::new(r#"skill\([^)]*skillname="([^"]+)""#).expect("a fixed expression");
+    let known: Vec<&str> = transcript.lessons.iter().map(|lesson| lesson.name.as_str()).collect();
+    each(transcript, "references to other skills resolve", |lesson| {
+        let names = reference.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
+        let missing = names.into_iter().find(|name| !known.iter().any(|known| same(known, name)));
+        missing.map(|name| format!("refers to the unknown skill `{name}`"))
+    })
+}
+
+fn same(a: &str, b: &str) -> bool {
+    let fold = |name: &str| -> String {
+        name.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    fold(a) == fold(b)
+}
+
+fn targets_resolve(transcript: &Transcript) -> Seen {
+    let target = Regex::new(r#"(?:call|help)\(namespace="([^"]+)""#).expect("a fixed expression");
+    each(transcript, "namespaces that skills name exist", |lesson| {
+        let names = target.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
+        let missing = names.into_iter().find(|name| {
+            !name.contains('{') && !transcript.rooms.iter().any(|room| same(&room.path, name))
+        });
+        missing.map(|name| format!("refers to the unknown namespace `{name}`"))
+    })
+}
+
+fn unknown_skill(transcript: &Transcript) -> Seen {
+    let answer = &transcript.skill_unknown;
+    let named = answer.text.contains("zzznope") && answer.text.contains("skill(");
+    when(
+        answer.is_error && named,
+        answer.excerpt(),
+        format!("does not teach: {}", answer.excerpt()),
+    )
+}
+
+fn read_only(transcript: &Transcript) -> Seen {
+    let tool = transcript.tools.iter().find(|tool| tool.name == "skill");
+    let hint = tool.and_then(|tool| tool.annotations.read_only);
+    when(hint == Some(true), "annotated as read-only", "`skill` lacks readOnlyHint: true")
+}
+
+fn no_bundled_files(transcript: &Transcript) -> Seen {
+    when(
+        transcript.skill_path.is_error,
+        "a path instead of a name is refused",
+        format!("a path is served: {}", transcript.skill_path.excerpt()),
+    )
+}
+
+fn is_structured(transcript: &Transcript) -> Seen {
+    each(transcript, "skills have a heading and steps", |lesson| {
+        let lines: Vec<&str> = lesson.answer.text.lines().map(str::trim_start).collect();
+        let heading = lines.iter().any(|line| line.starts_with('#'));
+        let is_step = |line: &&str| {
+            let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            line.starts_with("- ")
+                || line.starts_with("* ")
+                || (digits.len() < line.len() && digits.starts_with(". "))
+        };
+        (!heading || !lines.iter().any(is_step)).then(|| "has no heading or no steps".to_owned())
+    })
+}
+
+fn lists_itself(transcript: &Transcript) -> Seen {
+    when(
+        !transcript.skills.is_error,
+        transcript.skills.excerpt(),
+        format!("skill() fails: {}", transcript.skills.excerpt()),
+    )
+}

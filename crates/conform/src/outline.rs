@@ -1,0 +1,138 @@
+//! What a help text lists, read from its Markdown alone.
+//!
+//! An agent has nothing but the text, so neither has the judge: headings name
+//! the group, a bullet is an entry, a table row is a parameter.
+
+/// One listed name with its description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub description: String,
+    /// The line as it stands.
+    pub line: String,
+}
+
+/// The entries of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    pub namespaces: Vec<Entry>,
+    pub functions: Vec<Entry>,
+}
+
+/// One documented parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    pub name: String,
+    pub kind: String,
+    pub required: bool,
+}
+
+/// Reads a listing. At the root, entries without a telling heading are
+/// namespaces; below it they are functions.
+pub fn listing(text: &str, is_root: bool) -> Outline {
+    let mut outline = Outline::default();
+    let mut group = is_root;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(heading) = line.strip_prefix('#') {
+            let heading = heading.to_ascii_lowercase();
+            if heading.contains("function") {
+                group = false;
+            } else if heading.contains("namespace") {
+                group = true;
+            }
+        } else if let Some(entry) = entry(line) {
+            let list = if group { &mut outline.namespaces } else { &mut outline.functions };
+            list.push(entry);
+        }
+    }
+    outline
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let rest = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?.trim();
+    let (name, description) = if let Some(marked) = rest.strip_prefix("**") {
+        marked.split_once("**")?
+    } else if let Some(marked) = rest.strip_prefix('`') {
+        marked.split_once('`')?
+    } else {
+        rest.split_at(rest.find([' ', ':']).unwrap_or(rest.len()))
+    };
+    let name = name.trim_matches('`').trim_end_matches("()");
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return None;
+    }
+    let description = description.trim_start_matches([' ', '—', '–', '-', ':']).trim();
+    Some(Entry {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        line: line.to_owned(),
+    })
+}
+
+/// Reads the parameters of a function's page from its first table.
+pub fn parameters(text: &str) -> Vec<Parameter> {
+    let mut columns: Option<Vec<String>> = None;
+    let mut parameters = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let Some(row) = line.strip_prefix('|') else {
+            if columns.is_some() && !parameters.is_empty() {
+                break;
+            }
+            continue;
+        };
+        let cells: Vec<String> =
+            row.trim_end_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+        if cells.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| "-: ".contains(c))) {
+            continue;
+        }
+        let Some(columns) = &columns else {
+            let names = cells.iter().map(|cell| cell.to_ascii_lowercase()).collect();
+            columns = Some(names);
+            continue;
+        };
+        let cell = |title: &str| {
+            let at = columns.iter().position(|column| column.contains(title))?;
+            cells.get(at).map(|cell| cell.trim_matches(['`', '*']).to_owned())
+        };
+        if let Some(name) = cell("name").or_else(|| cell("param")) {
+            let required = cell("required").unwrap_or_default().to_ascii_lowercase();
+            parameters.push(Parameter {
+                name,
+                kind: cell("type").unwrap_or_default(),
+                required: matches!(required.as_str(), "yes" | "true" | "required" | "✓" | "y"),
+            });
+        }
+    }
+    parameters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_grouped_by_their_heading() {
+        let text = "# orders\n\n## Sub-namespaces\n\n- **retail** — Retail.\n\n## Functions\n\n- **cancel** — Cancel.\n";
+        let outline = listing(text, false);
+        assert_eq!(outline.namespaces[0].name, "retail");
+        assert_eq!(outline.functions[0].description, "Cancel.");
+    }
+
+    #[test]
+    fn bullets_are_read_in_the_common_spellings() {
+        for line in ["- **a** — x", "- `a`: x", "* a - x", "- a: x"] {
+            let entry = entry(line).unwrap();
+            assert_eq!((entry.name.as_str(), entry.description.as_str()), ("a", "x"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_table_gives_names_types_and_need() {
+        let text = "| Name | Type | Required | Description |\n|---|---|---|---|\n| id | string | yes | It. |\n| n | integer | no | N. |\n\nReturns";
+        let found = parameters(text);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].required && !found[1].required);
+        assert_eq!(found[1].kind, "integer");
+    }
+}

@@ -1,0 +1,456 @@
+//! Talking to the server and writing down what it says.
+//!
+//! Only harmless questions are asked: `help` and `skill` never have side
+//! effects, and a function is called only when the operator named it as a
+//! trial, or when it needs no arguments and is called like something that
+//! reads. What cannot be tried that way stays `None` and is skipped later.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tool::{Ask, Call, Context, Json, Object, Provider, Read, Reply, Tool};
+
+use crate::answer::Answer;
+use crate::outline::{self, Outline, Parameter};
+
+/// What the server is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Server,
+    StaticAggregator,
+    DynamicAggregator,
+}
+
+/// A call that may be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    pub namespace: String,
+    pub function: String,
+    pub kwargs: Value,
+}
+
+/// How the survey is done.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub role: Role,
+    /// A harmless call with a short answer; found by itself when `None`.
+    pub trial: Option<Trial>,
+    /// A harmless call whose answer is over 10,000 characters.
+    pub large: Option<Trial>,
+    /// How many namespaces and functions are looked at.
+    pub breadth: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { role: Role::Server, trial: None, large: None, breadth: 40 }
+    }
+}
+
+/// What is judged: a server, and its web address if it has one.
+pub struct Subject {
+    pub provider: Arc<dyn Provider>,
+    pub web: Option<Arc<dyn Web>>,
+}
+
+/// Plain HTTP GET on the server's host.
+#[async_trait]
+pub trait Web: Send + Sync {
+    /// The status, the content type and the body, or why there are none.
+    async fn get(&self, path: &str, accept: &str) -> Result<Page, String>;
+}
+
+/// What came back for a GET.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    pub status: u16,
+    pub content_type: String,
+    pub vary: String,
+    pub body: String,
+}
+
+/// One namespace with what it lists.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    pub path: String,
+    pub answer: Answer,
+    pub outline: Outline,
+    /// The same question in another spelling of the path.
+    pub respelled: Answer,
+    /// Namespaces that stand among the functions.
+    pub mislabelled: Vec<String>,
+}
+
+/// One function with its page.
+#[derive(Clone, Debug, Default)]
+pub struct Leaf {
+    pub namespace: String,
+    pub function: String,
+    pub answer: Answer,
+    pub parameters: Vec<Parameter>,
+    /// The page with `params="full"`.
+    pub full: Answer,
+}
+
+/// One skill with its text.
+#[derive(Clone, Debug, Default)]
+pub struct Lesson {
+    pub namespace: String,
+    pub name: String,
+    pub answer: Answer,
+}
+
+/// A function that was tried, in all the ways that matter.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    pub name: String,
+    pub plain: Answer,
+    pub respelled: Answer,
+    pub dotted: Answer,
+    pub gated: Answer,
+    pub accommodated: Option<Answer>,
+    pub afterwards: Answer,
+    pub bad_limit: Answer,
+}
+
+/// Everything the server said.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    pub role: Option<Role>,
+    pub tools: Vec<Tool>,
+    pub has_resources: bool,
+    pub help: Answer,
+    pub help_empty: Answer,
+    pub help_again: Answer,
+    pub help_unknown: Answer,
+    pub help_unknown_flat: Answer,
+    pub help_json: Answer,
+    pub help_nowhere: Answer,
+    pub help_bad_paths: Vec<(String, Answer)>,
+    pub root: Outline,
+    pub rooms: Vec<Room>,
+    pub leaves: Vec<Leaf>,
+    pub skills: Answer,
+    pub skill_again: Answer,
+    pub lessons: Vec<Lesson>,
+    pub skill_unknown: Answer,
+    pub skill_path: Answer,
+    pub unknown_namespace: Answer,
+    pub unknown_function: Option<Answer>,
+    pub no_function: Answer,
+    pub empty_function: Answer,
+    pub root_function: Answer,
+    pub root_function_empty: Answer,
+    pub bad_arguments: Option<(Parameter, Answer)>,
+    pub respelled_arguments: Option<(Answer, Answer)>,
+    pub tried: Option<Tried>,
+    /// A function that needs nothing: without `kwargs`, and with `null`.
+    pub bare: Option<(Answer, Answer)>,
+    pub large: Option<(Answer, Option<Answer>)>,
+    pub identity: Option<Value>,
+    pub identity_type: String,
+    pub manifest: Option<Page>,
+    pub manifest_json: Option<Page>,
+}
+
+/// Asks everything that the checklist needs.
+pub async fn survey(subject: &Subject, options: &Options) -> Transcript {
+    let asker = Asker { provider: Arc::clone(&subject.provider), context: Context::anonymous() };
+    let listing = subject.provider.listing();
+    let mut transcript = Transcript {
+        role: Some(options.role),
+        tools: listing.tools.clone(),
+        has_resources: listing.server.capabilities.member("resources").is_some(),
+        ..Transcript::default()
+    };
+    asker.helps(&mut transcript).await;
+    asker.walk(&mut transcript, options.breadth).await;
+    asker.skills(&mut transcript, options.breadth).await;
+    asker.errors(&mut transcript).await;
+    asker.trials(&mut transcript, options).await;
+    asker.identity(&mut transcript).await;
+    if let Some(web) = &subject.web {
+        let path = "/.well-known/cash-mcp.yaml";
+        transcript.manifest = web.get(path, "*/*").await.ok();
+        transcript.manifest_json = web.get(path, "application/json").await.ok();
+    }
+    transcript
+}
+
+struct Asker {
+    provider: Arc<dyn Provider>,
+    context: Context,
+}
+
+impl Asker {
+    async fn ask(&self, tool: &str, arguments: Value) -> Answer {
+        let call = Call::new(tool, Json::from(arguments));
+        Answer::read(self.provider.ask(Ask::Call(call), &self.context).await)
+    }
+
+    async fn helps(&self, transcript: &mut Transcript) {
+        transcript.help = self.ask("help", json!({})).await;
+        transcript.help_empty = self.ask("help", json!({"namespace": ""})).await;
+        transcript.help_again = self.ask("help", json!({})).await;
+        transcript.help_unknown = self.ask("help", json!({"kwargs": {"zzz": 1}})).await;
+        transcript.help_unknown_flat = self.ask("help", json!({"zzz": 1})).await;
+        transcript.help_json = self.ask("help", json!({"kwargs": {"format": "json"}})).await;
+        transcript.help_nowhere = self.ask("help", json!({"namespace": "zzznope"})).await;
+        transcript.root = outline::listing(&transcript.help.text, true);
+    }
+
+    /// Every namespace, breadth first, and the functions in them.
+    async fn walk(&self, transcript: &mut Transcript, breadth: usize) {
+        let mut paths: Vec<String> =
+            transcript.root.namespaces.iter().map(|entry| entry.name.clone()).collect();
+        for entry in &transcript.root.functions {
+            transcript.leaves.push(self.leaf("", &entry.name).await);
+        }
+        let mut at = 0;
+        while at < paths.len() && at < breadth {
+            let path = paths[at].clone();
+            let answer = self.ask("help", json!({"namespace": path})).await;
+            let respelled = self.ask("help", json!({"namespace": respell(&path)})).await;
+            let outline = outline::listing(&answer.text, false);
+            for entry in &outline.namespaces {
+                paths.push(format!("{path}.{}", entry.name));
+            }
+            let mut mislabelled = Vec::new();
+            // A few of each namespace show as much as all of them.
+            for entry in outline.functions.iter().take(4) {
+                let leaf = self.leaf(&path, &entry.name).await;
+                let below = format!("{path}.{}", entry.name);
+                if leaf.answer.is_error && self.is_namespace(&below).await {
+                    mislabelled.push(below);
+                } else {
+                    transcript.leaves.push(leaf);
+                }
+            }
+            transcript.rooms.push(Room { path, answer, outline, respelled, mislabelled });
+            at += 1;
+        }
+        if let Some(first) = paths.first() {
+            for bad in [format!("{first}..x"), format!(".{first}"), format!("{first}.")] {
+                let answer = self.ask("help", json!({"namespace": bad})).await;
+                transcript.help_bad_paths.push((bad, answer));
+            }
+        }
+    }
+
+    async fn is_namespace(&self, path: &str) -> bool {
+        !self.ask("help", json!({"namespace": path})).await.is_error
+    }
+
+    async fn leaf(&self, namespace: &str, function: &str) -> Leaf {
+        let place = json!({"namespace": namespace, "function": function});
+        let answer = self.ask("help", place.clone()).await;
+        let mut full = place;
+        full["kwargs"] = json!({"params": "full"});
+        Leaf {
+            namespace: namespace.to_owned(),
+            function: function.to_owned(),
+            parameters: outline::parameters(&answer.text),
+            answer,
+            full: self.ask("help", full).await,
+        }
+    }
+
+    async fn skills(&self, transcript: &mut Transcript, breadth: usize) {
+        transcript.skills = self.ask("skill", json!({})).await;
+        transcript.skill_again = self.ask("skill", json!({"namespace": ""})).await;
+        transcript.skill_unknown = self.ask("skill", json!({"skillname": "zzznope"})).await;
+        let path = json!({"skillname": "../scripts/run.sh"});
+        transcript.skill_path = self.ask("skill", path).await;
+        let outline = outline::listing(&transcript.skills.text, false);
+        let mut places = vec![(String::new(), outline.functions)];
+        for entry in outline.namespaces.iter().take(breadth) {
+            let answer = self.ask("skill", json!({"namespace": entry.name})).await;
+            let inner = outline::listing(&answer.text, false);
+            places.push((entry.name.clone(), inner.functions));
+        }
+        for (namespace, entries) in places {
+            for entry in entries.into_iter().take(breadth) {
+                // A listing may write the namespace into the name.
+                let (namespace, name) = match entry.name.rsplit_once('.') {
+                    Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+                    None => (namespace.clone(), entry.name),
+                };
+                let place = json!({"namespace": namespace, "skillname": name});
+                let answer = self.ask("skill", place).await;
+                transcript.lessons.push(Lesson { namespace, name, answer });
+            }
+        }
+    }
+
+    async fn errors(&self, transcript: &mut Transcript) {
+        let nowhere = json!({"namespace": "zzznope", "function": "x"});
+        transcript.unknown_namespace = self.ask("call", nowhere).await;
+        transcript.root_function = self.ask("call", json!({"function": "zzznope"})).await;
+        let root = json!({"namespace": "", "function": "zzznope"});
+        transcript.root_function_empty = self.ask("call", root).await;
+        let known = transcript.rooms.first().map(|room| room.path.clone()).unwrap_or_default();
+        let unknown = json!({"namespace": known, "function": "zzznope"});
+        transcript.unknown_function = Some(self.ask("call", unknown).await);
+        transcript.no_function = self.ask("call", json!({"namespace": known})).await;
+        let empty = json!({"namespace": known, "function": ""});
+        transcript.empty_function = self.ask("call", empty).await;
+        let strict = transcript.leaves.iter().find_map(|leaf| {
+            let parameter = leaf.parameters.iter().find(|parameter| parameter.required)?;
+            reads(&leaf.function).then(|| (leaf.clone(), parameter.clone()))
+        });
+        if let Some((leaf, parameter)) = strict {
+            let call = json!({"namespace": leaf.namespace, "function": leaf.function});
+            transcript.bad_arguments = Some((parameter, self.ask("call", call).await));
+        }
+    }
+
+    async fn trials(&self, transcript: &mut Transcript, options: &Options) {
+        let found = self.find_trial(transcript).await;
+        if let Some(Trial { namespace, function, .. }) = &found {
+            let mut call = json!({"namespace": namespace, "function": function});
+            let without = self.ask("call", call.clone()).await;
+            call["kwargs"] = Value::Null;
+            transcript.bare = Some((without, self.ask("call", call).await));
+        }
+        let trial = options.trial.clone().or(found);
+        if let Some(trial) = trial {
+            transcript.respelled_arguments = self.respell_arguments(&trial).await;
+            transcript.tried = Some(self.try_out(&trial).await);
+        }
+        if let Some(large) = &options.large {
+            let gated = self.call(large, json!({})).await;
+            let full = match gated.suggested_limit() {
+                Some(limit) => Some(self.call(large, json!({"sizelimit": limit})).await),
+                None => None,
+            };
+            transcript.large = Some((gated, full));
+        }
+    }
+
+    async fn find_trial(&self, transcript: &Transcript) -> Option<Trial> {
+        for leaf in &transcript.leaves {
+            let needs_nothing = leaf.parameters.iter().all(|parameter| !parameter.required);
+            if !needs_nothing || !reads(&leaf.function) {
+                continue;
+            }
+            let trial = Trial {
+                namespace: leaf.namespace.clone(),
+                function: leaf.function.clone(),
+                kwargs: json!({}),
+            };
+            let answer = self.call(&trial, json!({})).await;
+            if !answer.is_error && 12 <= answer.chars() && !answer.is_gated() {
+                return Some(trial);
+            }
+        }
+        None
+    }
+
+    async fn try_out(&self, trial: &Trial) -> Tried {
+        let plain = self.call(trial, json!({})).await;
+        let other = json!({
+            "namespace": respell(&trial.namespace),
+            "function": respell(&trial.function),
+        });
+        let dotted = json!({
+            "function": format!("{}.{}", trial.namespace, trial.function), "kwargs": trial.kwargs,
+        });
+        let gated = self.call(trial, json!({"sizelimit": 1})).await;
+        let accommodated = match gated.suggested_limit() {
+            Some(limit) => Some(self.call(trial, json!({"sizelimit": limit})).await),
+            None => None,
+        };
+        Tried {
+            name: format!("{}.{}", trial.namespace, trial.function),
+            plain,
+            respelled: self.call(trial, other).await,
+            dotted: self.ask("call", dotted).await,
+            gated,
+            accommodated,
+            afterwards: self.call(trial, json!({})).await,
+            bad_limit: self.call(trial, json!({"sizelimit": 0})).await,
+        }
+    }
+
+    /// The trial with its own argument names, and with respelled ones.
+    async fn respell_arguments(&self, trial: &Trial) -> Option<(Answer, Answer)> {
+        let kwargs = trial.kwargs.as_object().filter(|kwargs| !kwargs.is_empty())?;
+        let other: serde_json::Map<String, Value> =
+            kwargs.iter().map(|(key, value)| (respell(key), value.clone())).collect();
+        let exact = self.call(trial, json!({})).await;
+        let respelled = self.call(trial, json!({"kwargs": other})).await;
+        Some((exact, respelled))
+    }
+
+    async fn call(&self, trial: &Trial, changes: Value) -> Answer {
+        let mut arguments = json!({
+            "namespace": trial.namespace, "function": trial.function, "kwargs": trial.kwargs,
+        });
+        for (key, value) in changes.as_object().into_iter().flatten() {
+            arguments[key] = value.clone();
+        }
+        self.ask("call", arguments).await
+    }
+
+    async fn identity(&self, transcript: &mut Transcript) {
+        let read = Read { uri: "cash://server".to_owned(), rest: Object::new() };
+        let Ok(Reply::Result(json)) = self.provider.ask(Ask::Read(read), &self.context).await
+        else {
+            return;
+        };
+        let Ok(result) = json.value() else { return };
+        let content = &result["contents"][0];
+        transcript.identity_type = content["mimeType"].as_str().unwrap_or_default().to_owned();
+        let text = content["text"].as_str().unwrap_or_default();
+        transcript.identity = serde_json::from_str(text).ok();
+    }
+}
+
+/// Another spelling of the same identifier: upper case, with underscores.
+pub fn respell(path: &str) -> String {
+    let label = |label: &str| {
+        let letters: Vec<String> = label
+            .chars()
+            .filter(|c| *c != '_')
+            .map(|c| c.to_ascii_uppercase().to_string())
+            .collect();
+        letters.join("_")
+    };
+    path.split('.').map(label).collect::<Vec<_>>().join(".")
+}
+
+/// The canonical form: no underscores, lower case.
+pub fn canonical(label: &str) -> String {
+    label.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Whether a function is called like something that only reads.
+fn reads(function: &str) -> bool {
+    const VERBS: &[&str] = &[
+        "check", "count", "current", "describe", "find", "get", "info", "list", "now", "read",
+        "search", "show", "status", "summary", "time", "version",
+    ];
+    let name = canonical(function);
+    VERBS.iter().any(|verb| name.starts_with(verb))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_spelling_has_the_same_canonical_form() {
+        for label in ["orders", "Order_Mgmt", "a1"] {
+            assert_eq!(canonical(&respell(label)), canonical(label));
+            assert_ne!(respell(label), label);
+        }
+        assert_eq!(respell("a.bc"), "A.B_C");
+    }
+
+    #[test]
+    fn only_what_sounds_harmless_is_tried() {
+        assert!(reads("list_orders") && reads("getTime"));
+        assert!(!reads("delete_all") && !reads("create"));
+    }
+}
