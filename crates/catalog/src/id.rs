@@ -10,8 +10,9 @@ mod derive;
 mod parse;
 
 pub use derive::{
-    Derived, canonical_shape, disambiguate, namespace_of, of_prompt, of_resource, of_tool,
-    prompt_hash, qualify, resource_hash, short_name, strict_prompt, strict_tool, tool_hash,
+    Derived, ascii_string, canonical_shape, disambiguate, namespace_of, of_prompt, of_resource,
+    of_tool, prompt_hash, qualify, resource_hash, short_name, strict_prompt, strict_tool,
+    tool_hash,
 };
 
 /// The parts of a canonical tool id, each within its grammar.

@@ -245,7 +245,7 @@ fn ascii_array(texts: &[&str]) -> String {
 }
 
 /// A JSON string in pure ASCII, with the escapes that the hash is defined by.
-pub(crate) fn ascii_string(text: &str) -> String {
+pub fn ascii_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -1,0 +1,198 @@
+//! What a filter burns, and the functions it may call.
+
+use std::cell::Cell;
+
+use jaq_core::box_iter::box_once;
+use jaq_core::native::{Fun, bome, run, v};
+use jaq_core::{DataT, Error, Lut, Native, ValX};
+use jaq_json::Val;
+
+use super::length;
+
+/// The stack of a filter, and how much of it may be used.
+pub(super) const STACK: usize = 64 << 20;
+const USABLE: usize = 40 << 20;
+
+/// No string, array or object that a filter makes may be longer.
+const LONGEST: usize = 8 << 20;
+
+/// Called before work: see [`burn`].
+pub(super) const BURN: &str = "gatelet_burn";
+/// Called on what was made: see [`weigh`].
+pub(super) const WEIGH: &str = "gatelet_weigh";
+/// Multiplication that looks first.
+pub(super) const TIMES: &str = "gatelet_times";
+
+/// What remains for one run.
+pub(super) struct Tank {
+    left: Cell<u64>,
+    base: usize,
+}
+
+impl Tank {
+    pub(super) fn new(steps: u64) -> Tank {
+        Tank { left: Cell::new(steps), base: stack_position() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// Takes `cost` steps; false from the moment there are not enough.
+    fn burn(&self, cost: usize) -> bool {
+        let deep = USABLE < self.base.abs_diff(stack_position());
+        let cost = u64::try_from(cost).unwrap_or(u64::MAX);
+        let left = if deep { 0 } else { self.left.get().saturating_sub(cost) };
+        self.left.set(left);
+        left != 0
+    }
+
+    fn empty(&self) {
+        self.left.set(0);
+    }
+}
+
+/// Where the stack is, about: the address of something on it.
+#[inline(never)]
+fn stack_position() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
+}
+
+/// The kind of data that filters run over: JSON values, and a tank.
+pub(super) struct Fueled;
+
+#[derive(Clone)]
+pub(super) struct Fuel<'a> {
+    pub(super) lut: &'a Lut<Fueled>,
+    pub(super) tank: &'a Tank,
+}
+
+impl DataT for Fueled {
+    type V<'a> = Val;
+    type Data<'a> = Fuel<'a>;
+}
+
+impl<'a> jaq_core::data::HasLut<'a, Fueled> for Fuel<'a> {
+    fn lut(&self) -> &'a Lut<Fueled> {
+        self.lut
+    }
+}
+
+/// Every function that a filter may call.
+pub(super) fn funs() -> impl Iterator<Item = Fun<Fueled>> {
+    // These reach outside (`env`, the outputs), end the process, or loop
+    // without looking at the tank.
+    const OURS: [&str; 5] = ["halt", "env", "stderr_empty", "debug_empty", "range"];
+    let all = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    all.filter(|(name, _, _)| !OURS.contains(name)).chain(ours())
+}
+
+fn ours() -> [Fun<Fueled>; 8] {
+    [
+        run(("halt", v(1), |_| bome(Err(Error::str("halt is not available here"))))),
+        run(("env", v(0), |_| box_once(Ok(Val::Obj(Default::default()))))),
+        run(("stderr_empty", v(0), |_| Box::new(std::iter::empty()))),
+        run(("debug_empty", v(0), |_| Box::new(std::iter::empty()))),
+        run(("range", v(3), |mut cv| {
+            let (by, to, from) = (cv.0.pop_var(), cv.0.pop_var(), cv.0.pop_var());
+            let tank = cv.0.data().tank;
+            Box::new(range(from, to, by, tank))
+        })),
+        run((TIMES, v(2), |mut cv| {
+            let (right, left) = (cv.0.pop_var(), cv.0.pop_var());
+            match product(&left, &right) <= LONGEST {
+                true => bome(left * right),
+                false => {
+                    cv.0.data().tank.empty();
+                    Box::new(std::iter::empty())
+                }
+            }
+        })),
+        (BURN, v(0), burn()),
+        (WEIGH, v(0), weigh()),
+    ]
+}
+
+/// Passes its input on while there is fuel, and ends the stream after that.
+/// A stream that ends, unlike an error, cannot be caught and tried again.
+fn burn() -> Native<Fueled> {
+    Native::<Fueled>::new(|cv| match cv.0.data().tank.burn(1 + length(&cv.1)) {
+        true => box_once(Ok(cv.1)),
+        false => Box::new(std::iter::empty()),
+    })
+    .with_paths(|cv| match cv.0.data().tank.burn(1 + length(&cv.1.0)) {
+        true => box_once(Ok(cv.1)),
+        false => Box::new(std::iter::empty()),
+    })
+    .with_update(|cv, update| match cv.0.data().tank.burn(1) {
+        true => update(cv.1),
+        false => box_once(Ok(cv.1)),
+    })
+}
+
+/// Passes a value on that was just made, if it is not too big. Parts that are
+/// shared count as often as they are reached, as they would when written.
+fn weigh() -> Native<Fueled> {
+    Native::<Fueled>::new(|cv| match affordable(&cv.1, cv.0.data().tank) {
+        true => box_once(Ok(cv.1)),
+        false => Box::new(std::iter::empty()),
+    })
+    .with_paths(|cv| box_once(Ok(cv.1)))
+    .with_update(|cv, update| update(cv.1))
+}
+
+fn affordable(value: &Val, tank: &Tank) -> bool {
+    if LONGEST < length(value) {
+        tank.empty();
+    }
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        if !tank.burn(1) {
+            return false;
+        }
+        match value {
+            Val::Arr(array) => open.extend(array.iter()),
+            Val::Obj(object) => open.extend(object.values()),
+            Val::Null | Val::Bool(_) | Val::Num(_) | Val::BStr(_) | Val::TStr(_) => {}
+        }
+    }
+    !tank.is_empty()
+}
+
+/// The length of what multiplying makes: text is repeated.
+fn product(left: &Val, right: &Val) -> usize {
+    let times = |value: &Val| match value {
+        Val::Num(_) => value.to_string().parse::<f64>().unwrap_or(f64::INFINITY),
+        Val::Null | Val::Bool(_) | Val::BStr(_) | Val::TStr(_) | Val::Arr(_) | Val::Obj(_) => 0.0,
+    };
+    let text = |value: &Val| matches!(value, Val::BStr(_) | Val::TStr(_));
+    let made = match (text(left), text(right)) {
+        (true, false) => times(right) * length(left) as f64,
+        (false, true) => times(left) * length(right) as f64,
+        (true, true) | (false, false) => 0.0,
+    };
+    if made.is_finite() && made < LONGEST as f64 { made as usize } else { usize::MAX }
+}
+
+fn range<'a>(from: Val, to: Val, by: Val, tank: &'a Tank) -> impl Iterator<Item = ValX<'a, Val>> {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    let direction = by.partial_cmp(&Val::from(0_isize)).unwrap_or(Equal);
+    let mut at = Some(from);
+    std::iter::from_fn(move || {
+        let here = at.take()?;
+        let inside = match direction {
+            Greater => here < to,
+            Less => here > to,
+            Equal => here != to,
+        };
+        if !inside || !tank.burn(1) {
+            return None;
+        }
+        match here.clone() + by.clone() {
+            Ok(next) => at = Some(next),
+            Err(error) => return Some(Err(error.into())),
+        }
+        Some(Ok(here))
+    })
+}

@@ -1,0 +1,95 @@
+//! Lines of a text, and rows of a table.
+
+use serde_json::json;
+
+use super::select::Span;
+use super::{Limits, View, clip};
+
+/// The lines of `span`, as many as fit.
+pub(super) fn lines(text: &str, span: Span, limits: &Limits) -> View {
+    pieces("lines", &split(text), span, limits)
+}
+
+/// The records of `span`. In a table a record may span lines.
+pub(super) fn rows(text: &str, media_type: &str, span: Span, limits: &Limits) -> View {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let table = matches!(essence, "text/csv" | "text/tab-separated-values" | "application/csv");
+    match table {
+        true => pieces("rows", &records(text), span, limits),
+        false => pieces("rows", &split(text), span, limits),
+    }
+}
+
+/// The lines of a text, at every kind of line end that Unicode knows.
+pub(super) fn split(text: &str) -> Vec<&str> {
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'
+                ..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(ends) {
+        lines.push(&rest[..at]);
+        let end = rest[at..].chars().next().map_or(1, char::len_utf8);
+        let pair = rest[at..].starts_with("\r\n");
+        rest = &rest[at + if pair { 2 } else { end }..];
+    }
+    if !rest.is_empty() {
+        lines.push(rest);
+    }
+    lines
+}
+
+/// The records of a table: a line end inside quotes ends no record.
+fn records(text: &str) -> Vec<&str> {
+    let mut records = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '\n' if !quoted => {
+                records.push(text[start..at].trim_end_matches('\r'));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if start < text.len() {
+        records.push(text[start..].trim_end_matches('\r'));
+    }
+    records
+}
+
+fn pieces(kind: &str, all: &[&str], span: Span, limits: &Limits) -> View {
+    let range = span.within(all.len());
+    let mut body = String::new();
+    let mut room = limits.chars;
+    let mut end = range.start;
+    for piece in &all[range.clone()] {
+        let length = piece.chars().count() + usize::from(end != range.start);
+        if room < length && end != range.start {
+            break;
+        }
+        if end != range.start {
+            body.push('\n');
+        }
+        // A first piece that is too long by itself is shown as far as it goes.
+        let (shown, whole) = clip(piece, room);
+        body.push_str(&shown);
+        room = room.saturating_sub(length);
+        end += 1;
+        if !whole {
+            body.push('…');
+            break;
+        }
+    }
+    let note = format!("{kind} {}-{end} of {}", range.start, all.len());
+    let mut next = json!({"type": kind, "start": end});
+    if range.end != all.len() {
+        next["end"] = json!(range.end);
+    }
+    View::text(body, note, (end < range.end).then_some(next))
+}
