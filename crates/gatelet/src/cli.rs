@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Import(commands::import::Args),
     Config(commands::config::Args),
     Completions(commands::completions::Args),
+    /// Run one jq filter for a gatelet that serves
+    #[command(name = crate::builtin::jq::COMMAND, hide = true)]
+    JqWorker,
 }
 
 const EXIT_CODES: &str = "\

@@ -8,6 +8,7 @@ pub(crate) mod init;
 
 pub(crate) mod completions;
 
+use crate::builtin;
 use crate::cli::{Cli, Command};
 use crate::exit::Done;
 
@@ -18,5 +19,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),
         Command::Completions(args) => completions::run(&args),
+        Command::JqWorker => builtin::jq::work().map(|()| Done::Fine),
     }
 }

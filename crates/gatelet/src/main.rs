@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 
+mod builtin;
 mod config;
 mod wire;
 

@@ -12,9 +12,11 @@ use crate::terminal::Color;
 pub(crate) fn init(cli: &Cli) {
     let quiet = match cli.command {
         Command::Serve(_) => "info",
-        Command::Init(_) | Command::Import(_) | Command::Config(_) | Command::Completions(_) => {
-            "warn"
-        }
+        Command::Init(_)
+        | Command::Import(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::JqWorker => "warn",
     };
     let filter = cli.log.as_deref().unwrap_or(quiet);
     let ansi = match cli.color {

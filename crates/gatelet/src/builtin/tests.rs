@@ -1,0 +1,125 @@
+//! What the built-in tools answer.
+
+use tool::{Ask, Call, Context, Reply};
+
+use super::*;
+
+/// Calls `label.name` with JSON arguments; errors start with `error:`.
+fn answer(state: &Path, function: &str, arguments: &serde_json::Value) -> String {
+    let (label, name) = function.split_once('.').unwrap();
+    let group = groups(state).into_iter().find(|group| group.label == label).unwrap();
+    let ask = Ask::Call(Call::new(name, arguments.clone().into()));
+    let context = Context::anonymous();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let reply = runtime.block_on(group.provider.ask(ask, &context)).unwrap();
+    match &reply {
+        Reply::Error(error) => format!("error: {}", error.message),
+        Reply::Result(_) => {
+            let result = reply.tool_result().unwrap();
+            let error = if result.is_error { "error: " } else { "" };
+            format!("{error}{}", result.text())
+        }
+    }
+}
+
+#[track_caller]
+fn check(function: &str, arguments: &serde_json::Value, expected: &str) {
+    let state = tempfile::tempdir().unwrap();
+    let found = answer(state.path(), function, arguments);
+    assert!(found.contains(expected), "`{function}` said: {found}");
+}
+
+use serde_json::json;
+
+#[test]
+fn every_tool_is_registered_and_described() {
+    let state = tempfile::tempdir().unwrap();
+    let mut n_tools = 0;
+    for group in groups(state.path()) {
+        let listing = group.provider.listing();
+        assert!(!listing.tools.is_empty(), "{} has no tools", group.label);
+        for tool in &listing.tools {
+            assert!(tool.description.is_some(), "{}.{}", group.label, tool.name);
+        }
+        n_tools += listing.tools.len();
+    }
+    assert_eq!(n_tools, 22);
+}
+
+#[test]
+fn a_time_is_told_in_another_zone() {
+    let winter = json!({"time": "2026-01-15T09:00", "from": "Europe/Berlin", "to": "Asia/Tokyo"});
+    check("time.convert", &winter, "2026-01-15T17:00:00+09:00");
+    check("time.convert", &json!({"time": "1700000000", "to": "UTC"}), "2023-11-14T22:13:20");
+    check("time.convert", &json!({"time": "soon", "to": "UTC"}), "write it like");
+    check("time.now", &json!({"timezone": "Mars/Olympus"}), "no time zone is called");
+    check("time.now", &json!({}), "unix");
+}
+
+#[test]
+fn dates_are_added_up() {
+    check("time.add", &json!({"time": "2026-01-31", "span": "1 month"}), "2026-02-28T00:00:00");
+    check("time.add", &json!({"time": "2026-01-31", "span": "a while"}), "write it like");
+    let both = json!({"start": "2026-01-01", "end": "2026-03-02T06:00"});
+    check("time.between", &both, "\"total_seconds\":5205600.0");
+    check("time.between", &both, "2mo 1d 6h");
+}
+
+#[test]
+fn text_is_counted_searched_and_changed() {
+    check("text.count", &json!({"text": "één  twee\ndrie"}), "\"words\":3");
+    let find = json!({"text": "a1\nb22", "pattern": r"([a-z])(\d+)"});
+    check("text.find", &find, r#"{"line":2,"text":"b22","groups":["b","22"]}"#);
+    check("text.find", &json!({"text": "", "pattern": "("}), "InvalidPattern");
+    let swap = json!({"text": "ab", "pattern": "(a)(b)", "with": "$2$1"});
+    check("text.replace", &swap, "ba");
+    let lines = json!({"text": "b\na\n\nb", "steps": ["compact", "unique", "sort"]});
+    check("text.lines", &lines, "a\nb");
+    check("text.case", &json!({"text": "fooBar baz", "to": "snake"}), "foo_bar_baz");
+    check("text.case", &json!({"text": "foo-bar", "to": "pascal"}), "FooBar");
+}
+
+#[test]
+fn text_is_encoded_and_decoded() {
+    check("text.encode", &json!({"text": "hé?", "encoding": "url"}), "h%C3%A9%3F");
+    check("text.decode", &json!({"text": "h%C3%A9+x", "encoding": "url"}), "hé x");
+    check("text.decode", &json!({"text": "aGk=", "encoding": "base64"}), "hi");
+    check("text.decode", &json!({"text": "6869", "encoding": "hex"}), "hi");
+    check("text.decode", &json!({"text": "zz", "encoding": "hex"}), "InvalidEncoding");
+    check("text.hash", &json!({"text": "abc"}), "ba7816bf8f01cfea");
+}
+
+#[test]
+fn documents_are_laid_out_and_converted() {
+    let messy = json!({"text": "{\"b\":1,\"a\":12345678901234567890}", "style": "compact", "sort_keys": true});
+    check("json.format", &messy, r#"{"a":12345678901234567890,"b":1}"#);
+    check("json.format", &json!({"text": "{"}), "not JSON");
+    check("json.convert", &json!({"text": "a: [1, x]", "from": "yaml", "to": "json"}), "\"x\"");
+    check(
+        "json.convert",
+        &json!({"text": "{\"a\":{\"b\":1}}", "from": "json", "to": "toml"}),
+        "[a]\nb = 1",
+    );
+}
+
+#[test]
+fn quantities_are_converted() {
+    check("units.convert", &json!({"value": 26.2, "from": "miles", "to": "km"}), "42.1648128");
+    check("units.convert", &json!({"value": 212, "from": "F", "to": "celsius"}), "\"value\":100.0");
+    check("units.convert", &json!({"value": 1, "from": "GiB", "to": "MB"}), "1073.741824");
+    check("units.convert", &json!({"value": 1, "from": "kg", "to": "m"}), "cannot be converted");
+    check("units.convert", &json!({"value": 1, "from": "furlong", "to": "m"}), "units.list");
+}
+
+#[test]
+fn a_note_is_kept_until_it_is_deleted() {
+    let state = tempfile::tempdir().unwrap();
+    let say = |function: &str, arguments| answer(state.path(), function, &arguments);
+    assert_eq!(say("memory.write", json!({"key": "plan", "text": "buy milk"})), "kept `plan`");
+    assert_eq!(say("memory.write", json!({"key": "plan", "text": "buy tea"})), "replaced `plan`");
+    assert_eq!(say("memory.read", json!({"key": "plan"})), "buy tea");
+    assert!(say("memory.search", json!({"query": "TEA"})).contains("plan"));
+    assert!(say("memory.list", json!({"prefix": "x"})).starts_with("[]"));
+    assert_eq!(say("memory.delete", json!({"key": "plan"})), "forgot `plan`");
+    assert!(say("memory.read", json!({"key": "plan"})).contains("memory.list"));
+}
