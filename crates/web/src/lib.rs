@@ -1,1 +1,10 @@
-//! The HTTP edge: routes, identity, manifest, limits.
+//! The HTTP edge: who is calling, and what the house says of itself.
+//!
+//! [`identity`] turns a request's credentials into a [`tool::Identity`];
+//! [`manifest`] is the public card of a server, and how it is signed.
+//!
+//! This crate knows no config file, no database and no upstream connection:
+//! keys, tokens and manifests come in as values, and the time as a number.
+
+pub mod identity;
+pub mod manifest;

@@ -1,0 +1,161 @@
+//! API keys: `gate_<name>_<secret>`.
+//!
+//! The secret has 160 random bits, so one round of SHA-256 is enough to store
+//! it; comparisons take the same time whether they fail early or late, and an
+//! unknown name costs the same as a known one.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tool::Identity;
+
+use super::Denied;
+
+const PREFIX: &str = "gate_";
+
+/// One key as it is stored: never the secret itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub name: String,
+    /// SHA-256 of the whole key, in hexadecimal.
+    pub hash: String,
+    #[serde(default)]
+    pub scopes: BTreeSet<String>,
+    #[serde(default)]
+    pub roles: BTreeSet<String>,
+    /// Seconds since 1970.
+    pub created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<u64>,
+}
+
+/// All keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ring {
+    #[serde(default)]
+    pub keys: Vec<Key>,
+}
+
+/// A key that was just made, with the only copy of its secret.
+pub struct Fresh {
+    pub key: Key,
+    pub secret: String,
+}
+
+/// Why a key cannot be made or revoked.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    #[error("a key's name has 1 to 32 of the characters a-z, 0-9 and `-`, not `{0}`")]
+    BadName(String),
+    #[error("there is a key called `{0}` already: revoke it first, or choose another name")]
+    Taken(String),
+    #[error("there is no key called `{0}`")]
+    Unknown(String),
+}
+
+/// Whether a credential claims to be one of our keys.
+pub fn looks_like_one(credential: &str) -> bool {
+    credential.starts_with(PREFIX)
+}
+
+impl Ring {
+    /// Makes a key from 20 random bytes and adds it.
+    pub fn create(&mut self, name: &str, random: [u8; 20], now: u64) -> Result<Fresh, KeyError> {
+        let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        if name.is_empty() || 32 < name.len() || !name.bytes().all(legal) {
+            return Err(KeyError::BadName(name.to_owned()));
+        }
+        if self.keys.iter().any(|key| key.name == name && key.revoked.is_none()) {
+            return Err(KeyError::Taken(name.to_owned()));
+        }
+        let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = format!("{PREFIX}{name}_{hex}");
+        let key = Key {
+            name: name.to_owned(),
+            hash: hash(&secret),
+            scopes: BTreeSet::new(),
+            roles: BTreeSet::new(),
+            created: now,
+            expires: None,
+            revoked: None,
+        };
+        self.keys.push(key.clone());
+        Ok(Fresh { key, secret })
+    }
+
+    pub fn revoke(&mut self, name: &str, now: u64) -> Result<(), KeyError> {
+        let key = self.keys.iter_mut().find(|key| key.name == name && key.revoked.is_none());
+        let key = key.ok_or_else(|| KeyError::Unknown(name.to_owned()))?;
+        key.revoked = Some(now);
+        Ok(())
+    }
+
+    /// Who holds this key.
+    pub fn identify(&self, credential: &str, now: u64) -> Result<Identity, Denied> {
+        let given = hash(credential);
+        // Every key is compared, so that time tells nothing about which fits.
+        let mut found = None;
+        for key in &self.keys {
+            if bool::from(key.hash.as_bytes().ct_eq(given.as_bytes())) {
+                found = Some(key);
+            }
+        }
+        let key = found.filter(|key| key.revoked.is_none()).ok_or(Denied::Invalid)?;
+        if key.expires.is_some_and(|end| end <= now) {
+            return Err(Denied::Expired);
+        }
+        Ok(Identity {
+            subject: format!("key:{}", key.name),
+            scopes: key.scopes.clone(),
+            roles: key.roles.clone(),
+            groups: BTreeSet::new(),
+        })
+    }
+}
+
+fn hash(secret: &str) -> String {
+    Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring() -> (Ring, String) {
+        let mut ring = Ring::default();
+        let fresh = ring.create("ci", [7; 20], 100).unwrap();
+        (ring, fresh.secret)
+    }
+
+    #[test]
+    fn a_key_identifies_its_holder_and_is_not_stored() {
+        let (ring, secret) = ring();
+        assert_eq!(ring.identify(&secret, 200).unwrap().subject, "key:ci");
+        assert!(!serde_json::to_string(&ring).unwrap().contains(&secret[10..]));
+    }
+
+    #[test]
+    fn a_wrong_an_expired_and_a_revoked_key_are_refused() {
+        let (mut ring, secret) = ring();
+        assert_eq!(ring.identify("gate_ci_00", 200), Err(Denied::Invalid));
+        ring.keys[0].expires = Some(150);
+        assert_eq!(ring.identify(&secret, 149).map(|who| who.subject), Ok("key:ci".into()));
+        assert_eq!(ring.identify(&secret, 150), Err(Denied::Expired));
+        ring.revoke("ci", 160).unwrap();
+        assert_eq!(ring.identify(&secret, 10), Err(Denied::Invalid));
+    }
+
+    #[test]
+    fn names_are_plain_and_taken_once_until_revoked() {
+        let (mut ring, _) = ring();
+        assert!(matches!(ring.create("C I", [1; 20], 0), Err(KeyError::BadName(_))));
+        assert!(matches!(ring.create("ci", [1; 20], 0), Err(KeyError::Taken(_))));
+        ring.revoke("ci", 5).unwrap();
+        assert!(ring.create("ci", [1; 20], 0).is_ok());
+        assert_eq!(ring.revoke("other", 5), Err(KeyError::Unknown("other".into())));
+    }
+}

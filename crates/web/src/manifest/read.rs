@@ -1,0 +1,225 @@
+//! Reading a manifest that somebody else wrote.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::sign::Signature;
+use super::{Advertised, Authentication, Manifest, Scheme, Suggested};
+
+/// The largest manifest that is looked at.
+pub const MAX_BYTES: usize = 256 * 1024;
+
+/// The most namespaces or skills that one manifest may name.
+const MAX_ENTRIES: usize = 1000;
+
+/// What is wrong with a manifest, by the field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub field: String,
+    pub message: String,
+    pub severity: tool::Severity,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.field, self.message)
+    }
+}
+
+/// Reads YAML or JSON (which is YAML).
+///
+/// Gives the manifest with its warnings, or every problem at once.
+pub fn read(text: &str) -> Result<(Manifest, Vec<Problem>), Vec<Problem>> {
+    let mut reader = Reader::default();
+    let manifest = match tree(text) {
+        Ok(tree) => reader.manifest(&tree),
+        Err(problem) => {
+            reader.problems.push(problem);
+            None
+        }
+    };
+    let failed = reader.problems.iter().any(|problem| problem.severity == tool::Severity::Error);
+    match manifest {
+        Some(manifest) if !failed => Ok((manifest, reader.problems)),
+        _ => Err(reader.problems),
+    }
+}
+
+fn tree(text: &str) -> Result<Value, Problem> {
+    let whole = |message: String| Problem {
+        field: "manifest".to_owned(),
+        message,
+        severity: tool::Severity::Error,
+    };
+    if MAX_BYTES < text.len() {
+        return Err(whole(format!("is larger than {MAX_BYTES} bytes")));
+    }
+    // A manifest needs no anchors, so a bomb made of them is no manifest.
+    let budget = serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 8 };
+    let options = serde_saphyr::options! { budget: budget };
+    let tree: Value = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| whole(format!("is not YAML: {error}")))?;
+    if tree.is_object() { Ok(tree) } else { Err(whole("must be a mapping".to_owned())) }
+}
+
+#[derive(Default)]
+struct Reader {
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn error(&mut self, field: &str, message: impl Into<String>) {
+        let (field, message) = (field.to_owned(), message.into());
+        self.problems.push(Problem { field, message, severity: tool::Severity::Error });
+    }
+
+    fn warn(&mut self, field: &str, message: impl Into<String>) {
+        let (field, message) = (field.to_owned(), message.into());
+        self.problems.push(Problem { field, message, severity: tool::Severity::Warning });
+    }
+
+    fn manifest(&mut self, tree: &Value) -> Option<Manifest> {
+        let cash_version = self.text(tree, "cash_version");
+        let last_updated = self.date(tree);
+        let publisher = self.text(tree, "publisher");
+        let endpoint = self.endpoint(tree);
+        let namespaces = self.entries(tree, "namespaces", "suggested");
+        let skills = self.entries(tree, "skills", "name");
+        if namespaces.is_empty() && tree["namespaces"].as_array().is_none_or(Vec::is_empty) {
+            self.error("namespaces", "needs at least one entry");
+        }
+        let suggested = |(suggested, description)| Suggested { suggested, description };
+        let advertised = |(name, description)| Advertised { name, description };
+        Some(Manifest {
+            copyright: self.optional_text(tree, "copyright"),
+            cache_ttl: self.seconds(tree),
+            authentication: self.authentication(tree),
+            signature: self.signature(tree),
+            namespaces: namespaces.into_iter().map(suggested).collect(),
+            skills: skills.into_iter().map(advertised).collect(),
+            cash_version: cash_version?,
+            last_updated: last_updated?,
+            publisher: publisher?,
+            endpoint: endpoint?,
+        })
+    }
+
+    fn text(&mut self, tree: &Value, field: &str) -> Option<String> {
+        match tree[field].as_str().map(str::trim) {
+            Some(text) if !text.is_empty() => Some(text.to_owned()),
+            _ => {
+                self.error(field, "must be a non-empty string");
+                None
+            }
+        }
+    }
+
+    fn optional_text(&mut self, tree: &Value, field: &str) -> Option<String> {
+        if tree[field].is_null() { None } else { self.text(tree, field) }
+    }
+
+    fn date(&mut self, tree: &Value) -> Option<String> {
+        let text = self.text(tree, "last_updated")?;
+        let day = text.get(..10).unwrap_or_default();
+        let shape = |(at, c): (usize, char)| match at {
+            4 | 7 => c == '-',
+            _ => c.is_ascii_digit(),
+        };
+        if day.len() == 10 && day.chars().enumerate().all(shape) {
+            return Some(day.to_owned());
+        }
+        self.error("last_updated", format!("must be an ISO 8601 date, not `{text}`"));
+        None
+    }
+
+    fn endpoint(&mut self, tree: &Value) -> Option<String> {
+        let text = self.text(tree, "endpoint")?;
+        let http = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
+        if http && 8 < text.len() {
+            return Some(text);
+        }
+        // A fetched manifest that names a command would be remote execution.
+        self.error("endpoint", format!("must be an http(s) URL, not `{text}`"));
+        None
+    }
+
+    fn seconds(&mut self, tree: &Value) -> Option<u64> {
+        let value = &tree["cache_ttl"];
+        if !value.is_null() && value.as_u64().is_none() {
+            self.error("cache_ttl", format!("must be a whole number of seconds, not {value}"));
+        }
+        value.as_u64()
+    }
+
+    fn authentication(&mut self, tree: &Value) -> Option<Authentication> {
+        let block = &tree["authentication"];
+        if block.is_null() {
+            return None;
+        }
+        if !block.is_object() {
+            self.error("authentication", "must be a mapping");
+            return None;
+        }
+        let Ok(scheme) = serde_json::from_value::<Scheme>(block["scheme"].clone()) else {
+            let message = "must be one of none, bearer, apikey, oauth2";
+            self.error("authentication.scheme", message);
+            return None;
+        };
+        let docs_url = self.optional_text(block, "docs_url");
+        Some(Authentication { scheme, docs_url })
+    }
+
+    fn signature(&mut self, tree: &Value) -> Option<Signature> {
+        let block = &tree["signature"];
+        if block.is_null() {
+            return None;
+        }
+        let signature = serde_json::from_value(block.clone());
+        if signature.is_err() {
+            self.error("signature", "needs `key`, `algorithm` and `value` as strings");
+        }
+        signature.ok()
+    }
+
+    /// The entries of a list, as pairs of a label and a description.
+    fn entries(&mut self, tree: &Value, list: &str, name: &str) -> Vec<(String, String)> {
+        let value = &tree[list];
+        if value.is_null() {
+            return Vec::new();
+        }
+        let Some(entries) = value.as_array() else {
+            self.error(list, "must be a list");
+            return Vec::new();
+        };
+        if MAX_ENTRIES < entries.len() {
+            self.error(list, format!("has more than {MAX_ENTRIES} entries"));
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let place = |key: &str| format!("{list}[{at}].{key}");
+            let label = entry[name].as_str().unwrap_or_default();
+            let description = entry["description"].as_str().unwrap_or_default();
+            let folded: String = label.chars().filter(|c| *c != '-').collect();
+            let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+            if folded.is_empty() || !folded.chars().all(legal) {
+                self.error(&place(name), format!("is no label: `{label}`"));
+                continue;
+            }
+            if folded != label {
+                self.warn(&place(name), format!("has hyphens; read as `{folded}`"));
+            }
+            if description.trim().is_empty() {
+                self.error(&place("description"), "must be a non-empty string");
+                continue;
+            }
+            if description.trim().contains('\n') {
+                self.warn(&place("description"), "should be a single line");
+            }
+            let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
+            found.push((folded, line));
+        }
+        found
+    }
+}

@@ -1,0 +1,111 @@
+//! Signed manifests.
+//!
+//! A signature is Ed25519 over the canonical JSON form and names its key, so an
+//! aggregator can pin keys and a publisher can change them: pin the new key
+//! beside the old one, sign with the new one, drop the old pin.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Manifest;
+
+/// The signature of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// The id of the key that signed: see [`PublicKey::id`].
+    pub key: String,
+    pub algorithm: String,
+    /// Base64.
+    pub value: String,
+}
+
+/// A key that signs. Its text form is the base64 of 32 secret bytes.
+pub struct SecretKey(SigningKey);
+
+/// A key that verifies. Its text form is the base64 of 32 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+/// The text is not a key.
+#[derive(Debug, thiserror::Error)]
+#[error("not a key: expected 32 bytes in base64")]
+pub struct InvalidKey;
+
+/// Why a manifest is not trusted.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    #[error("the manifest is not signed")]
+    Unsigned,
+    #[error("the manifest is signed by `{0}`, which is not a pinned key")]
+    UnknownKey(String),
+    #[error("the manifest is signed with `{0}`, only ed25519 is known")]
+    UnknownAlgorithm(String),
+    #[error("the signature does not fit the manifest: it was changed after signing")]
+    Forged,
+}
+
+impl SecretKey {
+    /// A key from 32 random bytes.
+    pub fn from_seed(seed: [u8; 32]) -> SecretKey {
+        SecretKey(SigningKey::from_bytes(&seed))
+    }
+
+    pub fn parse(text: &str) -> Result<SecretKey, InvalidKey> {
+        decode(text).map(SecretKey::from_seed)
+    }
+
+    pub fn to_text(&self) -> String {
+        STANDARD.encode(self.0.to_bytes())
+    }
+
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// The manifest with its signature by this key.
+    pub fn sign(&self, manifest: &Manifest) -> Manifest {
+        let value = STANDARD.encode(self.0.sign(manifest.canonical().as_bytes()).to_bytes());
+        let signature =
+            Signature { key: self.public().id(), algorithm: "ed25519".to_owned(), value };
+        Manifest { signature: Some(signature), ..manifest.clone() }
+    }
+}
+
+impl PublicKey {
+    pub fn parse(text: &str) -> Result<PublicKey, InvalidKey> {
+        VerifyingKey::from_bytes(&decode(text)?).map(PublicKey).map_err(|_| InvalidKey)
+    }
+
+    pub fn to_text(&self) -> String {
+        STANDARD.encode(self.0.to_bytes())
+    }
+
+    /// A short name: the first 16 hexadecimal digits of the key's SHA-256.
+    pub fn id(&self) -> String {
+        let digest = Sha256::digest(self.0.to_bytes());
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Checks a manifest against the keys that are pinned.
+pub fn verify(manifest: &Manifest, pinned: &[PublicKey]) -> Result<(), Distrust> {
+    let signature = manifest.signature.as_ref().ok_or(Distrust::Unsigned)?;
+    if signature.algorithm != "ed25519" {
+        return Err(Distrust::UnknownAlgorithm(signature.algorithm.clone()));
+    }
+    let key = pinned
+        .iter()
+        .find(|key| key.id() == signature.key)
+        .ok_or_else(|| Distrust::UnknownKey(signature.key.clone()))?;
+    let bytes = STANDARD.decode(&signature.value).map_err(|_| Distrust::Forged)?;
+    let bytes = ed25519_dalek::Signature::from_slice(&bytes).map_err(|_| Distrust::Forged)?;
+    key.0.verify(manifest.canonical().as_bytes(), &bytes).map_err(|_| Distrust::Forged)
+}
+
+fn decode(text: &str) -> Result<[u8; 32], InvalidKey> {
+    let bytes = STANDARD.decode(text.trim()).map_err(|_| InvalidKey)?;
+    bytes.try_into().map_err(|_| InvalidKey)
+}

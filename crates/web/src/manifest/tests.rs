@@ -1,0 +1,114 @@
+use super::sign::{Distrust, PublicKey, SecretKey, verify};
+use super::*;
+
+fn manifest() -> Manifest {
+    Manifest {
+        cash_version: CASH_VERSION.into(),
+        last_updated: "2026-11-15".into(),
+        publisher: "A \"quoted\": publisher".into(),
+        copyright: None,
+        endpoint: "https://gate.example/mcp".into(),
+        cache_ttl: Some(600),
+        authentication: Some(Authentication { scheme: Scheme::ApiKey, docs_url: None }),
+        namespaces: vec![Suggested {
+            suggested: "orders".into(),
+            description: "It's # fine".into(),
+        }],
+        skills: vec![
+            Advertised { name: "a".into(), description: "One.".into() },
+            Advertised { name: "b".into(), description: "Two: yes".into() },
+        ],
+        signature: None,
+    }
+}
+
+#[test]
+fn the_yaml_and_the_json_form_are_read_back_as_the_same_value() {
+    for value in [manifest(), Manifest { skills: vec![], authentication: None, ..manifest() }] {
+        assert_eq!(read(&value.to_yaml()).unwrap(), (value.clone(), vec![]), "{}", value.to_yaml());
+        assert_eq!(read(&value.to_json()).unwrap(), (value.clone(), vec![]));
+    }
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let text = "cash_version: 1\nlast_updated: soon\nendpoint: 'stdio:rm'\ncache_ttl: -1\nnamespaces: []\nauthentication: {scheme: magic}\n";
+    let fields: Vec<String> =
+        read(text).unwrap_err().into_iter().map(|problem| problem.field).collect();
+    for field in
+        ["cash_version", "last_updated", "publisher", "endpoint", "cache_ttl", "namespaces"]
+    {
+        assert!(fields.iter().any(|found| found == field), "{field} is not in {fields:?}");
+    }
+    assert!(fields.iter().any(|found| found == "authentication.scheme"));
+}
+
+#[test]
+fn hyphens_in_labels_are_folded_with_a_warning() {
+    let text = manifest().to_yaml().replace("\"orders\"", "\"order-mgmt\"");
+    let (manifest, warnings) = read(&text).unwrap();
+    assert_eq!(manifest.namespaces[0].suggested, "ordermgmt");
+    assert_eq!(warnings.len(), 1);
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_bare_dates_are_dates() {
+    let text = manifest().to_yaml().replace("\"2026-11-15\"", "2026-11-15") + "future: 1\n";
+    assert_eq!(read(&text).unwrap().0, manifest());
+}
+
+#[test]
+fn a_hostile_manifest_is_refused_cheaply() {
+    let mut bomb = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
+    for n in 0..12 {
+        let (from, to) = (char::from(b'a' + n), char::from(b'b' + n));
+        bomb.push_str(&format!("{to}: &{to} [*{from},*{from},*{from},*{from},*{from}]\n"));
+    }
+    let deep = format!("a: {}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let long = "x".repeat(MAX_BYTES + 1);
+    let many = format!("namespaces: [{}]", "{suggested: a, description: b},".repeat(2_000));
+    for text in
+        [bomb.as_str(), &deep, &long, &many, "- 1\n", "", "\u{0}", "a: b: c", "!!python/x y"]
+    {
+        assert!(read(text).is_err(), "{}", &text[..text.len().min(40)]);
+    }
+}
+
+fn key(byte: u8) -> SecretKey {
+    SecretKey::from_seed([byte; 32])
+}
+
+#[test]
+fn a_signature_holds_for_the_manifest_in_every_form() {
+    let signed = key(1).sign(&manifest());
+    let pins = [key(1).public()];
+    verify(&signed, &pins).unwrap();
+    verify(&read(&signed.to_yaml()).unwrap().0, &pins).unwrap();
+    verify(&read(&signed.to_json()).unwrap().0, &pins).unwrap();
+}
+
+#[test]
+fn a_changed_foreign_or_missing_signature_is_told_apart() {
+    let signed = key(1).sign(&manifest());
+    let changed = Manifest { endpoint: "https://evil.example/mcp".into(), ..signed.clone() };
+    assert_eq!(verify(&changed, &[key(1).public()]), Err(Distrust::Forged));
+    let id = key(1).public().id();
+    assert_eq!(verify(&signed, &[key(2).public()]), Err(Distrust::UnknownKey(id)));
+    assert_eq!(verify(&manifest(), &[key(1).public()]), Err(Distrust::Unsigned));
+}
+
+#[test]
+fn keys_can_be_rotated_while_both_are_pinned() {
+    let pins = [key(1).public(), key(2).public()];
+    verify(&key(1).sign(&manifest()), &pins).unwrap();
+    verify(&key(2).sign(&manifest()), &pins).unwrap();
+    assert!(verify(&key(1).sign(&manifest()), &pins[1..]).is_err());
+}
+
+#[test]
+fn keys_are_read_back_from_their_text() {
+    let secret = key(7);
+    assert_eq!(SecretKey::parse(&secret.to_text()).unwrap().public(), secret.public());
+    assert_eq!(PublicKey::parse(&secret.public().to_text()).unwrap(), secret.public());
+    assert!(PublicKey::parse("nonsense").is_err());
+}
