@@ -1,0 +1,193 @@
+//! Keeping secrets from models and logs.
+//!
+//! A [`Scrubber`] masks what is a credential by its form, and the values of
+//! assignments whose names say that they hold one. Precision matters as much
+//! as recall: a masked cursor or count breaks the next call, so values that
+//! only describe a secret, stand for one, or count tokens stay. [`collapse`]
+//! makes upstream error text fit to be shown.
+
+mod assignment;
+
+use std::borrow::Cow;
+
+use regex::{Captures, Regex, RegexSet};
+use tool::Json;
+
+/// What stands where a secret was.
+pub const MASK: &str = "[REDACTED-SECRET]";
+
+/// How much of an upstream's error text is shown.
+const LONGEST: usize = 256;
+
+/// Forms that are credentials by themselves. A group called `secret` is what
+/// is masked; without one, the whole match.
+const FORMS: &[&str] = &[
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[0-9A-Z]{16}\b",
+    r"\bAIza[0-9A-Za-z_-]{35}",
+    r"\bgh[pousr]_[0-9A-Za-z]{36,}",
+    r"\bxox[baprs]-[0-9A-Za-z-]{10,}",
+    r"\bsk-ant-[0-9A-Za-z_-]{20,}",
+    r"\bsk-(?:proj-)?[0-9A-Za-z_-]{20,}",
+    r"\bgithub_pat_[0-9A-Za-z_]{22,}",
+    r"\bxapp-\d-[0-9A-Za-z-]{10,}",
+    r"\b[sr]k_live_[0-9A-Za-z]{16,}",
+    r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}",
+    r"\beyJ[0-9A-Za-z_-]{5,}\.eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]*",
+    r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]+:(?<secret>[^\s/@]+)@",
+    r"(?i)\bbearer\s+(?<secret>[0-9A-Za-z._~+/-]{10,}=*)",
+];
+
+/// Finds and masks secrets. Build it once and share it.
+#[derive(Debug)]
+pub struct Scrubber {
+    any: RegexSet,
+    forms: Vec<Regex>,
+    assignment: Regex,
+    /// Texts that the operator knows to be secret, such as what the
+    /// environment put into a configuration.
+    known: Vec<String>,
+    enabled: bool,
+}
+
+/// What to scrub.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Off leaves everything as it is.
+    pub enabled: bool,
+    /// Values that are secret whatever they look like; short ones are ignored.
+    pub known: Vec<String>,
+}
+
+impl Scrubber {
+    pub fn new(config: Config) -> Scrubber {
+        // Looser than the forms: in JSON text a `\n` may stand right before one.
+        let all = FORMS.iter().map(|form| form.replace(r"\b", ""));
+        let all = all.chain([assignment::PATTERN.to_owned()]);
+        let compile = |form: &str| Regex::new(form).expect("our own patterns compile");
+        Scrubber {
+            any: RegexSet::new(all).expect("our own patterns compile"),
+            forms: FORMS.iter().map(|form| compile(form)).collect(),
+            assignment: compile(assignment::PATTERN),
+            known: config.known.into_iter().filter(|secret| 6 <= secret.len()).collect(),
+            enabled: config.enabled,
+        }
+    }
+
+    /// The text with every secret masked; the same text when it has none.
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(text);
+        if !self.enabled {
+            return text;
+        }
+        for secret in &self.known {
+            if text.contains(secret.as_str()) {
+                text = Cow::Owned(text.replace(secret.as_str(), MASK));
+            }
+        }
+        // One pass over the text says which forms are worth looking for.
+        for at in self.any.matches(&text) {
+            let masked = match self.forms.get(at) {
+                Some(form) => replace(form, &text, |_| true),
+                None => replace(&self.assignment, &text, assignment::is_secret),
+            };
+            if let Some(masked) = masked {
+                text = Cow::Owned(masked);
+            }
+        }
+        text
+    }
+
+    /// A JSON value with every secret in its strings masked.
+    ///
+    /// Most values have none: those come back as they are, byte for byte.
+    pub fn scrub_json(&self, json: &Json) -> Json {
+        let text = json.as_str();
+        let suspicious = self.enabled
+            && (self.any.is_match(text)
+                || self.known.iter().any(|secret| text.contains(secret.as_str())));
+        if !suspicious {
+            return json.clone();
+        }
+        let Ok(mut value) = json.value() else { return json.clone() };
+        match self.scrub_value(&mut value) {
+            true => value.into(),
+            false => json.clone(),
+        }
+    }
+
+    /// Masks secrets in every string of `value`; whether there was one.
+    pub fn scrub_value(&self, value: &mut serde_json::Value) -> bool {
+        use serde_json::Value;
+        match value {
+            Value::String(text) => match self.scrub(text) {
+                Cow::Owned(masked) => {
+                    *text = masked;
+                    true
+                }
+                Cow::Borrowed(_) => false,
+            },
+            // Not `any`: every part has to be scrubbed.
+            Value::Array(array) => {
+                array.iter_mut().fold(false, |found, part| self.scrub_value(part) | found)
+            }
+            Value::Object(object) => object
+                .iter_mut()
+                .fold(false, |found, (key, part)| self.scrub_member(key, part) | found),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// A member whose key says that its value is secret, or any other.
+    fn scrub_member(&self, key: &str, part: &mut serde_json::Value) -> bool {
+        if let serde_json::Value::String(text) = part
+            && self.enabled
+            && assignment::judge(key, text)
+        {
+            MASK.clone_into(text);
+            return true;
+        }
+        self.scrub_value(part)
+    }
+
+    /// Upstream text as it may be shown: one line, short, without secrets.
+    pub fn collapse(&self, text: &str) -> String {
+        // Scrubbed before it is cut, or half a secret would slip through.
+        collapse(&self.scrub(text))
+    }
+}
+
+impl Default for Scrubber {
+    fn default() -> Scrubber {
+        Scrubber::new(Config { enabled: true, known: Vec::new() })
+    }
+}
+
+/// Text without control characters, on one line, at most 256 characters.
+pub fn collapse(text: &str) -> String {
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    let line = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LONGEST {
+        return line;
+    }
+    let head: String = line.chars().take(LONGEST - 1).collect();
+    format!("{}…", head.trim_end())
+}
+
+/// The text with the accepted matches masked, if there are any.
+fn replace(form: &Regex, text: &str, accept: impl Fn(&Captures<'_>) -> bool) -> Option<String> {
+    let (mut out, mut last) = (String::new(), 0);
+    for found in form.captures_iter(text).filter(|found| accept(found)) {
+        let Some(secret) = found.name("secret").or_else(|| found.get(0)) else { continue };
+        if secret.as_str() == MASK {
+            continue;
+        }
+        out.push_str(&text[last..secret.start()]);
+        out.push_str(MASK);
+        last = secret.end();
+    }
+    (last != 0).then(|| out + &text[last..])
+}
+
+#[cfg(test)]
+mod tests;
