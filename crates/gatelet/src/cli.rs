@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Import(commands::import::Args),
     Config(commands::config::Args),
+    Key(commands::key::Args),
+    Manifest(commands::manifest::Args),
     Completions(commands::completions::Args),
     /// Run one jq filter for a gatelet that serves
     #[command(name = crate::builtin::jq::COMMAND, hide = true)]

@@ -6,6 +6,9 @@ pub(crate) mod config;
 pub(crate) mod import;
 pub(crate) mod init;
 
+pub(crate) mod key;
+pub(crate) mod manifest;
+
 pub(crate) mod completions;
 
 use crate::builtin;
@@ -18,6 +21,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Init(args) => init::run(&args, &cli.place),
         Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),
+        Command::Key(args) => key::run(&args, &cli.place),
+        Command::Manifest(args) => manifest::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::JqWorker => builtin::jq::work().map(|()| Done::Fine),
     }

@@ -8,6 +8,7 @@ mod config;
 mod wire;
 
 mod exit;
+mod secret;
 mod telemetry;
 mod terminal;
 

@@ -1,0 +1,411 @@
+//! The same small call, direct and through the gate, in one run.
+//!
+//! Rounds are interleaved, so that a busy machine slows every case alike: read
+//! the ratios. `bench_call [rounds] [calls]`; the programs stand beside this
+//! one (`gatelet`, `bench_echo`).
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn main() -> io::Result<()> {
+    let mut arguments = std::env::args().skip(1).filter_map(|n| n.parse::<usize>().ok());
+    let rounds = arguments.next().unwrap_or(7);
+    let calls = arguments.next().unwrap_or(4000);
+    let home = std::env::current_exe()?;
+    let examples = home.parent().expect("a program stands in a directory");
+    let programs = Programs {
+        echo: examples.join("bench_echo"),
+        gatelet: examples.parent().expect("examples stand below").join("gatelet"),
+        scratch: std::env::temp_dir().join(format!("gatelet-bench-{}", std::process::id())),
+    };
+    std::fs::create_dir_all(&programs.scratch)?;
+    let done = measure(&programs, rounds, calls);
+    std::fs::remove_dir_all(&programs.scratch)?;
+    done
+}
+
+struct Programs {
+    echo: PathBuf,
+    gatelet: PathBuf,
+    scratch: PathBuf,
+}
+
+/// What is called, and how.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Direct,
+    Surface(&'static str),
+}
+
+/// One case: a transport, a number of calls in flight, and who answers.
+struct Case {
+    transport: &'static str,
+    flight: usize,
+    way: Way,
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+    per_second: Vec<f64>,
+    processor: Vec<f64>,
+    resident: f64,
+}
+
+fn measure(programs: &Programs, rounds: usize, calls: usize) -> io::Result<()> {
+    let ways = [Way::Direct, Way::Surface("direct"), Way::Surface("cash")];
+    let mut cases = Vec::new();
+    for (transport, flights) in [("stdio", [1, 16, 32]), ("http", [1, 8, 32])] {
+        for flight in flights {
+            for way in ways {
+                cases.push(Case {
+                    transport,
+                    flight,
+                    way,
+                    p50: Vec::new(),
+                    p99: Vec::new(),
+                    per_second: Vec::new(),
+                    processor: Vec::new(),
+                    resident: 0.0,
+                });
+            }
+        }
+    }
+    for _ in 0..rounds {
+        for case in &mut cases {
+            round(programs, case, calls)?;
+        }
+    }
+    print(&cases);
+    Ok(())
+}
+
+fn round(programs: &Programs, case: &mut Case, calls: usize) -> io::Result<()> {
+    let mut server = Server::start(programs, case)?;
+    server.run(case, calls / 10)?;
+    let before = processor_time(server.child.id())?;
+    let started = Instant::now();
+    let mut times = server.run(case, calls)?;
+    let wall = started.elapsed();
+    let used = processor_time(server.child.id())? - before;
+    case.resident = case.resident.max(resident(server.child.id())?);
+    times.sort();
+    case.p50.push(micros(times[times.len() / 2]));
+    case.p99.push(micros(times[times.len() * 99 / 100]));
+    case.per_second.push(times.len() as f64 / wall.as_secs_f64());
+    case.processor.push(used * 1e6 / times.len() as f64);
+    Ok(())
+}
+
+/// A server under test, and the way to talk to it.
+struct Server {
+    child: Child,
+    talk: Talk,
+}
+
+enum Talk {
+    Pipe { input: ChildStdin, output: BufReader<ChildStdout> },
+    Http { port: u16, path: &'static str, session: String },
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    fn start(programs: &Programs, case: &Case) -> io::Result<Server> {
+        let mut command = match case.way {
+            Way::Direct => {
+                let mut command = Command::new(&programs.echo);
+                command.arg(case.transport);
+                command
+            }
+            Way::Surface(surface) => gate(programs, case.transport, surface)?,
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let input = child.stdin.take().expect("piped");
+        let mut output = BufReader::with_capacity(1 << 16, child.stdout.take().expect("piped"));
+        if case.transport == "stdio" {
+            let mut server = Server { child, talk: Talk::Pipe { input, output } };
+            server.handshake(case)?;
+            return Ok(server);
+        }
+        let port = match case.way {
+            Way::Direct => {
+                let mut line = String::new();
+                output.read_line(&mut line)?;
+                line.trim().parse().map_err(io::Error::other)?
+            }
+            Way::Surface(_) => wait_for_port(&programs.scratch.join("port"))?,
+        };
+        let talk = Talk::Http { port, path: "/mcp", session: String::new() };
+        let mut server = Server { child, talk };
+        server.handshake(case)?;
+        Ok(server)
+    }
+
+    fn handshake(&mut self, case: &Case) -> io::Result<()> {
+        let hello = r#"{"jsonrpc":"2.0","id":"h","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        match &mut self.talk {
+            Talk::Pipe { input, output } => {
+                writeln!(input, "{hello}")?;
+                let mut line = String::new();
+                output.read_line(&mut line)?;
+                writeln!(input, "{ready}")?;
+            }
+            Talk::Http { port, path, session } => {
+                let mut connection = Connection::open(*port)?;
+                let (head, _) = connection.post(path, session, hello)?;
+                let wanted = "mcp-session-id:";
+                let found = head.lines().find(|line| line.to_ascii_lowercase().starts_with(wanted));
+                *session =
+                    found.map(|line| line[wanted.len()..].trim().to_owned()).unwrap_or_default();
+                connection.post(path, session, ready)?;
+            }
+        }
+        // The upstream may still be starting: the first call waits for it.
+        self.run(case, 1).map(drop)
+    }
+
+    /// Makes `calls` calls, `case.flight` at a time, and times each.
+    fn run(&mut self, case: &Case, calls: usize) -> io::Result<Vec<Duration>> {
+        match &mut self.talk {
+            Talk::Pipe { input, output } => pipe(input, output, case, calls.max(1)),
+            Talk::Http { port, path, session } => {
+                let each = (calls / case.flight).max(1);
+                let (port, path, session) = (*port, *path, session.as_str());
+                std::thread::scope(|scope| {
+                    let callers: Vec<_> = (0..case.flight)
+                        .map(|_| scope.spawn(move || http(port, path, session, case.way, each)))
+                        .collect();
+                    let mut times = Vec::with_capacity(calls);
+                    for caller in callers {
+                        times.extend(caller.join().expect("a caller does not panic")?);
+                    }
+                    Ok(times)
+                })
+            }
+        }
+    }
+}
+
+fn gate(programs: &Programs, transport: &str, surface: &str) -> io::Result<Command> {
+    let config = programs.scratch.join("gatelet.toml");
+    let text = format!(
+        "[[upstream]]\nlabel = \"e\"\ncommand = {:?}\nargs = [\"stdio\"]\n",
+        programs.echo.display().to_string()
+    );
+    std::fs::write(&config, text)?;
+    let mut command = Command::new(&programs.gatelet);
+    command.arg("serve").arg("--config").arg(&config);
+    command.arg("--state").arg(programs.scratch.join("state")).args(["--surface", surface]);
+    if transport == "stdio" {
+        command.arg("--stdio");
+    } else {
+        let port = programs.scratch.join("port");
+        let _ = std::fs::remove_file(&port);
+        command.args(["--listen", "127.0.0.1:0", "--port-file"]).arg(&port);
+    }
+    Ok(command)
+}
+
+fn wait_for_port(file: &Path) -> io::Result<u16> {
+    for _ in 0..1000 {
+        if let Some(port) = std::fs::read_to_string(file).ok().and_then(|t| t.trim().parse().ok()) {
+            return Ok(port);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::other("the gate did not listen within ten seconds"))
+}
+
+fn call(id: usize, way: Way) -> String {
+    let message = "abcdefghijklmnopqrstuvwxyz012345";
+    let params = match way {
+        Way::Surface("cash") => format!(
+            r#"{{"name":"call","arguments":{{"namespace":"e","function":"echo","kwargs":{{"message":"{message}"}}}}}}"#
+        ),
+        Way::Direct => format!(r#"{{"name":"echo","arguments":{{"message":"{message}"}}}}"#),
+        Way::Surface(_) => format!(r#"{{"name":"e__echo","arguments":{{"message":"{message}"}}}}"#),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+}
+
+fn pipe(
+    input: &mut ChildStdin,
+    output: &mut BufReader<ChildStdout>,
+    case: &Case,
+    calls: usize,
+) -> io::Result<Vec<Duration>> {
+    let mut sent = vec![None; calls];
+    let mut times = Vec::with_capacity(calls);
+    let mut line = String::new();
+    let mut next = 0;
+    while times.len() < calls {
+        while next < calls && next - times.len() < case.flight {
+            let mut text = call(next, case.way);
+            text.push('\n');
+            sent[next] = Some(Instant::now());
+            input.write_all(text.as_bytes())?;
+            next += 1;
+        }
+        line.clear();
+        if output.read_line(&mut line)? == 0 {
+            return Err(io::Error::other("the server ended"));
+        }
+        if let Some(started) = check(&line)?.and_then(|id| sent.get(id).copied().flatten()) {
+            times.push(started.elapsed());
+        }
+    }
+    Ok(times)
+}
+
+fn http(port: u16, path: &str, session: &str, way: Way, calls: usize) -> io::Result<Vec<Duration>> {
+    let mut connection = Connection::open(port)?;
+    let mut times = Vec::with_capacity(calls);
+    for id in 0..calls {
+        let text = call(id, way);
+        let started = Instant::now();
+        let (_, body) = connection.post(path, session, &text)?;
+        times.push(started.elapsed());
+        if check(&body)?.is_none() {
+            return Err(io::Error::other(format!("no answer but: {body}")));
+        }
+    }
+    Ok(times)
+}
+
+/// The id of a good answer; `None` for a notification; an error otherwise.
+fn check(line: &str) -> io::Result<Option<usize>> {
+    let line = line.trim_start_matches(|c| c != '{');
+    let answer: serde_json::Value = serde_json::from_str(line.trim()).map_err(io::Error::other)?;
+    if answer["id"].is_null() {
+        return Ok(None);
+    }
+    let good = answer["result"]["content"][0]["text"].as_str().is_some_and(|t| t.contains("xyz"));
+    if !good || answer["result"]["isError"] == true {
+        return Err(io::Error::other(format!("not the answer: {line}")));
+    }
+    Ok(answer["id"].to_string().parse().ok())
+}
+
+/// One keep-alive connection.
+struct Connection {
+    reader: BufReader<TcpStream>,
+    writer: TcpStream,
+}
+
+impl Connection {
+    fn open(port: u16) -> io::Result<Connection> {
+        let writer = TcpStream::connect(("127.0.0.1", port))?;
+        writer.set_nodelay(true)?;
+        writer.set_read_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Connection { reader: BufReader::new(writer.try_clone()?), writer })
+    }
+
+    fn post(&mut self, path: &str, session: &str, body: &str) -> io::Result<(String, String)> {
+        let session = if session.is_empty() {
+            String::new()
+        } else {
+            format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n")
+        };
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n{session}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.writer.write_all(request.as_bytes())?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.reader.read_line(&mut head)? == 0 {
+                return Err(io::Error::other("the server closed the connection"));
+            }
+        }
+        let lower = head.to_ascii_lowercase();
+        let value = |name: &str| lower.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
+        let mut body = Vec::new();
+        if let Some(length) = value("content-length:").and_then(|n| n.parse().ok()) {
+            body.resize(length, 0);
+            self.reader.read_exact(&mut body)?;
+        } else if value("transfer-encoding:") == Some("chunked") {
+            self.chunks(&mut body)?;
+        }
+        Ok((head, String::from_utf8_lossy(&body).into_owned()))
+    }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            let mut line = String::new();
+            self.reader.read_line(&mut line)?;
+            let size = usize::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
+            let from = body.len();
+            body.resize(from + size + 2, 0);
+            self.reader.read_exact(&mut body[from..])?;
+            body.truncate(from + size);
+            if size == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Seconds of processor time that a process has used.
+fn processor_time(pid: u32) -> io::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let after = text.rsplit(')').next().unwrap_or_default();
+    let fields: Vec<u64> =
+        after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse().ok()).collect();
+    Ok(fields.iter().sum::<u64>() as f64 / 100.0)
+}
+
+/// Resident memory of a process, in MB.
+fn resident(pid: u32) -> io::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().map_err(io::Error::other)?;
+    Ok(kilobytes / 1024.0)
+}
+
+fn print(cases: &[Case]) {
+    println!(
+        "| transport | in flight | way | p50 µs | × direct | p99 µs | × direct | calls/s | CPU µs/call | MB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for group in cases.chunks(3) {
+        let base = (median(&group[0].p50), median(&group[0].p99));
+        for case in group {
+            let (p50, p99) = (median(&case.p50), median(&case.p99));
+            let way = match case.way {
+                Way::Direct => "direct to the server",
+                Way::Surface(surface) => surface,
+            };
+            println!(
+                "| {} | {} | {way} | {p50:.1} | {:.2} | {p99:.1} | {:.2} | {:.0} | {:.1} | {:.1} |",
+                case.transport,
+                case.flight,
+                p50 / base.0,
+                p99 / base.1,
+                median(&case.per_second),
+                median(&case.processor),
+                case.resident,
+            );
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

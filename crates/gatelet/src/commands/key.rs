@@ -1,0 +1,146 @@
+//! `gatelet key`: the API keys of this gate.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use jiff::{SignedDuration, Timestamp};
+use web::identity::key::{Key, Ring};
+
+use crate::cli::Place;
+use crate::config;
+use crate::exit::{Done, Stop};
+use crate::secret;
+use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
+
+/// Make, list and revoke the API keys that callers over HTTP show
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Make a key and print it, once: only its hash is kept
+    Create {
+        /// What the key is called: a-z, 0-9 and `-`
+        name: String,
+        /// A scope that its holder has; may be given several times
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+        /// A role that its holder has; may be given several times
+        #[arg(long, value_name = "ROLE")]
+        role: Vec<String>,
+        /// How long it is good for, such as `30d` or `12h`; for ever without
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// List the keys, without their secrets
+    List,
+    /// Make a key useless from now on
+    Revoke { name: String },
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let file = file(&config::state_directory(place)?);
+    let mut ring = load(&file)?;
+    let now = now();
+    match &args.action {
+        Action::Create { name, scope, role, expires } => {
+            let lifetime = expires.as_deref().map(lifetime).transpose()?;
+            let fresh = ring
+                .create(name, secret::random(), now)
+                .map_err(|error| Stop::Usage(error.to_string()))?;
+            if let Some(key) = ring.keys.last_mut() {
+                key.scopes = scope.iter().cloned().collect();
+                key.roles = role.iter().cloned().collect();
+                key.expires = lifetime.map(|seconds| now + seconds);
+            }
+            save(&file, &ring)?;
+            out(&fresh.secret);
+            say(&paint(
+                DIM,
+                "Keep it now: it cannot be shown again. A running gate knows it already.",
+            ));
+        }
+        Action::List if is_read_by_a_person() => out(&table(&ring, now)),
+        Action::List => out(&serde_json::to_string(&ring.keys)?),
+        Action::Revoke { name } => {
+            ring.revoke(name, now).map_err(|error| Stop::Usage(error.to_string()))?;
+            save(&file, &ring)?;
+            say(&format!("{} `{name}`", paint(GOOD, "revoked")));
+        }
+    }
+    Ok(Done::Fine)
+}
+
+/// Where the keys of a state directory are kept.
+pub(crate) fn file(state: &Path) -> PathBuf {
+    state.join("keys.json")
+}
+
+/// The keys in a file; none when there is no file.
+pub(crate) fn load(file: &Path) -> anyhow::Result<Ring> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => serde_json::from_str(&text)
+            .with_context(|| format!("`{}` is damaged: mend it or remove it", file.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ring::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read `{}`", file.display())),
+    }
+}
+
+fn save(file: &Path, ring: &Ring) -> anyhow::Result<()> {
+    secret::write(file, &serde_json::to_string_pretty(ring)?)
+}
+
+fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
+}
+
+fn lifetime(text: &str) -> Result<u64, Stop> {
+    let span: Result<SignedDuration, _> = text.parse();
+    let seconds = span.ok().or_else(|| days(text)).map(|span| span.as_secs());
+    match seconds.and_then(|seconds| u64::try_from(seconds).ok()) {
+        Some(seconds) if 0 < seconds => Ok(seconds),
+        _ => Err(Stop::Usage(format!("`{text}` is no time: write `30d`, `12h` or `90m`"))),
+    }
+}
+
+fn days(text: &str) -> Option<SignedDuration> {
+    let n: i64 = text.strip_suffix('d')?.parse().ok()?;
+    Some(SignedDuration::from_hours(n.checked_mul(24)?))
+}
+
+fn table(ring: &Ring, now: u64) -> String {
+    if ring.keys.is_empty() {
+        return "no keys: make one with `gatelet key create NAME`".to_owned();
+    }
+    let row = |key: &Key| {
+        let words = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+        let (scopes, roles) = (words(&key.scopes), words(&key.roles));
+        format!("{:<20} {:<10} {scopes:<30} {roles}\n", key.name, state(key, now))
+    };
+    format!("{:<20} {:<10} {:<30} {}\n", "name", "state", "scopes", "roles")
+        + &ring.keys.iter().map(row).collect::<String>()
+}
+
+fn state(key: &Key, now: u64) -> &'static str {
+    match key {
+        Key { revoked: Some(_), .. } => "revoked",
+        Key { expires: Some(end), .. } if *end <= now => "expired",
+        Key { .. } => "good",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_written_in_days_hours_or_minutes() {
+        assert_eq!(lifetime("30d").unwrap(), 30 * 86_400);
+        assert_eq!(lifetime("12h").unwrap(), 12 * 3_600);
+        assert!(lifetime("soon").is_err() && lifetime("-1h").is_err() && lifetime("0d").is_err());
+    }
+}
