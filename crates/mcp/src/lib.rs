@@ -8,6 +8,8 @@
 //! This crate knows the protocol and nothing else: no catalog, no policy, no
 //! configuration.
 
+pub mod serve;
+
 pub mod message;
 pub mod peer;
 

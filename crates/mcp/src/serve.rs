@@ -1,0 +1,29 @@
+//! A server made of any provider.
+//!
+//! The inverse of [`connect`](crate::connect): what a [`tool::Door`] opens to a
+//! visitor is served over a pipe ([`stdio`]) or over HTTP ([`http`]), to
+//! clients of every revision at once. Where provider and client are of different
+//! eras, the difference is bridged here: questions to the client become
+//! `input_required` results and the other way round, results gain or lose the
+//! members that only one era knows.
+//!
+//! A session keeps little and is gone when it ends. Which provider a visitor
+//! sees, and what the visitor may do there, is not known here.
+
+pub mod http;
+pub mod stdio;
+
+mod desk;
+mod modern;
+
+mod demand;
+mod exchange;
+mod line;
+mod listen;
+pub mod park;
+mod rounds;
+mod session;
+
+mod fit;
+mod level;
+mod welcome;

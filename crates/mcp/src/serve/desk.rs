@@ -1,0 +1,229 @@
+//! What is shared by everybody who is served, and how requests of a session
+//! are answered.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tool::{Ask, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError};
+
+use super::demand::{self, Demand};
+use super::exchange::{Call, Exchange};
+use super::level::Level;
+use super::line::{Line, Way};
+use super::park::{self, Park};
+use super::session::{self, Session};
+use super::{fit, rounds, welcome};
+use crate::message::Request;
+use crate::peer::Peer;
+use crate::revision::{Revision, code, meta, method};
+
+/// What everybody who is served shares.
+pub(crate) struct Desk {
+    pub(crate) door: Arc<dyn Door>,
+    pub(crate) park: Arc<Park>,
+    pub(crate) demand: Demand,
+}
+
+impl Desk {
+    pub(crate) fn new(door: Arc<dyn Door>, limits: park::Limits) -> Arc<Desk> {
+        Arc::new(Desk { door, park: Arc::new(Park::new(limits)), demand: Demand::default() })
+    }
+
+    /// Opens a session, and returns it with the result of `initialize`.
+    pub(crate) fn initialize(
+        &self,
+        id: Arc<str>,
+        params: Option<&Json>,
+        caller: &Arc<Identity>,
+    ) -> Result<(Session, Reply), RpcError> {
+        let asked = params.and_then(|params| params.member_as::<String>("protocolVersion"));
+        let asked = asked.ok_or_else(|| {
+            let message = "`initialize` needs params with `protocolVersion` as a string";
+            RpcError::new(code::INVALID_PARAMS, message)
+        })?;
+        let revision = welcome::negotiate(&asked);
+        let client = Arc::new(session::introduction(params, revision));
+        let provider = self.door.open(&client, caller);
+        let result = welcome::initialize(&provider.listing(), revision);
+        let session = Session::new(id, revision, client, Arc::clone(caller), provider);
+        Ok((session, Reply::Result(result)))
+    }
+
+    /// Begins to answer a request of a session.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Request,
+        peer: Option<Peer>,
+    ) -> Exchange {
+        let token = request.params.as_ref().and_then(progress_token);
+        let way = Way::Session { session: Arc::clone(session), peer };
+        let line = Line::new(Arc::clone(&session.client), way, token, None);
+        let call = self.answer(session, request, &line);
+        Exchange::new(call, line, None)
+    }
+
+    fn answer(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: &Request,
+        line: &Arc<Line>,
+    ) -> Call {
+        let listing = session.provider.listing();
+        let params = request.params.as_ref();
+        if let Some(result) = welcome::list(&listing, &request.method, params) {
+            return ready(result.map_or_else(Reply::Error, Reply::Result));
+        }
+        match request.method.as_str() {
+            method::PING => ready(Reply::Result(Json::empty_object())),
+            method::INITIALIZE => ready(Reply::Error(RpcError::new(
+                code::INVALID_REQUEST,
+                "this session is initialised already",
+            ))),
+            method::SET_LEVEL => self.set_level(session, params),
+            method::SUBSCRIBE => self.subscribe(session, params),
+            method::UNSUBSCRIBE => self.unsubscribe(session, params),
+            method => self.ask(session, method, request.params.clone(), line),
+        }
+    }
+
+    /// Ends a session: what it wanted of the provider is wanted no more.
+    pub(crate) async fn close(&self, session: &Session) {
+        let context = session.context(Arc::new(Deaf));
+        for uri in session.take_subscriptions() {
+            drop(self.demand.unsubscribe(&session.provider, &uri, &context).await);
+        }
+        if session.level().is_some() {
+            self.demand.listen_at(&session.provider, None, &context).await;
+        }
+    }
+
+    fn set_level(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
+        if !welcome::has(&session.provider.listing(), "logging") {
+            return ready(Reply::Error(welcome::no_method(method::SET_LEVEL)));
+        }
+        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+        let Some(level) = Level::of(&params, "level") else {
+            let message = "params need `level`: debug, info, notice, warning, error, critical, alert or emergency";
+            return ready(Reply::Error(RpcError::new(code::INVALID_PARAMS, message)));
+        };
+        let (desk, session) = (Arc::clone(self), Arc::clone(session));
+        async move {
+            session.set_level(level);
+            let context = session.context(Arc::new(Deaf));
+            desk.demand.listen_at(&session.provider, Some(level), &context).await;
+            Reply::Result(Json::empty_object())
+        }
+        .boxed()
+    }
+
+    fn subscribe(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
+        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+        let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
+        let (desk, session) = (Arc::clone(self), Arc::clone(session));
+        async move {
+            if !session.subscribe(&uri) {
+                return Reply::Result(Json::empty_object());
+            }
+            let context = session.context(Arc::new(Deaf));
+            let reply = desk.demand.subscribe(&session.provider, params, &context).await;
+            if matches!(reply, Reply::Error(_)) {
+                session.unsubscribe(&uri);
+            }
+            fit::legacy(method::SUBSCRIBE, reply, &session.provider.listing())
+        }
+        .boxed()
+    }
+
+    fn unsubscribe(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
+        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+        let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
+        if !session.unsubscribe(&uri) {
+            return ready(Reply::Result(Json::empty_object()));
+        }
+        let (desk, session) = (Arc::clone(self), Arc::clone(session));
+        async move {
+            let context = session.context(Arc::new(Deaf));
+            let reply = desk.demand.unsubscribe(&session.provider, &uri, &context).await;
+            fit::legacy(method::UNSUBSCRIBE, reply, &session.provider.listing())
+        }
+        .boxed()
+    }
+
+    fn ask(
+        &self,
+        session: &Arc<Session>,
+        method: &str,
+        params: Option<Json>,
+        line: &Arc<Line>,
+    ) -> Call {
+        let level = session.level();
+        let provider = Arc::clone(&session.provider);
+        let params = params.unwrap_or_else(Json::empty_object);
+        let listing = provider.listing();
+        let level = level.filter(|_| is_modern(&listing.server.protocol));
+        let ask = match read(method, &params, level) {
+            Ok(ask) => ask,
+            Err(error) => return ready(Reply::Error(error)),
+        };
+        let context = session.context(Arc::clone(line) as _);
+        let method = method.to_owned();
+        async move {
+            let again = || read(&method, &params, level).ok();
+            let reply = rounds::ask(&provider, ask, again, &context).await;
+            fit::legacy(&method, settled(reply), &listing)
+        }
+        .boxed()
+    }
+}
+
+/// A question to a provider, as it stands in a request of a session.
+fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcError> {
+    let mut ask = Ask::read(method, params)
+        .map_err(|error| RpcError::new(code::INVALID_PARAMS, error.to_string()))?;
+    // A modern server logs for one request at a time, and only when told to.
+    if let Some(level) = level {
+        let about = ask.rest().get("_meta").and_then(|about| Object::parse(about).ok());
+        let mut about = about.unwrap_or_default();
+        about.set(meta::LOG_LEVEL, level.to_json());
+        ask.rest_mut().set("_meta", about.to_json());
+    }
+    Ok(ask)
+}
+
+/// The reply, or what to say when there is none.
+pub(crate) fn settled(reply: Result<Reply, Failure>) -> Reply {
+    reply.unwrap_or_else(|failure| Reply::Error(fit::failure(&failure)))
+}
+
+pub(crate) fn ready(reply: Reply) -> Call {
+    futures::future::ready(reply).boxed()
+}
+
+pub(crate) fn progress_token(params: &Json) -> Option<Json> {
+    // Few requests want progress, and looking for a word is cheaper than
+    // reading params that may be large.
+    if !params.as_str().contains("progressToken") {
+        return None;
+    }
+    params.member("_meta")?.member(meta::PROGRESS_TOKEN)
+}
+
+pub(crate) fn is_modern(protocol: &str) -> bool {
+    protocol.parse::<Revision>().is_ok_and(Revision::is_modern)
+}
+
+/// A provider's context for what no session asks.
+pub(crate) fn alone(
+    client: &Arc<tool::Client>,
+    caller: &Arc<Identity>,
+    back: Arc<dyn tool::Back>,
+) -> Context {
+    Context {
+        client: Arc::clone(client),
+        caller: Arc::clone(caller),
+        session: "".into(),
+        patience: None,
+        back,
+    }
+}

@@ -1,0 +1,107 @@
+//! One request on its way to its answer.
+//!
+//! An exchange yields the messages that flow before the answer, then the
+//! answer. It is driven by whoever writes to the client, so nothing is spawned
+//! for it, and dropping it cancels the call. When the provider asks something of
+//! a client that cannot be asked now, the exchange parks its call and answers
+//! with the questions.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tool::{Json, Listing, Object, Reply};
+
+use super::fit;
+use super::line::Line;
+use super::park::{Entry, Park, Ticket};
+
+/// The answer that is being made.
+pub(crate) type Call = BoxFuture<'static, Reply>;
+
+/// One request on its way.
+pub(crate) struct Exchange {
+    call: Option<Call>,
+    line: Arc<Line>,
+    answer: Option<Reply>,
+    parking: Option<Parking>,
+}
+
+/// Where a call goes when its client has to be asked.
+#[derive(Clone)]
+pub(crate) struct Parking {
+    pub(crate) park: Arc<Park>,
+    pub(crate) ticket: Ticket,
+    pub(crate) listing: Arc<Listing>,
+}
+
+/// What happens next.
+pub(crate) enum Step {
+    Message(Bytes),
+    Answer(Reply),
+}
+
+impl Exchange {
+    pub(crate) fn new(call: Call, line: Arc<Line>, parking: Option<Parking>) -> Exchange {
+        Exchange { call: Some(call), line, answer: None, parking }
+    }
+
+    pub(crate) fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
+    /// The next step. There is none after the answer.
+    pub(crate) fn poll_step(&mut self, task: &mut Task<'_>) -> Poll<Step> {
+        if let Some(message) = self.line.next() {
+            return Poll::Ready(Step::Message(message));
+        }
+        if let Some(call) = &mut self.call
+            && let Poll::Ready(answer) = call.as_mut().poll(task)
+        {
+            self.call = None;
+            self.answer = Some(answer);
+        }
+        // What was said while the call was polled comes before its answer.
+        if let Some(message) = self.line.next() {
+            return Poll::Ready(Step::Message(message));
+        }
+        if let Some(answer) = self.answer.take() {
+            return Poll::Ready(Step::Answer(answer));
+        }
+        match self.line.poll_word(task) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => match (self.line.next(), self.put_aside()) {
+                (Some(message), asked) => {
+                    self.answer = asked;
+                    Poll::Ready(Step::Message(message))
+                }
+                (None, Some(asked)) => Poll::Ready(Step::Answer(asked)),
+                // The question was withdrawn; look again.
+                (None, None) => {
+                    task.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            },
+        }
+    }
+
+    pub(crate) async fn step(&mut self) -> Step {
+        poll_fn(|task| self.poll_step(task)).await
+    }
+
+    /// Parks the call when there are open questions, and asks them.
+    fn put_aside(&mut self) -> Option<Reply> {
+        let parking = self.parking.as_ref()?;
+        let requests = self.line.input_requests()?;
+        let entry = Entry { call: self.call.take()?, line: Arc::clone(&self.line) };
+        let state = parking.park.put(&parking.ticket, entry);
+        let mut result = Object::new();
+        result.push("resultType", Json::of("input_required"));
+        result.push("inputRequests", requests);
+        result.push("requestState", Json::of(&state));
+        let reply = Reply::Result(result.to_json());
+        Some(fit::modern(&parking.ticket.method, reply, &parking.listing))
+    }
+}

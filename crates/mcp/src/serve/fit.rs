@@ -1,0 +1,154 @@
+//! Replies made to fit the revision that the client speaks.
+//!
+//! The modern revision wants every result to say what kind it is, who made it
+//! and, for lists and reads, how long it may be kept; the older ones know none
+//! of that. What is there already is left alone, and a result that needs no
+//! look inside is not parsed.
+
+use tool::{Failure, Json, Listing, Object, Reply, RpcError};
+
+use crate::revision::{Revision, code, meta, method};
+
+/// Makes a reply fit for a client of an older revision.
+pub(crate) fn legacy(method: &str, reply: Reply, listing: &Listing) -> Reply {
+    match reply {
+        Reply::Result(result) => Reply::Result(without_modern_members(result)),
+        Reply::Error(error) => Reply::Error(legacy_error(method, error, listing)),
+    }
+}
+
+/// Makes a reply fit for a client of the modern revision.
+pub(crate) fn modern(method: &str, reply: Reply, listing: &Listing) -> Reply {
+    match reply {
+        Reply::Result(result) => {
+            Reply::Result(with_modern_members(result, &listing.server.raw, is_kept(method)))
+        }
+        Reply::Error(error) => Reply::Error(modern_error(method, error)),
+    }
+}
+
+/// What to tell a client when no answer came.
+pub(crate) fn failure(failure: &Failure) -> RpcError {
+    let code = match failure {
+        Failure::Unsupported { .. } => code::METHOD_NOT_FOUND,
+        Failure::Unusable { .. } => code::INTERNAL,
+        Failure::Unavailable { .. }
+        | Failure::Timeout { .. }
+        | Failure::Lost { .. }
+        | Failure::Unauthorized { .. }
+        | Failure::RateLimited { .. }
+        | Failure::Cancelled => code::SERVER,
+    };
+    RpcError::new(code, failure.to_string())
+}
+
+/// Whether the result asks the client for more before there is an answer.
+pub(crate) fn wants_input(result: &Json) -> bool {
+    result.as_str().contains("\"input_required\"")
+        && result.member_as::<String>("resultType").as_deref() == Some("input_required")
+}
+
+/// Whether results of this method say how long they may be kept.
+fn is_kept(method: &str) -> bool {
+    matches!(
+        method,
+        method::DISCOVER
+            | method::TOOLS_LIST
+            | method::PROMPTS_LIST
+            | method::RESOURCES_LIST
+            | method::TEMPLATES_LIST
+            | method::RESOURCES_READ
+    )
+}
+
+fn without_modern_members(result: Json) -> Json {
+    if !result.as_str().contains("\"resultType\"") {
+        return result;
+    }
+    let Ok(mut members) = Object::parse(&result) else { return result };
+    let kind = members.get("resultType").and_then(|kind| kind.read::<String>().ok());
+    if kind.as_deref() != Some("complete") {
+        return result;
+    }
+    for key in ["resultType", "ttlMs", "cacheScope"] {
+        members.remove(key);
+    }
+    members.to_json()
+}
+
+fn with_modern_members(result: Json, server: &Json, kept: bool) -> Json {
+    let text = result.as_str();
+    let plain = !kept && !text.contains("\"resultType\"") && !text.contains("\"_meta\"");
+    if plain && let Some(whole) = appended(text, server) {
+        return whole;
+    }
+    let Ok(mut members) = Object::parse(&result) else { return result };
+    let kind = members.get("resultType").and_then(|kind| kind.read::<String>().ok());
+    if kind.is_none() {
+        members.set("resultType", Json::of("complete"));
+    }
+    if kept && matches!(kind.as_deref(), None | Some("complete")) {
+        for (key, value) in [("ttlMs", Json::of(&0)), ("cacheScope", Json::of("private"))] {
+            if members.get(key).is_none() {
+                members.push(key, value);
+            }
+        }
+    }
+    let mut about = members.get("_meta").and_then(|about| Object::parse(about).ok());
+    let about = about.get_or_insert_default();
+    if about.get(meta::SERVER_INFO).is_none() {
+        about.push(meta::SERVER_INFO, server.clone());
+        members.set("_meta", about.to_json());
+    }
+    members.to_json()
+}
+
+/// The object with the modern members at its end, without reading it.
+fn appended(text: &str, server: &Json) -> Option<Json> {
+    let inside = text.strip_prefix('{')?.strip_suffix('}')?;
+    let comma = if inside.trim_ascii().is_empty() { "" } else { "," };
+    let mut members = Object::new();
+    members.push("resultType", Json::of("complete"));
+    let mut about = Object::new();
+    about.push(meta::SERVER_INFO, server.clone());
+    members.push("_meta", about.to_json());
+    let mut whole = Vec::with_capacity(text.len() + 100 + server.as_str().len());
+    whole.push(b'{');
+    whole.extend_from_slice(inside.as_bytes());
+    whole.extend_from_slice(comma.as_bytes());
+    members.write_members(&mut whole);
+    whole.push(b'}');
+    Some(Json::trusted(whole))
+}
+
+fn modern_error(method: &str, error: RpcError) -> RpcError {
+    if method == method::RESOURCES_READ && error.code == code::RESOURCE_NOT_FOUND {
+        return recoded(&error, code::INVALID_PARAMS);
+    }
+    error
+}
+
+/// A missing resource is an invalid param in the modern revision, and so is
+/// much else; only an error that names the resource is turned back.
+fn legacy_error(method: &str, error: RpcError, listing: &Listing) -> RpcError {
+    let revision = listing.server.protocol.parse::<Revision>();
+    let from_modern = revision.is_ok_and(Revision::is_modern);
+    let names_it = || error.data().is_some_and(|data| data.member("uri").is_some());
+    if from_modern
+        && method == method::RESOURCES_READ
+        && error.code == code::INVALID_PARAMS
+        && names_it()
+    {
+        return recoded(&error, code::RESOURCE_NOT_FOUND);
+    }
+    error
+}
+
+fn recoded(error: &RpcError, code: i64) -> RpcError {
+    let mut raw = Object::parse(&error.raw).unwrap_or_default();
+    raw.set("code", Json::of(&code));
+    RpcError::read(raw.to_json())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Serving over HTTP: one endpoint for every revision.
+//!
+//! Each request is told by itself: one that carries the modern envelope stands
+//! alone, every other belongs to a session. An answer goes out in one piece
+//! when nothing flows before it, as a stream of events when something does.
+//!
+//! [`Endpoint::respond`] is a plain function from request to response, to be
+//! mounted where you like; [`listen`] is a small server for it. Who the caller is
+//! comes from the request's extensions (`Arc<tool::Identity>`), nobody in
+//! particular when there is none; a session belongs to the caller who opened it.
+
+mod alone;
+mod pair;
+mod post;
+mod read;
+
+mod group;
+mod replay;
+mod seat;
+
+mod body;
+mod event;
+mod guard;
+mod headers;
+mod listener;
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Buf;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header as names};
+use tool::{Door, Identity};
+
+use super::desk::Desk;
+use super::park;
+use crate::revision::{Revision, code, header};
+use pair::Pairs;
+use seat::{Seat, Seats};
+
+pub use body::Body;
+pub use guard::Hosts;
+pub use listener::{at, listen};
+pub use seat::Limits as SessionLimits;
+
+/// What serving over HTTP may cost, and whom it serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub hosts: Hosts,
+    /// The largest body that is read, in bytes.
+    pub body: usize,
+    pub sessions: SessionLimits,
+    pub parked: park::Limits,
+    /// How often a quiet stream shows that it lives.
+    pub alive: Duration,
+    /// How long an answer in a session may take before its stream opens, so
+    /// that proxies see life and the client can come back for it.
+    pub settle: Duration,
+    /// When a client whose stream broke should come back.
+    pub retry: Duration,
+}
+
+/// An MCP endpoint. Clones are the same endpoint.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Shared>);
+
+struct Shared {
+    desk: Arc<Desk>,
+    seats: Arc<Seats>,
+    pairs: Pairs,
+    options: Options,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            hosts: Hosts::Loopback,
+            body: 16 << 20,
+            sessions: SessionLimits::default(),
+            parked: park::Limits::default(),
+            alive: Duration::from_secs(15),
+            settle: Duration::from_secs(1),
+            retry: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Endpoint {
+    pub fn new(door: Arc<dyn Door>, options: Options) -> Endpoint {
+        let desk = Desk::new(door, options.parked);
+        let seats = Seats::new(Arc::clone(&desk), options.sessions);
+        Endpoint(Arc::new(Shared { desk, seats, pairs: Pairs::default(), options }))
+    }
+
+    /// Answers one request to the endpoint.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Display,
+    {
+        if let Err(stranger) = self.0.options.hosts.check(request.headers(), request.uri()) {
+            return body::refusal(StatusCode::FORBIDDEN, code::SERVER, stranger.to_string());
+        }
+        let answered = match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(&request),
+            Method::DELETE => self.delete(&request),
+            _ => Err(Box::new(not_allowed())),
+        };
+        answered.unwrap_or_else(|refusal| *refusal)
+    }
+
+    /// How many sessions there are.
+    pub fn n_sessions(&self) -> usize {
+        self.0.seats.len()
+    }
+
+    /// Opens the stream of a session that belongs to no request, or takes up
+    /// one that broke.
+    fn get<B>(&self, request: &Request<B>) -> Answered {
+        let seat = self.seat(request)?;
+        if !read::accepts(request, "text/event-stream") {
+            return Err(refuse(
+                StatusCode::NOT_ACCEPTABLE,
+                "a GET here answers with events: accept `text/event-stream`",
+            ));
+        }
+        let alive = self.0.options.alive;
+        let Some(last) = read::text(request, header::LAST_EVENT_ID) else {
+            let replay = seat.standalone();
+            if resumes(&seat) && replay.is_new() {
+                replay.prime(self.0.options.retry);
+            }
+            return Ok(body::events(Box::pin(seat.read(&replay, replay.last(), alive))));
+        };
+        let found =
+            replay::read_id(last).and_then(|(stream, event)| Some((seat.resume(stream)?, event)));
+        let Some((replay, event)) = found else {
+            let message = "that stream is not kept any more; ask again what you asked";
+            return Err(refuse(StatusCode::BAD_REQUEST, message));
+        };
+        Ok(body::events(Box::pin(seat.read(&replay, Some(event), alive))))
+    }
+
+    /// Ends a session.
+    fn delete<B>(&self, request: &Request<B>) -> Answered {
+        let seat = self.seat(request)?;
+        self.0.seats.end(&seat.session.id);
+        Ok(body::bare(StatusCode::NO_CONTENT))
+    }
+
+    /// The session that a request belongs to.
+    fn seat<B>(&self, request: &Request<B>) -> Result<Arc<Seat>, Refusal> {
+        let version = read::text(request, header::PROTOCOL_VERSION);
+        let modern = version.and_then(|version| version.parse::<Revision>().ok());
+        let modern = modern.is_some_and(Revision::is_modern);
+        let Some(id) = read::text(request, header::SESSION_ID).filter(|_| !modern) else {
+            if *request.method() != Method::POST {
+                return Err(Box::new(not_allowed()));
+            }
+            let message = "no `Mcp-Session-Id` header: send `initialize` first, or say in `_meta` \
+                           which modern revision the request is of";
+            return Err(refuse(StatusCode::BAD_REQUEST, message));
+        };
+        let caller = caller(request);
+        let seat = self.0.seats.find(id);
+        let seat = seat.filter(|seat| seat.session.caller.subject == caller.subject);
+        let seat = seat.ok_or_else(|| {
+            let message =
+                "no such session: it ended or was idle for too long; send `initialize` again";
+            refuse(StatusCode::NOT_FOUND, message)
+        })?;
+        match version.map(str::parse::<Revision>) {
+            Some(Err(unknown)) => Err(refuse(StatusCode::BAD_REQUEST, unknown.to_string())),
+            Some(Ok(_)) | None => Ok(seat),
+        }
+    }
+}
+
+/// A response, or the one that refuses. Boxed, because it is large and rare.
+type Answered = Result<Response<Body>, Refusal>;
+type Refusal = Box<Response<Body>>;
+
+/// Whether clients of this session can come back to a stream.
+fn resumes(seat: &Seat) -> bool {
+    Revision::V2025_11_25 <= seat.session.revision
+}
+
+fn caller<B>(request: &Request<B>) -> Arc<Identity> {
+    request.extensions().get::<Arc<Identity>>().cloned().unwrap_or_default()
+}
+
+fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {
+    Box::new(body::refusal(status, code::SERVER, message))
+}
+
+fn not_allowed() -> Response<Body> {
+    let message = "POST messages here; GET and DELETE need the `Mcp-Session-Id` of a session";
+    let mut response = body::refusal(StatusCode::METHOD_NOT_ALLOWED, code::SERVER, message);
+    response.headers_mut().insert(names::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+    response
+}

@@ -1,0 +1,164 @@
+//! Requests that stand alone, over HTTP.
+//!
+//! The response stream belongs to the request: whoever drives the response
+//! drives the call, and closing the connection cancels it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use http::{Request, Response, StatusCode};
+use tokio::time::{Instant, Sleep, sleep};
+use tool::{Json, Reply, RpcError};
+
+use super::post::Wants;
+use super::{Body, Endpoint, body, caller, event, headers};
+use crate::message::Request as Question;
+use crate::revision::code;
+use crate::serve::exchange::{Exchange, Step};
+use crate::serve::listen::Listening;
+use crate::serve::modern::{self, Begun};
+
+impl Endpoint {
+    pub(super) async fn alone<B>(
+        &self,
+        request: &Request<B>,
+        question: &Question,
+        wants: Wants,
+    ) -> Response<Body> {
+        let id = &question.id;
+        let begun = match self.checked(request, question) {
+            Ok(opening) => modern::begin(&self.0.desk, opening, question, None).await,
+            Err(error) => return refused(id, error),
+        };
+        match begun {
+            Begun::Now(reply) => answer(id, &reply, wants),
+            Begun::Exchange(exchange) => self.exchange(id, exchange, wants).await,
+            Begun::Listen(listening) => self.events(id, Source::Listening(listening), None),
+        }
+    }
+
+    fn checked<B>(
+        &self,
+        request: &Request<B>,
+        question: &Question,
+    ) -> Result<modern::Opening, RpcError> {
+        let params = question.params.as_ref();
+        if let Some(revision) = modern::revision_named(params) {
+            headers::check(request.headers(), question, &revision)?;
+        }
+        let opening = modern::open(&self.0.desk, params, &caller(request))?;
+        headers::check_params(request.headers(), question, &opening.provider.listing())?;
+        Ok(opening)
+    }
+
+    async fn exchange(&self, id: &Json, mut exchange: Exchange, wants: Wants) -> Response<Body> {
+        if wants == Wants::Whole {
+            exchange.line().mute();
+        }
+        match exchange.step().await {
+            Step::Answer(reply) => answer(id, &reply, wants),
+            Step::Message(message) => self.events(id, Source::Exchange(exchange), Some(message)),
+        }
+    }
+
+    fn events(&self, id: &Json, source: Source, first: Option<Bytes>) -> Response<Body> {
+        let every = self.0.options.alive;
+        let alive = Box::pin(sleep(every));
+        let first = first.map(|message| event::of(None, &message));
+        let events = Events { id: id.clone(), source: Some(source), first, alive, every };
+        body::events(Box::pin(events))
+    }
+}
+
+/// Where the events of a response come from.
+enum Source {
+    Exchange(Exchange),
+    Listening(Listening),
+}
+
+/// The events of one response. Dropping them cancels the request.
+struct Events {
+    id: Json,
+    /// `None` once the answer is out.
+    source: Option<Source>,
+    first: Option<Bytes>,
+    alive: Pin<Box<Sleep>>,
+    every: Duration,
+}
+
+impl Events {
+    fn poll_source(&mut self, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let step = match &mut self.source {
+            None => return Poll::Ready(None),
+            Some(Source::Exchange(exchange)) => exchange.poll_step(task),
+            Some(Source::Listening(listening)) => {
+                Pin::new(&mut *listening).poll_next(task).map(|message| match message {
+                    Some(message) => Step::Message(message),
+                    None => Step::Answer(listening.farewell()),
+                })
+            }
+        };
+        step.map(|step| {
+            Some(match step {
+                Step::Message(message) => event::of(None, &message),
+                Step::Answer(reply) => {
+                    self.source = None;
+                    event::of(None, &body::written(&self.id, &reply))
+                }
+            })
+        })
+    }
+}
+
+impl Stream for Events {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        if let Poll::Ready(event) = self.poll_source(task) {
+            return Poll::Ready(event);
+        }
+        if self.alive.as_mut().poll(task).is_ready() {
+            let later = Instant::now() + self.every;
+            self.alive.as_mut().reset(later);
+            // The timer wants to be polled again to be armed.
+            task.waker().wake_by_ref();
+            return Poll::Ready(Some(event::ALIVE));
+        }
+        Poll::Pending
+    }
+}
+
+/// An answer in the form that the client wants.
+fn answer(id: &Json, reply: &Reply, wants: Wants) -> Response<Body> {
+    let status = status(reply);
+    match wants {
+        Wants::Either | Wants::Whole => body::answer(status, id, reply),
+        Wants::Events => {
+            let event = event::of(None, &body::written(id, reply));
+            let mut response = body::events(Box::pin(futures::stream::iter([event])));
+            *response.status_mut() = status;
+            response
+        }
+    }
+}
+
+/// A refusal of the request as such.
+fn refused(id: &Json, error: RpcError) -> Response<Body> {
+    body::answer(StatusCode::BAD_REQUEST, id, &Reply::Error(error))
+}
+
+/// The status that the protocol wants for an error. Everything else that a
+/// provider refuses is an answer like any other.
+fn status(reply: &Reply) -> StatusCode {
+    match reply {
+        Reply::Error(error) if error.code == code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        Reply::Error(error) if error.code == code::MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
+        Reply::Error(_) | Reply::Result(_) => StatusCode::OK,
+    }
+}

@@ -1,0 +1,116 @@
+//! What a response carries.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Frame, SizeHint};
+use tool::{Json, Reply, RpcError};
+
+use crate::message;
+
+/// The body of a response: one piece, or a stream of events.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Bytes),
+    Events(BoxStream<'static, Bytes>),
+}
+
+impl Body {
+    pub fn empty() -> Body {
+        Body(Kind::Whole(Bytes::new()))
+    }
+
+    pub fn whole(bytes: impl Into<Bytes>) -> Body {
+        Body(Kind::Whole(bytes.into()))
+    }
+
+    pub fn events(events: BoxStream<'static, Bytes>) -> Body {
+        Body(Kind::Events(events))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Events(events) => {
+                let next = events.as_mut().poll_next(task);
+                next.map(|event| event.map(|event| Ok(Frame::data(event))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Events(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A response without a body.
+pub(super) fn bare(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// A response with a JSON body.
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// A response with the answer to one request.
+pub(super) fn answer(status: StatusCode, id: &Json, reply: &Reply) -> Response<Body> {
+    json(status, written(id, reply))
+}
+
+/// A response that refuses a request before it was read as one.
+pub(super) fn refusal(status: StatusCode, code: i64, message: impl Into<String>) -> Response<Body> {
+    answer(status, &Json::null(), &Reply::Error(RpcError::new(code, message)))
+}
+
+/// A response that streams events.
+pub(super) fn events(events: BoxStream<'static, Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::events(events));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // Reverse proxies hold events back unless told not to.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// One answer as it goes on the wire.
+pub(super) fn written(id: &Json, reply: &Reply) -> Vec<u8> {
+    let n_payload = match reply {
+        Reply::Result(result) => result.as_str().len(),
+        Reply::Error(error) => error.raw.as_str().len(),
+    };
+    let mut text = Vec::with_capacity(n_payload + id.as_str().len() + 40);
+    message::write_response(&mut text, id.as_str(), reply);
+    text
+}

@@ -1,0 +1,251 @@
+//! Messages that are posted.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use bytes::Buf;
+use http::{HeaderValue, Request, Response, StatusCode};
+use tokio::time::sleep;
+use tool::{Json, Reply};
+
+use super::group::{Carried, Group, Turn};
+use super::replay::Replay;
+use super::seat::Seat;
+use super::{Answered, Body, Endpoint, body, caller, read, refuse, resumes};
+use crate::message::{Frame, Invalid, Message, Notification, Request as Question};
+use crate::revision::{Revision, code, header, method};
+use crate::serve::modern;
+
+/// How a client wants its answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// In one piece, or as events when something flows before it.
+    Either,
+    Whole,
+    Events,
+}
+
+impl Endpoint {
+    pub(super) async fn post<B>(&self, request: Request<B>) -> Answered
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Display,
+    {
+        if !read::is_json(&request) {
+            let message = "post messages as `Content-Type: application/json`";
+            return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+        let wants = wants(&request)?;
+        let (head, body) = request.into_parts();
+        let frame = read::frame(body, self.0.options.body).await?;
+        let request = Request::from_parts(head, ());
+        match frame {
+            Frame::One(Message::Request(question)) if is_modern(&request, &question) => {
+                Ok(self.alone(&request, &question, wants).await)
+            }
+            Frame::One(Message::Request(question)) if question.method == method::INITIALIZE => {
+                Ok(self.initialize(&request, &question, wants))
+            }
+            Frame::One(Message::Notification(_)) if says_modern(&request) => {
+                Ok(body::bare(StatusCode::ACCEPTED))
+            }
+            Frame::One(message) => {
+                let seat = self.seat(&request)?;
+                self.in_session(&seat, vec![Ok(message)], wants, Shape::One).await
+            }
+            Frame::Batch(messages) => {
+                let seat = self.seat(&request)?;
+                if !seat.session.revision.has_batches() {
+                    let message =
+                        "batches are only known in revision 2025-03-26; post one message at a time";
+                    let refusal =
+                        body::refusal(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, message);
+                    return Err(Box::new(refusal));
+                }
+                self.in_session(&seat, messages, wants, Shape::Batch).await
+            }
+        }
+    }
+
+    fn initialize<B>(
+        &self,
+        request: &Request<B>,
+        question: &Question,
+        wants: Wants,
+    ) -> Response<Body> {
+        let id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
+        let opened =
+            self.0.desk.initialize(Arc::clone(&id), question.params.as_ref(), &caller(request));
+        let reply = match opened {
+            Ok((session, reply)) => {
+                self.0.seats.add(session);
+                reply
+            }
+            Err(error) => {
+                return body::answer(StatusCode::BAD_REQUEST, &question.id, &Reply::Error(error));
+            }
+        };
+        let mut response = match wants {
+            Wants::Either | Wants::Whole => body::answer(StatusCode::OK, &question.id, &reply),
+            Wants::Events => {
+                let event = super::event::of(None, &body::written(&question.id, &reply));
+                body::events(Box::pin(futures::stream::iter([event])))
+            }
+        };
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(header::SESSION_ID, id);
+        }
+        response
+    }
+
+    async fn in_session(
+        &self,
+        seat: &Arc<Seat>,
+        messages: Vec<Result<Message, Invalid>>,
+        wants: Wants,
+        shape: Shape,
+    ) -> Answered {
+        let mut group = Group::new(&seat.in_flight);
+        let mut answers = Vec::new();
+        for message in messages {
+            match message {
+                Ok(Message::Request(question)) => {
+                    let exchange = self.0.desk.begin(&seat.session, &question, None);
+                    if wants == Wants::Whole {
+                        exchange.line().mute();
+                    }
+                    group.add(question.id, exchange);
+                }
+                Ok(Message::Notification(notification)) => notice(seat, &notification),
+                Ok(Message::Response(response)) => seat.session.settle(response),
+                Err(invalid) => {
+                    let id = invalid.id.clone().unwrap_or_else(Json::null);
+                    answers.push((id, Reply::Error(invalid.to_error())));
+                }
+            }
+        }
+        if group.is_empty() && answers.is_empty() {
+            return Ok(body::bare(StatusCode::ACCEPTED));
+        }
+        self.answer(seat, Carried::new(group), answers, wants, shape).await
+    }
+
+    /// Answers in one piece if that can be done soon, with events otherwise.
+    async fn answer(
+        &self,
+        seat: &Arc<Seat>,
+        mut group: Carried,
+        mut answers: Vec<(Json, Reply)>,
+        wants: Wants,
+        shape: Shape,
+    ) -> Answered {
+        let mut first = None;
+        if wants != Wants::Events {
+            let mut settle = std::pin::pin!(sleep(self.0.options.settle));
+            loop {
+                let turn = tokio::select! {
+                    biased;
+                    turn = group.turn() => turn,
+                    () = &mut settle, if wants == Wants::Either => break,
+                };
+                match turn {
+                    Turn::Answer(id, reply) if shape == Shape::One => {
+                        return Ok(body::answer(StatusCode::OK, &id, &reply));
+                    }
+                    Turn::Answer(id, reply) => answers.push((id, reply)),
+                    Turn::End => return Ok(whole(&answers)),
+                    Turn::Message(message) => {
+                        first = Some(message);
+                        break;
+                    }
+                }
+            }
+        }
+        let replay = seat.stream();
+        if resumes(seat) {
+            replay.prime(self.0.options.retry);
+        }
+        if let Some(message) = first {
+            replay.push(&message);
+        }
+        for (id, reply) in answers {
+            replay.push(&body::written(&id, &reply));
+        }
+        let reader = seat.read(&replay, None, self.0.options.alive);
+        if let Some(group) = group.hand_over() {
+            tokio::spawn(carry(group, replay));
+        }
+        Ok(body::events(Box::pin(reader)))
+    }
+}
+
+/// Whether the messages of a POST came alone or in an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    One,
+    Batch,
+}
+
+/// Writes the rest of a group to its stream.
+async fn carry(mut group: Group, replay: Arc<Replay>) {
+    loop {
+        match group.turn().await {
+            Turn::Message(message) => replay.push(&message),
+            Turn::Answer(id, reply) => replay.push(&body::written(&id, &reply)),
+            Turn::End => return replay.close(),
+        }
+    }
+}
+
+/// The answers of a batch; nothing when all of it was cancelled.
+fn whole(answers: &[(Json, Reply)]) -> Response<Body> {
+    if answers.is_empty() {
+        return body::bare(StatusCode::ACCEPTED);
+    }
+    let mut text = vec![b'['];
+    for (at, (id, reply)) in answers.iter().enumerate() {
+        if at != 0 {
+            text.push(b',');
+        }
+        crate::message::write_response(&mut text, id.as_str(), reply);
+    }
+    text.push(b']');
+    body::json(StatusCode::OK, text)
+}
+
+pub(super) fn notice(seat: &Seat, notification: &Notification) {
+    if notification.method == method::CANCELLED {
+        let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
+        if let Some(id) = id {
+            seat.in_flight.cancel(&id);
+        }
+    }
+}
+
+fn wants<B>(request: &Request<B>) -> Result<Wants, super::Refusal> {
+    let whole = read::accepts(request, "application/json");
+    let events = read::accepts(request, "text/event-stream");
+    match (whole, events) {
+        (true, true) => Ok(Wants::Either),
+        (true, false) => Ok(Wants::Whole),
+        (false, true) => Ok(Wants::Events),
+        (false, false) => Err(refuse(
+            StatusCode::NOT_ACCEPTABLE,
+            "accept both `application/json` and `text/event-stream`",
+        )),
+    }
+}
+
+/// Whether a request stands alone.
+fn is_modern<B>(request: &Request<B>, question: &Question) -> bool {
+    question.method == method::DISCOVER
+        || modern::is_modern(question.params.as_ref())
+        || says_modern(request)
+}
+
+fn says_modern<B>(request: &Request<B>) -> bool {
+    let revision = read::text(request, header::PROTOCOL_VERSION);
+    let revision = revision.and_then(|revision| revision.parse::<Revision>().ok());
+    revision.is_some_and(Revision::is_modern)
+}

@@ -1,0 +1,209 @@
+//! `subscriptions/listen`: a client that wants to hear of changes.
+//!
+//! The first message acknowledges what will be told; every message carries the
+//! id of the request, because on a pipe many listeners share one stream. The
+//! listening ends when the client stops it, by dropping this, or when the
+//! provider is gone.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, ready};
+
+use bytes::Bytes;
+use futures::stream::{BoxStream, Stream};
+use tool::{Context, Deaf, Event, Json, Kind, Listing, Note, Object, Provider, Reply};
+
+use super::desk::{self, Desk};
+use super::modern::Opening;
+use super::session::{changed, is_below};
+use super::{fit, welcome};
+use crate::message;
+use crate::revision::{meta, method};
+
+/// A client that listens. A stream of notifications, as written on the wire.
+pub(crate) struct Listening {
+    id: Json,
+    filter: Filter,
+    acknowledged: bool,
+    events: BoxStream<'static, Event>,
+    provider: Arc<dyn Provider>,
+    _subscriptions: Subscriptions,
+}
+
+/// What a listener wants to hear.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Filter {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: BTreeSet<String>,
+}
+
+/// The resources that a listener subscribed to, given up when it goes.
+struct Subscriptions {
+    desk: Arc<Desk>,
+    provider: Arc<dyn Provider>,
+    context: Context,
+    uris: BTreeSet<String>,
+}
+
+impl Listening {
+    pub(crate) async fn open(desk: &Arc<Desk>, opening: &Opening, id: &Json) -> Listening {
+        let provider = Arc::clone(&opening.provider);
+        // Before anything is promised, so that nothing is missed.
+        let events = provider.events();
+        let wanted = opening.params.get("notifications");
+        let wanted = wanted.and_then(|wanted| Object::parse(wanted).ok()).unwrap_or_default();
+        let mut filter = Filter::read(&wanted, &provider.listing());
+        let context = desk::alone(&opening.client, &opening.caller, Arc::new(Deaf));
+        let mut subscriptions = Subscriptions {
+            desk: Arc::clone(desk),
+            provider: Arc::clone(&provider),
+            context,
+            uris: BTreeSet::new(),
+        };
+        for uri in std::mem::take(&mut filter.uris) {
+            if subscriptions.add(&uri).await {
+                filter.uris.insert(uri);
+            }
+        }
+        let id = id.clone();
+        Listening {
+            id,
+            filter,
+            acknowledged: false,
+            events,
+            provider,
+            _subscriptions: subscriptions,
+        }
+    }
+
+    /// The answer to the request, when there is nothing more to hear.
+    pub(crate) fn farewell(&self) -> Reply {
+        let mut about = Object::new();
+        about.push(meta::SUBSCRIPTION_ID, self.id.clone());
+        let mut result = Object::new();
+        result.push("resultType", Json::of("complete"));
+        result.push("_meta", about.to_json());
+        fit::modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
+    }
+
+    fn write(&self, note: Note) -> Bytes {
+        let mut params = note.params;
+        let about = params.get("_meta").and_then(|about| Object::parse(about).ok());
+        let mut about = about.unwrap_or_default();
+        about.set(meta::SUBSCRIPTION_ID, self.id.clone());
+        params.set("_meta", about.to_json());
+        let mut text = Vec::new();
+        message::write_notification(&mut text, &note.method, Some(&params.to_json()));
+        text.into()
+    }
+}
+
+impl Stream for Listening {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Option<Bytes>> {
+        if !self.acknowledged {
+            self.acknowledged = true;
+            let params = Object::from_iter([("notifications".to_owned(), self.filter.to_json())]);
+            let note = Note { method: method::ACKNOWLEDGED.to_owned(), params };
+            return Poll::Ready(Some(self.write(note)));
+        }
+        loop {
+            let Some(event) = ready!(self.events.as_mut().poll_next(task)) else {
+                return Poll::Ready(None);
+            };
+            if let Some(note) = self.filter.news(event) {
+                return Poll::Ready(Some(self.write(note)));
+            }
+        }
+    }
+}
+
+impl Filter {
+    /// What was asked for, as far as the provider can tell.
+    fn read(wanted: &Object, listing: &Listing) -> Filter {
+        let announced = welcome::capabilities(listing);
+        let tells = |capability: &str, key: &str| {
+            let capability = announced.member(capability);
+            capability.and_then(|capability| capability.member_as::<bool>(key)).unwrap_or(false)
+        };
+        let wants = |key: &str| wanted.get(key).is_some_and(|value| value.as_str() == "true");
+        let uris = wanted.get("resourceSubscriptions").and_then(|uris| uris.read().ok());
+        Filter {
+            tools: wants("toolsListChanged") && tells("tools", "listChanged"),
+            prompts: wants("promptsListChanged") && tells("prompts", "listChanged"),
+            resources: wants("resourcesListChanged") && tells("resources", "listChanged"),
+            uris: uris.filter(|_| tells("resources", "subscribe")).unwrap_or_default(),
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        let mut filter = Object::new();
+        for (key, wanted) in [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ] {
+            if wanted {
+                filter.push(key, Json::of(&true));
+            }
+        }
+        if !self.uris.is_empty() {
+            filter.push("resourceSubscriptions", Json::of(&self.uris));
+        }
+        filter.to_json()
+    }
+
+    /// What the listener is told of something that happened, if anything.
+    fn news(&self, event: Event) -> Option<Note> {
+        match event {
+            Event::Changed(kind) => {
+                let wants = match kind {
+                    Kind::Tools => self.tools,
+                    Kind::Prompts => self.prompts,
+                    Kind::Resources | Kind::Templates => self.resources,
+                };
+                wants.then(|| Note { method: changed(kind).to_owned(), params: Object::new() })
+            }
+            Event::Updated { uri, note } => {
+                let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
+                self.uris.iter().any(wants).then_some(note)
+            }
+            // Log lines belong to requests, and what belongs to none of the
+            // kinds above was not asked for.
+            Event::Note(_) | Event::Gone { .. } => None,
+        }
+    }
+}
+
+impl Subscriptions {
+    async fn add(&mut self, uri: &str) -> bool {
+        let params = Object::from_iter([("uri".to_owned(), Json::of(uri))]);
+        let reply = self.desk.demand.subscribe(&self.provider, params, &self.context).await;
+        let subscribed = matches!(reply, Reply::Result(_));
+        if subscribed {
+            self.uris.insert(uri.to_owned());
+        }
+        subscribed
+    }
+}
+
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        let uris = std::mem::take(&mut self.uris);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if uris.is_empty() {
+            return;
+        }
+        let (desk, provider) = (Arc::clone(&self.desk), Arc::clone(&self.provider));
+        let context = self.context.clone();
+        runtime.spawn(async move {
+            for uri in uris {
+                drop(desk.demand.unsubscribe(&provider, &uri, &context).await);
+            }
+        });
+    }
+}

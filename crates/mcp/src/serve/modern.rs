@@ -1,0 +1,196 @@
+//! Requests that stand alone.
+//!
+//! A request of the modern revision says in its `_meta` which revision it is
+//! written in, who sends it and what the sender can do. Those members belong to
+//! this hop: they become the [`tool::Context`] and go no further. Everything
+//! else is passed on.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tool::{Ask, Client, Identity, Json, Object, Provider, Reply, RpcError};
+
+use super::desk::{self, Desk};
+use super::exchange::{Exchange, Parking};
+use super::level::Level;
+use super::line::{Line, Way};
+use super::listen::Listening;
+use super::park::{Entry, Park, Ticket};
+use super::{fit, session, welcome};
+use crate::message::Request;
+use crate::peer::Peer;
+use crate::revision::{Revision, code, meta, method};
+
+/// A modern request that can be answered.
+pub(crate) struct Opening {
+    pub(crate) client: Arc<Client>,
+    pub(crate) caller: Arc<Identity>,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) params: Object,
+    level: Option<Level>,
+    token: Option<Json>,
+}
+
+/// How a modern request is answered.
+pub(crate) enum Begun {
+    Now(Reply),
+    Exchange(Exchange),
+    Listen(Listening),
+}
+
+/// Whether params carry the envelope of a modern request.
+pub(crate) fn is_modern(params: Option<&Json>) -> bool {
+    params.is_some_and(|params| {
+        params.as_str().contains(meta::PROTOCOL_VERSION)
+            && params
+                .member("_meta")
+                .and_then(|about| about.member(meta::PROTOCOL_VERSION))
+                .is_some()
+    })
+}
+
+/// The revision that a request says it is written in.
+pub(crate) fn revision_named(params: Option<&Json>) -> Option<String> {
+    params?.member("_meta")?.member_as(meta::PROTOCOL_VERSION)
+}
+
+/// Reads the envelope of a modern request.
+pub(crate) fn open(
+    desk: &Desk,
+    params: Option<&Json>,
+    caller: &Arc<Identity>,
+) -> Result<Opening, RpcError> {
+    let mut params = match params {
+        Some(params) => Object::parse(params)
+            .map_err(|_| RpcError::new(code::INVALID_PARAMS, "params must be an object"))?,
+        None => Object::new(),
+    };
+    let about = params.get("_meta").and_then(|about| Object::parse(about).ok());
+    let mut about = about.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+    let asked = about.remove(meta::PROTOCOL_VERSION).and_then(|asked| asked.read::<String>().ok());
+    let asked = asked.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+    let revision = asked.parse::<Revision>().ok().filter(|revision| revision.is_modern());
+    let revision = revision.ok_or_else(|| unsupported(&asked))?;
+    let capabilities = about.remove(meta::CLIENT_CAPABILITIES).filter(Json::is_object);
+    let capabilities = capabilities.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+    let client = session::client(about.remove(meta::CLIENT_INFO), Some(capabilities), revision);
+    let client = Arc::new(client);
+    let (level, token) =
+        (Level::of(&about, meta::LOG_LEVEL), about.get(meta::PROGRESS_TOKEN).cloned());
+    match about.is_empty() {
+        true => drop(params.remove("_meta")),
+        false => params.set("_meta", about.to_json()),
+    }
+    let provider = desk.door.open(&client, caller);
+    Ok(Opening { client, caller: Arc::clone(caller), provider, params, level, token })
+}
+
+/// Begins to answer.
+pub(crate) async fn begin(
+    desk: &Arc<Desk>,
+    opening: Opening,
+    request: &Request,
+    peer: Option<Peer>,
+) -> Begun {
+    let listing = opening.provider.listing();
+    let now = |result: Result<Json, RpcError>| {
+        let reply = result.map_or_else(Reply::Error, Reply::Result);
+        Begun::Now(fit::modern(&request.method, reply, &listing))
+    };
+    if let Some(result) = welcome::list(&listing, &request.method, request.params.as_ref()) {
+        return now(result);
+    }
+    match request.method.as_str() {
+        method::DISCOVER => now(Ok(welcome::discover(&listing))),
+        method::INITIALIZE
+        | method::PING
+        | method::SET_LEVEL
+        | method::SUBSCRIBE
+        | method::UNSUBSCRIBE => now(Err(welcome::no_method(&request.method))),
+        method::LISTEN => Begun::Listen(Listening::open(desk, &opening, &request.id).await),
+        _ => {
+            ask(desk, opening, request, peer).map_or_else(|error| now(Err(error)), Begun::Exchange)
+        }
+    }
+}
+
+fn ask(
+    desk: &Arc<Desk>,
+    opening: Opening,
+    request: &Request,
+    peer: Option<Peer>,
+) -> Result<Exchange, RpcError> {
+    let Opening { client, caller, provider, params, level, token } = opening;
+    let listing = provider.listing();
+    let invalid =
+        |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
+    let ask = Ask::read(&request.method, &params.to_json()).map_err(invalid)?;
+    let ticket = ticket(&ask, &caller);
+    let parking = ticket.map(|ticket| Parking {
+        park: Arc::clone(&desk.park),
+        ticket,
+        listing: Arc::clone(&listing),
+    });
+    if let Some(parking) = &parking
+        && let Some(Entry { call, line }) = resumed(parking, &ask)?
+    {
+        line.resume(token, level);
+        return Ok(Exchange::new(call, line, Some(parking.clone())));
+    }
+    let line =
+        Line::new(Arc::clone(&client), Way::Alone { peer, parks: parking.is_some() }, token, level);
+    let context = desk::alone(&client, &caller, Arc::clone(&line) as _);
+    let method = request.method.clone();
+    let call = async move {
+        let reply = desk::settled(provider.ask(ask, &context).await);
+        fit::modern(&method, reply, &listing)
+    }
+    .boxed();
+    Ok(Exchange::new(call, line, parking))
+}
+
+/// What a parked call would be bound to; `None` where input cannot be asked for.
+fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
+    let name = match ask {
+        Ask::Call(call) => &call.name,
+        Ask::Read(read) => &read.uri,
+        Ask::Prompt(prompt) => &prompt.name,
+        Ask::Complete(_) | Ask::Other { .. } => return None,
+    };
+    Some(Ticket {
+        subject: caller.subject.clone(),
+        method: ask.method().to_owned(),
+        name: name.clone(),
+    })
+}
+
+/// The parked call that a request takes up again, with its answers handed over.
+fn resumed(parking: &Parking, ask: &Ask) -> Result<Option<Entry>, RpcError> {
+    let state = ask.rest().get("requestState").and_then(|state| state.read::<String>().ok());
+    let Some(state) = state.filter(|state| Park::is_ours(state)) else { return Ok(None) };
+    let invalid = |message: String| RpcError::new(code::INVALID_PARAMS, message);
+    let responses = match ask.rest().get("inputResponses") {
+        Some(responses) => Object::parse(responses)
+            .map_err(|_| invalid("`inputResponses` must be an object".to_owned()))?,
+        None => Object::new(),
+    };
+    if let Some((key, _)) = responses.iter().find(|(_, response)| !response.is_object()) {
+        return Err(invalid(format!("the response to `{key}` must be an object")));
+    }
+    let entry = parking.park.take(&state, &parking.ticket);
+    let entry = entry.map_err(|refused| invalid(refused.to_string()))?;
+    entry.line.answer(&responses);
+    Ok(Some(entry))
+}
+
+fn missing(key: &str) -> RpcError {
+    let message = format!("params need `_meta` with `{key}`");
+    RpcError::new(code::INVALID_PARAMS, message)
+}
+
+/// The error for a revision that is not spoken here.
+pub(crate) fn unsupported(asked: &str) -> RpcError {
+    let data = serde_json::json!({"supported": welcome::modern_revisions(), "requested": asked});
+    let message = format!("protocol revision `{asked}` is not spoken here without `initialize`");
+    RpcError::with_data(code::UNSUPPORTED_VERSION, message, &data.into())
+}

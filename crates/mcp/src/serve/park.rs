@@ -1,0 +1,162 @@
+//! Calls that wait for their client to come back.
+//!
+//! A modern client cannot be asked while its request is open. When a provider
+//! asks something of it, the call is put aside here, the client gets the
+//! questions together with a state that names the call, and its next request
+//! takes the call up again. The state is authenticated, good for one caller and
+//! one question, for a short time; the number of parked calls is bounded, and
+//! the oldest gives way.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use tokio::time::Instant;
+
+use super::exchange::Call;
+use super::line::Line;
+
+/// How states of ours begin; every other one belongs to the provider.
+const PREFIX: &str = "gatelet.";
+const N_ID: usize = 16;
+
+/// How many calls may be parked, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub calls: usize,
+    pub time: Duration,
+}
+
+/// The parked calls.
+pub(crate) struct Park {
+    key: [u8; 32],
+    limits: Limits,
+    parked: Mutex<Parked>,
+}
+
+/// What a call is bound to, so that its state is good for nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub(crate) subject: String,
+    pub(crate) method: String,
+    /// The tool, the prompt or the resource.
+    pub(crate) name: String,
+}
+
+/// A call that is put aside.
+pub(crate) struct Entry {
+    pub(crate) call: Call,
+    pub(crate) line: Arc<Line>,
+}
+
+/// Why no parked call belongs to a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("`requestState` was not made here for this request; send it back unchanged")]
+    Forged,
+    #[error(
+        "the call no longer waits for this answer; make it again without `requestState` and `inputResponses`"
+    )]
+    Gone,
+}
+
+#[derive(Default)]
+struct Parked {
+    calls: HashMap<[u8; N_ID], (Instant, Entry)>,
+    /// Oldest first. May name calls that are gone.
+    order: VecDeque<[u8; N_ID]>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { calls: 256, time: Duration::from_secs(600) }
+    }
+}
+
+impl Park {
+    pub(crate) fn new(limits: Limits) -> Park {
+        Park { key: rand::random(), limits, parked: Mutex::default() }
+    }
+
+    /// Puts a call aside and returns the state that names it.
+    pub(crate) fn put(self: &Arc<Self>, ticket: &Ticket, entry: Entry) -> String {
+        let id: [u8; N_ID] = rand::random();
+        let until = Instant::now() + self.limits.time;
+        self.lock().put(id, until, entry, self.limits.calls);
+        self.sweep_at(until);
+        let mut sealed = id.to_vec();
+        sealed.extend_from_slice(&self.seal(&id, ticket).finalize().into_bytes());
+        format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// Whether a state was, or claims to be, made here.
+    pub(crate) fn is_ours(state: &str) -> bool {
+        state.starts_with(PREFIX)
+    }
+
+    /// Takes the call that a state names.
+    pub(crate) fn take(&self, state: &str, ticket: &Ticket) -> Result<Entry, Refused> {
+        let id = self.open(state, ticket).ok_or(Refused::Forged)?;
+        let found = self.lock().calls.remove(&id);
+        let (until, entry) = found.ok_or(Refused::Gone)?;
+        if until <= Instant::now() { Err(Refused::Gone) } else { Ok(entry) }
+    }
+
+    fn open(&self, state: &str, ticket: &Ticket) -> Option<[u8; N_ID]> {
+        let sealed = URL_SAFE_NO_PAD.decode(state.strip_prefix(PREFIX)?).ok()?;
+        let (id, seal) = sealed.split_first_chunk::<N_ID>()?;
+        self.seal(id, ticket).verify_slice(seal).ok()?;
+        Some(*id)
+    }
+
+    fn seal(&self, id: &[u8; N_ID], ticket: &Ticket) -> Hmac<Sha256> {
+        let mut seal =
+            Hmac::<Sha256>::new_from_slice(&self.key).expect("any key length is good for HMAC");
+        seal.update(id);
+        for part in [&ticket.subject, &ticket.method, &ticket.name] {
+            seal.update(&(part.len() as u64).to_le_bytes());
+            seal.update(part.as_bytes());
+        }
+        seal
+    }
+
+    /// Drops what has waited too long, which cancels it.
+    fn sweep_at(self: &Arc<Self>, until: Instant) {
+        let park = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep_until(until).await;
+            if let Some(park) = park.upgrade() {
+                park.lock().sweep(Instant::now());
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Parked> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Parked {
+    fn put(&mut self, id: [u8; N_ID], until: Instant, entry: Entry, limit: usize) {
+        while limit <= self.calls.len()
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.calls.remove(&oldest);
+        }
+        self.calls.insert(id, (until, entry));
+        self.order.push_back(id);
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        self.calls.retain(|_, (until, _)| now < *until);
+        let calls = &self.calls;
+        self.order.retain(|id| calls.contains_key(id));
+    }
+}
+
+#[cfg(test)]
+mod tests;

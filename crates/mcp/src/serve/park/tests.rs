@@ -1,0 +1,58 @@
+use futures::FutureExt;
+use tool::{Client, Reply};
+
+use super::*;
+use crate::serve::line::Way;
+
+fn ticket(subject: &str, name: &str) -> Ticket {
+    Ticket { subject: subject.into(), method: "tools/call".into(), name: name.into() }
+}
+
+fn entry() -> Entry {
+    let client = Arc::new(Client::named("c", "2026-07-28"));
+    let call = std::future::pending::<Reply>().boxed();
+    Entry { call, line: Line::new(client, Way::Alone { peer: None, parks: true }, None, None) }
+}
+
+fn park(calls: usize) -> Arc<Park> {
+    Arc::new(Park::new(Limits { calls, time: Duration::from_secs(60) }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_is_good_once_for_its_caller_and_its_call() {
+    let park = park(4);
+    let state = park.put(&ticket("ann", "t"), entry());
+    assert!(Park::is_ours(&state));
+    assert_eq!(park.take(&state, &ticket("bob", "t")).err(), Some(Refused::Forged));
+    assert_eq!(park.take(&state, &ticket("ann", "u")).err(), Some(Refused::Forged));
+    assert!(park.take(&state, &ticket("ann", "t")).is_ok());
+    assert_eq!(park.take(&state, &ticket("ann", "t")).err(), Some(Refused::Gone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_was_changed_is_refused() {
+    let park = park(4);
+    let state = park.put(&ticket("", "t"), entry());
+    for changed in [format!("{state}A"), state[..state.len() - 1].to_owned(), PREFIX.to_owned()] {
+        assert_eq!(park.take(&changed, &ticket("", "t")).err(), Some(Refused::Forged), "{changed}");
+    }
+    let elsewhere = Arc::new(Park::new(Limits::default())).put(&ticket("", "t"), entry());
+    assert_eq!(park.take(&elsewhere, &ticket("", "t")).err(), Some(Refused::Forged));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_too_long_is_dropped() {
+    let park = park(4);
+    let state = park.put(&ticket("", "t"), entry());
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert!(park.lock().calls.is_empty() && park.lock().order.is_empty());
+    assert_eq!(park.take(&state, &ticket("", "t")).err(), Some(Refused::Gone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_gives_way_when_there_are_too_many() {
+    let park = park(2);
+    let states: Vec<_> = (0..3).map(|_| park.put(&ticket("", "t"), entry())).collect();
+    let kept = states.iter().map(|state| park.take(state, &ticket("", "t")).is_ok());
+    assert_eq!(kept.collect::<Vec<_>>(), [false, true, true]);
+}

@@ -1,0 +1,96 @@
+//! A provider that wants input, and a client that can simply be asked.
+//!
+//! Providers of the modern revision answer `input_required` and expect the same
+//! question again with the input. A client of an older revision is asked each
+//! thing in turn, on the stream of its request, and never notices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use tool::{Ask, Context, Failure, Json, Object, Provider, Reply, RpcError};
+
+use super::fit;
+use super::line::missing_capability;
+use crate::revision::code;
+
+/// How often a provider may want more before it is told to stop.
+const ROUNDS: usize = 16;
+
+/// The pause before a provider that wants nothing but another try gets it.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Asks the provider, and the client for what the provider wants to know.
+pub(crate) async fn ask(
+    provider: &Arc<dyn Provider>,
+    ask: Ask,
+    read_again: impl Fn() -> Option<Ask>,
+    context: &Context,
+) -> Result<Reply, Failure> {
+    let mut reply = provider.ask(ask, context).await?;
+    for _ in 0..ROUNDS {
+        let wanted = match &reply {
+            Reply::Result(result) if fit::wants_input(result) => Wanted::read(result),
+            Reply::Result(_) | Reply::Error(_) => return Ok(reply),
+        };
+        let Some(mut again) = read_again() else { return Ok(reply) };
+        match wanted.answers(context).await? {
+            Ok(responses) => again.rest_mut().set("inputResponses", responses.to_json()),
+            Err(error) => return Ok(Reply::Error(error)),
+        }
+        again.rest_mut().remove("requestState");
+        if let Some(state) = wanted.state {
+            again.rest_mut().push("requestState", state);
+        }
+        if wanted.requests.is_empty() {
+            again.rest_mut().remove("inputResponses");
+            tokio::time::sleep(PAUSE).await;
+        }
+        reply = provider.ask(again, context).await?;
+    }
+    let reason = format!("it still wants input after {ROUNDS} rounds");
+    Err(Failure::Unusable { reason })
+}
+
+/// What a provider wants before it answers.
+struct Wanted {
+    requests: Object,
+    state: Option<Json>,
+}
+
+impl Wanted {
+    fn read(result: &Json) -> Wanted {
+        let requests = result.member("inputRequests");
+        let requests = requests.and_then(|requests| Object::parse(&requests).ok());
+        Wanted { requests: requests.unwrap_or_default(), state: result.member("requestState") }
+    }
+
+    /// The client's answers, all asked for at once; or why one is missing.
+    async fn answers(&self, context: &Context) -> Result<Result<Object, RpcError>, Failure> {
+        let asked = self.requests.iter().map(|(key, request)| async move {
+            let method = request.member_as::<String>("method").unwrap_or_default();
+            let params = request.member("params").unwrap_or_else(Json::empty_object);
+            if let Some(missing) = missing_capability(&context.client, &method, &params) {
+                return Ok(Err(incapable(missing)));
+            }
+            Ok(match context.back.request(&method, params).await? {
+                Reply::Result(result) => Ok((key.to_owned(), result)),
+                Reply::Error(error) => Err(error),
+            })
+        });
+        let answers: Vec<Result<_, _>> = try_join_all(asked).await?;
+        Ok(answers.into_iter().collect())
+    }
+}
+
+/// The error that a modern server gives for what the client cannot do.
+pub(crate) fn incapable(capability: &str) -> RpcError {
+    let (outer, inner) = capability.split_once('.').unwrap_or((capability, ""));
+    let inner = match inner {
+        "" => serde_json::json!({}),
+        key => serde_json::json!({key: {}}),
+    };
+    let data = serde_json::json!({"requiredCapabilities": {outer: inner}});
+    let message = format!("this needs a client that declares `{capability}`");
+    RpcError::with_data(code::MISSING_CAPABILITY, message, &data.into())
+}

@@ -1,0 +1,204 @@
+//! What is remembered of a client that said `initialize`.
+//!
+//! A session is small: who the client is, which provider it sees, its log
+//! level, its subscriptions and the questions it has been asked. It knows no
+//! transport.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tool::{Back, Client, Context, Event, Failure, Identity, Json, Kind, Note, Provider, Reply};
+
+use super::level::Level;
+use crate::message::Response;
+use crate::revision::{Revision, method};
+
+/// One client of an older revision.
+pub(crate) struct Session {
+    pub(crate) id: Arc<str>,
+    pub(crate) revision: Revision,
+    pub(crate) client: Arc<Client>,
+    pub(crate) caller: Arc<Identity>,
+    pub(crate) provider: Arc<dyn Provider>,
+    level: AtomicU8,
+    subscriptions: Mutex<BTreeSet<String>>,
+    asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
+    next: AtomicU64,
+}
+
+/// A question to the client that waits for its answer.
+pub(crate) struct Waiting<'a> {
+    session: &'a Session,
+    number: u64,
+    answer: oneshot::Receiver<Reply>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        id: Arc<str>,
+        revision: Revision,
+        client: Arc<Client>,
+        caller: Arc<Identity>,
+        provider: Arc<dyn Provider>,
+    ) -> Session {
+        Session {
+            id,
+            revision,
+            client,
+            caller,
+            provider,
+            level: AtomicU8::new(Level::pack(None)),
+            subscriptions: Mutex::default(),
+            asked: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn context(&self, back: Arc<dyn Back>) -> Context {
+        Context {
+            client: Arc::clone(&self.client),
+            caller: Arc::clone(&self.caller),
+            session: Arc::clone(&self.id),
+            patience: None,
+            back,
+        }
+    }
+
+    /// The least serious log line that the client wants; all when `None`.
+    pub(crate) fn level(&self) -> Option<Level> {
+        Level::unpack(self.level.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_level(&self, level: Level) {
+        self.level.store(Level::pack(Some(level)), Ordering::Relaxed);
+    }
+
+    /// Notes a subscription; `false` when it was there.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).insert(uri.to_owned())
+    }
+
+    /// Forgets a subscription; `false` when there was none.
+    pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).remove(uri)
+    }
+
+    /// Takes all subscriptions, when the session ends.
+    pub(crate) fn take_subscriptions(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *lock(&self.subscriptions))
+    }
+
+    /// What the client is told of something that happened, if anything.
+    pub(crate) fn news(&self, event: Event) -> Option<Note> {
+        match event {
+            Event::Changed(kind) => {
+                Some(Note { method: changed(kind).to_owned(), params: <_>::default() })
+            }
+            Event::Updated { uri, note } => {
+                let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
+                lock(&self.subscriptions).iter().any(wants).then_some(note)
+            }
+            Event::Note(note) if note.method == method::MESSAGE => {
+                let at = Level::of(&note.params, "level");
+                let wants = self.level().is_none_or(|least| at.is_none_or(|at| least <= at));
+                wants.then_some(note)
+            }
+            Event::Note(note) => Some(note),
+            Event::Gone { .. } => None,
+        }
+    }
+
+    /// Takes a number for a question to the client.
+    pub(crate) fn ask(&self) -> Waiting<'_> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        lock(&self.asked).insert(number, sender);
+        Waiting { session: self, number, answer }
+    }
+
+    /// Hands an answer of the client to whoever asked.
+    pub(crate) fn settle(&self, response: Response) {
+        let number = response.id.read::<u64>().ok();
+        if let Some(sender) = number.and_then(|number| lock(&self.asked).remove(&number)) {
+            // Whoever stopped waiting needs no answer.
+            drop(sender.send(response.reply));
+        }
+    }
+}
+
+impl Waiting<'_> {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The id under which the question travels, as JSON text.
+    pub(crate) fn id(&self) -> String {
+        self.number.to_string()
+    }
+
+    /// Waits for the answer; `cancel` tells the client when it takes too long.
+    pub(crate) async fn answer(
+        mut self,
+        patience: Duration,
+        cancel: impl FnOnce(&str),
+    ) -> Result<Reply, Failure> {
+        match tokio::time::timeout(patience, &mut self.answer).await {
+            Ok(answer) => answer.map_err(|_| Failure::Cancelled),
+            Err(_) => {
+                cancel("no answer in time");
+                Err(Failure::Timeout { after: patience })
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        lock(&self.session.asked).remove(&self.number);
+    }
+}
+
+/// The notification that says that a list changed.
+pub(crate) fn changed(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tools => method::TOOLS_CHANGED,
+        Kind::Resources | Kind::Templates => method::RESOURCES_CHANGED,
+        Kind::Prompts => method::PROMPTS_CHANGED,
+    }
+}
+
+/// Whether a subscription to `parent` covers `uri`: servers may report a part
+/// of what was subscribed to.
+pub(crate) fn is_below(uri: &str, parent: &str) -> bool {
+    uri.strip_prefix(parent.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the params of `initialize` say of the client.
+pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Client {
+    let member = |key: &str| params.and_then(|params| params.member(key));
+    client(member("clientInfo"), member("capabilities"), revision)
+}
+
+/// A client from what it says of itself.
+pub(crate) fn client(
+    about: Option<Json>,
+    capabilities: Option<Json>,
+    revision: Revision,
+) -> Client {
+    let about = about.filter(Json::is_object);
+    let text = |key: &str| about.as_ref().and_then(|about| about.member_as::<String>(key));
+    Client {
+        name: text("name").unwrap_or_default(),
+        version: text("version").unwrap_or_default(),
+        raw: about.clone().unwrap_or_else(Json::empty_object),
+        capabilities: capabilities.filter(Json::is_object).unwrap_or_else(Json::empty_object),
+        protocol: revision.as_str().to_owned(),
+    }
+}

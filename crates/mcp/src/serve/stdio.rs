@@ -1,0 +1,184 @@
+//! Serving over a pipe.
+//!
+//! One client, both kinds of revisions: requests that stand alone are answered
+//! as such, and `initialize` opens the one session that a pipe has. Nothing but
+//! messages is ever written to the pipe.
+
+mod pipes;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, FutureExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tool::{Door, Identity, Json, Reply, RpcError};
+
+use super::desk::Desk;
+use super::exchange::{Exchange, Step};
+use super::modern::{self, Begun};
+use super::park;
+use super::session::Session;
+use super::welcome;
+use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
+use crate::peer::{self, Incoming, Peer};
+use crate::revision::{code, method};
+
+pub use pipes::{Stdin, Stdout, stdin, stdout};
+
+/// What serving over a pipe may cost, and who is at its other end.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub limits: peer::Limits,
+    pub parked: park::Limits,
+    /// Who the client is; a pipe has one.
+    pub caller: Arc<Identity>,
+}
+
+/// Serves one client over a pipe until it ends, and says why it ended.
+pub async fn serve<R, W>(door: Arc<dyn Door>, reader: R, writer: W, options: Options) -> String
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let peer = Peer::new(options.limits);
+    let pipe = Arc::new(Pipe {
+        desk: Desk::new(door, options.parked),
+        peer: peer.clone(),
+        caller: options.caller,
+        session: Mutex::default(),
+    });
+    let reason = peer::run(peer, reader, writer, Arc::clone(&pipe) as _).await;
+    let open = pipe.lock().take();
+    if let Some(open) = open {
+        open.news.abort();
+        pipe.desk.close(&open.session).await;
+    }
+    reason
+}
+
+/// Serves the process's own stdin and stdout.
+pub async fn stdio(door: Arc<dyn Door>, options: Options) -> std::io::Result<String> {
+    Ok(serve(door, stdin()?, stdout()?, options).await)
+}
+
+/// Our end of the pipe.
+struct Pipe {
+    desk: Arc<Desk>,
+    peer: Peer,
+    caller: Arc<Identity>,
+    session: Mutex<Option<Open>>,
+}
+
+/// The session of the pipe.
+struct Open {
+    session: Arc<Session>,
+    /// The task that passes on what the provider tells unasked.
+    news: tokio::task::AbortHandle,
+}
+
+impl Pipe {
+    fn initialize(&self, request: &Request) -> Reply {
+        let mut open = self.lock();
+        if open.is_some() {
+            let message = "this session is initialised already";
+            return Reply::Error(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        let opened = self.desk.initialize("stdio".into(), request.params.as_ref(), &self.caller);
+        match opened {
+            Ok((session, reply)) => {
+                let session = Arc::new(session);
+                let news = tokio::spawn(pass_on(Arc::clone(&session), self.peer.clone()));
+                *open = Some(Open { session, news: news.abort_handle() });
+                reply
+            }
+            Err(error) => Reply::Error(error),
+        }
+    }
+
+    async fn alone(&self, request: Request) -> Reply {
+        let opening = match modern::open(&self.desk, request.params.as_ref(), &self.caller) {
+            Ok(opening) => opening,
+            Err(error) => return Reply::Error(error),
+        };
+        match modern::begin(&self.desk, opening, &request, Some(self.peer.clone())).await {
+            Begun::Now(reply) => reply,
+            Begun::Exchange(exchange) => finish(exchange).await,
+            Begun::Listen(mut listening) => {
+                while let Some(message) = listening.next().await {
+                    // A pipe that is gone ends this future anyway.
+                    if let Ok(Message::Notification(note)) = Message::parse(&message) {
+                        drop(self.peer.notify(&note.method, note.params.as_ref()));
+                    }
+                }
+                listening.farewell()
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Incoming for Pipe {
+    fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply> {
+        let alone = modern::is_modern(request.params.as_ref());
+        if alone || request.method == method::DISCOVER {
+            return async move { self.alone(request).await }.boxed();
+        }
+        if request.method == method::INITIALIZE {
+            return futures::future::ready(self.initialize(&request)).boxed();
+        }
+        let session = self.lock().as_ref().map(|open| Arc::clone(&open.session));
+        match session {
+            Some(session) => {
+                finish(self.desk.begin(&session, &request, Some(self.peer.clone()))).boxed()
+            }
+            None if request.method == method::PING => {
+                futures::future::ready(Reply::Result(Json::empty_object())).boxed()
+            }
+            None => {
+                let versions = welcome::modern_revisions().join(", ");
+                let message = format!(
+                    "send `initialize` first, or say in `_meta` that the request is of {versions}"
+                );
+                let error = RpcError::new(code::INVALID_REQUEST, message);
+                futures::future::ready(Reply::Error(error)).boxed()
+            }
+        }
+    }
+
+    fn notification(&self, notification: Notification) {
+        tracing::trace!(method = notification.method, "notification from the client");
+    }
+
+    fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
+        tracing::warn!(%invalid, line = %excerpt(line), "the client sent no message");
+        Some(invalid.to_error())
+    }
+
+    fn stray(&self, response: Response) {
+        tracing::debug!(id = %response.id, "an answer to a question that nobody asked");
+    }
+}
+
+/// Waits for the answer; what flows before it went down the pipe already.
+async fn finish(mut exchange: Exchange) -> Reply {
+    loop {
+        if let Step::Answer(reply) = exchange.step().await {
+            return reply;
+        }
+    }
+}
+
+/// Tells the client what the provider tells unasked.
+async fn pass_on(session: Arc<Session>, peer: Peer) {
+    let mut events = session.provider.events();
+    while let Some(event) = events.next().await {
+        let Some(note) = session.news(event) else { continue };
+        let params = (!note.params.is_empty()).then(|| note.params.to_json());
+        if peer.notify(&note.method, params.as_ref()).is_err() && peer.closed().is_some() {
+            return;
+        }
+    }
+}

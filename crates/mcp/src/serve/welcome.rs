@@ -1,0 +1,152 @@
+//! What a client is told about the server, and what there is.
+//!
+//! All of it comes from the provider's listing: this module puts it into the
+//! form that the revision wants.
+
+use tool::{Json, Listing, Object, RpcError};
+
+use crate::revision::{Revision, code, method};
+
+/// The result of `initialize`.
+pub(crate) fn initialize(listing: &Listing, revision: Revision) -> Json {
+    let mut result = Object::new();
+    result.push("protocolVersion", Json::of(revision.as_str()));
+    result.push("capabilities", capabilities(listing));
+    result.push("serverInfo", listing.server.raw.clone());
+    if let Some(instructions) = &listing.server.instructions {
+        result.push("instructions", Json::of(instructions));
+    }
+    result.to_json()
+}
+
+/// The result of `server/discover`, without what every modern result has.
+pub(crate) fn discover(listing: &Listing) -> Json {
+    let mut result = Object::new();
+    result.push("supportedVersions", Json::of(&modern_revisions()));
+    result.push("capabilities", capabilities(listing));
+    if let Some(instructions) = &listing.server.instructions {
+        result.push("instructions", Json::of(instructions));
+    }
+    result.to_json()
+}
+
+/// The revision that a session is held in: the one asked for where it is known
+/// and has sessions, the newest that has otherwise.
+pub(crate) fn negotiate(asked: &str) -> Revision {
+    let known = asked.parse::<Revision>().ok().filter(|revision| !revision.is_modern());
+    known.unwrap_or(Revision::LATEST_LEGACY)
+}
+
+/// The revisions in which a request stands alone.
+pub(crate) fn modern_revisions() -> Vec<&'static str> {
+    let modern = Revision::ALL.into_iter().filter(|revision| revision.is_modern());
+    modern.map(Revision::as_str).collect()
+}
+
+/// What the provider says it can do, and what its listing shows it can.
+pub(crate) fn capabilities(listing: &Listing) -> Json {
+    let Ok(mut announced) = Object::parse(&listing.server.capabilities) else {
+        return Json::empty_object();
+    };
+    let n_resources = listing.resources.len() + listing.templates.len();
+    for (key, n_items) in [
+        ("tools", listing.tools.len()),
+        ("resources", n_resources),
+        ("prompts", listing.prompts.len()),
+    ] {
+        if n_items != 0 && announced.get(key).is_none() {
+            announced.push(key, Json::of(&serde_json::json!({"listChanged": true})));
+        }
+    }
+    announced.to_json()
+}
+
+/// Whether the provider announces a capability, or shows that it has it.
+pub(crate) fn has(listing: &Listing, capability: &str) -> bool {
+    capabilities(listing).member(capability).is_some_and(|value| !value.is_null())
+}
+
+/// The result of a list method; `None` for every other method.
+pub(crate) fn list(
+    listing: &Listing,
+    method: &str,
+    params: Option<&Json>,
+) -> Option<Result<Json, RpcError>> {
+    let (capability, key) = match method {
+        method::TOOLS_LIST => ("tools", "tools"),
+        method::RESOURCES_LIST => ("resources", "resources"),
+        method::TEMPLATES_LIST => ("resources", "resourceTemplates"),
+        method::PROMPTS_LIST => ("prompts", "prompts"),
+        _ => return None,
+    };
+    if !has(listing, capability) {
+        return Some(Err(no_method(method)));
+    }
+    if params.and_then(|params| params.member("cursor")).is_some_and(|cursor| !cursor.is_null()) {
+        let message = "unknown `cursor`: every list here is one page; ask without a cursor";
+        return Some(Err(RpcError::new(code::INVALID_PARAMS, message)));
+    }
+    let items = match method {
+        method::TOOLS_LIST => Json::array(listing.tools.iter().map(|item| &item.raw)),
+        method::RESOURCES_LIST => Json::array(listing.resources.iter().map(|item| &item.raw)),
+        method::TEMPLATES_LIST => Json::array(listing.templates.iter().map(|item| &item.raw)),
+        _ => Json::array(listing.prompts.iter().map(|item| &item.raw)),
+    };
+    let mut result = Object::new();
+    result.push(key, items);
+    Some(Ok(result.to_json()))
+}
+
+pub(crate) fn no_method(method: &str) -> RpcError {
+    RpcError::new(code::METHOD_NOT_FOUND, format!("no method `{method}` here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tool::{Server, Tool};
+
+    fn listing(capabilities: &str) -> Listing {
+        let capabilities = Json::parse(capabilities.to_owned()).unwrap();
+        let tool = Json::parse(r#"{"name":"t", "x":1e400}"#).unwrap();
+        Listing {
+            server: Server::new("s", "1", capabilities),
+            tools: vec![Tool::read(tool).unwrap()],
+            ..Listing::default()
+        }
+    }
+
+    #[test]
+    fn what_is_listed_is_announced_even_if_the_provider_forgot() {
+        let found = capabilities(&listing(r#"{"logging":{}}"#));
+        assert_eq!(found.as_str(), r#"{"logging":{},"tools":{"listChanged":true}}"#);
+        let kept = r#"{"tools":{"listChanged":false},"x-odd":[ ]}"#;
+        assert_eq!(capabilities(&listing(kept)).as_str(), kept);
+    }
+
+    #[test]
+    fn lists_hold_the_definitions_as_they_came() {
+        let listing = listing("{}");
+        let tools = list(&listing, "tools/list", None).unwrap().unwrap();
+        assert_eq!(tools.as_str(), r#"{"tools":[{"name":"t", "x":1e400}]}"#);
+        let prompts = list(&listing, "prompts/list", None).unwrap().unwrap_err();
+        assert_eq!(prompts.code, code::METHOD_NOT_FOUND);
+        assert!(list(&listing, "tools/call", None).is_none());
+    }
+
+    #[test]
+    fn a_cursor_that_was_never_given_out_is_refused() {
+        let params = Json::parse(r#"{"cursor":"x"}"#).unwrap();
+        let error = list(&listing("{}"), "tools/list", Some(&params)).unwrap().unwrap_err();
+        assert_eq!(error.code, code::INVALID_PARAMS);
+    }
+
+    #[test]
+    fn a_session_is_held_in_the_revision_asked_for_if_it_has_sessions() {
+        for asked in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            assert_eq!(negotiate(asked).as_str(), asked);
+        }
+        assert_eq!(negotiate("2026-07-28"), Revision::LATEST_LEGACY);
+        assert_eq!(negotiate("1999-01-01"), Revision::LATEST_LEGACY);
+    }
+}
