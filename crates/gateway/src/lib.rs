@@ -1,5 +1,38 @@
-//! How a call travels: surfaces, dispatch, gate, artifacts, roster, trust, records.
+//! How a call travels.
+//!
+//! A client talks to a [`surface`]. The surface looks things up in the current
+//! catalog and hands calls to [`dispatch`], which runs them through the
+//! [`stage`]s of the pipeline against an upstream from the [`roster`]. Answers
+//! pass the [`gate`], which has long ones kept as [`artifact`]s that can be
+//! [`view`]ed piece by piece. Every call leaves one [`record`].
+//!
+//! This crate knows no protocol, no database and no file format: upstreams
+//! come in as [`tool::Provider`], and each surface goes out as one.
+
+pub mod gateway;
+
+pub mod surface;
+
+pub mod dispatch;
+pub mod stage;
 
 pub mod error;
+pub mod gate;
 pub mod redact;
+
+pub mod artifact;
 pub mod view;
+
+pub mod roster;
+pub mod skill;
+
+pub mod own;
+
+pub mod clock;
+pub mod record;
+
+#[cfg(test)]
+mod fixture;
+
+pub use gateway::{Gateway, Parts};
+pub use surface::Surface;

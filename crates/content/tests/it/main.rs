@@ -1,8 +1,0 @@
-//! The toolset on real databases.
-
-mod servers;
-mod vectors;
-
-mod mariadb;
-mod postgres;
-mod sqlite;

@@ -1,0 +1,236 @@
+//! Answers that were too long to go out, kept whole for later.
+//!
+//! An artifact has an owner, and nobody else can read it or learn that it is
+//! there. It lives for a while and within bounds; the oldest go first. Where
+//! artifacts live is a [`Store`]; [`Memory`] is the one in this process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tool::reply::ToolResult;
+use tool::{Context, Json, Reply};
+
+use crate::clock::Clock;
+
+/// One kept answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    /// Unique, short, and not to be guessed.
+    pub handle: String,
+    pub owner: Owner,
+    /// Milliseconds since 1970.
+    pub made: u64,
+    /// The operator's label for the upstream, and the tool's name there.
+    pub upstream: String,
+    pub tool: String,
+    /// What identifies the call that made it, for its owner.
+    pub key: String,
+    /// The whole result, as it came.
+    pub result: Json,
+    pub chars: usize,
+}
+
+/// Whose artifacts these are: an identity's, or else a session's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(String);
+
+impl Owner {
+    /// The owner of what a question with this context brings about.
+    pub fn of(context: &Context) -> Owner {
+        if context.caller.is_anonymous() {
+            Owner(format!("session:{}", context.session))
+        } else {
+            Owner(format!("subject:{}", context.caller.subject))
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Artifact {
+    /// A new handle.
+    pub fn new_handle() -> String {
+        uuid::Uuid::new_v4().simple().to_string()[..12].to_owned()
+    }
+
+    /// What a reader reads: the text of the result where it has text, its
+    /// structured content otherwise, or else the result as it travels.
+    pub fn text(&self) -> String {
+        let reply = Reply::Result(self.result.clone());
+        let Some(result) = reply.tool_result() else { return self.result.to_string() };
+        readable(&result).unwrap_or_else(|| self.result.to_string())
+    }
+}
+
+/// The text of a result, or its structured content when it has no text.
+pub fn readable(result: &ToolResult) -> Option<String> {
+    let block = |block: &Json| {
+        let own = block.member_as::<String>("text");
+        own.or_else(|| block.member("resource")?.member_as("text"))
+    };
+    let texts: Vec<String> = result.content.iter().filter_map(block).collect();
+    match (texts.is_empty(), &result.structured) {
+        (false, _) => Some(texts.join("\n")),
+        (true, Some(structured)) => Some(structured.to_string()),
+        (true, None) => None,
+    }
+}
+
+/// Where artifacts live.
+#[async_trait]
+pub trait Store: Send + Sync {
+    async fn put(&self, artifact: Artifact);
+
+    /// The owner's artifact of that handle.
+    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>>;
+
+    /// The owner's latest artifact made by the call with that key.
+    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>>;
+
+    /// Forgets which call made an artifact, so that the same call runs again.
+    async fn detach(&self, owner: &Owner, handle: &str);
+
+    /// All artifacts of an owner, the latest first.
+    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>>;
+}
+
+/// Bounds on what is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long an artifact lives.
+    pub life: Duration,
+    /// Bytes per owner.
+    pub owner_bytes: usize,
+    /// Bytes in all.
+    pub total_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { life: Duration::from_secs(3600), owner_bytes: 64 << 20, total_bytes: 256 << 20 }
+    }
+}
+
+/// Artifacts in memory.
+pub struct Memory {
+    config: Config,
+    clock: Arc<dyn Clock>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// In the order of their last use.
+    shelf: VecDeque<Place>,
+    bytes: usize,
+}
+
+struct Place {
+    artifact: Arc<Artifact>,
+    since: Duration,
+    attached: bool,
+}
+
+impl Memory {
+    pub fn new(config: Config, clock: Arc<dyn Clock>) -> Memory {
+        Memory { config, clock, kept: Mutex::default() }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        let mut kept = self.kept.lock().expect("nothing panics while it holds this");
+        let now = self.clock.elapsed();
+        let life = self.config.life;
+        kept.drop_where(|place| life <= now.saturating_sub(place.since));
+        act(&mut kept)
+    }
+}
+
+impl Kept {
+    fn drop_where(&mut self, gone: impl Fn(&Place) -> bool) {
+        let freed = &mut self.bytes;
+        self.shelf.retain(|place| {
+            let goes = gone(place);
+            if goes {
+                *freed -= place.artifact.result.as_bytes().len();
+            }
+            !goes
+        });
+    }
+
+    fn owned(&self, owner: &Owner) -> usize {
+        let mine = self.shelf.iter().filter(|place| place.artifact.owner == *owner);
+        mine.map(|place| place.artifact.result.as_bytes().len()).sum()
+    }
+
+    /// Takes out the least recently used artifact, of `owner` if one is given.
+    fn evict(&mut self, owner: Option<&Owner>) -> bool {
+        let matches = |place: &Place| owner.is_none_or(|owner| place.artifact.owner == *owner);
+        let Some(at) = self.shelf.iter().position(matches) else { return false };
+        let place = self.shelf.remove(at);
+        self.bytes -= place.map_or(0, |place| place.artifact.result.as_bytes().len());
+        true
+    }
+}
+
+#[async_trait]
+impl Store for Memory {
+    async fn put(&self, artifact: Artifact) {
+        let (bytes, since) = (artifact.result.as_bytes().len(), self.clock.elapsed());
+        self.with(|kept| {
+            while self.config.owner_bytes < kept.owned(&artifact.owner) + bytes
+                && kept.evict(Some(&artifact.owner))
+            {}
+            while self.config.total_bytes < kept.bytes + bytes && kept.evict(None) {}
+            kept.bytes += bytes;
+            kept.shelf.push_back(Place { artifact: Arc::new(artifact), since, attached: true });
+        });
+    }
+
+    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
+        self.with(|kept| {
+            let mine =
+                |place: &Place| place.artifact.handle == handle && place.artifact.owner == *owner;
+            let at = kept.shelf.iter().position(mine)?;
+            let place = kept.shelf.remove(at)?;
+            let artifact = Arc::clone(&place.artifact);
+            kept.shelf.push_back(place);
+            Some(artifact)
+        })
+    }
+
+    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+        self.with(|kept| {
+            let mine = |place: &&Place| {
+                place.attached && place.artifact.key == key && place.artifact.owner == *owner
+            };
+            kept.shelf.iter().rev().find(mine).map(|place| Arc::clone(&place.artifact))
+        })
+    }
+
+    async fn detach(&self, owner: &Owner, handle: &str) {
+        self.with(|kept| {
+            let mine = |place: &&mut Place| {
+                place.artifact.handle == handle && place.artifact.owner == *owner
+            };
+            if let Some(place) = kept.shelf.iter_mut().find(mine) {
+                place.attached = false;
+            }
+        });
+    }
+
+    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>> {
+        let mut mine: Vec<Arc<Artifact>> = self.with(|kept| {
+            let mine = kept.shelf.iter().filter(|place| place.artifact.owner == *owner);
+            mine.map(|place| Arc::clone(&place.artifact)).collect()
+        });
+        mine.sort_by_key(|artifact| std::cmp::Reverse(artifact.made));
+        mine
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use super::*;
+use crate::clock::Fake;
+
+fn owner(session: &str) -> Owner {
+    Owner::of(&Context { session: session.into(), ..Context::anonymous() })
+}
+
+fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {
+    Artifact {
+        handle: handle.to_owned(),
+        owner: owner(session),
+        made: 0,
+        upstream: "u".to_owned(),
+        tool: "t".to_owned(),
+        key: "k".to_owned(),
+        result: Json::of(&"x".repeat(bytes - 2)),
+        chars: bytes,
+    }
+}
+
+fn memory(clock: &Arc<Fake>) -> Memory {
+    let config = Config { life: Duration::from_secs(60), owner_bytes: 100, total_bytes: 150 };
+    Memory::new(config, Arc::clone(clock) as Arc<dyn Clock>)
+}
+
+async fn handles(memory: &Memory, session: &str) -> Vec<String> {
+    memory.list(&owner(session)).await.iter().map(|artifact| artifact.handle.clone()).collect()
+}
+
+#[tokio::test]
+async fn nobody_reads_what_belongs_to_another() {
+    let memory = memory(&Arc::default());
+    memory.put(artifact("h", "one", 10)).await;
+    assert!(memory.get(&owner("one"), "h").await.is_some());
+    assert!(memory.get(&owner("two"), "h").await.is_none());
+    assert!(memory.made_by(&owner("two"), "k").await.is_none());
+    assert!(handles(&memory, "two").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_artifact_lives_for_its_time() {
+    let clock = Arc::new(Fake::default());
+    let memory = memory(&clock);
+    memory.put(artifact("h", "one", 10)).await;
+    clock.advance(Duration::from_secs(59));
+    assert!(memory.get(&owner("one"), "h").await.is_some());
+    clock.advance(Duration::from_secs(1));
+    assert!(memory.get(&owner("one"), "h").await.is_none());
+}
+
+#[tokio::test]
+async fn the_least_recently_used_goes_first() {
+    let memory = memory(&Arc::default());
+    memory.put(artifact("a", "one", 40)).await;
+    memory.put(artifact("b", "one", 40)).await;
+    memory.get(&owner("one"), "a").await;
+    memory.put(artifact("c", "one", 40)).await;
+    let mut left = handles(&memory, "one").await;
+    left.sort();
+    assert_eq!(left, ["a", "c"]);
+    memory.put(artifact("d", "two", 90)).await;
+    assert_eq!(handles(&memory, "one").await, ["c"]);
+}
+
+#[tokio::test]
+async fn a_detached_artifact_can_be_read_but_answers_no_call() {
+    let memory = memory(&Arc::default());
+    memory.put(artifact("a", "one", 40)).await;
+    assert!(memory.made_by(&owner("one"), "k").await.is_some());
+    memory.detach(&owner("one"), "a").await;
+    assert!(memory.made_by(&owner("one"), "k").await.is_none());
+    assert!(memory.get(&owner("one"), "a").await.is_some());
+}

@@ -1,0 +1,247 @@
+//! Carries one call to its upstream and the answer back.
+//!
+//! Every surface comes through here, so that what holds for one holds for all:
+//! the same checks in the same order, the same gate, one record per call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use catalog::{Problem, Slot};
+use tool::{Ask, Context, Failure, Json, Object, Reply};
+
+use crate::artifact::{self, Artifact, Owner};
+use crate::gate::{self, Gated};
+use crate::record::{Desk, Ending, Open};
+use crate::roster::Snapshot;
+use crate::stage::{Attempt, Stages, ValidCall, validate};
+use crate::surface::Surface;
+
+/// A call, after a surface has found out which function is meant.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub slot: Slot,
+    pub arguments: Option<Json>,
+    /// What came with the request beside the name and the arguments.
+    pub rest: Object,
+    /// How many characters the caller asks for, if they ask.
+    pub wanted: Option<usize>,
+    pub mode: Mode,
+}
+
+/// Whether a call is made or only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Run,
+    Plan,
+}
+
+/// How a call ended well.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// An answer that may go out.
+    Reply(Reply),
+    /// The answer is too long; it is kept under a handle.
+    Kept { artifact: Arc<Artifact>, over: gate::Over },
+    /// What would be asked, and of whom.
+    Plan(ValidCall),
+}
+
+/// Why a call produced no answer. One variant per remedy.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("the arguments do not fit")]
+    BadArguments { problems: Vec<Problem> },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("`{upstream}` did not answer")]
+    Failed {
+        upstream: String,
+        #[source]
+        cause: Failure,
+    },
+}
+
+/// The gate does not let a call through.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// A stable word for the kind of refusal: `denied`, `rate-limited`.
+    pub code: &'static str,
+    pub message: String,
+    pub retry_after: Option<Duration>,
+}
+
+impl Request {
+    /// A plain call.
+    pub fn new(slot: Slot, arguments: Json) -> Request {
+        Request {
+            slot,
+            arguments: Some(arguments),
+            rest: Object::new(),
+            wanted: None,
+            mode: Mode::Run,
+        }
+    }
+}
+
+/// The pipeline.
+pub(crate) struct Dispatcher {
+    pub(crate) stages: Stages,
+    pub(crate) gate: gate::Config,
+    pub(crate) artifacts: Arc<dyn artifact::Store>,
+    pub(crate) desk: Arc<Desk>,
+}
+
+impl Dispatcher {
+    /// Carries a call and writes its record, once, however it ended.
+    pub(crate) async fn dispatch(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: Request,
+        surface: Surface,
+        context: &Context,
+    ) -> Result<Outcome, CallError> {
+        let mut record = self.desk.open(surface, context);
+        record.note(|record| {
+            record.upstream = snapshot.catalog.source(request.slot).label.clone();
+            record.tool = snapshot.catalog.tool(request.slot).name.clone();
+        });
+        let outcome = self.carry(snapshot, request, context, &mut record).await;
+        let sent = match &outcome {
+            Ok(Outcome::Reply(Reply::Result(json))) => Some(json),
+            Ok(Outcome::Reply(Reply::Error(error))) => Some(&error.raw),
+            Ok(Outcome::Kept { .. } | Outcome::Plan(_)) => None,
+            Err(error) => {
+                record.note(|record| record.ending = ending(error));
+                None
+            }
+        };
+        record.close(sent);
+        outcome
+    }
+
+    /// The statements below are the pipeline, in order. Where order is a matter
+    /// of safety the types force it: only `validate` makes the call that later
+    /// stages take, and only `gate` makes what may be returned.
+    async fn carry(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: Request,
+        context: &Context,
+        record: &mut Open,
+    ) -> Result<Outcome, CallError> {
+        let (wanted, mode) = (request.wanted, request.mode);
+        let call = validate::check(&snapshot.catalog, request)
+            .map_err(|problems| CallError::BadArguments { problems })?;
+        self.stages.trust.admit(&call, context)?;
+        self.stages.quota.spend(&call, context)?;
+        if mode == Mode::Plan {
+            record.note(|record| record.ending = Ending::Planned);
+            return Ok(Outcome::Plan(call));
+        }
+        if let Some(kept) = self.kept(&call, wanted, context).await {
+            record.note(|record| record.ending = Ending::Replayed);
+            return Ok(kept);
+        }
+        if let Some(reply) = self.stages.cache.get(&call, context) {
+            let gated = gate::decide(reply, self.gate.limit(wanted));
+            let outcome = self.keep(&call, gated, context).await;
+            record.note(|record| record.ending = Ending::Cached);
+            return Ok(outcome);
+        }
+        let asking = Asking { snapshot, call: &call, context };
+        let (outcome, attempts) = self.stages.retry.run(&call, &asking).await;
+        record.note(|record| record.attempts = attempts);
+        let reply = outcome
+            .map_err(|cause| CallError::Failed { upstream: call.upstream.clone(), cause })?;
+        self.stages.cache.put(&call, context, &reply);
+        let gated = gate::decide(reply, self.gate.limit(wanted));
+        record.note(|record| note_answer(record, &gated));
+        Ok(self.keep(&call, gated, context).await)
+    }
+
+    /// An answer that is kept already, for a caller who asks for it by size.
+    ///
+    /// The function has run; running it again because its answer was long
+    /// would repeat whatever it did. An answer that has been given whole is
+    /// spent: the next call runs.
+    async fn kept(
+        &self,
+        call: &ValidCall,
+        wanted: Option<usize>,
+        context: &Context,
+    ) -> Option<Outcome> {
+        let wanted = wanted.filter(|_| !call.continues())?;
+        let owner = Owner::of(context);
+        let artifact = self.artifacts.made_by(&owner, &call.key()).await?;
+        let gated =
+            gate::decide(Reply::Result(artifact.result.clone()), self.gate.limit(Some(wanted)));
+        Some(match gated.over() {
+            Some(over) => Outcome::Kept { artifact, over: over.clone() },
+            None => {
+                self.artifacts.detach(&owner, &artifact.handle).await;
+                Outcome::Reply(gated.raw().clone())
+            }
+        })
+    }
+
+    /// Keeps what the gate held back.
+    async fn keep(&self, call: &ValidCall, gated: Gated, context: &Context) -> Outcome {
+        let (Some(over), Reply::Result(result)) = (gated.over(), gated.raw()) else {
+            return Outcome::Reply(gated.raw().clone());
+        };
+        let artifact = Artifact {
+            handle: Artifact::new_handle(),
+            owner: Owner::of(context),
+            made: self.desk.clock.unix_millis(),
+            upstream: call.upstream.clone(),
+            tool: call.tool().to_owned(),
+            key: call.key(),
+            result: result.clone(),
+            chars: over.chars,
+        };
+        self.artifacts.put(artifact.clone()).await;
+        Outcome::Kept { artifact: Arc::new(artifact), over: over.clone() }
+    }
+}
+
+struct Asking<'a> {
+    snapshot: &'a Arc<Snapshot>,
+    call: &'a ValidCall,
+    context: &'a Context,
+}
+
+#[async_trait]
+impl Attempt for Asking<'_> {
+    async fn attempt(&self) -> Result<Reply, Failure> {
+        let source = self.snapshot.catalog.function(self.call.slot).source;
+        let ask = Ask::Call(self.call.call().clone());
+        self.snapshot.ask(source, ask, self.context).await
+    }
+}
+
+fn note_answer(record: &mut crate::record::Record, gated: &Gated) {
+    record.ending = match (gated.over(), gated.raw()) {
+        (Some(_), _) => Ending::Gated,
+        (None, Reply::Result(json)) if reports_error(json) => Ending::ToolError,
+        (None, Reply::Result(_)) => Ending::Answered,
+        (None, Reply::Error(_)) => Ending::ToolError,
+    };
+    if let Reply::Result(json) = gated.raw() {
+        record.raw = Some(json.clone());
+    }
+}
+
+/// Whether a result says that it is an error, read only if it can say so.
+fn reports_error(json: &Json) -> bool {
+    json.as_str().contains("\"isError\"") && json.member_as("isError").unwrap_or(false)
+}
+
+fn ending(error: &CallError) -> Ending {
+    match error {
+        CallError::BadArguments { .. } => Ending::Refused("bad-arguments"),
+        CallError::Refused(refusal) => Ending::Refused(refusal.code),
+        CallError::Failed { cause, .. } => Ending::Failed(cause.to_string()),
+    }
+}

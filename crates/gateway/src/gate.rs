@@ -1,0 +1,148 @@
+//! How much of an answer goes out at once.
+//!
+//! The gate measures an answer in characters as a reader would count them and
+//! decides whether it may pass. Nothing reaches a client from a call except as
+//! a [`Gated`], and only [`decide`] makes one. What is too long is kept whole
+//! by the caller of this module; the gate never cuts.
+
+mod shape;
+
+use serde_json::Value;
+use tool::reply::ToolResult;
+use tool::{Json, Reply};
+
+pub use shape::Shape;
+pub(crate) use shape::thousands;
+
+/// How strict the gate is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Characters that pass without being asked for.
+    pub limit: usize,
+    /// Characters that no caller may exceed, whatever they ask for.
+    pub ceiling: Option<usize>,
+    /// Whether an answer that was kept is marked as an error.
+    pub gated_is_error: bool,
+}
+
+/// The limit that holds unless somebody says otherwise.
+pub const LIMIT: usize = 10_000;
+
+impl Config {
+    /// The limit of a call that asks for `wanted` characters.
+    pub fn limit(&self, wanted: Option<usize>) -> usize {
+        let limit = wanted.unwrap_or(self.limit);
+        self.ceiling.map_or(limit, |ceiling| limit.min(ceiling))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { limit: LIMIT, ceiling: None, gated_is_error: false }
+    }
+}
+
+/// An answer that has been measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gated {
+    reply: Reply,
+    over: Option<Over>,
+}
+
+/// An answer that is longer than its limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Over {
+    pub chars: usize,
+    pub limit: usize,
+    /// Whether the tool reported an error.
+    pub is_error: bool,
+}
+
+impl Gated {
+    /// The answer, when it may go out.
+    pub fn whole(&self) -> Option<&Reply> {
+        self.over.is_none().then_some(&self.reply)
+    }
+
+    /// By how much it is too long, when it may not.
+    pub fn over(&self) -> Option<&Over> {
+        self.over.as_ref()
+    }
+
+    /// The answer, to be kept or looked at on this side of the gate.
+    pub fn raw(&self) -> &Reply {
+        &self.reply
+    }
+}
+
+/// Measures a reply against a limit in characters.
+pub fn decide(reply: Reply, limit: usize) -> Gated {
+    let over = match &reply {
+        // No answer has more characters than bytes: most never need reading.
+        Reply::Result(json) if limit < json.as_bytes().len() => over(&reply, json, limit),
+        Reply::Result(_) | Reply::Error(_) => None,
+    };
+    Gated { reply, over }
+}
+
+fn over(reply: &Reply, json: &Json, limit: usize) -> Option<Over> {
+    let result = reply.tool_result();
+    let unfinished = result.as_ref().and_then(|result| result.result_type.as_deref());
+    // A question back to the client or a task is no answer yet.
+    if unfinished.is_some_and(|kind| kind != "complete") {
+        return None;
+    }
+    let chars = result.as_ref().map_or_else(|| count(json.as_str()), measure);
+    let is_error = result.is_some_and(|result| result.is_error);
+    (limit < chars).then_some(Over { chars, limit, is_error })
+}
+
+/// The characters of a result: all text, embedded text resources, binary
+/// content as it travels, and structured content unless it only repeats the
+/// text.
+pub fn measure(result: &ToolResult) -> usize {
+    let content: usize = result.content.iter().map(block).sum();
+    let structured = match &result.structured {
+        Some(structured) if !mirrors(structured, result) => count(structured.as_str()),
+        Some(_) | None => 0,
+    };
+    content + structured
+}
+
+fn block(block: &Json) -> usize {
+    let text = |json: &Json, key: &str| json.member_as::<String>(key).map(|text| count(&text));
+    let resource = || {
+        let resource = block.member("resource")?;
+        text(&resource, "text").or_else(|| text(&resource, "blob"))
+    };
+    let kind: String = block.member_as("type").unwrap_or_default();
+    let known = match kind.as_str() {
+        "text" => text(block, "text"),
+        "image" | "audio" => text(block, "data"),
+        "resource" => resource(),
+        _ => None,
+    };
+    known.unwrap_or_else(|| count(block.as_str()))
+}
+
+fn mirrors(structured: &Json, result: &ToolResult) -> bool {
+    let text = result.text();
+    let Ok(value) = structured.value() else { return false };
+    let repeated = |value: &Value| serde_json::from_str::<Value>(&text).is_ok_and(|t| t == *value);
+    let wrapped = value.get("result").filter(|_| value.as_object().is_some_and(|o| o.len() == 1));
+    repeated(&value)
+        || wrapped.is_some_and(|inner| inner.as_str() == Some(&text) || repeated(inner))
+}
+
+fn count(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The `sizelimit` that lets `chars` characters through with some to spare.
+pub fn suggestion(chars: usize) -> usize {
+    let roomy = chars + chars / 25 + 50;
+    roomy.div_ceil(100) * 100
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What a long answer consists of, in a line.
+
+use serde_json::Value;
+use tool::Json;
+use tool::reply::ToolResult;
+
+/// How many keys are worth naming.
+const KEYS: usize = 12;
+/// How much is looked at; a hostile answer must not cost more than its size.
+const DEPTH: usize = 4;
+
+/// A description of data that nobody has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// `JSON object`, `JSON array`, `text`, `3 content blocks`.
+    pub kind: String,
+    /// The largest array: where it is, how many items, their keys.
+    pub rows: Option<Rows>,
+    /// The keys of the outermost object.
+    pub keys: Vec<String>,
+    pub lines: usize,
+}
+
+/// The largest array of a JSON value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// A jq path: `.orders`, `.` for the value itself.
+    pub path: String,
+    pub count: usize,
+    /// The keys of the first item, when it is an object.
+    pub keys: Vec<String>,
+}
+
+impl Shape {
+    /// Looks at what a result mainly is: its one text, or its structured
+    /// content, or its blocks.
+    pub fn of(result: &ToolResult) -> Shape {
+        let texts: Vec<String> =
+            result.content.iter().filter_map(|block| block.member_as("text")).collect();
+        match (texts.as_slice(), result.content.len(), &result.structured) {
+            ([text], 1, _) => Shape::of_text(text),
+            (_, _, Some(structured)) => Shape::of_json(structured),
+            (_, blocks, None) => {
+                let kinds = kinds(&result.content);
+                let lines = texts.iter().map(|text| text.lines().count()).sum();
+                let kind = format!("{blocks} content blocks ({kinds})");
+                Shape { kind, rows: None, keys: Vec::new(), lines }
+            }
+        }
+    }
+
+    pub fn of_text(text: &str) -> Shape {
+        let lines = text.lines().count();
+        let start = text.trim_start();
+        let parsed = (start.starts_with(['{', '[']))
+            .then(|| serde_json::from_str::<Value>(start).ok())
+            .flatten();
+        match parsed {
+            Some(value) => Shape { lines, ..Shape::of_value(&value) },
+            None => Shape { kind: "text".to_owned(), rows: None, keys: Vec::new(), lines },
+        }
+    }
+
+    fn of_json(json: &Json) -> Shape {
+        let unread = || Shape::of_text(json.as_str());
+        json.value().map_or_else(|_| unread(), |value| Shape::of_value(&value))
+    }
+
+    fn of_value(value: &Value) -> Shape {
+        let kind = if value.is_array() { "JSON array" } else { "JSON object" };
+        let mut rows = None;
+        largest(value, &mut String::new(), DEPTH, &mut rows);
+        Shape { kind: kind.to_owned(), rows, keys: keys(value), lines: 1 }
+    }
+
+    /// The counts in a few words: `4,821 items in .orders`, `310 lines`.
+    pub fn count(&self) -> String {
+        match &self.rows {
+            Some(rows) if rows.path == "." => format!("{} items", thousands(rows.count)),
+            Some(rows) => format!("{} items in `{}`", thousands(rows.count), rows.path),
+            None if self.kind == "text" => format!("{} lines", thousands(self.lines)),
+            None if !self.keys.is_empty() => format!("{} keys", self.keys.len()),
+            None => self.kind.clone(),
+        }
+    }
+
+    /// What it is, in a sentence.
+    pub fn describe(&self) -> String {
+        let mut text = self.kind.clone();
+        if !self.keys.is_empty() {
+            text.push_str(&format!(" with keys {}", self.keys.join(", ")));
+        }
+        if let Some(rows) = &self.rows {
+            text.push_str(&format!("; {} items at `{}`", thousands(rows.count), rows.path));
+            if !rows.keys.is_empty() {
+                text.push_str(&format!(", each with {}", rows.keys.join(", ")));
+            }
+        } else if 1 < self.lines {
+            text.push_str(&format!(", {} lines", thousands(self.lines)));
+        }
+        text
+    }
+}
+
+fn kinds(content: &[Json]) -> String {
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for block in content {
+        let kind: String = block.member_as("type").unwrap_or_default();
+        match kinds.iter_mut().find(|(name, _)| *name == kind) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((kind, 1)),
+        }
+    }
+    let parts: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    parts.join(", ")
+}
+
+fn largest(value: &Value, path: &mut String, depth: usize, best: &mut Option<Rows>) {
+    match value {
+        Value::Array(items) if best.as_ref().is_none_or(|rows| rows.count < items.len()) => {
+            let path = if path.is_empty() { ".".to_owned() } else { path.clone() };
+            let keys = items.first().map(keys).unwrap_or_default();
+            *best = Some(Rows { path, count: items.len(), keys });
+        }
+        Value::Object(members) if 0 < depth => {
+            for (key, member) in members {
+                let length = path.len();
+                let plain = catalog::name::is_legal(key) && !key.starts_with(char::is_numeric);
+                path.push_str(&if plain { format!(".{key}") } else { format!(".{key:?}") });
+                largest(member, path, depth - 1, best);
+                path.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(_) | Value::Object(_) => {}
+    }
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    let Some(members) = value.as_object() else { return Vec::new() };
+    let short = |key: &String| catalog::summary::cut(key, 40);
+    let mut keys: Vec<String> = members.keys().take(KEYS).map(short).collect();
+    if KEYS < members.len() {
+        keys.push("…".to_owned());
+    }
+    keys
+}
+
+/// A number as people read it: `48,213`.
+pub(crate) fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at != 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

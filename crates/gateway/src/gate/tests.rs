@@ -1,0 +1,89 @@
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn check(result: serde_json::Value, limit: usize, expected: Option<usize>) {
+    let gated = decide(Reply::Result(result.into()), limit);
+    assert_eq!(gated.over().map(|over| over.chars), expected);
+}
+
+#[test]
+fn characters_count_and_not_bytes() {
+    check(text_result(&"語".repeat(400)), 500, None);
+    check(text_result(&"語".repeat(501)), 500, Some(501));
+    check(text_result(&"x".repeat(500)), 500, None);
+}
+
+#[test]
+fn structured_content_that_repeats_the_text_counts_once() {
+    let rows = json!({"rows": ["abc", "def"]});
+    let text = rows.to_string();
+    let both = json!({"content": [{"type": "text", "text": text}], "structuredContent": rows});
+    check(both, 10, Some(text.len()));
+    let other =
+        json!({"content": [{"type": "text", "text": "two rows"}], "structuredContent": rows});
+    check(other, 10, Some(8 + text.len()));
+}
+
+#[test]
+fn binary_content_and_embedded_resources_count_as_they_travel() {
+    let data = "A".repeat(64);
+    check(
+        json!({"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}),
+        10,
+        Some(64),
+    );
+    let resource = json!({"uri": "a://b", "text": "0123456789abc"});
+    check(json!({"content": [{"type": "resource", "resource": resource}]}), 10, Some(13));
+}
+
+#[test]
+fn a_question_back_is_no_answer_yet() {
+    let pad = "x".repeat(100);
+    check(json!({"resultType": "input_required", "inputRequests": {"a": pad}}), 10, None);
+}
+
+#[test]
+fn errors_of_the_protocol_pass() {
+    let error = Reply::Error(tool::RpcError::new(-32602, "x".repeat(100)));
+    assert!(decide(error, 10).whole().is_some());
+}
+
+#[test]
+fn a_suggestion_has_some_to_spare() {
+    for chars in [11, 10_001, 48_000, 1_000_000] {
+        assert!(chars as f64 * 1.02 <= suggestion(chars) as f64);
+    }
+    assert_eq!(suggestion(48_000), 50_000);
+}
+
+#[test]
+fn no_caller_exceeds_the_ceiling() {
+    let config = Config { ceiling: Some(20_000), ..Config::default() };
+    assert_eq!(config.limit(Some(50_000)), 20_000);
+    assert_eq!(config.limit(None), 10_000);
+    assert_eq!(config.limit(Some(100)), 100);
+}
+
+#[track_caller]
+fn check_shape(text: &str, count: &str, described: &str) {
+    let shape = Shape::of_text(text);
+    assert_eq!((shape.count().as_str(), shape.describe().as_str()), (count, described));
+}
+
+#[test]
+fn a_shape_says_what_there_is() {
+    check_shape(
+        r#"{"orders":[{"id":1,"s":2},{"id":2}],"n":2}"#,
+        "2 items in `.orders`",
+        "JSON object with keys orders, n; 2 items at `.orders`, each with id, s",
+    );
+    check_shape("[1,2,3]", "3 items", "JSON array; 3 items at `.`");
+    check_shape("a\nb", "2 lines", "text, 2 lines");
+    check_shape(r#"{"a":1}"#, "1 keys", "JSON object with keys a");
+}
+
+fn text_result(text: &str) -> serde_json::Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}

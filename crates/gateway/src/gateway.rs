@@ -1,0 +1,127 @@
+//! The gate as a whole: many upstreams in, one surface out.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tool::{Client, Door, Identity, Provider};
+
+use crate::artifact;
+use crate::clock::Clock;
+use crate::dispatch::Dispatcher;
+use crate::gate;
+use crate::own::Own;
+use crate::record::{Desk, Sink};
+use crate::roster::{self, Roster, Shelf, Upstream};
+use crate::skill::Library;
+use crate::stage::Stages;
+use crate::surface::{Surface, cash::Cash, tasks::Tasks};
+
+/// What a gateway is made of.
+pub struct Parts {
+    /// Our version, as clients see it.
+    pub version: String,
+    pub upstreams: Vec<Upstream>,
+    pub skills: Library,
+    pub gate: gate::Config,
+    pub roster: roster::Config,
+    pub stages: Stages,
+    pub artifacts: Arc<dyn artifact::Store>,
+    pub shelf: Arc<dyn Shelf>,
+    pub records: Arc<dyn Sink>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Parts {
+    /// A gateway to these upstreams with everything else as it is by default:
+    /// in memory, with no records.
+    pub fn new(upstreams: Vec<Upstream>, clock: Arc<dyn Clock>) -> Parts {
+        let artifacts = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock));
+        Parts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            upstreams,
+            skills: Library::default(),
+            gate: gate::Config::default(),
+            roster: roster::Config::default(),
+            stages: Stages::default(),
+            artifacts: Arc::new(artifacts),
+            shelf: Arc::new(roster::shelf::Memory::default()),
+            records: Arc::new(crate::record::Nowhere),
+            clock,
+        }
+    }
+}
+
+/// A function from many providers to one.
+#[derive(Clone)]
+pub struct Gateway {
+    shared: Arc<Shared>,
+}
+
+/// What all surfaces share.
+pub(crate) struct Shared {
+    pub(crate) version: String,
+    pub(crate) roster: Roster,
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) skills: ArcSwap<Library>,
+    pub(crate) tasks: Tasks,
+}
+
+impl Gateway {
+    /// Lists from memory at once and starts nothing: an upstream starts when
+    /// the first client comes for whom it has to, or when it is [warmed].
+    ///
+    /// [warmed]: Gateway::warm
+    pub fn new(parts: Parts) -> Gateway {
+        let own = Arc::new(Own::new(Arc::clone(&parts.artifacts), Arc::clone(&parts.stages.trust)));
+        let desk = Arc::new(Desk { sink: parts.records, clock: parts.clock });
+        let shared = Shared {
+            version: parts.version,
+            roster: Roster::new(parts.upstreams, parts.roster, parts.shelf, own),
+            dispatcher: Dispatcher {
+                stages: parts.stages,
+                gate: parts.gate,
+                artifacts: parts.artifacts,
+                desk,
+            },
+            skills: ArcSwap::from_pointee(parts.skills),
+            tasks: Tasks::default(),
+        };
+        Gateway { shared: Arc::new(shared) }
+    }
+
+    /// Where clients of this surface come in.
+    pub fn door(&self, surface: Surface) -> Arc<dyn Door> {
+        Arc::new(Entrance { shared: Arc::clone(&self.shared), surface })
+    }
+
+    /// Starts the eager upstreams for clients without capabilities, before
+    /// any client comes. Not worth it where the only client is about to come
+    /// and may have capabilities, such as on stdio.
+    pub fn warm(&self) {
+        self.shared.roster.default_hall();
+    }
+
+    pub fn roster(&self) -> &Roster {
+        &self.shared.roster
+    }
+
+    /// Replaces upstreams and skills without dropping a session.
+    pub fn reload(&self, upstreams: Vec<Upstream>, skills: Library) {
+        self.shared.skills.store(Arc::new(skills));
+        self.shared.roster.reload(upstreams);
+    }
+}
+
+struct Entrance {
+    shared: Arc<Shared>,
+    surface: Surface,
+}
+
+impl Door for Entrance {
+    fn open(&self, client: &Arc<Client>, _: &Arc<Identity>) -> Arc<dyn Provider> {
+        let hall = self.shared.roster.hall(client);
+        match self.surface {
+            Surface::Cash => Arc::new(Cash::new(Arc::clone(&self.shared), hall)),
+        }
+    }
+}

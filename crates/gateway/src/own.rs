@@ -1,0 +1,163 @@
+//! The gate's own functions, in the reserved namespace `gatelet`.
+//!
+//! They are listed, documented, checked and called like any other function;
+//! only who answers is different.
+
+mod look;
+
+use std::sync::Arc;
+
+use catalog::source::Role;
+use catalog::{Catalog, Slot, Source};
+use serde_json::json;
+use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Tool};
+
+use crate::artifact::Store;
+use crate::gate::thousands;
+use crate::roster::{Phase, Snapshot};
+use crate::stage::Trust;
+
+/// The reserved label.
+pub const LABEL: &str = "gatelet";
+
+/// How many functions a search names unless more are asked for.
+const FOUND: usize = 8;
+const MOST_FOUND: usize = 50;
+
+/// Answers for the namespace `gatelet`.
+pub struct Own {
+    listing: Arc<Listing>,
+    artifacts: Arc<dyn Store>,
+    trust: Arc<dyn Trust>,
+}
+
+impl Own {
+    pub fn new(artifacts: Arc<dyn Store>, trust: Arc<dyn Trust>) -> Own {
+        Own { listing: Arc::new(listing()), artifacts, trust }
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        let words = "This gate: search everything, read long results in parts, upstream health.";
+        Source {
+            description: Some(words.to_owned()),
+            role: Role::Own,
+            ..Source::new(LABEL, Arc::clone(&self.listing))
+        }
+    }
+
+    /// Answers one call.
+    pub(crate) async fn answer(
+        &self,
+        ask: Ask,
+        snapshot: &Snapshot,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let Ask::Call(call) = ask else {
+            return Ok(Reply::Error(RpcError::new(-32601, "the gate itself has functions only")));
+        };
+        let arguments = call.arguments.unwrap_or_else(Json::empty_object);
+        Ok(match call.name.as_str() {
+            "find" => self.find(&arguments, snapshot, context),
+            "view" => look::view(&*self.artifacts, &arguments, context).await,
+            "status" => Reply::text(&status(snapshot)),
+            other => Reply::error_text(&format!("the gate has no function `{other}`")),
+        })
+    }
+
+    fn find(&self, arguments: &Json, snapshot: &Snapshot, context: &Context) -> Reply {
+        let query: String = arguments.member_as("query").unwrap_or_default();
+        let limit = arguments.member_as("limit").unwrap_or(FOUND).clamp(1, MOST_FOUND);
+        let sees = |slot| self.trust.sees(&context.caller, &snapshot.catalog, slot);
+        Reply::text(&found(&snapshot.catalog, &query, limit, &sees))
+    }
+}
+
+/// The best functions for a query, one line each.
+pub(crate) fn found(
+    catalog: &Catalog,
+    query: &str,
+    limit: usize,
+    sees: &dyn Fn(Slot) -> bool,
+) -> String {
+    let hits = catalog.find(query, limit, sees);
+    if hits.is_empty() {
+        return format!("Nothing matches `{query}`. Use `help()` to see the namespaces.");
+    }
+    let lines: Vec<String> = hits.iter().map(|hit| line(catalog, hit.slot)).collect();
+    format!("namespace / function(kwargs) — what it does\n\n{}", lines.join("\n"))
+}
+
+/// `- orders / create(customer_id: string) — Create an order.`
+pub(crate) fn line(catalog: &Catalog, slot: Slot) -> String {
+    let away = catalog.source(slot).unavailable().map_or("", |_| " (unavailable)");
+    let summary = catalog.summary(slot, 120);
+    let dash = if summary.is_empty() { "" } else { " — " };
+    format!("- {} / {}{dash}{summary}{away}", catalog.path(slot), catalog.signature(slot, 160))
+}
+
+/// What is unavailable and why, then what is there.
+fn status(snapshot: &Snapshot) -> String {
+    let mut lines = Vec::new();
+    for (at, source) in snapshot.catalog.sources().iter().enumerate() {
+        let Some(link) = snapshot.link(at) else { continue };
+        let status = link.status();
+        let tools = thousands(status.listing.tools.len());
+        let phase = match &status.phase {
+            Phase::Up => format!("up, {tools} functions"),
+            Phase::Asleep if status.seen => {
+                format!("asleep, {tools} functions, starts when called")
+            }
+            Phase::Asleep => format!("from memory, {tools} functions, starts when called"),
+            Phase::Starting => format!("starting, {tools} functions known"),
+            Phase::Down { reason, .. } => format!("UNAVAILABLE: {reason}; retried by itself"),
+        };
+        lines.push((
+            matches!(status.phase, Phase::Down { .. }),
+            format!("- {}: {phase}", source.label),
+        ));
+    }
+    lines.sort_by_key(|(down, _)| !down);
+    let down = lines.iter().filter(|(down, _)| *down).count();
+    let first = match (lines.len(), down) {
+        (0, _) => "No upstreams are configured.".to_owned(),
+        (all, 0) => format!("All {all} upstreams are available."),
+        (all, down) => format!("{down} of {all} upstreams are unavailable."),
+    };
+    let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+    format!("{first}\n\n{}", lines.join("\n"))
+}
+
+fn listing() -> Listing {
+    let read_only = json!({"readOnlyHint": true});
+    let tools = [
+        json!({
+            "name": "find",
+            "description": "Find functions in all namespaces by what they do.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "What you want to do, in words."},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": FOUND},
+                },
+                "required": ["query"],
+            },
+            "annotations": read_only,
+        }),
+        json!({
+            "name": "view",
+            "description": "Read a part of a result that was too long.\n\nGive the handle and one of \
+                `head`, `tail`, `lines`, `grep`, `jq`. Without one, the beginning. Without a handle, \
+                what is kept.",
+            "inputSchema": look::schema(),
+            "annotations": read_only,
+        }),
+        json!({
+            "name": "status",
+            "description": "Which upstreams are unavailable and why.",
+            "inputSchema": {"type": "object", "properties": {}},
+            "annotations": read_only,
+        }),
+    ];
+    let read = |raw: serde_json::Value| Tool::read(raw.into()).expect("our own tools have names");
+    Listing { tools: tools.into_iter().map(read).collect(), ..Listing::default() }
+}

@@ -1,0 +1,194 @@
+//! Which upstreams there are, how they fare, and what they list.
+//!
+//! An upstream session is opened with what the client can really do, because
+//! servers offer other tools to a client that can sample or be asked. So there
+//! is one [`Hall`] per distinct set of capabilities ([`Profile`]), with its own
+//! sessions and its own [`Snapshot`], made when the first such client comes and
+//! shared by all that are alike. Each upstream of a hall is a [`Link`]: started
+//! side by side with the others, within a time limit, restarted when it dies,
+//! stopped when nobody needs it. Listings are kept on a [`Shelf`], so that
+//! everything can be listed before anything has started.
+
+pub mod backoff;
+pub mod hall;
+pub mod link;
+pub mod profile;
+pub mod shelf;
+pub mod snapshot;
+
+mod supervise;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use tool::{Client, Failure, Provider};
+
+pub use hall::Hall;
+pub use link::{Link, Phase, Status};
+pub use profile::Profile;
+pub use shelf::Shelf;
+pub use snapshot::Snapshot;
+
+use crate::own::Own;
+
+/// Opens sessions with one upstream.
+#[async_trait]
+pub trait Connector: Send + Sync {
+    /// Opens a session as this client. The roster bounds the time; dropping
+    /// the future must leave nothing behind.
+    async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure>;
+}
+
+/// One upstream, as the operator wants it.
+pub struct Upstream {
+    pub label: String,
+    /// One line for readers; the server's own words when `None`.
+    pub description: Option<String>,
+    pub connector: Arc<dyn Connector>,
+    pub start: Start,
+    /// Stop it after this long without a call.
+    pub idle_stop: Option<Duration>,
+    pub start_timeout: Duration,
+    pub call_timeout: Duration,
+    /// Changes whenever the upstream is not the same any more (another
+    /// command, another address), so that its old listing is not believed and
+    /// a reload knows what to restart.
+    pub fingerprint: String,
+}
+
+/// When an upstream is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With the hall.
+    Eager,
+    /// When it is first needed, which includes never having been listed.
+    OnDemand,
+}
+
+/// How the roster behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How long changes are gathered before they are published.
+    pub settle: Duration,
+    /// How many halls there may be at once.
+    pub halls: usize,
+    /// Upstream sessions of a hall other than the default one are closed
+    /// after this long without a call.
+    pub linger: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { settle: Duration::from_millis(50), halls: 8, linger: Duration::from_secs(600) }
+    }
+}
+
+impl Upstream {
+    /// An upstream that is started with the gate and never stopped.
+    pub fn new(label: &str, connector: Arc<dyn Connector>) -> Upstream {
+        Upstream {
+            label: label.to_owned(),
+            description: None,
+            connector,
+            start: Start::Eager,
+            idle_stop: None,
+            start_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_secs(120),
+            fingerprint: String::new(),
+        }
+    }
+}
+
+/// All halls.
+pub struct Roster {
+    config: Config,
+    shelf: Arc<dyn Shelf>,
+    own: Arc<Own>,
+    upstreams: ArcSwap<Vec<Arc<Upstream>>>,
+    /// The default hall first, then in the order of their last use.
+    halls: Mutex<Vec<Arc<Hall>>>,
+}
+
+impl Roster {
+    /// Lists from memory at once; starts nothing until a hall is entered.
+    pub fn new(
+        upstreams: Vec<Upstream>,
+        config: Config,
+        shelf: Arc<dyn Shelf>,
+        own: Arc<Own>,
+    ) -> Roster {
+        let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
+        let upstreams = ArcSwap::from_pointee(upstreams);
+        Roster { config, shelf, own, upstreams, halls: Mutex::default() }
+    }
+
+    /// The hall for clients like this one. The default hall is always there
+    /// once any has been entered, because the others fall back on it.
+    pub fn hall(&self, client: &Client) -> Arc<Hall> {
+        self.enter(Profile::of(client))
+    }
+
+    /// The hall for clients without capabilities.
+    pub fn default_hall(&self) -> Arc<Hall> {
+        self.enter(Profile::default())
+    }
+
+    /// Replaces the upstreams. Those that are the same go on as they are.
+    pub fn reload(&self, upstreams: Vec<Upstream>) {
+        let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
+        self.upstreams.store(Arc::new(upstreams.clone()));
+        for hall in self.lock().iter() {
+            hall.reload(&upstreams);
+        }
+    }
+
+    /// Every hall there is, the default one first.
+    pub fn halls(&self) -> Vec<Arc<Hall>> {
+        self.lock().clone()
+    }
+
+    fn enter(&self, profile: Profile) -> Arc<Hall> {
+        let mut halls = self.lock();
+        if halls.is_empty() {
+            halls.push(self.open(Profile::default(), None));
+        }
+        if let Some(at) = halls.iter().position(|hall| *hall.profile() == profile) {
+            // Keep the default hall where it is and the others in order of use.
+            let hall = if at == 0 { Arc::clone(&halls[0]) } else { halls.remove(at) };
+            if at != 0 {
+                halls.push(Arc::clone(&hall));
+            }
+            return hall;
+        }
+        if self.config.halls <= halls.len() {
+            // Only the roster knows it, so nobody is in it.
+            let empty = halls.iter().skip(1).position(|hall| Arc::strong_count(hall) == 1);
+            match empty {
+                Some(at) => drop(halls.remove(at + 1)),
+                None => return Arc::clone(&halls[0]),
+            }
+        }
+        let hall = self.open(profile, Some(Arc::clone(&halls[0])));
+        halls.push(Arc::clone(&hall));
+        hall
+    }
+
+    fn open(&self, profile: Profile, default: Option<Arc<Hall>>) -> Arc<Hall> {
+        let parts = hall::Parts {
+            profile,
+            config: self.config.clone(),
+            shelf: Arc::clone(&self.shelf),
+            own: Arc::clone(&self.own),
+        };
+        Hall::open(parts, &self.upstreams.load(), default)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Hall>>> {
+        self.halls.lock().expect("nothing panics while it holds this")
+    }
+}
+
+#[cfg(test)]
+mod tests;

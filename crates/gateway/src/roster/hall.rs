@@ -1,0 +1,211 @@
+//! All upstreams, as clients of one kind see them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use catalog::Source;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::task::AbortOnDropHandle;
+use tool::{Event, Kind};
+
+use super::supervise::{Surroundings, supervise};
+use super::{Config, Link, Profile, Shelf, Snapshot, Upstream, shelf};
+use crate::own::Own;
+
+/// One set of upstream sessions and the catalog over them. Dropping it ends
+/// the sessions.
+pub struct Hall {
+    core: Arc<Core>,
+    default: Option<Arc<Hall>>,
+    seats: Mutex<Vec<Seat>>,
+    _publisher: AbortOnDropHandle<()>,
+}
+
+/// What a hall is opened with.
+pub(super) struct Parts {
+    pub(super) profile: Profile,
+    pub(super) config: Config,
+    pub(super) shelf: Arc<dyn Shelf>,
+    pub(super) own: Arc<Own>,
+}
+
+struct Core {
+    parts: Parts,
+    snapshot: ArcSwap<Snapshot>,
+    links: ArcSwap<Vec<Arc<Link>>>,
+    generations: AtomicU64,
+    dirty: Arc<Notify>,
+    events: broadcast::Sender<Event>,
+}
+
+/// A link and the task that looks after it.
+struct Seat {
+    link: Arc<Link>,
+    _supervisor: AbortOnDropHandle<()>,
+}
+
+impl Hall {
+    pub(super) fn open(
+        parts: Parts,
+        upstreams: &[Arc<Upstream>],
+        default: Option<Arc<Hall>>,
+    ) -> Arc<Hall> {
+        let links: Vec<Arc<Link>> =
+            upstreams.iter().map(|upstream| link(&parts, upstream, default.as_deref())).collect();
+        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.own));
+        let core = Arc::new(Core {
+            parts,
+            snapshot: ArcSwap::from_pointee(first),
+            links: ArcSwap::from_pointee(links.clone()),
+            generations: AtomicU64::new(1),
+            dirty: Arc::new(Notify::new()),
+            events: broadcast::channel(256).0,
+        });
+        let seats = links.into_iter().map(|link| core.seat(link)).collect();
+        let publisher = AbortOnDropHandle::new(tokio::spawn(publish(Arc::clone(&core))));
+        Arc::new(Hall { core, default, seats: Mutex::new(seats), _publisher: publisher })
+    }
+
+    pub fn profile(&self) -> &Profile {
+        &self.core.parts.profile
+    }
+
+    /// The latest snapshot. A request takes one and uses it to the end.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.core.snapshot.load_full()
+    }
+
+    /// What happens from now on: changed listings, and what upstreams tell.
+    pub fn events(&self) -> BoxStream<'static, Event> {
+        let receiver = self.core.events.subscribe();
+        futures::stream::unfold(receiver, |mut receiver| async {
+            match receiver.recv().await {
+                Ok(event) => Some((event, receiver)),
+                // What was missed may have been a change: say so once.
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    Some((Event::Changed(Kind::Tools), receiver))
+                }
+                Err(broadcast::error::RecvError::Closed) => None,
+            }
+        })
+        .boxed()
+    }
+
+    /// Starts what is asleep, without waiting for it.
+    pub fn wake(&self) {
+        for link in self.core.links.load().iter() {
+            link.wake.notify_one();
+        }
+    }
+
+    pub(super) fn reload(&self, upstreams: &[Arc<Upstream>]) {
+        let mut seats = self.seats.lock().expect("nothing panics while it holds this");
+        let mut before = std::mem::take(&mut *seats);
+        for upstream in upstreams {
+            let same = |seat: &Seat| is_same(&seat.link.upstream, upstream);
+            let seat = match before.iter().position(same) {
+                Some(at) => before.remove(at),
+                None => self.core.seat(link(&self.core.parts, upstream, self.default.as_deref())),
+            };
+            seats.push(seat);
+        }
+        let links: Vec<Arc<Link>> = seats.iter().map(|seat| Arc::clone(&seat.link)).collect();
+        self.core.links.store(Arc::new(links));
+        self.core.dirty.notify_one();
+    }
+}
+
+fn is_same(one: &Upstream, other: &Upstream) -> bool {
+    one.label == other.label
+        && one.fingerprint == other.fingerprint
+        && one.description == other.description
+        && one.start == other.start
+        && one.idle_stop == other.idle_stop
+        && one.start_timeout == other.start_timeout
+        && one.call_timeout == other.call_timeout
+}
+
+/// A link that knows what is remembered, else what the default hall knows.
+fn link(parts: &Parts, upstream: &Arc<Upstream>, default: Option<&Hall>) -> Arc<Link> {
+    let elder = default.and_then(|hall| hall.link_of(upstream));
+    let recalled = shelf::recall(&*parts.shelf, upstream, &parts.profile).map(Arc::new);
+    let known = elder.as_ref().map(|elder| elder.listing());
+    let remembered = match (recalled, known) {
+        (Some(recalled), Some(known)) if *recalled == *known => Some(known),
+        (Some(recalled), _) => Some(recalled),
+        (None, known) => known,
+    };
+    Arc::new(Link::new(Arc::clone(upstream), parts.profile.clone(), elder, remembered))
+}
+
+impl Hall {
+    fn link_of(&self, upstream: &Upstream) -> Option<Arc<Link>> {
+        let links = self.core.links.load();
+        links.iter().find(|link| is_same(&link.upstream, upstream)).cloned()
+    }
+}
+
+impl Core {
+    fn seat(&self, link: Arc<Link>) -> Seat {
+        let own_stop = link.upstream.idle_stop;
+        let idle_stop = match link.elder {
+            Some(_) => Some(own_stop.unwrap_or(self.parts.config.linger)),
+            None => own_stop,
+        };
+        let around = Surroundings {
+            shelf: Arc::clone(&self.parts.shelf),
+            dirty: Arc::clone(&self.dirty),
+            events: self.events.clone(),
+            idle_stop,
+        };
+        let task = tokio::spawn(supervise(Arc::clone(&link), around));
+        Seat { link, _supervisor: AbortOnDropHandle::new(task) }
+    }
+}
+
+/// Publishes a new snapshot whenever something changed, after it has settled.
+///
+/// The permit of the notification outlives the build, so a change that comes
+/// while a snapshot is being taken leads to another one.
+async fn publish(core: Arc<Core>) {
+    loop {
+        core.dirty.notified().await;
+        tokio::time::sleep(core.parts.config.settle).await;
+        let links = core.links.load_full();
+        let generation = core.generations.fetch_add(1, Ordering::Relaxed);
+        let own = Arc::clone(&core.parts.own);
+        let take = move || Snapshot::take(generation, links.to_vec(), own);
+        let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
+        let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
+        core.snapshot.store(Arc::new(next));
+        for kind in changed {
+            // Nobody listening is no failure.
+            let _ = core.events.send(Event::Changed(kind));
+        }
+    }
+}
+
+/// Which listings a client has to fetch again.
+fn changes(before: &[Source], after: &[Source]) -> Vec<Kind> {
+    let differs = |same: &dyn Fn(&Source, &Source) -> bool| {
+        before.len() != after.len()
+            || before.iter().zip(after).any(|(one, other)| {
+                one.label != other.label
+                    || (!Arc::ptr_eq(&one.listing, &other.listing) && !same(one, other))
+            })
+    };
+    let mut kinds = Vec::new();
+    let mut check = |kind, same: &dyn Fn(&Source, &Source) -> bool| {
+        if differs(same) {
+            kinds.push(kind);
+        }
+    };
+    check(Kind::Tools, &|one, other| one.listing.tools == other.listing.tools);
+    check(Kind::Resources, &|one, other| one.listing.resources == other.listing.resources);
+    check(Kind::Templates, &|one, other| one.listing.templates == other.listing.templates);
+    check(Kind::Prompts, &|one, other| one.listing.prompts == other.listing.prompts);
+    kinds
+}

@@ -1,0 +1,235 @@
+//! One upstream in one hall.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use catalog::{Source, State};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tool::{Ask, Context, Failure, Listing, Provider, Reply, Sent};
+
+use super::{Profile, Upstream};
+
+/// An upstream, its session while there is one, and what it listed last.
+pub struct Link {
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) profile: Profile,
+    /// The same upstream in the default hall; `None` in the default hall.
+    pub(super) elder: Option<Arc<Link>>,
+    pub(super) now: watch::Sender<Now>,
+    /// Somebody needs it.
+    pub(super) wake: Notify,
+    /// It is to be closed and opened anew.
+    pub(super) busy: AtomicUsize,
+    epoch: Instant,
+    /// Milliseconds since `epoch` when it was last used.
+    used: AtomicU64,
+    calls: AtomicU64,
+    micros: AtomicU64,
+}
+
+/// The state of a link.
+pub(super) struct Now {
+    pub(super) phase: Phase,
+    pub(super) provider: Option<Arc<dyn Provider>>,
+    pub(super) listing: Arc<Listing>,
+    /// Whether the listing was seen in this run.
+    pub(super) seen: bool,
+}
+
+/// Where an upstream is in its life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Not running; the next call starts it.
+    Asleep,
+    Starting,
+    Up,
+    /// It cannot be reached. `failures` counts the starts that failed since it
+    /// was last up; with none yet, it has just died and is being restarted.
+    Down {
+        reason: String,
+        failures: u32,
+    },
+}
+
+/// How an upstream fares, for people.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub label: String,
+    pub phase: Phase,
+    pub listing: Arc<Listing>,
+    pub seen: bool,
+    pub calls: u64,
+    /// The mean time that a call took.
+    pub mean: Duration,
+}
+
+impl Link {
+    pub(super) fn new(
+        upstream: Arc<Upstream>,
+        profile: Profile,
+        elder: Option<Arc<Link>>,
+        remembered: Option<Arc<Listing>>,
+    ) -> Link {
+        let listing = remembered.unwrap_or_default();
+        let now = Now { phase: Phase::Asleep, provider: None, listing, seen: false };
+        Link {
+            upstream,
+            profile,
+            elder,
+            now: watch::Sender::new(now),
+            wake: Notify::new(),
+            busy: AtomicUsize::new(0),
+            epoch: Instant::now(),
+            used: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            micros: AtomicU64::new(0),
+        }
+    }
+
+    pub fn label(&self) -> &str {
+        &self.upstream.label
+    }
+
+    pub fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.now.borrow().listing)
+    }
+
+    pub fn status(&self) -> Status {
+        let now = self.now.borrow();
+        let calls = self.calls.load(Ordering::Relaxed);
+        let micros = self.micros.load(Ordering::Relaxed);
+        Status {
+            label: self.upstream.label.clone(),
+            phase: now.phase.clone(),
+            listing: Arc::clone(&now.listing),
+            seen: now.seen,
+            calls,
+            mean: Duration::from_micros(micros / calls.max(1)),
+        }
+    }
+
+    /// How it stands in a catalog.
+    pub(super) fn source(&self) -> Source {
+        let now = self.now.borrow();
+        let state = match (&now.phase, now.seen) {
+            (Phase::Down { reason, .. }, _) => State::Unavailable { reason: reason.clone() },
+            (Phase::Starting, false) if now.listing.tools.is_empty() => {
+                State::Unavailable { reason: "still starting".to_owned() }
+            }
+            (Phase::Asleep | Phase::Starting | Phase::Up, true) => State::Available,
+            (Phase::Asleep | Phase::Starting | Phase::Up, false) => State::Remembered,
+        };
+        Source {
+            description: self.upstream.description.clone(),
+            state,
+            ..Source::new(&self.upstream.label, Arc::clone(&now.listing))
+        }
+    }
+
+    /// Asks the upstream, starting it first when it is not up.
+    pub async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        let _busy = Busy::enter(self);
+        let provider = self.provider().await?;
+        let limit = self.upstream.call_timeout;
+        let patience = context.patience.map_or(limit, |patience| patience.min(limit));
+        let context = Context { patience: Some(patience), ..context.clone() };
+        let since = Instant::now();
+        // The provider keeps the time itself and tells the other side. This
+        // is for one that does not.
+        let bound = patience + Duration::from_secs(1);
+        let outcome = tokio::time::timeout(bound, provider.ask(ask, &context)).await;
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+        outcome.unwrap_or(Err(Failure::Timeout { after: patience }))
+    }
+
+    /// The session, opened when there is none.
+    pub(super) async fn provider(&self) -> Result<Arc<dyn Provider>, Failure> {
+        if let Some(provider) = self.open_session() {
+            return Ok(provider);
+        }
+        let mut now = self.now.subscribe();
+        self.wake.notify_one();
+        let settled = |now: &Now| match &now.phase {
+            Phase::Up => true,
+            Phase::Down { failures, .. } => 0 < *failures,
+            Phase::Asleep | Phase::Starting => false,
+        };
+        let limit = self.upstream.start_timeout + Duration::from_secs(1);
+        let reached = tokio::time::timeout(limit, now.wait_for(settled)).await;
+        let unavailable = |reason: &str| Failure::Unavailable { reason: reason.to_owned() };
+        match reached {
+            Ok(Ok(now)) => match (&now.provider, &now.phase) {
+                (Some(provider), _) => Ok(Arc::clone(provider)),
+                (None, Phase::Down { reason, .. }) => Err(unavailable(reason)),
+                (None, Phase::Asleep | Phase::Starting | Phase::Up) => {
+                    Err(unavailable("it stopped just now"))
+                }
+            },
+            Ok(Err(_)) => Err(unavailable("it was taken out of the configuration")),
+            Err(_) => Err(unavailable("it is still starting")),
+        }
+    }
+
+    fn open_session(&self) -> Option<Arc<dyn Provider>> {
+        let now = self.now.borrow();
+        match now.phase {
+            Phase::Up => now.provider.clone(),
+            Phase::Asleep | Phase::Starting | Phase::Down { .. } => None,
+        }
+    }
+
+    /// How long nobody has used it; zero while somebody does.
+    pub(super) fn idle(&self) -> Duration {
+        if self.busy.load(Ordering::Relaxed) != 0 {
+            return Duration::ZERO;
+        }
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        self.epoch.elapsed().saturating_sub(used)
+    }
+
+    pub(super) fn touch(&self) {
+        let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.used.store(now, Ordering::Relaxed);
+    }
+}
+
+/// Somebody is using the link; ends with the call, however that ends.
+struct Busy<'a>(&'a Link);
+
+impl Busy<'_> {
+    fn enter(link: &Link) -> Busy<'_> {
+        link.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(link)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A reason on one line, short enough to be shown beside a name.
+pub(super) fn reason(failure: &Failure) -> String {
+    let text = match failure {
+        Failure::Unavailable { reason } => reason.clone(),
+        Failure::Lost { reason, sent: Sent::No | Sent::Perhaps } => reason.clone(),
+        Failure::Timeout { .. }
+        | Failure::Unauthorized { .. }
+        | Failure::RateLimited { .. }
+        | Failure::Unusable { .. }
+        | Failure::Cancelled
+        | Failure::Unsupported { .. } => failure.to_string(),
+    };
+    one_line(&text)
+}
+
+pub(super) fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    catalog::summary::cut(&line, 160)
+}

@@ -1,0 +1,69 @@
+//! What one request sees: a catalog and the links behind it, of one moment.
+
+use std::sync::{Arc, OnceLock};
+
+use catalog::Catalog;
+use tool::{Ask, Context, Failure, Finding, Listing, Reply};
+
+use super::Link;
+use crate::own::Own;
+use crate::surface::offers::Offers;
+
+/// A catalog with the way to everything in it.
+pub struct Snapshot {
+    /// Counts the snapshots of a hall.
+    pub generation: u64,
+    pub catalog: Arc<Catalog>,
+    pub findings: Vec<Finding>,
+    /// The listing of the default surface over this catalog, made when first
+    /// needed.
+    pub(crate) cash: OnceLock<Arc<Listing>>,
+    pub(crate) offers: OnceLock<Offers>,
+    /// The upstreams, in the order of the catalog's sources after the first.
+    links: Vec<Arc<Link>>,
+    own: Arc<Own>,
+}
+
+impl Snapshot {
+    /// Lists the links as they stand. The gate's own functions are the first
+    /// source, so the catalog's sources and the links keep in step.
+    pub(super) fn take(generation: u64, links: Vec<Arc<Link>>, own: Arc<Own>) -> Snapshot {
+        let upstreams = links.iter().map(|link| link.source());
+        let sources = std::iter::once(own.source()).chain(upstreams).collect();
+        let (catalog, mut findings) = Catalog::build(sources);
+        for source in catalog.sources() {
+            findings.extend(source.listing.findings.iter().cloned());
+        }
+        Snapshot {
+            generation,
+            catalog: Arc::new(catalog),
+            findings,
+            cash: OnceLock::new(),
+            offers: OnceLock::new(),
+            links,
+            own,
+        }
+    }
+
+    /// The link behind a source; `None` for the gate's own functions.
+    pub fn link(&self, source: usize) -> Option<&Arc<Link>> {
+        self.links.get(source.checked_sub(1)?)
+    }
+
+    pub fn links(&self) -> &[Arc<Link>] {
+        &self.links
+    }
+
+    /// Asks whoever is behind a source.
+    pub async fn ask(
+        self: &Arc<Self>,
+        source: usize,
+        ask: Ask,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        match self.link(source) {
+            Some(link) => link.ask(ask, context).await,
+            None => self.own.answer(ask, self, context).await,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The life of one link: start, watch, stop, start again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::sync::{Notify, broadcast};
+use tool::{Client, Event, Failure, Listing, Provider};
+
+use super::link::{Link, Now, Phase, one_line, reason};
+use super::{Shelf, Start, backoff, shelf};
+
+/// The first protocol revision whose sessions know no client, so that one
+/// session serves clients of every kind.
+const MODERN: &str = "2026-07-28";
+
+/// What a supervisor needs besides its link.
+pub(super) struct Surroundings {
+    pub(super) shelf: Arc<dyn Shelf>,
+    /// Told whenever the catalog may have to be built anew.
+    pub(super) dirty: Arc<Notify>,
+    pub(super) events: broadcast::Sender<Event>,
+    pub(super) idle_stop: Option<Duration>,
+}
+
+/// Why a session ended.
+enum End {
+    Gone(String),
+    Idle,
+}
+
+/// Looks after a link until it is aborted.
+pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
+    let client = link.profile.client();
+    let mut failures = 0;
+    let mut rest = link.upstream.start == Start::OnDemand && !link.listing().tools.is_empty();
+    loop {
+        if rest {
+            link.wake.notified().await;
+        }
+        link.set(|now| now.phase = Phase::Starting);
+        match connect(&link, &client).await {
+            Ok(provider) => {
+                failures = 0;
+                link.touch();
+                around.adopt(&link, &provider, Some(Phase::Up));
+                let end = around.watch(&link, &provider).await;
+                rest = matches!(end, End::Idle);
+                drop(provider);
+                link.set(|now| {
+                    now.provider = None;
+                    now.phase = match end {
+                        End::Idle => Phase::Asleep,
+                        End::Gone(reason) => Phase::Down { reason, failures: 0 },
+                    };
+                });
+                around.dirty.notify_one();
+                if rest {
+                    continue;
+                }
+            }
+            Err(failure) => {
+                failures += 1;
+                rest = false;
+                link.set(|now| now.phase = Phase::Down { reason: reason(&failure), failures });
+                around.dirty.notify_one();
+            }
+        }
+        tokio::time::sleep(backoff::delay(failures, rand::random())).await;
+    }
+}
+
+/// Opens a session, or shares the default hall's where that serves anybody.
+async fn connect(link: &Link, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+    if let Some(elder) = &link.elder
+        && MODERN <= elder.listing().server.protocol.as_str()
+    {
+        return elder.provider().await;
+    }
+    let limit = link.upstream.start_timeout;
+    let connected = tokio::time::timeout(limit, link.upstream.connector.connect(client)).await;
+    connected.unwrap_or_else(|_| {
+        let reason = format!("did not start within {}", seconds(limit));
+        Err(Failure::Unavailable { reason })
+    })
+}
+
+fn seconds(limit: Duration) -> String {
+    if limit < Duration::from_secs(1) {
+        format!("{limit:?}")
+    } else {
+        format!("{} s", limit.as_secs())
+    }
+}
+
+impl Surroundings {
+    /// Takes over what a provider lists now.
+    fn adopt(&self, link: &Arc<Link>, provider: &Arc<dyn Provider>, phase: Option<Phase>) {
+        let listing = link.intern(provider.listing());
+        let fresh = !Arc::ptr_eq(&listing, &link.listing());
+        link.set(|now| {
+            now.listing = Arc::clone(&listing);
+            now.seen = true;
+            if let Some(phase) = phase {
+                now.provider = Some(Arc::clone(provider));
+                now.phase = phase;
+            }
+        });
+        self.dirty.notify_one();
+        if fresh {
+            let (shelf, link) = (Arc::clone(&self.shelf), Arc::clone(link));
+            // Writing may block, and nobody waits for it.
+            tokio::task::spawn_blocking(move || {
+                shelf::remember(&*shelf, &link.upstream, &link.profile, &listing);
+            });
+        }
+    }
+
+    /// Passes on what a provider tells, until it is gone or nobody needs it.
+    async fn watch(&self, link: &Arc<Link>, provider: &Arc<dyn Provider>) -> End {
+        let mut events = provider.events();
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                () = idle(link, self.idle_stop) => return End::Idle,
+            };
+            match event {
+                Some(Event::Changed(_)) => self.adopt(link, provider, None),
+                Some(Event::Gone { reason }) => return End::Gone(one_line(&reason)),
+                None => return End::Gone("the connection was closed".to_owned()),
+                Some(other @ (Event::Updated { .. } | Event::Note(_))) => {
+                    // Nobody listening is no failure.
+                    let _ = self.events.send(other);
+                }
+            }
+        }
+    }
+}
+
+impl Link {
+    fn set(&self, change: impl FnOnce(&mut Now)) {
+        self.now.send_modify(change);
+    }
+
+    /// An equal listing that is in memory already, instead of another copy.
+    fn intern(&self, listing: Arc<Listing>) -> Arc<Listing> {
+        let known = [Some(self.listing()), self.elder.as_ref().map(|elder| elder.listing())];
+        known.into_iter().flatten().find(|known| **known == *listing).unwrap_or(listing)
+    }
+}
+
+/// Returns when the link has been idle for as long as `limit`.
+async fn idle(link: &Link, limit: Option<Duration>) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    loop {
+        let left = limit.saturating_sub(link.idle());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.max(Duration::from_millis(10))).await;
+    }
+}

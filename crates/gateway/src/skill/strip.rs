@@ -1,0 +1,143 @@
+//! Takes out whatever could be run.
+
+/// Blocks in these languages are data and stay.
+const DATA: [&str; 18] = [
+    "",
+    "json",
+    "jsonc",
+    "json5",
+    "yaml",
+    "yml",
+    "toml",
+    "text",
+    "txt",
+    "plain",
+    "plaintext",
+    "md",
+    "markdown",
+    "mermaid",
+    "csv",
+    "tsv",
+    "xml",
+    "ini",
+];
+
+/// The text without executable content, and how many pieces were left out.
+///
+/// Left out are fenced blocks in a programming or shell language, untagged
+/// ones that look like a session in a shell, script tags, commands to be run
+/// on reading, links to bundled scripts, and data URIs.
+pub(super) fn executable(text: &str) -> (String, usize) {
+    let mut kept: Vec<String> = Vec::new();
+    let mut omitted = 0;
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(fence) = Fence::open(line) else {
+            let (line, count) = inline(line);
+            omitted += count;
+            kept.push(line);
+            continue;
+        };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| !fence.closes(line)).collect();
+        if fence.is_code(&block) {
+            omitted += 1;
+            let language = if fence.language.is_empty() { "code" } else { &fence.language };
+            kept.push(format!(
+                "{}[code omitted: {} lines of {language}]",
+                fence.indent,
+                block.len()
+            ));
+        } else {
+            kept.push(line.to_owned());
+            kept.extend(block.iter().map(|line| (*line).to_owned()));
+            kept.push(format!("{}{}", fence.indent, fence.mark));
+        }
+    }
+    let (text, scripts) = tags(&kept.join("\n"));
+    (text, omitted + scripts)
+}
+
+struct Fence {
+    indent: String,
+    mark: String,
+    language: String,
+}
+
+impl Fence {
+    fn open(line: &str) -> Option<Fence> {
+        let trimmed = line.trim_start();
+        let first = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+        let length = trimmed.chars().take_while(|c| *c == first).count();
+        let info = trimmed[length..].trim();
+        if length < 3 || (first == '`' && info.contains('`')) {
+            return None;
+        }
+        let word = info.split([' ', ',', '{', ':']).find(|part| !part.is_empty());
+        Some(Fence {
+            indent: line[..line.len() - trimmed.len()].to_owned(),
+            mark: trimmed[..length].to_owned(),
+            language: word.unwrap_or_default().trim_matches(['.', '}']).to_ascii_lowercase(),
+        })
+    }
+
+    fn closes(&self, line: &str) -> bool {
+        let trimmed = line.trim();
+        trimmed.starts_with(&self.mark) && trimmed.chars().all(|c| self.mark.starts_with(c))
+    }
+
+    fn is_code(&self, block: &[&str]) -> bool {
+        let first = block.iter().map(|line| line.trim()).find(|line| !line.is_empty());
+        let session = first.is_some_and(|line| line.starts_with("#!") || line.starts_with("$ "));
+        !DATA.contains(&self.language.as_str()) || (self.language.is_empty() && session)
+    }
+}
+
+/// Commands that some hosts run on reading (`` !`date` ``), links to scripts,
+/// and data URIs.
+fn inline(line: &str) -> (String, usize) {
+    let (line, commands) = replace(line, "!`", "`", |_| Some("[command omitted]".to_owned()));
+    let (line, links) = replace(&line, "](", ")", |target| {
+        let target = target.trim().trim_start_matches("./");
+        let runs = target.starts_with("scripts/") || target.starts_with("data:");
+        runs.then(|| "] (omitted)".to_owned())
+    });
+    (line, commands + links)
+}
+
+fn tags(text: &str) -> (String, usize) {
+    let lower = text.to_ascii_lowercase();
+    let (mut kept, mut rest, mut omitted) = (String::new(), 0, 0);
+    while let Some(start) = lower[rest..].find("<script").map(|at| rest + at) {
+        let end = lower[start..].find("</script>").map_or(text.len(), |at| start + at + 9);
+        kept.push_str(&text[rest..start]);
+        kept.push_str("[script omitted]");
+        (rest, omitted) = (end, omitted + 1);
+    }
+    kept.push_str(&text[rest..]);
+    (kept, omitted)
+}
+
+/// Replaces what stands between two marks where `with` has a replacement.
+fn replace(
+    line: &str,
+    open: &str,
+    close: &str,
+    with: impl Fn(&str) -> Option<String>,
+) -> (String, usize) {
+    let (mut kept, mut rest, mut count) = (String::new(), line, 0);
+    while let Some(start) = rest.find(open) {
+        let inner = &rest[start + open.len()..];
+        let Some(length) = inner.find(close) else { break };
+        kept.push_str(&rest[..start]);
+        match with(&inner[..length]) {
+            Some(other) => {
+                kept.push_str(&other);
+                count += 1;
+            }
+            None => kept.push_str(&rest[start..start + open.len() + length + close.len()]),
+        }
+        rest = &inner[length + close.len()..];
+    }
+    kept.push_str(rest);
+    (kept, count)
+}

@@ -1,0 +1,109 @@
+//! The stages of a call, one file each.
+//!
+//! A stage's decision is a function of values. Which policy is in force comes
+//! from the configuration, as one [`Stages`]; a stage that is switched off is a
+//! policy that always says yes.
+
+pub mod validate;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::{Catalog, Slot};
+use tool::{Context, Failure, Identity, Reply};
+
+use crate::dispatch::Refusal;
+
+pub use validate::ValidCall;
+
+/// Who may see and call what.
+pub trait Trust: Send + Sync {
+    /// Whether a function exists as far as this caller is concerned.
+    fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool;
+
+    /// Whether this call may go on.
+    fn admit(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
+}
+
+/// How often calls may be made.
+pub trait Quota: Send + Sync {
+    /// Takes what this call costs, or says when to come again.
+    fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
+}
+
+/// Answers that need not be asked for again.
+pub trait Cache: Send + Sync {
+    fn get(&self, call: &ValidCall, context: &Context) -> Option<Reply>;
+
+    /// Keeps an answer, if it is one that may be kept.
+    fn put(&self, call: &ValidCall, context: &Context, reply: &Reply);
+}
+
+/// One attempt to have a call answered.
+#[async_trait]
+pub trait Attempt: Send + Sync {
+    async fn attempt(&self) -> Result<Reply, Failure>;
+}
+
+/// How a call is attempted: once, or again when it is safe to.
+#[async_trait]
+pub trait Retry: Send + Sync {
+    /// The last outcome, and how many attempts it took.
+    async fn run(&self, call: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32);
+}
+
+/// The policies in force.
+#[derive(Clone)]
+pub struct Stages {
+    pub trust: Arc<dyn Trust>,
+    pub quota: Arc<dyn Quota>,
+    pub cache: Arc<dyn Cache>,
+    pub retry: Arc<dyn Retry>,
+}
+
+impl Default for Stages {
+    fn default() -> Stages {
+        let open = Arc::new(Open);
+        Stages {
+            trust: Arc::clone(&open) as _,
+            quota: Arc::clone(&open) as _,
+            cache: Arc::clone(&open) as _,
+            retry: open,
+        }
+    }
+}
+
+/// Everybody may do everything; every call is asked exactly once.
+#[derive(Clone, Copy, Debug)]
+pub struct Open;
+
+impl Trust for Open {
+    fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
+        true
+    }
+
+    fn admit(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Quota for Open {
+    fn spend(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Cache for Open {
+    fn get(&self, _: &ValidCall, _: &Context) -> Option<Reply> {
+        None
+    }
+
+    fn put(&self, _: &ValidCall, _: &Context, _: &Reply) {}
+}
+
+#[async_trait]
+impl Retry for Open {
+    async fn run(&self, _: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32) {
+        (attempt.attempt().await, 1)
+    }
+}

@@ -1,0 +1,192 @@
+//! Three tools for everything: `call`, `help`, `skill`.
+//!
+//! `call` runs a function by namespace and name, `help` tells what there is in
+//! strict layers, `skill` returns instructions. However many functions stand
+//! behind it, a client pays for three definitions. Mistakes are answered so
+//! that the next attempt is right.
+
+mod arguments;
+mod definitions;
+mod gated;
+mod help;
+mod leaf;
+mod skills;
+mod teach;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tool::{Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, RpcError};
+
+use super::{Surface, offers::Offers};
+use crate::dispatch::{Mode, Outcome, Request};
+use crate::gateway::Shared;
+use crate::roster::{Hall, Phase, Snapshot};
+use arguments::CallArguments;
+
+pub use definitions::tools;
+
+/// The surface, for clients of one kind.
+pub struct Cash {
+    shared: Arc<Shared>,
+    hall: Arc<Hall>,
+}
+
+impl Cash {
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Cash {
+        Cash { shared, hall }
+    }
+
+    async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        let snapshot = self.hall.snapshot();
+        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        match call.name.as_str() {
+            "call" => Ok(view.call(call).await),
+            "help" => Ok(view.help(call.arguments.as_ref())),
+            "skill" => Ok(view.skill(call.arguments.as_ref())),
+            other => {
+                let message = format!(
+                    "no tool `{other}`: there are `call`, `help` and `skill`; functions are run with `call`"
+                );
+                Ok(Reply::Error(RpcError::new(-32602, message)))
+            }
+        }
+    }
+
+    /// Passes on what concerns a resource, a prompt, a task or everybody.
+    async fn forward(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        let snapshot = self.hall.snapshot();
+        if let Ask::Other { method, .. } = &ask
+            && method == "logging/setLevel"
+        {
+            return Ok(to_all(&snapshot, &ask, context).await);
+        }
+        let task = ask.rest().get("taskId").and_then(|id| id.read::<String>().ok());
+        if let Some(label) = task.and_then(|task| self.shared.tasks.upstream(&task))
+            && let Some(at) = snapshot.catalog.sources().iter().position(|s| s.label == label)
+        {
+            return snapshot.ask(at, ask, context).await;
+        }
+        match snapshot.offers().route(ask) {
+            Ok((source, ask)) => snapshot.ask(source, ask, context).await,
+            Err(ask) => Ok(Reply::Error(unrouted(&ask))),
+        }
+    }
+}
+
+/// Everything one request needs.
+struct View<'a> {
+    shared: &'a Arc<Shared>,
+    snapshot: &'a Arc<Snapshot>,
+    context: &'a Context,
+}
+
+impl View<'_> {
+    async fn call(&self, call: Call) -> Reply {
+        let arguments = match CallArguments::read(call.arguments.as_ref()) {
+            Ok(arguments) => arguments,
+            Err(problem) => return self.bad_call(&problem),
+        };
+        let slot = match self.resolve(&arguments.namespace, &arguments.function) {
+            Ok(slot) => slot,
+            Err(unresolved) => return self.unknown(&unresolved, &arguments),
+        };
+        let contract = self.snapshot.catalog.contract(slot);
+        let (kwargs, wanted) = match arguments.settle(contract) {
+            Ok(settled) => settled,
+            Err(problem) => return self.bad_kwargs(slot, &[problem]),
+        };
+        let request =
+            Request { slot, arguments: Some(kwargs), rest: call.rest, wanted, mode: Mode::Run };
+        let dispatcher = &self.shared.dispatcher;
+        let outcome =
+            dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context).await;
+        match outcome {
+            Ok(Outcome::Reply(reply)) => {
+                self.shared.tasks.notice(&self.snapshot.catalog.source(slot).label, &reply);
+                reply
+            }
+            Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),
+            Ok(Outcome::Plan(call)) => Reply::text(&format!(
+                "Would call `{}` of `{}` with {}",
+                call.tool(),
+                call.upstream,
+                call.call().arguments.as_ref().map_or("{}", Json::as_str)
+            )),
+            Err(error) => self.failed(slot, &error),
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Cash {
+    fn listing(&self) -> Arc<Listing> {
+        let snapshot = self.hall.snapshot();
+        let make = || Arc::new(definitions::listing(&self.shared.version, &snapshot));
+        Arc::clone(snapshot.cash.get_or_init(make))
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.hall.events().boxed()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(call) => self.tool(call, context).await,
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                self.forward(ask, context).await
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    /// Where everything beside functions is, found out when first needed.
+    pub(crate) fn offers(&self) -> &Offers {
+        self.offers.get_or_init(|| Offers::of(&self.catalog))
+    }
+}
+
+/// Tells every upstream that is up; what they answer does not matter.
+async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context) -> Reply {
+    let up = snapshot.links().iter().filter(|link| link.status().phase == Phase::Up);
+    let asks = up.map(|link| link.ask(ask.clone(), context));
+    futures::future::join_all(asks).await;
+    Reply::Result(Json::empty_object())
+}
+
+fn unrouted(ask: &Ask) -> RpcError {
+    match ask {
+        Ask::Read(read) => {
+            RpcError::new(-32002, format!("no upstream has a resource `{}`", read.uri))
+        }
+        Ask::Prompt(prompt) => {
+            RpcError::new(-32602, format!("no upstream has a prompt `{}`", prompt.name))
+        }
+        Ask::Complete(_) => RpcError::new(-32602, "nothing of that name can be completed"),
+        Ask::Call(_) => RpcError::new(-32602, "no such tool"),
+        Ask::Other { method, .. } if method.starts_with("resources/") => {
+            RpcError::new(-32002, "no upstream has that resource")
+        }
+        Ask::Other { method, .. } if method.starts_with("tasks/") => {
+            RpcError::new(-32602, "no upstream has that task")
+        }
+        Ask::Other { method, .. } => RpcError::new(-32601, format!("no method `{method}`")),
+    }
+}
+
+/// A text result with structured metadata beside it.
+fn annotated(text: &str, is_error: bool, meta: &serde_json::Value) -> Reply {
+    let mut result = Object::new();
+    result.push("content", serde_json::json!([{"type": "text", "text": text}]).into());
+    if is_error {
+        result.push("isError", Json::of(&true));
+    }
+    result.push("_meta", Json::of(meta));
+    Reply::Result(result.to_json())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The three definitions, and the listing around them.
+
+use serde_json::{Map, Value, json};
+use tool::{Json, Listing, Server, Tool};
+
+use crate::roster::Snapshot;
+
+/// `call`, `help` and `skill`, as every client sees them.
+pub fn tools() -> Vec<Tool> {
+    let namespace = json!({"type": "string", "description": "Dotted path; empty for root"});
+    let text = json!({"type": "string"});
+    let object = json!({"type": "object"});
+    let read_only = json!({"readOnlyHint": true});
+    let definitions = [
+        json!({
+            "name": "call",
+            "description": "Run a function. Discover functions and their arguments with help.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "namespace": namespace,
+                    "function": text,
+                    "kwargs": {"type": "object", "description": "The function's arguments"},
+                    "sizelimit": {"type": "integer", "description": "Allow that many characters of result"},
+                },
+                "required": ["function"],
+            },
+        }),
+        json!({
+            "name": "help",
+            "description": "help() lists namespaces; add namespace, then function, for detail. \
+                kwargs={\"query\": \"what to do\"} searches all functions.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"namespace": text, "function": text, "kwargs": object},
+            },
+            "annotations": read_only,
+        }),
+        json!({
+            "name": "skill",
+            "description": "Instructions for multi-step tasks. skill() lists them.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"namespace": text, "skillname": text, "kwargs": object},
+            },
+            "annotations": read_only,
+        }),
+    ];
+    let read = |raw: Value| Tool::read(raw.into()).expect("our own tools have names");
+    definitions.into_iter().map(read).collect()
+}
+
+/// The whole listing over one catalog.
+pub(super) fn listing(version: &str, snapshot: &Snapshot) -> Listing {
+    let offers = snapshot.offers();
+    let server = Server {
+        instructions: Some("Start with help().".to_owned()),
+        ..Server::new("gatelet", version, capabilities(snapshot))
+    };
+    Listing {
+        server,
+        tools: tools(),
+        resources: offers.resources.clone(),
+        templates: offers.templates.clone(),
+        prompts: offers.prompts.clone(),
+        findings: snapshot.findings.clone(),
+    }
+}
+
+/// What the gate can do itself, and what any upstream can do through it.
+fn capabilities(snapshot: &Snapshot) -> Json {
+    let mut all = json!({
+        "tools": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true},
+        "prompts": {"listChanged": true},
+    });
+    let Some(members) = all.as_object_mut() else { return Json::empty_object() };
+    for source in snapshot.catalog.sources() {
+        let Ok(Value::Object(theirs)) = source.listing.server.capabilities.value() else {
+            continue;
+        };
+        for (key, value) in theirs {
+            if ["completions", "logging", "tasks", "extensions"].contains(&key.as_str()) {
+                join(members.entry(key).or_insert_with(|| json!({})), value);
+            }
+        }
+    }
+    all.into()
+}
+
+/// Adds what is not there yet, one level deep.
+fn join(into: &mut Value, from: Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        let from: Map<String, Value> = from;
+        for (key, value) in from {
+            into.entry(key).or_insert(value);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a model reads instead of an answer that is too long.
+
+use std::sync::Arc;
+
+use catalog::{Slot, tokens};
+use serde_json::json;
+use tool::Reply;
+
+use super::View;
+use crate::artifact::Artifact;
+use crate::gate::{self, Over, Shape, thousands};
+
+/// How many arguments are named as ways to narrow a query.
+const FILTERS: usize = 6;
+
+impl View<'_> {
+    /// Says that the function ran, what came back, and how to get at it: first
+    /// by asking for less, then by reading parts, then by allowing it all.
+    pub(super) fn gated(&self, slot: Slot, artifact: &Arc<Artifact>, over: &Over) -> Reply {
+        let config = &self.shared.dispatcher.gate;
+        let suggested = gate::suggestion(over.chars);
+        let result = Reply::Result(artifact.result.clone()).tool_result();
+        let shape = result.as_ref().map(Shape::of);
+        let counted =
+            shape.as_ref().map_or_else(String::new, |shape| format!("{}, ", shape.count()));
+        let tokens = tokens::about(&artifact.text());
+        let handle = &artifact.handle;
+        let mut lines = vec![format!(
+            "**Gated:** Response exceeds size limit ({counted}~{} characters, ~{} tokens; limit {}). \
+             The function ran; its result is kept as `{handle}`.",
+            thousands(over.chars),
+            thousands(tokens),
+            thousands(over.limit),
+        )];
+        if let Some(shape) = &shape {
+            lines.push(format!("It is: {}.", catalog::summary::cut(&shape.describe(), 300)));
+        }
+        lines.push("\nTo go on, prefer the first that does:".to_owned());
+        lines.push(self.narrowing(slot));
+        lines.push(format!(
+            "- Read a part: `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
+             \"{handle}\", …}})` with `head`, `tail`, `lines`, `grep` or `jq`"
+        ));
+        lines.push(match config.ceiling {
+            Some(ceiling) if ceiling < over.chars => format!(
+                "- `sizelimit={suggested}` would fit it, but the operator allows at most {ceiling}: \
+                 read it in parts"
+            ),
+            Some(_) | None => format!(
+                "- Repeat the call with `sizelimit={suggested}`: returns the kept result without \
+                 running the function again"
+            ),
+        });
+        let meta = json!({"cash/gated": {
+            "chars": over.chars,
+            "limit": over.limit,
+            "suggested": suggested,
+            "tokens": tokens,
+            "handle": handle,
+        }});
+        super::annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
+    }
+
+    fn narrowing(&self, slot: Slot) -> String {
+        let contract = self.snapshot.catalog.contract(slot);
+        let optional = contract.parameters.iter().filter(|parameter| !parameter.required);
+        let names: Vec<String> =
+            optional.take(FILTERS).map(|parameter| format!("`{}`", parameter.name)).collect();
+        if names.is_empty() {
+            "- Narrow the query, if the function allows it".to_owned()
+        } else {
+            format!("- Narrow the query with filters (arguments: {})", names.join(", "))
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What there is, in strict layers: namespaces, then what is in one, then one
+//! function. No layer tells what belongs to the next.
+
+use catalog::source::Role;
+use catalog::{Namespace, State, Unresolved};
+use serde_json::{Value, json};
+use tool::{Json, Reply};
+
+use super::View;
+use super::arguments::Loose;
+use crate::gate::{LIMIT, thousands};
+use crate::own;
+
+/// How many entries a listing shows at once.
+const PAGE: usize = 200;
+/// How long the line of an entry may be, beside its name.
+const LINE: usize = 150;
+
+/// How help is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Markdown,
+    Json,
+}
+
+/// One line of a listing.
+struct Entry {
+    name: String,
+    description: String,
+    /// Why it cannot be called, if so.
+    away: Option<String>,
+    remembered: bool,
+}
+
+impl View<'_> {
+    pub(super) fn help(&self, arguments: Option<&Json>) -> Reply {
+        let asked = Loose::read(arguments);
+        let format = match asked.text("format").as_deref() {
+            Some("json" | "JSON") => Format::Json,
+            Some(_) | None => Format::Markdown,
+        };
+        let namespace = asked.text("namespace").unwrap_or_default();
+        let function = asked.text("function").filter(|function| !function.is_empty());
+        let query = asked.text("query").filter(|query| !query.trim().is_empty());
+        let told = match (&function, query) {
+            (Some(function), _) => self.about_function(&namespace, function, &asked, format),
+            (None, Some(query)) => Ok(self.matches(&namespace, &query, &asked, format)),
+            (None, None) => self.about_namespace(&namespace, &asked, format),
+        };
+        match told {
+            Ok(text) => Reply::text(&text),
+            Err(why) if namespace.is_empty() && why == Unresolved::Function => {
+                Reply::error_text(&self.homeless(function.as_deref().unwrap_or_default()))
+            }
+            Err(why) => {
+                let function = function.unwrap_or_default();
+                Reply::error_text(&self.no_such(&why, &namespace, &function))
+            }
+        }
+    }
+
+    fn about_function(
+        &self,
+        namespace: &str,
+        function: &str,
+        asked: &Loose,
+        format: Format,
+    ) -> Result<String, Unresolved> {
+        let slot = self.resolve(namespace, function)?;
+        Ok(self.leaf(slot, asked, format))
+    }
+
+    fn about_namespace(
+        &self,
+        path: &str,
+        asked: &Loose,
+        format: Format,
+    ) -> Result<String, Unresolved> {
+        let namespace = self.snapshot.catalog.namespace(path)?;
+        if !self.shows(namespace) {
+            return Err(Unresolved::Namespace);
+        }
+        let namespaces = self.below(namespace);
+        let functions = self.functions(namespace);
+        let page = asked.number("page").unwrap_or(1).max(1);
+        Ok(match format {
+            Format::Markdown if namespace.path.is_empty() => {
+                self.root(&namespaces, &functions, page)
+            }
+            Format::Markdown => {
+                let mut text = format!("# {}\n", namespace.path);
+                if let Some(reason) = self.away(namespace) {
+                    text.push_str(&format!("\navailable: false — {reason}\n"));
+                }
+                section(&mut text, "## Sub-namespaces", &namespaces, 1);
+                section(&mut text, "## Functions", &functions, page);
+                text
+            }
+            Format::Json => {
+                let mut told = json!({"namespace": namespace.path});
+                if !namespaces.is_empty() || functions.is_empty() {
+                    told["namespaces"] = as_json(&namespaces, "namespace", 1);
+                }
+                if !functions.is_empty() {
+                    told["functions"] = as_json(&functions, "function", page);
+                    told["total"] = json!(functions.len());
+                }
+                if namespace.path.is_empty() {
+                    told["arguments"] = json!(ARGUMENTS.map(|(name, _)| name));
+                }
+                told.to_string()
+            }
+        })
+    }
+
+    fn root(&self, namespaces: &[Entry], functions: &[Entry], page: usize) -> String {
+        let mut text = String::new();
+        section(&mut text, "# Available Namespaces", namespaces, page);
+        section(&mut text, "## Functions", functions, page);
+        let arguments: Vec<String> =
+            ARGUMENTS.iter().map(|(name, words)| format!("`{name}` {words}")).collect();
+        text.push_str(&format!("\nSupported arguments (in kwargs): {}.\n", arguments.join(", ")));
+        let gate = &self.shared.dispatcher.gate;
+        if gate.limit != LIMIT {
+            text.push_str(&format!("Results over {} characters are gated.\n", gate.limit));
+        }
+        if let Some(ceiling) = gate.ceiling {
+            text.push_str(&format!("No sizelimit lets more than {ceiling} characters through.\n"));
+        }
+        text
+    }
+
+    fn matches(&self, namespace: &str, query: &str, asked: &Loose, format: Format) -> String {
+        let catalog = &self.snapshot.catalog;
+        let limit = asked.number("limit").unwrap_or(8).clamp(1, 50);
+        let within = catalog.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
+        let inside = |slot| {
+            let path = catalog.path(slot);
+            within.is_none_or(|within| {
+                within.is_empty()
+                    || path.strip_prefix(within).is_some_and(|r| r.is_empty() || r.starts_with('.'))
+            })
+        };
+        let sees = |slot| self.sees(slot) && inside(slot);
+        match format {
+            Format::Markdown => own::found(catalog, query, limit, &sees),
+            Format::Json => {
+                let hits = catalog.find(query, limit, &sees);
+                let told = hits.iter().map(|hit| {
+                    json!({
+                        "namespace": catalog.path(hit.slot),
+                        "function": catalog.function(hit.slot).name,
+                        "signature": catalog.signature(hit.slot, 160),
+                        "description": catalog.summary(hit.slot, LINE),
+                    })
+                });
+                json!({"query": query, "functions": told.collect::<Vec<_>>()}).to_string()
+            }
+        }
+    }
+
+    /// A function asked for without its namespace.
+    fn homeless(&self, function: &str) -> String {
+        let catalog = &self.snapshot.catalog;
+        let named = |slot: &catalog::Slot| {
+            catalog::name::same(&catalog.function(*slot).name, function) && self.sees(*slot)
+        };
+        let homes: Vec<String> = catalog
+            .slots()
+            .filter(named)
+            .take(5)
+            .map(|slot| catalog.path(slot).to_owned())
+            .collect();
+        if homes.is_empty() {
+            return self.no_such(&Unresolved::Function, "", function);
+        }
+        let calls = homes
+            .iter()
+            .map(|path| format!("`help(namespace=\"{path}\", function=\"{function}\")`"));
+        format!(
+            "**Error:** No function `{function}` in the root namespace. It is in: {}.",
+            calls.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// Whether a namespace exists for this caller: something in it does, or
+    /// nothing is known of it yet.
+    pub(super) fn shows(&self, namespace: &Namespace) -> bool {
+        let catalog = &self.snapshot.catalog;
+        let empty = namespace.functions.is_empty() && namespace.children.is_empty();
+        let below = |at: &usize| self.shows(&catalog.namespaces()[*at]);
+        namespace.path.is_empty()
+            || empty
+            || namespace.functions.iter().any(|slot| self.sees(*slot))
+            || namespace.children.iter().any(below)
+    }
+
+    /// The namespaces right below, the gate's own last.
+    fn below(&self, namespace: &Namespace) -> Vec<Entry> {
+        let catalog = &self.snapshot.catalog;
+        let mut children: Vec<&Namespace> =
+            namespace.children.iter().map(|at| &catalog.namespaces()[*at]).collect();
+        children.retain(|child| self.shows(child));
+        let is_own = |child: &&Namespace| {
+            child.source.is_some_and(|source| catalog.sources()[source].role == Role::Own)
+        };
+        children.sort_by_key(is_own);
+        let entry = |child: &Namespace| Entry {
+            name: child.label.clone(),
+            description: child.description.clone(),
+            away: self.away(child),
+            remembered: self.is_remembered(child),
+        };
+        children.into_iter().map(entry).collect()
+    }
+
+    fn functions(&self, namespace: &Namespace) -> Vec<Entry> {
+        let catalog = &self.snapshot.catalog;
+        let seen = namespace.functions.iter().filter(|slot| self.sees(**slot));
+        let entry = |slot: &catalog::Slot| Entry {
+            name: catalog.function(*slot).name.clone(),
+            description: catalog.summary(*slot, LINE),
+            away: None,
+            remembered: false,
+        };
+        seen.map(entry).collect()
+    }
+
+    fn away(&self, namespace: &Namespace) -> Option<String> {
+        let source = &self.snapshot.catalog.sources()[namespace.source?];
+        source.unavailable().map(str::to_owned)
+    }
+
+    fn is_remembered(&self, namespace: &Namespace) -> bool {
+        let sources = self.snapshot.catalog.sources();
+        namespace.source.is_some_and(|source| sources[source].state == State::Remembered)
+    }
+}
+
+/// Every argument that `help` understands beside namespace and function.
+const ARGUMENTS: [(&str, &str); 6] = [
+    ("query", "(search all functions)"),
+    ("limit", "(of a search)"),
+    ("format", "(markdown|json)"),
+    ("params", "(\"full\", of a function)"),
+    ("examples", "(true, of a function)"),
+    ("page", "(of a long list)"),
+];
+
+fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
+    if entries.is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(heading);
+    text.push_str("\n\n");
+    for entry in entries.iter().skip((page - 1) * PAGE).take(PAGE) {
+        text.push_str(&entry.line());
+        text.push('\n');
+    }
+    let left = entries.len().saturating_sub(page * PAGE);
+    if 0 < left {
+        text.push_str(&format!(
+            "\n{} more: `page` {}, or search with `query`.\n",
+            thousands(left),
+            page + 1
+        ));
+    }
+}
+
+impl Entry {
+    fn line(&self) -> String {
+        let Entry { name, description, away, remembered } = self;
+        let mut line = format!("- **{name}**");
+        if !description.is_empty() {
+            line.push_str(&format!(" — {description}"));
+        }
+        match away {
+            Some(reason) => line.push_str(&format!(" (available: false — {reason})")),
+            None if *remembered => line.push_str(" (from memory)"),
+            None => {}
+        }
+        line
+    }
+}
+
+fn as_json(entries: &[Entry], kind: &str, page: usize) -> Value {
+    let told = entries.iter().skip((page - 1) * PAGE).take(PAGE).map(|entry| {
+        let mut told = json!({"name": entry.name, "kind": kind, "description": entry.description});
+        if let Some(reason) = &entry.away {
+            told["available"] = json!(false);
+            told["reason"] = json!(reason);
+        }
+        if entry.remembered {
+            told["remembered"] = json!(true);
+        }
+        told
+    });
+    told.collect::<Vec<_>>().into()
+}

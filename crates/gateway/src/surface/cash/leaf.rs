@@ -1,0 +1,247 @@
+//! One function, documented.
+
+use catalog::{Contract, Parameter, Slot, name, summary};
+use serde_json::{Map, Value, json};
+
+use super::View;
+use super::arguments::Loose;
+use super::help::Format;
+
+/// How many optional arguments are shown without being asked for all.
+const OPTIONAL: usize = 8;
+/// How long descriptions are without being asked for all.
+const WORDS: usize = 1_200;
+const CELL: usize = 200;
+
+impl View<'_> {
+    pub(super) fn leaf(&self, slot: Slot, asked: &Loose, format: Format) -> String {
+        let full = asked.text("params").is_some_and(|params| params.eq_ignore_ascii_case("full"))
+            || asked.is_true("detailed");
+        let leaf = Leaf { view: self, slot, full, examples: asked.is_true("examples") };
+        match format {
+            Format::Markdown => leaf.markdown(),
+            Format::Json => leaf.json().to_string(),
+        }
+    }
+}
+
+struct Leaf<'a> {
+    view: &'a View<'a>,
+    slot: Slot,
+    full: bool,
+    examples: bool,
+}
+
+impl Leaf<'_> {
+    fn contract(&self) -> &Contract {
+        self.view.snapshot.catalog.contract(self.slot)
+    }
+
+    fn tool(&self) -> &tool::Tool {
+        self.view.snapshot.catalog.tool(self.slot)
+    }
+
+    fn markdown(&self) -> String {
+        let catalog = &self.view.snapshot.catalog;
+        let mut text =
+            format!("# {}.{}\n\n", catalog.path(self.slot), catalog.function(self.slot).name);
+        if let Some(reason) = catalog.source(self.slot).unavailable() {
+            text.push_str(&format!("available: false — {reason}\n\n"));
+        }
+        let description = self.description();
+        if !description.is_empty() {
+            text.push_str(&format!("{description}\n\n"));
+        }
+        text.push_str(&self.parameters());
+        text.push_str(&format!("\n## Returns\n\n{}\n", self.returns()));
+        if self.full && self.is_nested() {
+            let schema = self.tool().input_schema.as_str();
+            text.push_str(&format!("\n## Schema\n\n```json\n{schema}\n```\n"));
+        }
+        if self.examples {
+            text.push_str(&format!("\n## Example\n\n{}\n", self.example()));
+        }
+        let more = self.contract().parameters.len() - self.shown().len();
+        let hidden = if 0 < more { format!(" ({more} more)") } else { String::new() };
+        if !self.full {
+            text.push_str(&format!(
+                "\nkwargs: `params=\"full\"` for every detail{hidden}, `examples=true`.\n"
+            ));
+        }
+        text
+    }
+
+    fn description(&self) -> String {
+        let tool = self.tool();
+        let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
+        let mut text = if self.full { text.to_owned() } else { clip(text) };
+        let hints = hints(tool.annotations);
+        if !hints.is_empty() {
+            text = format!("{text}\n\nHints: {hints}.").trim_start().to_owned();
+        }
+        text
+    }
+
+    /// All arguments, or the required ones and a few more.
+    fn shown(&self) -> Vec<&Parameter> {
+        let all = &self.contract().parameters;
+        let required = all.iter().filter(|parameter| parameter.required).count();
+        let room = if self.full { all.len() } else { required + OPTIONAL };
+        all.iter().take(room).collect()
+    }
+
+    fn parameters(&self) -> String {
+        let shown = self.shown();
+        if shown.is_empty() {
+            return "No parameters.\n".to_owned();
+        }
+        let mut text = "## Parameters\n\n| Name | Type | Required | Description |\n\
+                        |------|------|----------|-------------|\n"
+            .to_owned();
+        for parameter in shown {
+            let required = if parameter.required { "yes" } else { "no" };
+            let shown = display(parameter);
+            text.push_str(&format!(
+                "| {shown} | {} | {required} | {} |\n",
+                cell(&parameter.kind, CELL),
+                self.words(parameter),
+            ));
+        }
+        text
+    }
+
+    fn words(&self, parameter: &Parameter) -> String {
+        let mut words = parameter.description.clone().unwrap_or_default();
+        if let Some(default) = &parameter.default {
+            words.push_str(&format!(" Default: {default}."));
+        }
+        if display(parameter) != parameter.name {
+            words.push_str(&format!(" Upstream: `{}`.", parameter.name));
+        }
+        if parameter.is_ambiguous() {
+            words.push_str(" Needs this exact spelling.");
+        }
+        cell(words.trim(), if self.full { usize::MAX } else { CELL })
+    }
+
+    fn returns(&self) -> String {
+        let Some(schema) = &self.tool().output_schema else {
+            return "Not described by the server.".to_owned();
+        };
+        if self.full {
+            return format!("```json\n{schema}\n```");
+        }
+        let members = Contract::read(schema);
+        let told = members.parameters.iter().take(12).map(|p| format!("`{}` ({})", p.name, p.kind));
+        let told: Vec<String> = told.collect();
+        if told.is_empty() {
+            return "Structured content.".to_owned();
+        }
+        format!("Object with {}.", told.join(", "))
+    }
+
+    fn is_nested(&self) -> bool {
+        let deep = |kind: &str| kind.contains("object") || kind.contains("any");
+        self.contract().parameters.iter().any(|parameter| deep(&parameter.kind))
+    }
+
+    fn example(&self) -> String {
+        let catalog = &self.view.snapshot.catalog;
+        format!(
+            "`call(namespace=\"{}\", function=\"{}\", kwargs={})`",
+            catalog.path(self.slot),
+            catalog.function(self.slot).name,
+            self.sample(),
+        )
+    }
+
+    /// Arguments that would fit: examples and defaults where the schema has
+    /// them, something of the right type otherwise.
+    fn sample(&self) -> Value {
+        let schema = self.tool().input_schema.value().unwrap_or(Value::Null);
+        let part = |key: &str| schema.get("properties").and_then(|all| all.get(key));
+        let mut sample = Map::new();
+        for parameter in self.contract().parameters.iter().filter(|parameter| parameter.required) {
+            let given = part(&parameter.name).and_then(|part| {
+                let examples = part.get("examples").and_then(|all| all.get(0));
+                let choice = part.get("enum").and_then(|all| all.get(0));
+                examples.or(part.get("default")).or(choice).cloned()
+            });
+            let value = given.unwrap_or_else(|| placeholder(&parameter.kind));
+            sample.insert(parameter.name.clone(), value);
+        }
+        Value::Object(sample)
+    }
+
+    fn json(&self) -> Value {
+        let catalog = &self.view.snapshot.catalog;
+        let parameters = self.shown().into_iter().map(|parameter| {
+            json!({
+                "name": display(parameter),
+                "type": parameter.kind,
+                "required": parameter.required,
+                "description": self.words(parameter),
+            })
+        });
+        let mut told = json!({
+            "namespace": catalog.path(self.slot),
+            "function": catalog.function(self.slot).name,
+            "description": self.description(),
+            "parameters": parameters.collect::<Vec<_>>(),
+            "returns": self.returns(),
+        });
+        if self.full {
+            told["schema"] = self.tool().input_schema.value().unwrap_or(Value::Null);
+        } else {
+            told["arguments"] = json!(["params", "examples"]);
+        }
+        if self.examples {
+            told["example"] = self.sample();
+        }
+        if catalog.source(self.slot).unavailable().is_some() {
+            told["available"] = json!(false);
+        }
+        told
+    }
+}
+
+/// The name as it is written here; both spellings are understood.
+fn display(parameter: &Parameter) -> String {
+    if parameter.is_ambiguous() { parameter.name.clone() } else { name::alias(&parameter.name) }
+}
+
+fn cell(text: &str, limit: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    summary::cut(&line, limit).replace('|', "\\|")
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(WORDS) {
+        Some((at, _)) => format!("{}…", text[..at].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+fn hints(annotations: tool::Annotations) -> String {
+    let mut hints = Vec::new();
+    if annotations.read_only == Some(true) {
+        hints.push("read-only");
+    }
+    if annotations.destructive == Some(true) && annotations.read_only != Some(true) {
+        hints.push("destructive");
+    }
+    if annotations.idempotent == Some(true) {
+        hints.push("idempotent");
+    }
+    hints.join(", ")
+}
+
+fn placeholder(kind: &str) -> Value {
+    match kind.split('|').next().unwrap_or_default() {
+        "integer" | "number" => json!(1),
+        "boolean" => json!(true),
+        "object" => json!({}),
+        array if array.ends_with("[]") || array == "array" => json!([]),
+        _ => json!("…"),
+    }
+}
