@@ -179,6 +179,11 @@ impl Peer {
         self.lock().pending.touch(ticket, Instant::now());
     }
 
+    /// Whether a question still waits for its answer.
+    pub fn is_open(&self, ticket: Ticket) -> bool {
+        self.lock().pending.deadline(ticket).is_some()
+    }
+
     /// Ends the conversation: open questions fail, the pipe is closed.
     pub fn close(&self, reason: &str) {
         self.lock().close(reason);
@@ -205,8 +210,9 @@ impl Peer {
         state.pending.insert(ticket, pending.queued_at(at));
         drop(state);
         self.0.wake.notify_one();
-        // A session that is being opened cannot be cancelled.
-        let reason = (method != method::INITIALIZE).then_some("no longer wanted");
+        // What opens a session cannot be cancelled.
+        let opens = matches!(method, method::INITIALIZE | method::DISCOVER);
+        let reason = (!opens).then_some("no longer wanted");
         Ok(Waiting { peer: self, ticket, reason })
     }
 

@@ -1,0 +1,206 @@
+//! A server somewhere else, as a provider.
+//!
+//! [`connect`] starts or reaches a server, finds out which revision of the
+//! protocol it speaks, opens a session with the given client's capabilities and
+//! reads everything it lists. What it gives back is an [`Upstream`]: a
+//! [`tool::Provider`] that keeps the listing fresh and carries questions there
+//! and answers back, byte for byte. When the server is gone, so is the
+//! upstream: starting another is the caller's business.
+
+mod upstream;
+
+mod opening;
+
+mod keeper;
+mod listen;
+mod lists;
+mod subscriptions;
+
+mod calls;
+mod relay;
+
+mod headers;
+mod params;
+
+mod http;
+mod legacy;
+mod link;
+mod sse;
+
+mod child;
+mod pipe;
+pub mod tether;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tool::{Back, Client, Deaf, Failure, RpcError};
+
+use crate::peer::{Limits, Patience};
+use crate::revision::Revision;
+
+pub use tether::Tether;
+pub use upstream::Upstream;
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A program that speaks on its standard input and output.
+    Stdio(Program),
+    /// Streamable HTTP.
+    Http(Endpoint),
+    /// HTTP with server-sent events, as in revision 2024-11-05.
+    Sse(Endpoint),
+}
+
+/// A program to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    pub command: PathBuf,
+    pub args: Vec<String>,
+    /// Set on top of our own environment.
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<PathBuf>,
+}
+
+/// An address to reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoint {
+    pub url: String,
+    /// Sent with every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// How to treat a server.
+#[derive(Clone)]
+pub struct Options {
+    /// What logs call it.
+    pub label: String,
+    pub era: Era,
+    /// For answers once the session is open.
+    pub patience: Patience,
+    /// For starting, opening the session and reading the lists, all together.
+    pub opening: Duration,
+    /// How long a server may leave `server/discover` unanswered before it is
+    /// taken for an older one.
+    pub probe: Duration,
+    /// How long a program may take to end when it is asked to, at each step.
+    pub grace: Duration,
+    pub limits: Limits,
+    pub lists: ListLimits,
+    /// Ties started programs to our own life.
+    pub tether: Option<Tether>,
+    /// Who is asked when the server asks outside of any call.
+    pub home: Arc<dyn Back>,
+}
+
+/// What is known of the revision before anything was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Era {
+    /// Nothing: find out.
+    #[default]
+    Probe,
+    /// What it was the last time. Saves the probe, binds nobody.
+    Remembered(Revision),
+    /// What the operator says. Anything else is an error.
+    Pinned(Revision),
+}
+
+/// How much a server may list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListLimits {
+    pub pages: usize,
+    /// Of each kind.
+    pub items: usize,
+}
+
+/// Why there is no upstream. One variant per remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("{reason}")]
+    BadTarget { reason: String },
+    #[error("cannot start `{program}`: {source}")]
+    Start { program: String, source: std::io::Error },
+    /// It went away before the session was open.
+    #[error("it ended before the session was open: {reason}")]
+    Ended { reason: String },
+    #[error("cannot be reached: {reason}")]
+    Unreachable { reason: String },
+    #[error("no answer to `{step}` within {after:?}")]
+    Silent { step: String, after: Duration },
+    #[error("`{step}` was refused: {} ({})", error.message, error.code)]
+    Refused { step: String, error: RpcError },
+    #[error("the answer to `{step}` cannot be used: {reason}")]
+    Unusable { step: String, reason: String },
+    #[error("it speaks {theirs}, which is no revision spoken here")]
+    NoCommonRevision { theirs: String },
+    #[error("not authorised: {reason}")]
+    Unauthorized { reason: String },
+    #[error("rate limited")]
+    RateLimited { retry_after: Option<Duration> },
+}
+
+/// Connects to a server, for a client.
+///
+/// The session is opened with that client's capabilities, so the server offers
+/// what this client can serve. Whoever shares an upstream between clients
+/// shares it between clients that can do the same.
+pub async fn connect(
+    target: &Target,
+    options: &Options,
+    client: &Client,
+) -> Result<Arc<Upstream>, ConnectError> {
+    let client = Arc::new(client.clone());
+    let opened = opening::open(target, options, &client);
+    match tokio::time::timeout(options.opening, opened).await {
+        Ok(opened) => opened,
+        Err(_) => Err(ConnectError::Silent { step: "connect".to_owned(), after: options.opening }),
+    }
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            label: "upstream".to_owned(),
+            era: Era::Probe,
+            patience: Patience {
+                quiet: Duration::from_secs(60),
+                whole: Duration::from_secs(15 * 60),
+            },
+            opening: Duration::from_secs(60),
+            probe: Duration::from_millis(1500),
+            grace: Duration::from_secs(2),
+            limits: Limits { requests: 64, linger: Duration::ZERO, ..Limits::default() },
+            lists: ListLimits { pages: 1000, items: 100_000 },
+            tether: None,
+            home: Arc::new(Deaf),
+        }
+    }
+}
+
+impl Era {
+    fn pinned(self) -> Option<Revision> {
+        match self {
+            Era::Pinned(revision) => Some(revision),
+            Era::Probe | Era::Remembered(_) => None,
+        }
+    }
+}
+
+impl ConnectError {
+    fn of(step: &str, failure: Failure) -> ConnectError {
+        let step = step.to_owned();
+        match failure {
+            Failure::Unavailable { reason } => ConnectError::Unreachable { reason },
+            Failure::Timeout { after } => ConnectError::Silent { step, after },
+            Failure::Lost { reason, .. } => ConnectError::Ended { reason },
+            Failure::Unauthorized { reason } => ConnectError::Unauthorized { reason },
+            Failure::RateLimited { retry_after } => ConnectError::RateLimited { retry_after },
+            Failure::Unusable { reason } => ConnectError::Unusable { step, reason },
+            Failure::Unsupported { what } => ConnectError::Unusable { step, reason: what },
+            Failure::Cancelled => ConnectError::Ended { reason: "cancelled".to_owned() },
+        }
+    }
+}

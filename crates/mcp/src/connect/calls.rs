@@ -1,0 +1,147 @@
+//! The calls that are under way, and whose they are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use tool::{Back, Client, Context, Json};
+
+use crate::peer::Ticket;
+
+/// Who is asked when the server asks back.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) back: Arc<dyn Back>,
+    pub(super) client: Arc<Client>,
+}
+
+/// One call under way.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) asker: Asker,
+    /// Empty where there are no sessions.
+    session: Arc<str>,
+    /// The client's own progress token, which travels as our ticket.
+    pub(super) token: Option<Json>,
+    alive: Instant,
+}
+
+/// Whose something without a name is.
+pub(super) enum Whose {
+    Of(Call),
+    /// No call is under way.
+    Nobodys,
+    /// Several clients' calls are.
+    Unclear,
+}
+
+/// Every call under way.
+#[derive(Default)]
+pub(super) struct Calls(Mutex<BTreeMap<Ticket, Call>>);
+
+/// A place among the calls, given up when dropped.
+pub(super) struct Place<'a> {
+    calls: &'a Calls,
+    ticket: Ticket,
+}
+
+impl Calls {
+    pub(super) fn enter(
+        &self,
+        ticket: Ticket,
+        context: &Context,
+        token: Option<Json>,
+    ) -> Place<'_> {
+        let asker = Asker { back: Arc::clone(&context.back), client: Arc::clone(&context.client) };
+        let call =
+            Call { asker, session: Arc::clone(&context.session), token, alive: Instant::now() };
+        self.lock().insert(ticket, call);
+        Place { calls: self, ticket }
+    }
+
+    pub(super) fn get(&self, ticket: Ticket) -> Option<Call> {
+        self.lock().get(&ticket).cloned()
+    }
+
+    /// The call that something without a name must belong to: the only one
+    /// there is, or the latest when all are of one session. With calls of
+    /// several clients under way nobody can tell, and guessing would show one
+    /// client's questions to another. A call whose answer is there already
+    /// (`is_open` says no) is no longer under way.
+    pub(super) fn only(&self, is_open: impl Fn(Ticket) -> bool) -> Whose {
+        let calls = self.lock();
+        let mut open = calls.iter().rev().filter(|(ticket, _)| is_open(**ticket));
+        let Some((_, latest)) = open.next() else { return Whose::Nobodys };
+        let same = |call: &Call| !call.session.is_empty() && call.session == latest.session;
+        if open.all(|(_, call)| same(call)) { Whose::Of(latest.clone()) } else { Whose::Unclear }
+    }
+
+    /// Notes a sign of life.
+    pub(super) fn touch(&self, ticket: Ticket) {
+        if let Some(call) = self.lock().get_mut(&ticket) {
+            call.alive = Instant::now();
+        }
+    }
+
+    /// When the call last gave a sign of life.
+    pub(super) fn alive(&self, ticket: Ticket) -> Option<Instant> {
+        self.lock().get(&ticket).map(|call| call.alive)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Ticket, Call>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.calls.lock().remove(&self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(session: &str) -> Context {
+        Context { session: session.into(), ..Context::anonymous() }
+    }
+
+    #[track_caller]
+    fn check(sessions: &[&str], expected: Option<u64>) {
+        let calls = Calls::default();
+        let numbered = sessions.iter().zip(1..);
+        let places: Vec<_> = numbered
+            .map(|(session, n)| calls.enter(Ticket(n), &context(session), Some(Json::of(&n))))
+            .collect();
+        let token = match calls.only(|_| true) {
+            Whose::Of(call) => call.token.and_then(|token| token.read().ok()),
+            Whose::Nobodys | Whose::Unclear => None,
+        };
+        assert_eq!(token, expected, "{sessions:?}");
+        drop(places);
+        assert!(matches!(calls.only(|_| true), Whose::Nobodys));
+    }
+
+    #[test]
+    fn a_question_belongs_to_the_only_call_or_the_latest_of_the_only_session() {
+        check(&[], None);
+        check(&["a"], Some(1));
+        check(&[""], Some(1));
+        check(&["a", "a"], Some(2));
+    }
+
+    #[test]
+    fn an_answered_call_is_no_longer_under_way() {
+        let calls = Calls::default();
+        let _place = calls.enter(Ticket(1), &context("a"), None);
+        assert!(matches!(calls.only(|_| false), Whose::Nobodys));
+    }
+
+    #[test]
+    fn with_calls_of_several_clients_it_belongs_to_none() {
+        check(&["a", "b"], None);
+        check(&["", ""], None);
+        check(&["a", ""], None);
+    }
+}

@@ -1,0 +1,163 @@
+//! A child process in a group of its own.
+//!
+//! One thread starts the child and waits for it to its end, so that the
+//! parent-death signal, which Linux ties to the starting thread, comes exactly
+//! when this process ends; see [`super::tether`]. When the child ends, whatever
+//! is left of its group is killed while the child's id still cannot belong to
+//! anybody else, and then the child is reaped: no zombies, no strays.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
+
+use super::{Program, Tether};
+
+/// The thread only waits; it needs next to no stack.
+const STACK: usize = 128 << 10;
+
+/// A running child. Dropped, it takes its whole group with it.
+pub(super) struct Child {
+    group: Arc<Group>,
+    ended: oneshot::Receiver<io::Result<ExitStatus>>,
+}
+
+/// The child's three pipes, not blocking.
+pub(super) struct Pipes {
+    pub(super) stdin: pipe::Sender,
+    pub(super) stdout: pipe::Receiver,
+    pub(super) stderr: pipe::Receiver,
+}
+
+/// A process group that can be signalled as long as its leader is not reaped.
+struct Group(Mutex<Option<Pid>>);
+
+type Parts = (Arc<Group>, [OwnedFd; 3]);
+
+impl Child {
+    /// Starts a program.
+    pub(super) async fn start(
+        program: &Program,
+        tether: Option<&Tether>,
+    ) -> io::Result<(Child, Pipes)> {
+        let command = command(program, tether);
+        let (started, parts) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("upstream".to_owned())
+            .stack_size(STACK)
+            .spawn(move || live(command, started, end))?;
+        let gone = |_| io::Error::other("the thread that starts children is gone");
+        let (group, [stdin, stdout, stderr]) = parts.await.map_err(gone)??;
+        let child = Child { group, ended };
+        let pipes = Pipes {
+            stdin: pipe::Sender::from_owned_fd(stdin)?,
+            stdout: pipe::Receiver::from_owned_fd(stdout)?,
+            stderr: pipe::Receiver::from_owned_fd(stderr)?,
+        };
+        Ok((child, pipes))
+    }
+
+    /// Waits for the end, for as long as `grace` at each step: by itself (its
+    /// input is closed), by SIGTERM, by SIGKILL. Says how it ended.
+    pub(super) async fn end(mut self, grace: Duration) -> String {
+        for signal in [None, Some(Signal::TERM)] {
+            if let Some(signal) = signal {
+                self.group.signal(signal);
+            }
+            if let Ok(ended) = tokio::time::timeout(grace, &mut self.ended).await {
+                return describe(ended);
+            }
+        }
+        self.group.signal(Signal::KILL);
+        describe((&mut self.ended).await)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.group.signal(Signal::KILL);
+    }
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        let leader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leader) = *leader {
+            // A group that is gone needs no signal.
+            kill_process_group(leader, signal).ok();
+        }
+    }
+
+    /// Kills what is left and forgets the leader, who is about to be reaped.
+    fn disband(&self) {
+        self.signal(Signal::KILL);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn command(program: &Program, tether: Option<&Tether>) -> Command {
+    let mut command = match tether {
+        Some(tether) => tether.tie(&program.command),
+        None => Command::new(&program.command),
+    };
+    command
+        .args(&program.args)
+        .envs(&program.env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if let Some(cwd) = &program.cwd {
+        command.current_dir(cwd);
+    }
+    command
+}
+
+/// The life of a child, on its own thread.
+fn live(
+    mut command: Command,
+    started: oneshot::Sender<io::Result<Parts>>,
+    end: oneshot::Sender<io::Result<ExitStatus>>,
+) {
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            started.send(Err(error)).ok();
+            return;
+        }
+    };
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let group = Arc::new(Group(Mutex::new(pid)));
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    if let (Some(stdin), Some(stdout), Some(stderr)) = pipes {
+        let parts = (Arc::clone(&group), [stdin.into(), stdout.into(), stderr.into()]);
+        if started.send(Ok(parts)).is_err() {
+            group.signal(Signal::KILL);
+        }
+    }
+    if let Some(pid) = pid {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+    }
+    group.disband();
+    end.send(child.wait()).ok();
+}
+
+fn describe(ended: Result<io::Result<ExitStatus>, oneshot::error::RecvError>) -> String {
+    match ended {
+        Ok(Ok(status)) => match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "it ended".to_owned(),
+        },
+        Ok(Err(error)) => format!("it cannot be waited for: {error}"),
+        Err(_) => "it ended".to_owned(),
+    }
+}

@@ -1,0 +1,342 @@
+//! A server reached over Streamable HTTP.
+//!
+//! Every question is a POST of its own, answered with JSON or with a stream of
+//! events that ends in the answer; what a server says on that stream belongs to
+//! that question. Older servers have a session, a standing GET stream for what
+//! belongs to no question, and streams that can be resumed. Modern ones have
+//! none of that, and closing the stream is how a question is cancelled.
+
+mod answer;
+mod reach;
+mod standing;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::http::header::{ACCEPT, CONTENT_TYPE};
+use ::http::{HeaderMap, HeaderValue, StatusCode};
+use bytes::Bytes;
+use reqwest::Url;
+use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tool::{Failure, Json, Reply, Sent};
+
+use super::link::Question;
+use super::relay::Relay;
+use super::{ConnectError, Endpoint, Options};
+use crate::message;
+use crate::peer::Ticket;
+use crate::revision::{Revision, header, method};
+use answer::Refused;
+
+pub(super) use reach::{client, parse, same_origin, unreachable};
+
+/// How many notifications and answers may wait to be sent.
+const WAITING: usize = 4096;
+
+/// How long a notification, an answer or a farewell may take.
+const ERRAND: Duration = Duration::from_secs(20);
+
+pub(super) struct Http {
+    label: String,
+    client: reqwest::Client,
+    url: Url,
+    /// What the operator wants sent with every request.
+    headers: HeaderMap,
+    limit: usize,
+    relay: Arc<Relay>,
+    next: AtomicU64,
+    session: Mutex<Session>,
+    /// Held while a lost session is opened again.
+    reopening: tokio::sync::Mutex<()>,
+    errands: mpsc::Sender<Bytes>,
+    closing: CancellationToken,
+    why_closed: Mutex<Option<String>>,
+}
+
+#[derive(Clone, Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    /// The older revision that was agreed; modern questions name their own.
+    revision: Option<Revision>,
+    /// The params of `initialize`, for opening it again.
+    opening: Option<Json>,
+}
+
+impl Http {
+    pub(super) fn new(
+        endpoint: &Endpoint,
+        options: &Options,
+        relay: Arc<Relay>,
+    ) -> Result<Arc<Http>, ConnectError> {
+        let (url, headers) = parse(endpoint)?;
+        let client = client(&url)?;
+        let (errands, waiting) = mpsc::channel(WAITING);
+        let http = Arc::new(Http {
+            label: options.label.clone(),
+            client,
+            url,
+            headers,
+            limit: options.limits.line,
+            relay,
+            next: AtomicU64::new(1),
+            session: Mutex::default(),
+            reopening: tokio::sync::Mutex::new(()),
+            errands,
+            closing: CancellationToken::new(),
+            why_closed: Mutex::default(),
+        });
+        tokio::spawn(Arc::clone(&http).run_errands(waiting));
+        Ok(http)
+    }
+
+    pub(super) fn ticket(&self) -> Ticket {
+        Ticket(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(super) async fn request(self: &Arc<Http>, question: Question) -> Result<Reply, Failure> {
+        let asked = Instant::now();
+        let patience = question.patience;
+        let ticket = question.ticket;
+        let mut cancel = Cancel::of(self, &question);
+        let mut exchange = std::pin::pin!(self.exchange(&question));
+        let mut deadline = asked + patience.quiet.min(patience.whole);
+        loop {
+            if let Ok(answer) = timeout_at(deadline, &mut exchange).await {
+                cancel.reason = None;
+                return answer;
+            }
+            let alive = self.relay.calls.alive(ticket).unwrap_or(asked);
+            let later = (alive + patience.quiet).min(asked + patience.whole);
+            if later <= deadline {
+                cancel.reason = cancel.reason.and(Some("no answer in time"));
+                return Err(Failure::Timeout { after: deadline - asked });
+            }
+            deadline = later;
+        }
+    }
+
+    pub(super) fn notify(&self, method: &str, params: Option<&Json>) {
+        let mut body = Vec::new();
+        message::write_notification(&mut body, method, params);
+        self.send(body);
+    }
+
+    /// Remembers how the session is opened, in case it must be again.
+    pub(super) fn remember_opening(&self, params: &Json) {
+        self.session().opening = Some(params.clone());
+    }
+
+    pub(super) fn agreed(&self, revision: Revision) {
+        self.session().revision = Some(revision);
+    }
+
+    /// Starts to listen to what belongs to no question, where that is a thing.
+    pub(super) fn listen(self: &Arc<Http>, revision: Revision) {
+        if !revision.is_modern() && Revision::V2024_11_05 < revision {
+            tokio::spawn(standing::listen(Arc::clone(self)));
+        }
+    }
+
+    pub(super) fn close(&self, reason: &str) {
+        let mut why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner);
+        why.get_or_insert_with(|| reason.to_owned());
+        drop(why);
+        self.closing.cancel();
+    }
+
+    async fn exchange(self: &Arc<Http>, question: &Question) -> Result<Reply, Failure> {
+        if self.closing.is_cancelled() {
+            let reason = "the upstream is closed".to_owned();
+            return Err(Failure::Lost { reason, sent: Sent::No });
+        }
+        let mut body = Vec::new();
+        let id = question.ticket.to_string();
+        message::write_request(&mut body, &id, &question.method, question.params.as_ref());
+        let body = Bytes::from(body);
+        let session = self.session().clone();
+        match self.ask(question, body.clone(), &session).await {
+            Err(Refused::NoSession) => {
+                self.reopen(&session).await?;
+                let session = self.session().clone();
+                self.ask(question, body, &session).await.map_err(Refused::into_failure)
+            }
+            answer => answer.map_err(Refused::into_failure),
+        }
+    }
+
+    async fn ask(
+        self: &Arc<Http>,
+        question: &Question,
+        body: Bytes,
+        session: &Session,
+    ) -> Result<Reply, Refused> {
+        let mut headers = self.headers_of(session);
+        for (name, value) in &question.headers {
+            headers.insert(name.clone(), value.clone());
+        }
+        if !question.headers.is_empty() {
+            let revision = HeaderValue::from_static(Revision::LATEST.as_str());
+            headers.insert(header::PROTOCOL_VERSION, revision);
+        }
+        let posted = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
+        let response = posted.map_err(|error| Refused::Failed(unreachable(&error)))?;
+        if question.method == method::INITIALIZE {
+            self.session().id = response.headers().get(header::SESSION_ID).cloned();
+        }
+        self.answer(question, response, session.id.is_some()).await
+    }
+
+    /// Opens the session again after the server forgot it. Whoever comes
+    /// second finds it open.
+    async fn reopen(self: &Arc<Http>, lost: &Session) -> Result<(), Failure> {
+        let _one_at_a_time = self.reopening.lock().await;
+        let now = self.session().clone();
+        if now.id != lost.id {
+            return Ok(());
+        }
+        let Some(params) = now.opening.clone() else {
+            let reason = "the server forgot the session".to_owned();
+            return Err(Failure::Lost { reason, sent: Sent::No });
+        };
+        tracing::info!(target: "upstream", upstream = self.label, "the server forgot the session; opening another");
+        let question = Question {
+            ticket: self.ticket(),
+            method: method::INITIALIZE.to_owned(),
+            params: Some(params),
+            patience: crate::peer::Patience::of(ERRAND),
+            headers: Vec::new(),
+        };
+        let mut body = Vec::new();
+        let id = question.ticket.to_string();
+        message::write_request(&mut body, &id, &question.method, question.params.as_ref());
+        let fresh = Session::default();
+        let answer = timeout(ERRAND, self.ask(&question, body.into(), &fresh)).await;
+        let answer = answer.map_err(|_| Failure::Timeout { after: ERRAND })?;
+        match answer.map_err(Refused::into_failure)? {
+            Reply::Result(_) => {
+                self.notify(method::INITIALIZED, None);
+                self.relay.stale.mark(&super::lists::KINDS);
+                Ok(())
+            }
+            Reply::Error(error) => {
+                let reason = format!("the session cannot be opened again: {}", error.message);
+                Err(Failure::Lost { reason, sent: Sent::No })
+            }
+        }
+    }
+
+    fn headers_of(&self, session: &Session) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, accept);
+        if let Some(id) = &session.id {
+            headers.insert(header::SESSION_ID, id.clone());
+        }
+        // The header came with 2025-06-18; a server of an older revision may
+        // refuse what it does not know.
+        if let Some(revision) = session.revision.filter(|r| Revision::V2025_06_18 <= *r) {
+            let revision = HeaderValue::from_static(revision.as_str());
+            headers.insert(header::PROTOCOL_VERSION, revision);
+        }
+        headers
+    }
+
+    /// Puts a message in line to be sent.
+    fn send(&self, body: Vec<u8>) {
+        if self.errands.try_send(body.into()).is_err() {
+            tracing::warn!(target: "upstream", upstream = self.label, "too many messages are waiting; one is dropped");
+        }
+    }
+
+    /// Sends notifications and answers, one after the other, and says goodbye
+    /// at the end.
+    async fn run_errands(self: Arc<Http>, mut waiting: mpsc::Receiver<Bytes>) {
+        loop {
+            tokio::select! {
+                biased;
+                body = waiting.recv() => match body {
+                    Some(body) => self.errand(body).await,
+                    None => break,
+                },
+                () = self.closing.cancelled() => break,
+            }
+        }
+        self.leave().await;
+        let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.relay.gone(&why.unwrap_or_default());
+    }
+
+    async fn errand(&self, body: Bytes) {
+        let headers = self.headers_of(&self.session().clone());
+        let post = self.client.post(self.url.clone()).headers(headers).body(body).send();
+        match timeout(ERRAND, post).await {
+            Ok(Ok(response)) if response.status().is_client_error() => {
+                tracing::debug!(target: "upstream", upstream = self.label, status = %response.status(), "a message was refused");
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(target: "upstream", upstream = self.label, %error, "a message was not sent");
+            }
+            Err(_) => {
+                tracing::debug!(target: "upstream", upstream = self.label, "a message took too long");
+            }
+        }
+    }
+
+    /// Tells the server that the session is over.
+    async fn leave(&self) {
+        let session = self.session().clone();
+        if session.id.is_none() {
+            return;
+        }
+        let headers = self.headers_of(&session);
+        let delete = self.client.delete(self.url.clone()).headers(headers).send();
+        // A server may refuse to end sessions; it will forget this one.
+        timeout(Duration::from_secs(2), delete).await.ok();
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cancels a question that is dropped early, where closing its stream does not.
+struct Cancel<'a> {
+    http: &'a Http,
+    ticket: Ticket,
+    reason: Option<&'static str>,
+}
+
+impl<'a> Cancel<'a> {
+    fn of(http: &'a Http, question: &Question) -> Cancel<'a> {
+        let is_modern = !question.headers.is_empty();
+        let opens = question.method == method::INITIALIZE;
+        let reason = (!is_modern && !opens).then_some("no longer wanted");
+        Cancel { http, ticket: question.ticket, reason }
+    }
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        if let Some(reason) = self.reason {
+            let params = serde_json::json!({"requestId": self.ticket.0, "reason": reason});
+            self.http.notify(method::CANCELLED, Some(&params.into()));
+        }
+    }
+}
+
+/// Whether a refusal means that the server no longer knows our session: 404 by
+/// the protocol, 400 with a word about it by servers in the wild.
+fn forgot_session(status: StatusCode, body: &[u8]) -> bool {
+    match status {
+        StatusCode::NOT_FOUND => true,
+        StatusCode::BAD_REQUEST => {
+            let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+            text.contains("session")
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,270 @@
+//! From a response to an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use reqwest::Response;
+use tokio::time::sleep;
+use tool::{Failure, Json, Reply, Sent};
+
+use super::reach::deepest;
+use super::{Http, Question, forgot_session};
+use crate::connect::sse::Parser;
+use crate::message::{self, Frame, Message};
+use crate::peer::Ticket;
+use crate::revision::header;
+
+/// How long to wait before resuming a stream when the server does not say.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest that a server may make us wait.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// Why there is no answer.
+pub(super) enum Refused {
+    /// The server no longer knows the session; the question did not run.
+    NoSession,
+    Failed(Failure),
+}
+
+impl Refused {
+    pub(super) fn into_failure(self) -> Failure {
+        match self {
+            Refused::NoSession => {
+                Failure::Lost { reason: "the server forgot the session".to_owned(), sent: Sent::No }
+            }
+            Refused::Failed(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Refused {
+        Refused::Failed(failure)
+    }
+}
+
+impl Http {
+    /// Reads the answer to a question out of the response to its POST.
+    pub(super) async fn answer(
+        self: &Arc<Http>,
+        question: &Question,
+        response: Response,
+        has_session: bool,
+    ) -> Result<Reply, Refused> {
+        let status = response.status();
+        if status.is_success() {
+            if is_stream(response.headers()) {
+                return Ok(self.follow(question.ticket, response).await?);
+            }
+            let body = self.body(response).await?;
+            return Ok(self.pick(&body, question.ticket, status)?);
+        }
+        let headers = response.headers().clone();
+        let body = self.body(response).await.unwrap_or_default();
+        if has_session && forgot_session(status, &body) {
+            return Err(Refused::NoSession);
+        }
+        if let Some(failure) = denied(status, &headers) {
+            return Err(Refused::Failed(failure));
+        }
+        match Message::parse(&body) {
+            Ok(Message::Response(response)) => Ok(response.reply),
+            Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => {
+                Err(Refused::Failed(failed(status, &headers, &body)))
+            }
+        }
+    }
+
+    /// Follows a question's own stream to its answer, over as many connections
+    /// as the server makes of it.
+    async fn follow(self: &Arc<Http>, ticket: Ticket, first: Response) -> Result<Reply, Failure> {
+        let mut parser = Parser::new(self.limit);
+        let mut response = first;
+        loop {
+            if let Some(reply) = self.read_stream(&mut parser, &mut response, ticket).await? {
+                return Ok(reply);
+            }
+            parser.interrupt();
+            let Some(id) = parser.last_id().map(str::to_owned) else {
+                let reason = "the stream ended before the answer".to_owned();
+                return Err(Failure::Lost { reason, sent: Sent::Perhaps });
+            };
+            sleep(parser.retry().unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+            response = self.resume(&id).await?;
+        }
+    }
+
+    /// Reads one connection of a stream. `None` when it ends without answer.
+    async fn read_stream(
+        self: &Arc<Http>,
+        parser: &mut Parser,
+        response: &mut Response,
+        ticket: Ticket,
+    ) -> Result<Option<Reply>, Failure> {
+        loop {
+            while let Some(event) = parser
+                .next_event()
+                .map_err(|error| Failure::Unusable { reason: error.to_string() })?
+            {
+                if let Some(reply) = self.hear(&event.data, Some(ticket))? {
+                    return Ok(Some(reply));
+                }
+            }
+            match response.chunk().await {
+                Ok(Some(chunk)) => parser.push(&chunk),
+                // A broken stream is one that ended: it may be resumed.
+                Ok(None) | Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Goes on with a stream after the last event that was seen.
+    async fn resume(&self, last_id: &str) -> Result<Response, Failure> {
+        let lost = |reason: String| Failure::Lost { reason, sent: Sent::Perhaps };
+        let get = self.get(Some(last_id)).send().await;
+        let response = get.map_err(|error| lost(deepest(&error)))?;
+        if !response.status().is_success() || !is_stream(response.headers()) {
+            return Err(lost(format!("the stream cannot be resumed: HTTP {}", response.status())));
+        }
+        Ok(response)
+    }
+
+    pub(super) fn get(&self, last_id: Option<&str>) -> reqwest::RequestBuilder {
+        let mut headers = self.headers_of(&self.session().clone());
+        headers.remove(CONTENT_TYPE);
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(header::LAST_EVENT_ID, id);
+        }
+        self.client.get(self.url.clone()).headers(headers)
+    }
+
+    /// Takes one event or body: the answer that is waited for comes back, the
+    /// rest goes its way.
+    pub(super) fn hear(
+        self: &Arc<Http>,
+        text: &Bytes,
+        ticket: Option<Ticket>,
+    ) -> Result<Option<Reply>, Failure> {
+        if text.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let messages = match Frame::parse(text) {
+            Ok(Frame::One(message)) => vec![Ok(message)],
+            Ok(Frame::Batch(messages)) => messages,
+            Err(invalid) => vec![Err(invalid)],
+        };
+        let mut answer = None;
+        for message in messages {
+            match message {
+                Ok(Message::Response(response)) if is_for(&response.id, ticket) => {
+                    answer = Some(response.reply);
+                }
+                Ok(message) => self.pass(message, ticket),
+                Err(invalid) if invalid.id.as_ref().is_some_and(|id| is_for(id, ticket)) => {
+                    return Err(Failure::Unusable { reason: invalid.reason });
+                }
+                Err(invalid) => {
+                    crate::peer::Incoming::garbage(&*self.relay, &invalid, text);
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Passes on what the server says, and answers what it asks.
+    fn pass(self: &Arc<Http>, message: Message, ticket: Option<Ticket>) {
+        if let Some((id, reply)) = self.relay.hear(message, ticket) {
+            let http = Arc::clone(self);
+            tokio::spawn(async move {
+                let reply = tokio::select! {
+                    reply = reply => reply,
+                    () = http.closing.cancelled() => return,
+                };
+                let mut body = Vec::new();
+                message::write_response(&mut body, id.as_str(), &reply);
+                http.send(body);
+            });
+        }
+    }
+
+    fn pick(
+        self: &Arc<Http>,
+        body: &Bytes,
+        ticket: Ticket,
+        status: StatusCode,
+    ) -> Result<Reply, Failure> {
+        let unusable = |reason: String| Failure::Unusable { reason };
+        if let Err(invalid) = Frame::parse(body) {
+            return Err(unusable(format!("HTTP {status}: {invalid}")));
+        }
+        let answer = self.hear(body, Some(ticket))?;
+        answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
+    }
+
+    /// The whole body, within the limit. One chunk is not copied.
+    async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
+        let lost =
+            |error: reqwest::Error| Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps };
+        let Some(first) = response.chunk().await.map_err(lost)? else { return Ok(Bytes::new()) };
+        let Some(second) = response.chunk().await.map_err(lost)? else { return Ok(first) };
+        let mut body = BytesMut::from(&first[..]);
+        body.extend_from_slice(&second);
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
+            if self.limit < body.len() + chunk.len() {
+                let reason = format!("a response is over the limit of {} bytes", self.limit);
+                return Err(Failure::Unusable { reason });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+}
+
+fn is_for(id: &Json, ticket: Option<Ticket>) -> bool {
+    let number = id.as_str().trim_matches('"').parse().ok().map(Ticket);
+    ticket.is_some() && number == ticket
+}
+
+pub(super) fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+/// Refusals that have a remedy of their own.
+fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            let wants = text(WWW_AUTHENTICATE).map(|wants| format!(": {wants}"));
+            let reason = format!("HTTP {status}{}", wants.unwrap_or_default());
+            Some(Failure::Unauthorized { reason })
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            let seconds = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
+            Some(Failure::RateLimited { retry_after: seconds.map(Duration::from_secs) })
+        }
+        _ => None,
+    }
+}
+
+/// Every other refusal. A gateway's error may hide a request that ran.
+fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
+    if status.is_redirection() {
+        let to = headers.get(http::header::LOCATION).and_then(|to| to.to_str().ok());
+        let reason = format!(
+            "it redirects to {}; put that address in its place if you trust it",
+            to.unwrap_or("nowhere")
+        );
+        return Failure::Unavailable { reason };
+    }
+    let reason = format!("HTTP {status}: {}", message::excerpt(body).trim());
+    if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        return Failure::Lost { reason, sent: Sent::Perhaps };
+    }
+    Failure::Unavailable { reason }
+}

@@ -1,0 +1,87 @@
+//! Addresses and connections.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::Url;
+use reqwest::redirect::Policy;
+use tool::{Failure, Sent};
+
+use crate::connect::{ConnectError, Endpoint};
+
+/// Reads an endpoint as an operator wrote it.
+pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap), ConnectError> {
+    let bad = |reason| ConnectError::BadTarget { reason };
+    let url = Url::parse(&endpoint.url)
+        .map_err(|error| bad(format!("`{}` is no URL: {error}", endpoint.url)))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad(format!("`{}` is neither http nor https", endpoint.url)));
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in &endpoint.headers {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| bad(format!("`{name}` is no header name")))?;
+        // The value may be a secret, so it is not repeated.
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| bad(format!("the value of header `{name}` has illegal characters")))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok((url, headers))
+}
+
+/// A client for one server: connections are kept, small messages leave at
+/// once, and a redirect is followed only where the credentials already go.
+pub(in crate::connect) fn client(url: &Url) -> Result<reqwest::Client, ConnectError> {
+    // Whoever installs a provider first wins; any is as good.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+        .tcp_nodelay(true)
+        .connect_timeout(Duration::from_secs(10))
+        .redirect(Policy::custom(|attempt| {
+            let origin = attempt.previous().first().cloned();
+            let stays = origin.is_some_and(|origin| same_origin(&origin, attempt.url()));
+            if stays && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
+        }));
+    if url.scheme() == "http" {
+        // Reading the system's certificates takes longer than everything else.
+        let roots = rustls::RootCertStore::empty();
+        let config = rustls::ClientConfig::builder().with_root_certificates(roots);
+        builder = builder.tls_backend_preconfigured(config.with_no_client_auth());
+    }
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| ConnectError::BadTarget {
+        reason: format!("no secure connection can be made: {}", deepest(&error)),
+    })
+}
+
+pub(in crate::connect) fn same_origin(one: &Url, other: &Url) -> bool {
+    one.origin() == other.origin()
+}
+
+/// Why a request got no response.
+pub(in crate::connect) fn unreachable(error: &reqwest::Error) -> Failure {
+    let reason = deepest(error);
+    if error.is_connect() || error.is_builder() {
+        return Failure::Unavailable { reason };
+    }
+    Failure::Lost { reason, sent: Sent::Perhaps }
+}
+
+/// The cause of all causes, without the URL, which may hold a secret.
+pub(super) fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}

@@ -1,0 +1,89 @@
+//! The standing stream, for what belongs to no question.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use reqwest::Response;
+use tokio::time::sleep;
+
+use super::Http;
+use super::answer::is_stream;
+use crate::connect::lists::KINDS;
+use crate::connect::sse::Parser;
+
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How often in a row a server may not be there before it is gone.
+const TRIES: u32 = 6;
+
+/// Listens to the end of the upstream, or until the server has no such stream.
+pub(super) async fn listen(http: Arc<Http>) {
+    let closing = http.closing.clone();
+    tokio::select! {
+        () = closing.cancelled() => {}
+        () = keep_listening(&http) => {}
+    }
+}
+
+async fn keep_listening(http: &Arc<Http>) {
+    let mut parser = Parser::new(http.limit);
+    let mut n_failed = 0;
+    let mut pause = PAUSE;
+    let mut is_first = true;
+    loop {
+        match http.get(parser.last_id()).send().await {
+            Ok(response) if response.status().is_success() && is_stream(response.headers()) => {
+                n_failed = 0;
+                // Without ids nobody can say what was missed in between.
+                if !is_first && parser.last_id().is_none() {
+                    http.relay.stale.mark(&KINDS);
+                }
+                is_first = false;
+                if read(http, &mut parser, response).await {
+                    pause = PAUSE;
+                }
+            }
+            // Most servers have nothing to say here, and say so.
+            Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
+            Ok(response) if response.status().is_client_error() => {
+                tracing::debug!(target: "upstream", upstream = http.label, status = %response.status(), "no standing stream");
+                return;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                n_failed += 1;
+                if TRIES <= n_failed {
+                    http.close(&super::unreachable(&error).to_string());
+                    return;
+                }
+            }
+        }
+        parser.interrupt();
+        sleep(parser.retry().unwrap_or(pause).min(LONGEST_PAUSE)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Reads one connection to its end. Whether anything came.
+async fn read(http: &Arc<Http>, parser: &mut Parser, mut response: Response) -> bool {
+    let mut came = false;
+    while let Ok(Some(chunk)) = response.chunk().await {
+        parser.push(&chunk);
+        loop {
+            match parser.next_event() {
+                Ok(Some(event)) => {
+                    came = true;
+                    http.hear(&event.data, None).ok();
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(target: "upstream", upstream = http.label, %error, "the standing stream is dropped");
+                    return came;
+                }
+            }
+        }
+    }
+    came
+}

@@ -1,0 +1,145 @@
+//! Keeping the listing fresh.
+//!
+//! A server that says that a list changed is asked for it again: a moment
+//! later, so that a burst costs one reading, and once more when it said so
+//! again meanwhile, so that the last word is never lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use tool::{Event, Kind};
+
+use super::lists::{self, KINDS, Unread};
+use super::upstream::Core;
+
+/// How long to wait for the rest of a burst.
+const BURST: Duration = Duration::from_millis(50);
+
+/// The longest pause between two readings.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How often a reading that fails is tried again.
+const TRIES: u32 = 3;
+
+/// Which lists are no longer what the server has.
+#[derive(Default)]
+pub(super) struct Stale {
+    kinds: AtomicU8,
+    wake: Notify,
+    ended: AtomicBool,
+    n_acknowledged: AtomicU64,
+    acknowledged: Notify,
+}
+
+impl Stale {
+    pub(super) fn mark(&self, kinds: &[Kind]) {
+        let bits = kinds.iter().fold(0, |bits, kind| bits | bit(*kind));
+        self.kinds.fetch_or(bits, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    /// There is nothing to keep fresh any more.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.wake.notify_one();
+        self.acknowledged.notify_waiters();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// A subscription was acknowledged.
+    pub(super) fn acknowledge(&self) {
+        self.n_acknowledged.fetch_add(1, Ordering::AcqRel);
+        self.acknowledged.notify_waiters();
+    }
+
+    /// How many subscriptions were acknowledged so far.
+    pub(super) fn n_acknowledged(&self) -> u64 {
+        self.n_acknowledged.load(Ordering::Acquire)
+    }
+
+    /// Waits until more than `before` were.
+    pub(super) async fn acknowledged_after(&self, before: u64) {
+        loop {
+            let next = self.acknowledged.notified();
+            if before < self.n_acknowledged() || self.has_ended() {
+                return;
+            }
+            next.await;
+        }
+    }
+
+    async fn any(&self) -> bool {
+        loop {
+            if self.has_ended() {
+                return false;
+            }
+            if self.kinds.load(Ordering::Acquire) != 0 {
+                return true;
+            }
+            self.wake.notified().await;
+        }
+    }
+
+    fn take(&self) -> impl Iterator<Item = Kind> + use<> {
+        let bits = self.kinds.swap(0, Ordering::AcqRel);
+        KINDS.into_iter().filter(move |kind| bits & bit(*kind) != 0)
+    }
+}
+
+/// Reads lists again as they change, to the end of the upstream.
+pub(super) async fn keep(core: Arc<Core>) {
+    let mut n_failed = 0;
+    while core.relay.stale.any().await {
+        sleep(BURST).await;
+        let started = Instant::now();
+        let mut failed = Vec::new();
+        for kind in core.relay.stale.take() {
+            match lists::read(&core, kind).await {
+                Ok(list) => {
+                    core.replace(|listing| {
+                        lists::place(listing, kind, list, core.is_modern_http())
+                    });
+                    core.relay.tell(Event::Changed(kind));
+                }
+                Err(why) => failed.push((kind, why)),
+            }
+        }
+        n_failed = if failed.is_empty() { 0 } else { n_failed + 1 };
+        // A server whose lists are slow, or that cries without end, is asked
+        // less often.
+        sleep((started.elapsed() * 2).min(PAUSE)).await;
+        again(&core, failed, n_failed).await;
+    }
+}
+
+/// Tries lists again that could not be read, or gives up and says so.
+async fn again(core: &Core, failed: Vec<(Kind, Unread)>, n_failed: u32) {
+    if failed.is_empty() || core.relay.stale.has_ended() {
+        return;
+    }
+    if n_failed < TRIES {
+        sleep(Duration::from_millis(500) * n_failed).await;
+        let kinds: Vec<_> = failed.into_iter().map(|(kind, _)| kind).collect();
+        core.relay.stale.mark(&kinds);
+        return;
+    }
+    for (kind, why) in failed {
+        tracing::warn!(target: "upstream", upstream = core.label, "a list {why}");
+        core.replace(|listing| lists::unread(listing, kind, &why));
+    }
+}
+
+fn bit(kind: Kind) -> u8 {
+    match kind {
+        Kind::Tools => 1,
+        Kind::Resources => 2,
+        Kind::Templates => 4,
+        Kind::Prompts => 8,
+    }
+}

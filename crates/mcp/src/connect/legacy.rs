@@ -1,0 +1,169 @@
+//! A server reached over HTTP with server-sent events, as in 2024-11-05.
+//!
+//! The server's messages come on one standing stream; ours go to an address
+//! that the stream names first. Together they behave like a pair of pipes, and
+//! are treated as one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use reqwest::{Response, Url};
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::timeout;
+use tool::Failure;
+
+use super::http::{client, parse, same_origin, unreachable};
+use super::relay::Relay;
+use super::sse::{Event, Parser};
+use super::{ConnectError, Endpoint, Options, pipe};
+use crate::peer::{Line, Lines, Peer};
+
+/// What may wait between the streams and the conversation.
+const BUFFER: usize = 256 << 10;
+
+/// Opens the stream and converses until it ends.
+pub(super) async fn start(
+    endpoint: &Endpoint,
+    options: &Options,
+    relay: &Arc<Relay>,
+    peer: &Peer,
+) -> Result<(), ConnectError> {
+    let (url, headers) = parse(endpoint)?;
+    let client = client(&url)?;
+    let accept = HeaderValue::from_static("text/event-stream");
+    let get = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, accept).send();
+    let response = get.await.map_err(|error| ConnectError::of("GET", unreachable(&error)))?;
+    let mut stream = Stream::new(response, options.limits.line)?;
+    let post = stream.endpoint(&url).await?;
+    let (ours, theirs) = duplex(BUFFER);
+    let (read, write) = tokio::io::split(ours);
+    let (outgoing, incoming) = tokio::io::split(theirs);
+    let conversation = pipe::converse(read, write, Arc::clone(relay), peer.clone());
+    let outbox =
+        Outbox { client, url: post, headers, limit: options.limits.line, peer: peer.clone() };
+    tokio::spawn(async move {
+        // When the conversation ends, so do both directions.
+        tokio::select! {
+            () = conversation => {}
+            never = futures::future::join(stream.pour(incoming), outbox.drain(outgoing)) => {
+                tracing::trace!("{never:?}");
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The server's messages.
+struct Stream {
+    response: Response,
+    parser: Parser,
+}
+
+impl Stream {
+    fn new(response: Response, limit: usize) -> Result<Stream, ConnectError> {
+        let status = response.status();
+        if matches!(status.as_u16(), 401 | 403) {
+            return Err(ConnectError::Unauthorized { reason: format!("HTTP {status}") });
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if !status.is_success() || !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            let reason = format!("HTTP {status}, and no event stream");
+            return Err(ConnectError::Unreachable { reason });
+        }
+        Ok(Stream { response, parser: Parser::new(limit) })
+    }
+
+    /// Where our messages go. It must be where the stream came from: a server
+    /// must not send our words, and our credentials, to somebody else.
+    async fn endpoint(&mut self, base: &Url) -> Result<Url, ConnectError> {
+        let unusable =
+            |reason: String| ConnectError::Unusable { step: "endpoint".to_owned(), reason };
+        let Some(event) = self.next().await else {
+            return Err(unusable("the stream ended before it named an address".to_owned()));
+        };
+        let text = String::from_utf8_lossy(&event.data).trim().to_owned();
+        if event.name != "endpoint" {
+            return Err(unusable(format!("the stream begins with `{}`", event.name)));
+        }
+        let url = base.join(&text).map_err(|error| unusable(format!("`{text}`: {error}")))?;
+        if !same_origin(base, &url) {
+            return Err(unusable(format!("`{text}` is on another server")));
+        }
+        Ok(url)
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.parser.next_event() {
+                Ok(Some(event)) => return Some(event),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(target: "upstream", %error, "the stream is dropped");
+                    return None;
+                }
+            }
+            match self.response.chunk().await {
+                Ok(Some(chunk)) => self.parser.push(&chunk),
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// Hands every message to the conversation, one per line.
+    async fn pour(mut self, mut into: tokio::io::WriteHalf<DuplexStream>) {
+        while let Some(event) = self.next().await {
+            if !matches!(event.name.as_str(), "" | "message") {
+                continue;
+            }
+            let mut line = event.data.to_vec();
+            crate::message::unbreak(&mut line, 0);
+            line.push(b'\n');
+            if into.write_all(&line).await.is_err() {
+                return;
+            }
+        }
+        into.shutdown().await.ok();
+    }
+}
+
+/// Our messages.
+struct Outbox {
+    client: reqwest::Client,
+    url: Url,
+    headers: HeaderMap,
+    limit: usize,
+    peer: Peer,
+}
+
+impl Outbox {
+    async fn drain(self, from: tokio::io::ReadHalf<DuplexStream>) {
+        let mut lines = Lines::new(from, self.limit.max(BUFFER) * 4);
+        while let Ok(more) = lines.fill().await {
+            while let Some(Line::Whole(line)) = lines.take() {
+                if let Err(failure) = self.post(line).await {
+                    self.peer.close(&failure.to_string());
+                    return;
+                }
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    async fn post(&self, line: Bytes) -> Result<(), Failure> {
+        let kind = HeaderValue::from_static("application/json");
+        let post = self.client.post(self.url.clone()).headers(self.headers.clone());
+        let post = post.header(CONTENT_TYPE, kind).body(line).send();
+        let limit = std::time::Duration::from_secs(30);
+        let late = |_| Failure::Timeout { after: limit };
+        let response = timeout(limit, post).await.map_err(late)?;
+        let status = response.map_err(|error| unreachable(&error))?.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(Failure::Unavailable { reason: format!("HTTP {status}") })
+    }
+}

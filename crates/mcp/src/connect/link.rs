@@ -1,0 +1,64 @@
+//! The way to a server, whichever it is.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use tool::{Failure, Json, Reply};
+
+use super::http::Http;
+use crate::peer::{Patience, Peer, Ticket};
+
+/// One question, ready to go.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) ticket: Ticket,
+    pub(super) method: String,
+    pub(super) params: Option<Json>,
+    pub(super) patience: Patience,
+    /// What HTTP carries beside the body.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+pub(super) enum Link {
+    /// Over pipes, or what behaves like pipes.
+    Pipe(Peer),
+    Http(Arc<Http>),
+}
+
+impl Link {
+    pub(super) fn ticket(&self) -> Ticket {
+        match self {
+            Link::Pipe(peer) => peer.ticket(),
+            Link::Http(http) => http.ticket(),
+        }
+    }
+
+    pub(super) async fn request(&self, question: Question) -> Result<Reply, Failure> {
+        match self {
+            Link::Pipe(peer) => {
+                let Question { ticket, method, params, patience, .. } = question;
+                peer.request(ticket, &method, params.as_ref(), patience).await
+            }
+            Link::Http(http) => http.request(question).await,
+        }
+    }
+
+    pub(super) fn notify(&self, method: &str, params: Option<&Json>) {
+        match self {
+            // A server that is gone is told nothing; its end is told elsewhere.
+            Link::Pipe(peer) => peer.notify(method, params).unwrap_or_default(),
+            Link::Http(http) => http.notify(method, params),
+        }
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self, Link::Http(_))
+    }
+
+    pub(super) fn close(&self, reason: &str) {
+        match self {
+            Link::Pipe(peer) => peer.close(reason),
+            Link::Http(http) => http.close(reason),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Listening to a modern server, which says nothing unless it is asked to.
+//!
+//! One `subscriptions/listen` is open at any time, for everything that is
+//! wanted. When the wants change a new one is opened first and the old one is
+//! closed after it is acknowledged, so nothing falls between the two.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use tool::{Failure, Json, Object, Reply};
+
+use super::link::Question;
+use super::lists::KINDS;
+use super::upstream::Core;
+use super::{headers, params};
+use crate::peer::Patience;
+use crate::revision::method;
+
+/// How long to wait for an acknowledgement before going on without it.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
+
+/// How long a listener waits; there is no end to listening.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Opens the stream that is wanted now and closes the one before.
+pub(super) async fn renew(core: &Arc<Core>) {
+    let mut current = core.listening.lock().await;
+    let filter = filter(core);
+    let before = core.relay.stale.n_acknowledged();
+    let next = (!filter.is_empty()).then(|| {
+        let task = tokio::spawn(listen(Arc::clone(core), filter));
+        Listening(task.abort_handle())
+    });
+    if next.is_some() {
+        let acknowledged = core.relay.stale.acknowledged_after(before);
+        if timeout(ACKNOWLEDGEMENT, acknowledged).await.is_err() {
+            tracing::debug!(target: "upstream", upstream = core.label, "a subscription is not acknowledged");
+        }
+    }
+    *current = next;
+}
+
+/// An open stream. Dropped, it is closed, which the server is told.
+pub(super) struct Listening(AbortHandle);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Listens, and again after the stream broke: then anything may have changed.
+async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
+    let mut wants = Object::new();
+    wants.push("notifications", Json::of(&filter));
+    let mut pause = PAUSE;
+    loop {
+        let question = Question {
+            ticket: core.link.ticket(),
+            method: method::LISTEN.to_owned(),
+            params: Some(params::modern(&wants, &core.client)),
+            patience: Patience::of(FOR_EVER),
+            headers: headers::plain(method::LISTEN, None),
+        };
+        let before = core.relay.stale.n_acknowledged();
+        match core.link.request(question).await {
+            Ok(Reply::Error(error)) => {
+                tracing::info!(target: "upstream", upstream = core.label, "it cannot be listened to: {}", error.message);
+                core.relay.stale.acknowledge();
+                return;
+            }
+            Err(Failure::Unsupported { .. }) => return,
+            Ok(Reply::Result(_)) | Err(_) if core.relay.stale.has_ended() => return,
+            Ok(Reply::Result(_)) | Err(_) => {}
+        }
+        if before < core.relay.stale.n_acknowledged() {
+            pause = PAUSE;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        core.relay.stale.mark(&KINDS);
+    }
+}
+
+/// What there is to listen to: the lists that the server says may change, and
+/// the resources that are watched.
+fn filter(core: &Core) -> Map<String, Value> {
+    let capabilities = &core.session.server.capabilities;
+    let mut filter = Map::new();
+    for (capability, want) in [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ] {
+        let changes = capabilities.member(capability).and_then(|of| of.member_as("listChanged"));
+        if changes == Some(true) {
+            filter.insert(want.to_owned(), json!(true));
+        }
+    }
+    let watched = core.subscriptions.uris();
+    if !watched.is_empty() {
+        filter.insert("resourceSubscriptions".to_owned(), json!(watched));
+    }
+    filter
+}

@@ -1,0 +1,204 @@
+//! Reading what a server lists, page by page.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+use tool::{Failure, Finding, Json, Kind, Listing, Object, Prompt, Reply, Resource, RpcError};
+use tool::{Severity, Template, Tool};
+
+use super::upstream::Core;
+use super::{ListLimits, headers};
+use crate::revision::{code, method};
+
+/// How many findings of one list are kept; the rest are counted.
+const FINDINGS: usize = 100;
+
+/// Why a list could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    #[error("{0}")]
+    Failed(Failure),
+    #[error("{} ({})", .0.message, .0.code)]
+    Refused(RpcError),
+}
+
+/// The items of one list, whole and in order.
+#[derive(Default)]
+pub(super) struct Items {
+    items: Vec<Json>,
+    findings: Vec<Finding>,
+}
+
+pub(super) const KINDS: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
+
+/// Reads one list to its end.
+pub(super) async fn read(core: &Core, kind: Kind) -> Result<Items, Unread> {
+    let mut list = Items::default();
+    if core.session.server.capabilities.member(capability(kind)).is_none() {
+        return Ok(list);
+    }
+    let mut seen = HashSet::new();
+    let mut cursor: Option<Json> = None;
+    for _ in 0..core.lists.pages {
+        let page = match ask(core, kind, cursor.take()).await {
+            // Templates came later than resources; not every server has them.
+            Err(Unread::Refused(error)) if error.code == code::METHOD_NOT_FOUND => {
+                return Ok(list);
+            }
+            page => page?,
+        };
+        list.add(&page, kind, core.lists);
+        let next = page.member("nextCursor").filter(|next| !next.is_null());
+        let Some(next) = next.filter(|_| list.items.len() < core.lists.items) else {
+            return Ok(list);
+        };
+        if !seen.insert(next.clone()) {
+            list.note(Severity::Warning, kind, "its pages go round in a circle");
+            return Ok(list);
+        }
+        cursor = Some(next);
+    }
+    list.note(Severity::Warning, kind, "it has more pages than are read");
+    Ok(list)
+}
+
+async fn ask(core: &Core, kind: Kind, cursor: Option<Json>) -> Result<Json, Unread> {
+    let mut params = Object::new();
+    if let Some(cursor) = cursor {
+        params.push("cursor", cursor);
+    }
+    match core.request_own(list_method(kind), params).await {
+        Ok(Reply::Result(page)) => Ok(page),
+        Ok(Reply::Error(error)) => Err(Unread::Refused(error)),
+        Err(failure) => Err(Unread::Failed(failure)),
+    }
+}
+
+/// Puts a list in its place in a listing.
+pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_http: bool) {
+    let Items { items, mut findings } = list;
+    listing.findings.retain(|finding| finding.subject != subject(kind));
+    let found = &mut findings;
+    match kind {
+        Kind::Tools => {
+            listing.tools = keep(items, Tool::read, found);
+            if is_modern_http {
+                listing.tools.retain(|tool| sendable(tool, found));
+            }
+            same_name(listing.tools.iter().map(|tool| &tool.name), found);
+        }
+        Kind::Resources => {
+            listing.resources = keep(items, Resource::read, found);
+            same_name(listing.resources.iter().map(|resource| &resource.uri), found);
+        }
+        Kind::Templates => listing.templates = keep(items, Template::read, found),
+        Kind::Prompts => {
+            listing.prompts = keep(items, Prompt::read, found);
+            same_name(listing.prompts.iter().map(|prompt| &prompt.name), found);
+        }
+    }
+    bound(&mut findings);
+    for finding in &mut findings {
+        finding.message = format!("{}: {}", finding.subject, finding.message);
+        finding.subject = subject(kind).to_owned();
+    }
+    listing.findings.extend(findings);
+}
+
+/// Notes that a list could not be read, and leaves what was there.
+pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &Unread) {
+    listing.findings.retain(|finding| finding.subject != subject(kind));
+    let message = format!("cannot be read: {why}");
+    listing.findings.push(Finding::new(Severity::Error, "unread-list", subject(kind), message));
+}
+
+impl Items {
+    fn add(&mut self, page: &Json, kind: Kind, limits: ListLimits) {
+        let Some(list) = page.member(member(kind)) else {
+            self.note(Severity::Error, kind, "a page without its list");
+            return;
+        };
+        let Ok(items) = list.read::<Vec<&RawValue>>() else {
+            self.note(Severity::Error, kind, "a page whose list is no array");
+            return;
+        };
+        let n_room = limits.items.saturating_sub(self.items.len());
+        if n_room < items.len() {
+            self.note(Severity::Warning, kind, "it has more items than are kept");
+        }
+        let share = |item| Json::slice(list.as_bytes(), item);
+        self.items.extend(items.into_iter().take(n_room).map(share));
+    }
+
+    fn note(&mut self, severity: Severity, kind: Kind, message: &str) {
+        self.findings.push(Finding::new(severity, "odd-list", subject(kind), message));
+    }
+}
+
+fn keep<T>(
+    items: Vec<Json>,
+    read: impl Fn(Json) -> Result<T, Finding>,
+    findings: &mut Vec<Finding>,
+) -> Vec<T> {
+    items.into_iter().filter_map(|item| read(item).map_err(|f| findings.push(f)).ok()).collect()
+}
+
+/// Both stay listed: which one a call reaches is the server's affair.
+fn same_name<'a>(names: impl Iterator<Item = &'a String>, findings: &mut Vec<Finding>) {
+    let mut seen = HashSet::new();
+    for name in names.filter(|name| !seen.insert(name.as_str())) {
+        let message = "is listed more than once";
+        findings.push(Finding::new(Severity::Warning, "duplicate-name", name.as_str(), message));
+    }
+}
+
+/// The protocol forbids to use a tool whose header annotations are wrong.
+fn sendable(tool: &Tool, findings: &mut Vec<Finding>) -> bool {
+    match headers::annotations(&tool.input_schema) {
+        Ok(_) => true,
+        Err(reason) => {
+            let message = format!("left out: {reason}");
+            findings.push(Finding::new(Severity::Error, "header-annotation", &tool.name, message));
+            false
+        }
+    }
+}
+
+fn bound(findings: &mut Vec<Finding>) {
+    let n_over = findings.len().saturating_sub(FINDINGS);
+    if n_over != 0 {
+        findings.truncate(FINDINGS);
+        let message = format!("{n_over} more findings like these");
+        findings.push(Finding::new(Severity::Warning, "more-findings", "list", message));
+    }
+}
+
+fn list_method(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tools => method::TOOLS_LIST,
+        Kind::Resources => method::RESOURCES_LIST,
+        Kind::Templates => method::TEMPLATES_LIST,
+        Kind::Prompts => method::PROMPTS_LIST,
+    }
+}
+
+fn member(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tools => "tools",
+        Kind::Resources => "resources",
+        Kind::Templates => "resourceTemplates",
+        Kind::Prompts => "prompts",
+    }
+}
+
+fn capability(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tools => "tools",
+        Kind::Resources | Kind::Templates => "resources",
+        Kind::Prompts => "prompts",
+    }
+}
+
+fn subject(kind: Kind) -> &'static str {
+    list_method(kind)
+}

@@ -1,0 +1,292 @@
+//! Opening a session: which revision, who is there, what it lists.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, join_all, select};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use tool::{Client, Failure, Json, Object, Reply, RpcError, Server};
+
+use super::calls::Asker;
+use super::http::Http;
+use super::link::{Link, Question};
+use super::lists::{self, KINDS, Unread};
+use super::relay::Relay;
+use super::upstream::{Core, Session, Upstream};
+use super::{ConnectError, Era, Options, Target, headers, keeper, legacy, listen, params, pipe};
+use crate::peer::{Patience, Peer};
+use crate::revision::{Revision, code, meta, method};
+
+type Answer = Result<Reply, Failure>;
+
+/// Reaches the target, opens a session and reads its lists.
+pub(super) async fn open(
+    target: &Target,
+    options: &Options,
+    client: &Arc<Client>,
+) -> Result<Arc<Upstream>, ConnectError> {
+    let (link, relay) = reach(target, options, client).await?;
+    let mut opening = Opening { link: Some(link), relay, options, client };
+    match opening.finish().await {
+        Ok(upstream) => Ok(upstream),
+        Err(error) => Err(opening.explain(error).await),
+    }
+}
+
+async fn reach(
+    target: &Target,
+    options: &Options,
+    client: &Arc<Client>,
+) -> Result<(Arc<Link>, Arc<Relay>), ConnectError> {
+    let home = Asker { back: Arc::clone(&options.home), client: Arc::clone(client) };
+    let relay = |peer| Arc::new(Relay::new(&options.label, home, peer));
+    Ok(match target {
+        Target::Stdio(program) => {
+            let peer = Peer::new(options.limits);
+            let relay = relay(Some(peer.clone()));
+            pipe::start(program, options, &relay, &peer).await?;
+            (Arc::new(Link::Pipe(peer)), relay)
+        }
+        Target::Sse(endpoint) => {
+            let peer = Peer::new(options.limits);
+            let relay = relay(Some(peer.clone()));
+            legacy::start(endpoint, options, &relay, &peer).await?;
+            (Arc::new(Link::Pipe(peer)), relay)
+        }
+        Target::Http(endpoint) => {
+            let relay = relay(None);
+            let http = Http::new(endpoint, options, Arc::clone(&relay))?;
+            (Arc::new(Link::Http(http)), relay)
+        }
+    })
+}
+
+/// A session in the making. Dropped before it is finished, it is closed.
+struct Opening<'a> {
+    link: Option<Arc<Link>>,
+    relay: Arc<Relay>,
+    options: &'a Options,
+    client: &'a Arc<Client>,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            link.close("the session was not opened");
+        }
+    }
+}
+
+impl Opening<'_> {
+    async fn finish(&mut self) -> Result<Arc<Upstream>, ConnectError> {
+        let session = self.agree().await?;
+        let link = Arc::clone(self.link());
+        if !session.revision.is_modern() {
+            if let Link::Http(http) = &*link {
+                http.agreed(session.revision);
+            }
+            link.notify(method::INITIALIZED, None);
+        }
+        if let Link::Http(http) = &*link {
+            http.listen(session.revision);
+        }
+        let client = Arc::clone(self.client);
+        let core = Core::new(link, Arc::clone(&self.relay), session, client, self.options);
+        let core = Arc::new(core);
+        read_all(&core).await?;
+        self.link = None;
+        let upstream = Arc::new(Upstream::new(Arc::clone(&core)));
+        tokio::spawn(keeper::keep(Arc::clone(&core)));
+        if core.session.revision.is_modern() {
+            listen::renew(&core).await;
+        }
+        Ok(upstream)
+    }
+
+    /// Finds out which revision to speak, and opens the session with it.
+    async fn agree(&self) -> Result<Session, ConnectError> {
+        match self.options.era {
+            Era::Pinned(revision) | Era::Remembered(revision) if !revision.is_modern() => {
+                self.initialize(revision).await
+            }
+            Era::Pinned(_) => self.discovered(self.discover().await)?.ok_or_else(|| {
+                ConnectError::NoCommonRevision { theirs: "no modern revision".to_owned() }
+            }),
+            Era::Probe | Era::Remembered(_) => self.probe().await,
+        }
+    }
+
+    async fn probe(&self) -> Result<Session, ConnectError> {
+        let discover = Box::pin(self.discover());
+        let answer = match select(discover, Box::pin(sleep(self.options.probe))).await {
+            Either::Left((answer, _)) => Some(answer),
+            // Nobody answers yet: it may be starting, or never answer. Ask the
+            // other way too, and take what comes first.
+            Either::Right(((), discover)) if !self.link().is_http() => {
+                let initialize = Box::pin(self.initialize(Revision::LATEST_LEGACY));
+                match select(discover, initialize).await {
+                    Either::Left((answer, initialize)) => match self.discovered(answer) {
+                        Ok(Some(session)) => return Ok(session),
+                        Ok(None) | Err(_) => return initialize.await,
+                    },
+                    Either::Right((Ok(session), _)) => return Ok(session),
+                    Either::Right((Err(ConnectError::Refused { .. }), discover)) => {
+                        Some(discover.await)
+                    }
+                    Either::Right((Err(error), _)) => return Err(error),
+                }
+            }
+            Either::Right(((), discover)) => timeout(self.options.probe * 4, discover).await.ok(),
+        };
+        match answer {
+            Some(answer) => match self.discovered(answer)? {
+                Some(session) => Ok(session),
+                None => self.initialize(Revision::LATEST_LEGACY).await,
+            },
+            None => self.initialize(Revision::LATEST_LEGACY).await,
+        }
+    }
+
+    async fn discover(&self) -> Answer {
+        let params = params::modern(&Object::new(), self.client);
+        self.request(method::DISCOVER, params, headers::plain(method::DISCOVER, None)).await
+    }
+
+    /// What an answer to `server/discover` says: a modern server, an older one
+    /// (`None`), or that there is no use in going on.
+    fn discovered(&self, answer: Answer) -> Result<Option<Session>, ConnectError> {
+        let result = match answer {
+            Ok(Reply::Result(result)) => result,
+            Ok(Reply::Error(error)) if error.code == code::UNSUPPORTED_VERSION => {
+                return older(&error).map(|()| None);
+            }
+            Ok(Reply::Error(_)) => return Ok(None),
+            Err(failure @ (Failure::Unauthorized { .. } | Failure::RateLimited { .. })) => {
+                return Err(ConnectError::of(method::DISCOVER, failure));
+            }
+            Err(failure @ Failure::Lost { .. }) if !self.link().is_http() => {
+                return Err(ConnectError::of(method::DISCOVER, failure));
+            }
+            Err(_) => return Ok(None),
+        };
+        let versions: Vec<String> = result.member_as("supportedVersions").unwrap_or_default();
+        if !versions.iter().any(|version| version == Revision::LATEST.as_str()) {
+            return Ok(None);
+        }
+        let tags = result.member("_meta");
+        let who = tags.and_then(|tags| tags.member(meta::SERVER_INFO));
+        let who = who.or_else(|| result.member("serverInfo"));
+        Ok(Some(Session {
+            revision: Revision::LATEST,
+            server: server(&result, who, Revision::LATEST),
+        }))
+    }
+
+    async fn initialize(&self, revision: Revision) -> Result<Session, ConnectError> {
+        let step = method::INITIALIZE;
+        let mut params = Object::new();
+        params.push("protocolVersion", Json::of(revision.as_str()));
+        params.push("capabilities", self.client.capabilities.clone());
+        params.push("clientInfo", self.client.raw.clone());
+        let params = params.to_json();
+        if let Link::Http(http) = &**self.link() {
+            http.remember_opening(&params);
+        }
+        let result = match self.request(step, params, Vec::new()).await {
+            Ok(Reply::Result(result)) => result,
+            Ok(Reply::Error(error)) => {
+                return Err(ConnectError::Refused { step: step.to_owned(), error });
+            }
+            Err(failure) => return Err(ConnectError::of(step, failure)),
+        };
+        let version: String = result.member_as("protocolVersion").unwrap_or_default();
+        let agreed = version.parse::<Revision>().ok().filter(|revision| !revision.is_modern());
+        let pinned = self.options.era.pinned();
+        let agreed = agreed.filter(|agreed| pinned.is_none_or(|pinned| pinned == *agreed));
+        let Some(revision) = agreed else {
+            return Err(ConnectError::NoCommonRevision { theirs: format!("`{version}`") });
+        };
+        let who = result.member("serverInfo");
+        Ok(Session { revision, server: server(&result, who, revision) })
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        params: Json,
+        headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    ) -> Answer {
+        let link = self.link();
+        let question = Question {
+            ticket: link.ticket(),
+            method: method.to_owned(),
+            params: Some(params),
+            patience: Patience::of(self.options.opening),
+            headers,
+        };
+        link.request(question).await
+    }
+
+    /// A program that ended has more to say than its pipe: wait for that.
+    async fn explain(&self, error: ConnectError) -> ConnectError {
+        let ConnectError::Ended { .. } = error else { return error };
+        let told = async {
+            while self.relay.why_gone().is_none() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(self.options.grace * 4, told).await.ok();
+        match self.relay.why_gone() {
+            Some(reason) => ConnectError::Ended { reason },
+            None => error,
+        }
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        self.link.as_ref().expect("the link is only given away at the very end")
+    }
+}
+
+/// Reads every list, side by side.
+async fn read_all(core: &Arc<Core>) -> Result<(), ConnectError> {
+    let lists = join_all(KINDS.map(|kind| lists::read(core, kind))).await;
+    for (kind, list) in KINDS.into_iter().zip(lists) {
+        match list {
+            Ok(list) => {
+                core.replace(|listing| lists::place(listing, kind, list, core.is_modern_http()));
+            }
+            // A list that is refused is missing; a server that is gone is gone.
+            Err(why @ Unread::Refused(_)) => {
+                core.replace(|listing| lists::unread(listing, kind, &why));
+            }
+            Err(Unread::Failed(failure)) => return Err(ConnectError::of("list", failure)),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a server that does not speak the latest revision speaks another of
+/// ours.
+fn older(error: &RpcError) -> Result<(), ConnectError> {
+    let theirs: Vec<String> =
+        error.data().and_then(|data| data.member_as("supported")).unwrap_or_default();
+    let ours = |version: &String| version.parse::<Revision>().is_ok();
+    if theirs.is_empty() || theirs.iter().any(ours) {
+        return Ok(());
+    }
+    Err(ConnectError::NoCommonRevision { theirs: theirs.join(", ") })
+}
+
+fn server(result: &Json, who: Option<Json>, revision: Revision) -> Server {
+    let who = who.unwrap_or_else(|| json!({"name": "", "version": ""}).into());
+    let capabilities = result.member("capabilities").filter(Json::is_object);
+    Server {
+        name: who.member_as("name").unwrap_or_default(),
+        version: who.member_as("version").unwrap_or_default(),
+        capabilities: capabilities.unwrap_or_else(Json::empty_object),
+        instructions: result.member_as("instructions"),
+        protocol: revision.as_str().to_owned(),
+        raw: who,
+    }
+}

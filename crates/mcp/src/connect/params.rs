@@ -1,0 +1,129 @@
+//! What changes in a question on its way: `_meta`, and nothing else.
+//!
+//! The progress token becomes our own number, because the tokens of two
+//! clients may be equal. A modern server gets the client's capabilities with
+//! every question; an older one gets none of the keys that would make it take
+//! the question for a modern one.
+
+use tool::{Ask, Client, Json, Object};
+
+use crate::peer::Ticket;
+use crate::revision::{Revision, meta};
+
+/// Keys that only mean something between two modern neighbours.
+const MODERN: [&str; 4] =
+    [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
+
+/// A question's params for the wire, and the client's own progress token.
+pub(super) fn prepare(
+    ask: Ask,
+    client: &Client,
+    ticket: Ticket,
+    revision: Revision,
+) -> (Json, Option<Json>) {
+    let before = ask.rest().get("_meta");
+    if before.is_none() && !revision.is_modern() {
+        return (ask.params(), None);
+    }
+    let tags = before.map_or_else(|| Ok(Object::new()), Object::parse);
+    // Something odd in the place of `_meta` is for the server to refuse.
+    let Ok(mut tags) = tags else { return (ask.params(), None) };
+    let before_was_full = !tags.is_empty();
+    let token = tags.get(meta::PROGRESS_TOKEN).cloned();
+    if token.is_some() {
+        tags.set(meta::PROGRESS_TOKEN, Json::of(&ticket.0));
+    }
+    if revision.is_modern() {
+        tag(&mut tags, client, revision);
+    } else {
+        for key in MODERN {
+            tags.remove(key);
+        }
+    }
+    let mut ask = ask;
+    if tags.is_empty() && before_was_full {
+        ask.rest_mut().remove("_meta");
+    } else {
+        ask.rest_mut().set("_meta", tags.to_json());
+    }
+    (ask.params(), token)
+}
+
+/// Params of our own for a modern server.
+pub(super) fn modern(params: &Object, client: &Client) -> Json {
+    let mut tags = Object::new();
+    tag(&mut tags, client, Revision::LATEST);
+    let mut params = params.clone();
+    params.set("_meta", tags.to_json());
+    params.to_json()
+}
+
+fn tag(tags: &mut Object, client: &Client, revision: Revision) {
+    tags.set(meta::PROTOCOL_VERSION, Json::of(revision.as_str()));
+    tags.set(meta::CLIENT_INFO, client.raw.clone());
+    tags.set(meta::CLIENT_CAPABILITIES, client.capabilities.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(params: &str, revision: Revision, expected: &str, token: Option<&str>) {
+        let ask = Ask::read("tools/call", &Json::parse(params.to_owned()).unwrap()).unwrap();
+        let client = Client {
+            capabilities: Json::parse(r#"{"roots":{}}"#).unwrap(),
+            raw: Json::parse(r#"{"name":"c"}"#).unwrap(),
+            ..Client::named("c", "")
+        };
+        let (params, found) = prepare(ask, &client, Ticket(7), revision);
+        assert_eq!(params.as_str(), expected);
+        assert_eq!(found.as_ref().map(Json::as_str), token);
+    }
+
+    #[test]
+    fn an_older_server_gets_the_params_as_they_came() {
+        let legacy = Revision::LATEST_LEGACY;
+        for params in [
+            r#"{"name":"t","arguments":{"a":1e400,"a":2},"x":[ ]}"#,
+            r#"{"name":"t","_meta":{"vendor":{ }}}"#,
+            r#"{"name":"t","_meta":5}"#,
+        ] {
+            check(params, legacy, params, None);
+        }
+    }
+
+    #[test]
+    fn a_progress_token_travels_as_our_own_number() {
+        check(
+            r#"{"name":"t","_meta":{"progressToken":"abc","v":1}}"#,
+            Revision::LATEST_LEGACY,
+            r#"{"name":"t","_meta":{"progressToken":7,"v":1}}"#,
+            Some("\"abc\""),
+        );
+    }
+
+    #[test]
+    fn a_modern_server_learns_what_this_client_can_do() {
+        check(
+            r#"{"name":"t","_meta":{"v":1}}"#,
+            Revision::LATEST,
+            concat!(
+                r#"{"name":"t","_meta":{"v":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+                r#""io.modelcontextprotocol/clientInfo":{"name":"c"},"#,
+                r#""io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}"#
+            ),
+            None,
+        );
+    }
+
+    #[test]
+    fn an_older_server_never_sees_the_keys_of_a_modern_question() {
+        check(
+            r#"{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","v":1}}"#,
+            Revision::LATEST_LEGACY,
+            r#"{"name":"t","_meta":{"v":1}}"#,
+            None,
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! What a server says and asks by itself, and to whom it goes.
+//!
+//! Progress goes to the call whose token it carries. A question, or a
+//! notification that came on a call's own stream, goes to that call's client;
+//! on a pipe, where nothing says which call is meant, it goes to the only
+//! client that is calling. The rest becomes [`Event`]s, or is refused.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, BoxStream, StreamExt};
+use tokio::sync::broadcast;
+use tool::{Event, Failure, Json, Kind, Note, Object, Reply, RpcError};
+
+use super::calls::{Asker, Call, Calls, Whose};
+use super::keeper::Stale;
+use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
+use crate::peer::{Incoming, Peer, Ticket};
+use crate::revision::{code, meta, method};
+
+/// How many events may wait for a slow reader before it is told to look again.
+const EVENTS: usize = 1024;
+
+/// How often a kind of nonsense is logged before it is only counted.
+const LOGGED: u64 = 20;
+
+pub(super) struct Relay {
+    label: String,
+    pub(super) calls: Calls,
+    /// Who is asked outside of any call.
+    home: Asker,
+    events: broadcast::Sender<Event>,
+    gone: Mutex<Option<String>>,
+    pub(super) stale: Stale,
+    /// Where the deadlines are kept when this is a pipe.
+    peer: Option<Peer>,
+    /// Lines that were no messages, and answers to nothing.
+    nonsense: AtomicU64,
+}
+
+impl Relay {
+    pub(super) fn new(label: &str, home: Asker, peer: Option<Peer>) -> Relay {
+        Relay {
+            label: label.to_owned(),
+            calls: Calls::default(),
+            home,
+            events: broadcast::Sender::new(EVENTS),
+            gone: Mutex::new(None),
+            stale: Stale::default(),
+            peer,
+            nonsense: AtomicU64::new(0),
+        }
+    }
+
+    /// Everything from now on, up to and with [`Event::Gone`].
+    pub(super) fn events(&self) -> BoxStream<'static, Event> {
+        // Subscribed before looking, so that the end cannot slip between.
+        let receiver = self.events.subscribe();
+        if let Some(reason) = self.why_gone() {
+            return stream::iter([Event::Gone { reason }]).boxed();
+        }
+        stream::unfold(Some(receiver), next_events).flat_map(stream::iter).boxed()
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        // Nobody has to listen.
+        self.events.send(event).ok();
+    }
+
+    /// The end. Only the first reason counts.
+    pub(super) fn gone(&self, reason: &str) {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        if gone.is_none() {
+            *gone = Some(reason.to_owned());
+            drop(gone);
+            tracing::debug!(target: "upstream", upstream = self.label, reason, "gone");
+            self.stale.end();
+            self.tell(Event::Gone { reason: reason.to_owned() });
+        }
+    }
+
+    pub(super) fn why_gone(&self) -> Option<String> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn n_nonsense(&self) -> u64 {
+        self.nonsense.load(Ordering::Relaxed)
+    }
+
+    /// Takes what the server said on the stream of a call, or on none.
+    /// Gives back what it asked: the answer is to be sent when it is made.
+    pub(super) fn hear(
+        self: &Arc<Relay>,
+        message: Message,
+        on: Option<Ticket>,
+    ) -> Option<(Json, BoxFuture<'static, Reply>)> {
+        match message {
+            Message::Request(request) => {
+                let id = request.id.clone();
+                Some((id, self.answer(request, on.and_then(|ticket| self.calls.get(ticket)))))
+            }
+            Message::Notification(notification) => {
+                let call = on.and_then(|ticket| self.calls.get(ticket));
+                self.take(notification, call, on);
+                None
+            }
+            Message::Response(response) => {
+                self.stray(response);
+                None
+            }
+        }
+    }
+
+    /// Sorts a notification. `call` is the call it surely belongs to.
+    fn take(&self, notification: Notification, call: Option<Call>, on: Option<Ticket>) {
+        if let Some(ticket) = on {
+            self.alive(ticket);
+        }
+        let Notification { method, params } = notification;
+        let params = params.as_ref().and_then(|params| Object::parse(params).ok());
+        let note = Note { method, params: params.unwrap_or_default() };
+        match note.method.as_str() {
+            method::PROGRESS => self.progress(note),
+            method::TOOLS_CHANGED => self.stale.mark(&[Kind::Tools]),
+            method::PROMPTS_CHANGED => self.stale.mark(&[Kind::Prompts]),
+            method::RESOURCES_CHANGED => self.stale.mark(&[Kind::Resources, Kind::Templates]),
+            method::RESOURCES_UPDATED => self.updated(note),
+            method::ACKNOWLEDGED => self.stale.acknowledge(),
+            method::CANCELLED => {}
+            method::MESSAGE => match self.whose(call) {
+                Whose::Of(call) => call.asker.back.notify(note),
+                Whose::Nobodys | Whose::Unclear => self.tell(Event::Note(note)),
+            },
+            _ => match call {
+                Some(call) => call.asker.back.notify(note),
+                None => self.tell(Event::Note(note)),
+            },
+        }
+    }
+
+    /// Gives progress back under the client's own token.
+    fn progress(&self, mut note: Note) {
+        let ticket = note.params.get(meta::PROGRESS_TOKEN);
+        let ticket = ticket.and_then(|token| token.as_str().trim_matches('"').parse().ok());
+        let Some(ticket) = ticket.map(Ticket) else { return };
+        self.alive(ticket);
+        if let Some(Call { asker, token: Some(token), .. }) = self.calls.get(ticket) {
+            note.params.set(meta::PROGRESS_TOKEN, token);
+            asker.back.notify(note);
+        }
+    }
+
+    fn updated(&self, mut note: Note) {
+        untag(&mut note.params);
+        let uri = note.params.get("uri").and_then(|uri| uri.read().ok());
+        match uri {
+            Some(uri) => self.tell(Event::Updated { uri, note }),
+            None => self.tell(Event::Note(note)),
+        }
+    }
+
+    fn alive(&self, ticket: Ticket) {
+        match &self.peer {
+            Some(peer) => peer.alive(ticket),
+            None => self.calls.touch(ticket),
+        }
+    }
+
+    /// Carries a question of the server to the client that it is for.
+    fn answer(&self, request: Request, call: Option<Call>) -> BoxFuture<'static, Reply> {
+        if request.method == method::PING {
+            return std::future::ready(Reply::Result(Json::empty_object())).boxed();
+        }
+        let asker = match self.whose(call) {
+            Whose::Of(call) => call.asker,
+            Whose::Nobodys => self.home.clone(),
+            Whose::Unclear => {
+                let message = "several clients are calling, and nothing says which one is asked";
+                let error = RpcError::new(code::SERVER, message);
+                return std::future::ready(Reply::Error(error)).boxed();
+            }
+        };
+        async move { ask_client(&asker, &request.method, request.params).await }.boxed()
+    }
+
+    /// The call that something belongs to: the one whose stream it came on, or
+    /// the only one there is.
+    fn whose(&self, call: Option<Call>) -> Whose {
+        let is_open = |ticket| self.peer.as_ref().is_none_or(|peer| peer.is_open(ticket));
+        call.map_or_else(|| self.calls.only(is_open), Whose::Of)
+    }
+
+    fn log_nonsense(&self, what: &str, text: &str) {
+        let n_before = self.nonsense.fetch_add(1, Ordering::Relaxed);
+        if n_before < LOGGED {
+            tracing::warn!(target: "upstream", upstream = self.label, "{what}: {text}");
+        }
+    }
+}
+
+impl Incoming for Relay {
+    fn request(self: Arc<Self>, request: Request) -> BoxFuture<'static, Reply> {
+        self.answer(request, None)
+    }
+
+    fn notification(&self, notification: Notification) {
+        self.take(notification, None, None);
+    }
+
+    fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
+        self.log_nonsense("not a message", &format!("{invalid}: {}", excerpt(line)));
+        // A request that cannot be read has somebody waiting; noise has not.
+        invalid.method.as_ref().and(invalid.id.as_ref()).map(|_| invalid.to_error())
+    }
+
+    fn stray(&self, response: Response) {
+        self.log_nonsense("an answer to nothing", response.id.as_str());
+    }
+}
+
+/// Asks the client, if it can do what is asked.
+async fn ask_client(asker: &Asker, method: &str, params: Option<Json>) -> Reply {
+    let needed = match method {
+        method::SAMPLING => Some("sampling"),
+        method::ELICITATION => Some("elicitation"),
+        method::ROOTS_LIST => Some("roots"),
+        _ => None,
+    };
+    if let Some(needed) = needed.filter(|needed| !asker.client.can(needed)) {
+        let message = format!("the client does not support {needed}");
+        return Reply::Error(RpcError::new(code::METHOD_NOT_FOUND, message));
+    }
+    let params = params.unwrap_or_else(Json::empty_object);
+    asker
+        .back
+        .request(method, params)
+        .await
+        .unwrap_or_else(|failure| Reply::Error(refuse(&failure)))
+}
+
+/// How a server learns that its question got no answer.
+fn refuse(failure: &Failure) -> RpcError {
+    let code = match failure {
+        Failure::Unsupported { .. } => code::METHOD_NOT_FOUND,
+        Failure::Unavailable { .. }
+        | Failure::Timeout { .. }
+        | Failure::Lost { .. }
+        | Failure::Unauthorized { .. }
+        | Failure::RateLimited { .. }
+        | Failure::Unusable { .. }
+        | Failure::Cancelled => code::SERVER,
+    };
+    RpcError::new(code, failure.to_string())
+}
+
+/// Takes our own subscription's number out of a notification.
+fn untag(params: &mut Object) {
+    let Some(tags) = params.get("_meta").and_then(|tags| Object::parse(tags).ok()) else { return };
+    let mut rest = tags;
+    if rest.remove(meta::SUBSCRIPTION_ID).is_none() {
+        return;
+    }
+    if rest.is_empty() {
+        params.remove("_meta");
+    } else {
+        params.set("_meta", rest.to_json());
+    }
+}
+
+type Receiver = broadcast::Receiver<Event>;
+
+async fn next_events(receiver: Option<Receiver>) -> Option<(Vec<Event>, Option<Receiver>)> {
+    let mut receiver = receiver?;
+    match receiver.recv().await {
+        Ok(event @ Event::Gone { .. }) => Some((vec![event], None)),
+        Ok(event) => Some((vec![event], Some(receiver))),
+        // Some were missed: whoever looks at every list again misses nothing
+        // that matters.
+        Err(broadcast::error::RecvError::Lagged(_)) => {
+            let kinds = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
+            Some((kinds.map(Event::Changed).to_vec(), Some(receiver)))
+        }
+        Err(broadcast::error::RecvError::Closed) => None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Server-sent events out of a byte stream.
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr2;
+use std::time::Duration;
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Empty for a plain message.
+    pub(super) name: String,
+    pub(super) data: Bytes,
+}
+
+/// Takes bytes in, gives events out, and keeps what resuming needs.
+pub(super) struct Parser {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line break.
+    searched: usize,
+    /// The last line ended in `\r`, so a `\n` belongs to it.
+    after_return: bool,
+    limit: usize,
+    name: String,
+    data: Option<BytesMut>,
+    last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+/// An event over the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event is over the limit of {0} bytes")]
+pub(super) struct TooLong(usize);
+
+impl Parser {
+    pub(super) fn new(limit: usize) -> Parser {
+        Parser {
+            buffer: BytesMut::new(),
+            searched: 0,
+            after_return: false,
+            limit,
+            name: String::new(),
+            data: None,
+            last_id: None,
+            retry: None,
+        }
+    }
+
+    /// The id of the last event that had one: where to resume.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the server wants a client to wait before it comes back.
+    pub(super) fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Forgets a half-read event, because its stream ended.
+    pub(super) fn interrupt(&mut self) {
+        self.buffer.clear();
+        self.searched = 0;
+        self.after_return = false;
+        self.name.clear();
+        self.data = None;
+    }
+
+    /// The next event that is there whole.
+    pub(super) fn next_event(&mut self) -> Result<Option<Event>, TooLong> {
+        while let Some(line) = self.line() {
+            if line.is_empty() {
+                let name = std::mem::take(&mut self.name);
+                if let Some(data) = self.data.take() {
+                    return Ok(Some(Event { name, data: data.freeze() }));
+                }
+            } else {
+                self.field(&line);
+            }
+        }
+        let held = self.buffer.len() + self.data.as_ref().map_or(0, BytesMut::len);
+        if self.limit < held { Err(TooLong(self.limit)) } else { Ok(None) }
+    }
+
+    fn line(&mut self) -> Option<BytesMut> {
+        if self.after_return && !self.buffer.is_empty() {
+            self.after_return = false;
+            if self.buffer[0] == b'\n' {
+                self.buffer.advance(1);
+            }
+        }
+        let Some(found) = memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let line = self.buffer.split_to(self.searched + found);
+        self.searched = 0;
+        self.after_return = self.buffer[0] == b'\r';
+        self.buffer.advance(1);
+        Some(line)
+    }
+
+    fn field(&mut self, line: &BytesMut) {
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(0) => return,
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (&line[..], &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => match &mut self.data {
+                Some(data) => {
+                    data.extend_from_slice(b"\n");
+                    data.extend_from_slice(value);
+                }
+                None => self.data = Some(value.into()),
+            },
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"id" if !value.contains(&0) => {
+                self.last_id = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            b"retry" => {
+                let millis = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                self.retry = millis.map(Duration::from_millis).or(self.retry);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(chunks: &[&str]) -> (Vec<(String, String)>, Parser) {
+        let mut parser = Parser::new(1000);
+        let mut found = Vec::new();
+        for chunk in chunks {
+            parser.push(chunk.as_bytes());
+            while let Some(event) = parser.next_event().unwrap() {
+                found.push((event.name, String::from_utf8(event.data.to_vec()).unwrap()));
+            }
+        }
+        (found, parser)
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let expected: Vec<_> =
+            expected.iter().map(|(n, d)| ((*n).to_owned(), (*d).to_owned())).collect();
+        assert_eq!(events(&[text]).0, expected);
+        let bytes: Vec<_> = text.split("").collect();
+        assert_eq!(events(&bytes).0, expected, "byte by byte");
+    }
+
+    #[test]
+    fn events_are_read_whatever_the_line_breaks_and_the_chunks() {
+        check("data: a\n\ndata:b\r\n\r\ndata: c\r\r", &[("", "a"), ("", "b"), ("", "c")]);
+        check(": hi\nevent: endpoint\ndata: /x\n\n", &[("endpoint", "/x")]);
+        check("data: a\ndata:  b\n\n", &[("", "a\n b")]);
+        check("event: x\n\ndata\n\n", &[("", "")]);
+        check("data: half", &[]);
+    }
+
+    #[test]
+    fn ids_and_retry_times_are_kept() {
+        let (found, parser) = events(&["id: 7\nretry: 1500\ndata:\n\nid: 8\ndata: x\n\n"]);
+        assert_eq!(found.len(), 2);
+        assert_eq!(parser.last_id(), Some("8"));
+        assert_eq!(parser.retry(), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_refused() {
+        let mut parser = Parser::new(10);
+        parser.push(b"data: 0123456789abcdef");
+        assert_eq!(parser.next_event(), Err(TooLong(10)));
+    }
+}

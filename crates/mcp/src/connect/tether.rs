@@ -1,0 +1,73 @@
+//! Programs that die when we die, even by SIGKILL.
+//!
+//! Linux sends a process a signal of its choice when its parent is gone, but
+//! the process itself must ask for that, between `fork` and `exec`, where safe
+//! Rust cannot reach. So a program is started through our own executable, which
+//! asks for the signal and then becomes the program by `exec`: one more `exec`
+//! per start, no extra process, nothing left running in between.
+//!
+//! The signal comes when the *thread* that started the process ends. The
+//! thread that starts a child therefore waits for it to its end.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The first argument that makes our executable a tether.
+pub const ARGUMENT: &str = "__tether";
+
+/// An executable that calls [`take`] before anything else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tether {
+    pub program: PathBuf,
+}
+
+impl Tether {
+    /// The command that starts `command` on a tether to this process.
+    pub(super) fn tie(&self, command: &std::path::Path) -> Command {
+        let mut tied = Command::new(&self.program);
+        tied.arg(ARGUMENT).arg(std::process::id().to_string()).arg(command);
+        tied
+    }
+}
+
+/// Becomes the program that `args` (without the executable's own name) name,
+/// if they ask for a tether. Returns only when they do not, or on failure.
+///
+/// The first thing an executable does in `main` when it is used as a
+/// [`Tether`].
+pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Error> {
+    if args.next()? != ARGUMENT {
+        return None;
+    }
+    Some(become_program(args).err().unwrap_or_else(|| io::Error::other("exec came back")))
+}
+
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    use std::os::unix::process::CommandExt;
+
+    let usage =
+        || io::Error::new(io::ErrorKind::InvalidInput, "a tether needs a parent and a program");
+    let parent: i32 = args.next().and_then(|id| id.to_str()?.parse().ok()).ok_or_else(usage)?;
+    let program = args.next().ok_or_else(usage)?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The parent may have died before the line above took effect.
+    if getppid().map(|id| id.as_raw_nonzero().get()) != Some(parent) {
+        return Err(io::Error::other("the parent is gone already"));
+    }
+    let error = Command::new(&program).args(args).exec();
+    Err(io::Error::new(error.kind(), format!("cannot run `{}`: {error}", program.display())))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
+    use std::os::unix::process::CommandExt;
+
+    let _parent = args.next();
+    let usage = || io::Error::new(io::ErrorKind::InvalidInput, "a tether needs a program");
+    let program = args.next().ok_or_else(usage)?;
+    Err(Command::new(program).args(args).exec())
+}

@@ -1,0 +1,246 @@
+//! The provider that [`connect`](super::connect) makes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use tokio::sync::Mutex;
+use tool::{Ask, Client, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Server};
+
+use super::link::{Link, Question};
+use super::listen::{self, Listening};
+use super::relay::Relay;
+use super::subscriptions::{Change, Subscriptions};
+use super::{ListLimits, Options, headers, params};
+use crate::peer::Patience;
+use crate::revision::{Revision, method};
+
+/// A server somewhere else. Dropped, its session is closed and its process
+/// ended.
+pub struct Upstream {
+    core: Arc<Core>,
+}
+
+/// What was agreed when the session was opened.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) revision: Revision,
+    pub(super) server: Server,
+}
+
+/// What the upstream and its background tasks share.
+pub(super) struct Core {
+    pub(super) label: String,
+    pub(super) link: Arc<Link>,
+    pub(super) relay: Arc<Relay>,
+    pub(super) session: Session,
+    /// For whom the session was opened.
+    pub(super) client: Arc<Client>,
+    listing: ArcSwap<Listing>,
+    pub(super) lists: ListLimits,
+    patience: Patience,
+    pub(super) subscriptions: Subscriptions,
+    pub(super) listening: Mutex<Option<Listening>>,
+}
+
+impl Upstream {
+    pub(super) fn new(core: Arc<Core>) -> Upstream {
+        Upstream { core }
+    }
+
+    /// The revision that was agreed. Worth remembering: it spares the probe.
+    pub fn revision(&self) -> Revision {
+        self.core.session.revision
+    }
+
+    /// How many lines were no messages, and how many answers to nothing.
+    pub fn n_nonsense(&self) -> u64 {
+        self.core.relay.n_nonsense()
+    }
+
+    /// Why it is gone, if it is.
+    pub fn gone(&self) -> Option<String> {
+        self.core.relay.why_gone()
+    }
+
+    /// Ends it and waits until it has ended.
+    pub async fn close(&self) {
+        self.core.link.close("no longer needed");
+        self.core.relay.stale.end();
+        let mut events = self.core.relay.events();
+        while let Some(event) = futures::StreamExt::next(&mut events).await {
+            if matches!(event, Event::Gone { .. }) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.core.link.close("no longer needed");
+    }
+}
+
+#[async_trait]
+impl Provider for Upstream {
+    fn listing(&self) -> Arc<Listing> {
+        self.core.listing.load_full()
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.core.relay.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Ask::Other { method, params } = &ask {
+            match method.as_str() {
+                method::SUBSCRIBE => return self.subscribe(params, &ask, context).await,
+                method::UNSUBSCRIBE => return self.unsubscribe(params, &ask, context).await,
+                // A modern server has no such methods; we can answer.
+                method::PING if self.revision().is_modern() => return Ok(nothing()),
+                _ => {}
+            }
+        }
+        self.core.ask(ask, context).await
+    }
+}
+
+impl Upstream {
+    async fn subscribe(
+        &self,
+        params: &Object,
+        ask: &Ask,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let uri = params.get("uri").and_then(|uri| uri.read::<String>().ok());
+        if !self.revision().is_modern() {
+            let reply = self.core.ask(ask.clone(), context).await?;
+            if let (Reply::Result(_), Some(uri)) = (&reply, uri) {
+                self.core.subscriptions.add(&uri, &context.session);
+            }
+            return Ok(reply);
+        }
+        let Some(uri) = uri else { return Ok(no_uri()) };
+        if self.core.subscriptions.add(&uri, &context.session) == Change::Set {
+            listen::renew(&self.core).await;
+        }
+        Ok(nothing())
+    }
+
+    async fn unsubscribe(
+        &self,
+        params: &Object,
+        ask: &Ask,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let uri = params.get("uri").and_then(|uri| uri.read::<String>().ok());
+        let is_modern = self.revision().is_modern();
+        let Some(uri) = uri else {
+            return if is_modern {
+                Ok(no_uri())
+            } else {
+                self.core.ask(ask.clone(), context).await
+            };
+        };
+        match (self.core.subscriptions.remove(&uri, &context.session), is_modern) {
+            (Change::Watchers, _) => Ok(nothing()),
+            (Change::Set, false) => self.core.ask(ask.clone(), context).await,
+            (Change::Set, true) => {
+                listen::renew(&self.core).await;
+                Ok(nothing())
+            }
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn new(
+        link: Arc<Link>,
+        relay: Arc<Relay>,
+        session: Session,
+        client: Arc<Client>,
+        options: &Options,
+    ) -> Core {
+        let listing = Listing { server: session.server.clone(), ..Listing::default() };
+        Core {
+            label: options.label.clone(),
+            link,
+            relay,
+            session,
+            client,
+            listing: ArcSwap::from_pointee(listing),
+            lists: options.lists,
+            patience: options.patience,
+            subscriptions: Subscriptions::default(),
+            listening: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn is_modern_http(&self) -> bool {
+        self.session.revision.is_modern() && self.link.is_http()
+    }
+
+    /// Changes the listing. Only the keeper and the opening do.
+    pub(super) fn replace(&self, change: impl FnOnce(&mut Listing)) {
+        let mut listing = Listing::clone(&self.listing.load());
+        change(&mut listing);
+        self.listing.store(Arc::new(listing));
+    }
+
+    /// Asks something for ourselves.
+    pub(super) async fn request_own(&self, method: &str, params: Object) -> Result<Reply, Failure> {
+        let is_modern = self.session.revision.is_modern();
+        let params = match (is_modern, params.is_empty()) {
+            (true, _) => Some(params::modern(&params, &self.client)),
+            (false, true) => None,
+            (false, false) => Some(params.to_json()),
+        };
+        let headers = if self.is_modern_http() { headers::plain(method, None) } else { Vec::new() };
+        let question = Question {
+            ticket: self.link.ticket(),
+            method: method.to_owned(),
+            params,
+            patience: self.patience,
+            headers,
+        };
+        self.link.request(question).await
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        let ticket = self.link.ticket();
+        let method = ask.method().to_owned();
+        let headers = if self.is_modern_http() {
+            headers::of(&ask, &self.listing.load())
+        } else {
+            Vec::new()
+        };
+        let (params, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
+        let _place = self.relay.calls.enter(ticket, context, token);
+        let patience = self.patience_of(context.patience);
+        let params = Some(params);
+        self.link.request(Question { ticket, method, params, patience, headers }).await
+    }
+
+    /// The caller's limit counts in all; ours counts without progress.
+    fn patience_of(&self, caller: Option<Duration>) -> Patience {
+        match caller {
+            None => self.patience,
+            Some(caller) => Patience {
+                quiet: self.patience.quiet.min(caller),
+                whole: self.patience.whole.min(caller),
+            },
+        }
+    }
+}
+
+fn nothing() -> Reply {
+    Reply::Result(Json::empty_object())
+}
+
+fn no_uri() -> Reply {
+    let code = crate::revision::code::INVALID_PARAMS;
+    Reply::Error(tool::RpcError::new(code, "params need `uri` as a string"))
+}

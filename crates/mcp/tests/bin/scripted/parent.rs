@@ -1,0 +1,34 @@
+//! A process that has a child and waits to be killed.
+
+use std::process::ExitCode;
+
+use mcp::connect::{Options, Program, Target, Tether, connect};
+use tool::Client;
+
+/// Connects to a stubborn server on a tether and says when it is up.
+pub(crate) fn run() -> ExitCode {
+    let Ok(program) = std::env::current_exe() else { return ExitCode::FAILURE };
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
+        return ExitCode::FAILURE;
+    };
+    runtime.block_on(async {
+        let target = Target::Stdio(Program {
+            command: program.clone(),
+            args: vec!["stubborn".to_owned()],
+            ..Program::default()
+        });
+        let options = Options { tether: Some(Tether { program }), ..Options::default() };
+        match connect(&target, &options, &Client::named("parent", "")).await {
+            Ok(upstream) => {
+                println!("up");
+                std::future::pending::<()>().await;
+                drop(upstream);
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        }
+    })
+}

@@ -1,0 +1,10 @@
+//! Connecting to servers: good ones, odd ones, hostile ones, real ones.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+mod faithful;
+mod hostile;
+mod modern;
+mod processes;
+mod relayed;

@@ -1,0 +1,154 @@
+//! Processes: none outlives us, none is leaked.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use mcp::connect::Options;
+use serde_json::json;
+use tool::Provider;
+
+use crate::support::{SCRIPTED, call, open, options, result, try_open};
+
+/// The processes whose parent is `parent`, zombies included.
+fn children_of(parent: u32) -> BTreeSet<u32> {
+    let mut children = BTreeSet::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let after_name = stat.rsplit_once(')').unwrap().1;
+        if after_name.split_whitespace().nth(1) == Some(&parent.to_string()) {
+            children.insert(pid);
+        }
+    }
+    children
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
+}
+
+fn n_open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn n_threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("never: {what}");
+}
+
+/// One test, so that nothing else in this process opens files meanwhile: under
+/// nextest every test has a process of its own.
+#[tokio::test]
+async fn two_hundred_deaths_and_restarts_leak_nothing() {
+    let me = std::process::id();
+    result(call(&*open("plain").await, "say", json!({"result": "{}"})).await);
+    eventually("no child is left", || children_of(me).is_empty()).await;
+    let (files, threads) = (n_open_files(), n_threads());
+    for round in 0..200 {
+        let upstream = open("plain").await;
+        match round % 4 {
+            0 => drop(upstream),
+            1 => upstream.close().await,
+            2 => assert!(call(&upstream, "die", json!({})).await.is_err()),
+            _ => {
+                let [child] = Vec::from_iter(children_of(me))[..] else { panic!("not one child") };
+                let pid = rustix::process::Pid::from_raw(i32::try_from(child).unwrap()).unwrap();
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                assert!(call(&upstream, "hang", json!({})).await.is_err());
+            }
+        }
+        eventually("the child is reaped", || children_of(me).is_empty()).await;
+    }
+    eventually("every file is closed", || n_open_files() <= files).await;
+    eventually("every thread ends", || n_threads() <= threads).await;
+}
+
+#[tokio::test]
+async fn a_child_dies_when_its_parent_is_killed() {
+    let mut parent = Command::new(SCRIPTED)
+        .arg("parent")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    let children = children_of(parent.id());
+    assert_eq!(children.len(), 1);
+    // SIGKILL: the parent cannot do anything about it any more.
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    eventually("the child dies too", || !children.iter().any(|child| is_alive(*child))).await;
+}
+
+#[tokio::test]
+async fn a_child_outlives_the_thread_that_happened_to_connect() {
+    let upstream = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let upstream = open("plain").await;
+            result(call(&upstream, "say", json!({"result": "{}"})).await);
+            let child = children_of(std::process::id()).into_iter().next().unwrap();
+            (upstream, child, ())
+        })
+    });
+    // The runtime that served it is gone with its thread, and so is the child:
+    // by our hand, not by the parent-death signal of a thread.
+    let (upstream, child, ()) = upstream.join().unwrap();
+    eventually("the child ends", || !is_alive(child)).await;
+    drop(upstream);
+}
+
+#[tokio::test]
+async fn a_stubborn_child_and_its_own_children_are_killed() {
+    let target = mcp::connect::Target::Stdio(mcp::connect::Program {
+        command: "/bin/sh".into(),
+        // A shell that waits for its children, deaf to SIGTERM, as they are.
+        args: vec!["-c".to_owned(), format!("trap '' TERM; sleep 1000 & {SCRIPTED} stubborn")],
+        ..Default::default()
+    });
+    let options = Options { grace: Duration::from_millis(100), ..options() };
+    let client = crate::support::client();
+    let upstream = mcp::connect::connect(&target, &options, &client).await.unwrap();
+    let me = std::process::id();
+    let [shell] = Vec::from_iter(children_of(me))[..] else { panic!("not one child") };
+    let family = children_of(shell);
+    assert_eq!(family.len(), 2);
+    upstream.close().await;
+    assert!(children_of(me).is_empty());
+    eventually("the family is dead", || !family.iter().any(|pid| is_alive(*pid))).await;
+}
+
+#[tokio::test]
+async fn an_opening_that_is_abandoned_leaves_no_process() {
+    let me = std::process::id();
+    let options = options();
+    let opening = try_open("hang-initialize", &options);
+    assert!(tokio::time::timeout(Duration::from_millis(300), opening).await.is_err());
+    eventually("the child is gone", || children_of(me).is_empty()).await;
+}
+
+#[tokio::test]
+async fn what_a_child_logs_does_not_block_it() {
+    let upstream = open("plain").await;
+    let text = "x".repeat(300_000);
+    for _ in 0..10 {
+        result(call(&upstream, "log", json!({"text": text})).await);
+    }
+    assert!(upstream.gone().is_none());
+    assert_eq!(upstream.listing().tools.len(), 2);
+}
