@@ -6,6 +6,19 @@
 
 pub mod validate;
 
+pub mod policy;
+
+pub mod quota;
+
+pub mod cache;
+
+pub mod breaker;
+pub mod retry;
+
+pub mod pattern;
+pub mod schema;
+pub mod tolerant;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

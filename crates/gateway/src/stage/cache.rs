@@ -1,0 +1,216 @@
+//! Answers of read-only tools that need not be asked for again.
+//!
+//! Off until an operator switches it on, because "read-only" is the upstream's
+//! own word; an allow list narrows that to tools the operator vouches for. An
+//! entry belongs to who asked, lives for a while, and all of them go when the
+//! catalog changes. Errors are never kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tool::{Annotations, Json, Reply};
+
+use super::pattern::Pattern;
+
+/// What is kept, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The switch.
+    pub read_only: bool,
+    pub life: Duration,
+    pub entries: usize,
+    /// Only these tools; all that call themselves read-only when `None`.
+    pub allow: Option<Vec<Pattern>>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { read_only: false, life: Duration::from_secs(60), entries: 256, allow: None }
+    }
+}
+
+impl Config {
+    /// Whether answers of a tool may be kept.
+    pub fn covers(&self, upstream: &str, tool: &str, annotations: &Annotations) -> bool {
+        let allowed =
+            |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.names(upstream, tool));
+        self.read_only
+            && annotations.read_only == Some(true)
+            && self.allow.as_ref().is_none_or(allowed)
+    }
+}
+
+/// The answers kept, least recently used first to go.
+#[derive(Clone, Debug, Default)]
+pub struct Shelf {
+    kept: HashMap<String, Entry>,
+    /// Keys by their last use.
+    order: BTreeMap<u64, String>,
+    clock: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    reply: Reply,
+    made: Duration,
+    used: u64,
+}
+
+impl Shelf {
+    pub fn get(&mut self, config: &Config, key: &str, now: Duration) -> Option<Reply> {
+        let entry = self.kept.get(key)?;
+        if config.life <= now.saturating_sub(entry.made) {
+            self.remove(key);
+            return None;
+        }
+        self.touch(key);
+        self.kept.get(key).map(|entry| entry.reply.clone())
+    }
+
+    /// Keeps an answer, unless it is one that reports an error.
+    pub fn put(&mut self, config: &Config, key: &str, reply: &Reply, now: Duration) {
+        if !keepable(reply) || config.entries == 0 {
+            return;
+        }
+        self.remove(key);
+        while config.entries <= self.kept.len() {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            self.kept.remove(&oldest);
+        }
+        self.kept.insert(key.to_owned(), Entry { reply: reply.clone(), made: now, used: 0 });
+        self.touch(key);
+    }
+
+    pub fn wipe(&mut self) {
+        self.kept.clear();
+        self.order.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    fn touch(&mut self, key: &str) {
+        self.clock += 1;
+        if let Some(entry) = self.kept.get_mut(key) {
+            self.order.remove(&entry.used);
+            entry.used = self.clock;
+            self.order.insert(self.clock, key.to_owned());
+        }
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some(entry) = self.kept.remove(key) {
+            self.order.remove(&entry.used);
+        }
+    }
+}
+
+/// Whether an answer may be kept: a finished result that reports no error.
+fn keepable(reply: &Reply) -> bool {
+    let Reply::Result(json) = reply else { return false };
+    let text = json.as_str();
+    let flagged = text.contains("\"isError\"") && json.member_as("isError").unwrap_or(false);
+    let unfinished = text.contains("\"resultType\"")
+        && json.member_as::<String>("resultType").is_some_and(|kind| kind != "complete");
+    !flagged && !unfinished
+}
+
+/// What identifies a call: its tool and its arguments in any order.
+pub fn key(tool_id: &str, arguments: &Json) -> String {
+    let canonical = arguments.value().map_or_else(|_| arguments.to_string(), |v| canonical(&v));
+    let digest = Sha256::digest(format!("{tool_id}\0{canonical}").as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// JSON with sorted keys, without white space, in ASCII.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_by_key(|(key, _)| key.as_str());
+            let member = |(key, part): (&String, &Value)| {
+                format!("{}:{}", catalog::id::ascii_string(key), canonical(part))
+            };
+            format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(elements) => {
+            format!("[{}]", elements.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
+        Value::String(text) => catalog::id::ascii_string(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_vectors() {
+        let text = include_str!("../../tests/vectors/contextweaver_controls.json");
+        let vectors: Value = serde_json::from_str(text).unwrap();
+        for case in vectors["cache_key"].as_array().unwrap() {
+            let key = key(case["tool_id"].as_str().unwrap(), &case["args"].clone().into());
+            assert_eq!(key, case["key"], "{case}");
+        }
+    }
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn on() -> Config {
+        Config { read_only: true, life: at(60), entries: 2, allow: None }
+    }
+
+    #[test]
+    fn an_answer_is_kept_for_its_time_and_no_longer() {
+        let mut shelf = Shelf::default();
+        shelf.put(&on(), "a", &Reply::text("1"), at(0));
+        assert_eq!(shelf.get(&on(), "a", at(59)), Some(Reply::text("1")));
+        assert_eq!(shelf.get(&on(), "a", at(60)), None);
+        assert!(shelf.is_empty());
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let mut shelf = Shelf::default();
+        shelf.put(&on(), "a", &Reply::text("1"), at(0));
+        shelf.put(&on(), "b", &Reply::text("2"), at(1));
+        assert!(shelf.get(&on(), "a", at(2)).is_some());
+        shelf.put(&on(), "c", &Reply::text("3"), at(3));
+        assert_eq!(shelf.get(&on(), "b", at(4)), None);
+        assert!(shelf.get(&on(), "a", at(4)).is_some() && shelf.get(&on(), "c", at(4)).is_some());
+        shelf.wipe();
+        assert_eq!(shelf.len(), 0);
+    }
+
+    #[test]
+    fn errors_and_unfinished_answers_are_not_kept() {
+        let mut shelf = Shelf::default();
+        let unfinished = Json::parse(r#"{"resultType":"input_required"}"#).unwrap();
+        let refusal = tool::RpcError::new(-1, "no");
+        for reply in [Reply::error_text("x"), Reply::Result(unfinished), Reply::Error(refusal)] {
+            shelf.put(&on(), "a", &reply, at(0));
+        }
+        assert!(shelf.is_empty());
+    }
+
+    #[test]
+    fn only_read_only_tools_on_the_list_are_covered_and_only_when_switched_on() {
+        let read_only = Annotations { read_only: Some(true), ..Annotations::default() };
+        assert!(!Config::default().covers("up", "get", &read_only));
+        assert!(on().covers("up", "get", &read_only));
+        assert!(!on().covers("up", "get", &Annotations::default()));
+        let listed = Config { allow: Some(vec![Pattern::new("up:list*")]), ..on() };
+        assert!(!listed.covers("up", "get", &read_only));
+        assert!(listed.covers("up", "list_all", &read_only));
+    }
+}

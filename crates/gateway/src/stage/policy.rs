@@ -1,0 +1,219 @@
+//! What may be called: rules that allow, deny or ask.
+//!
+//! The first rule that fits decides; where none fits, the default does.
+
+use super::pattern::Pattern;
+use crate::error::{Code, GatewayError};
+
+/// The operator's rules. Everything is allowed by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub default: Action,
+    pub rules: Vec<Rule>,
+}
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Allow,
+    Deny,
+    /// The user has to agree first.
+    Ask,
+}
+
+/// One rule. What is `None` or empty fits everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub action: Action,
+    /// `tool_execute`, `tool_view`, `resource_read`, `prompt_get`.
+    pub meta_tool: Option<String>,
+    pub namespace: Option<Pattern>,
+    /// Tried on the id and on the upstream's name of the tool.
+    pub tool: Option<Pattern>,
+    /// All of these must be there.
+    pub tags: Vec<String>,
+    pub read_only: Option<bool>,
+    /// What to tell who is refused.
+    pub reason: Option<String>,
+}
+
+/// What is to be judged.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    pub meta_tool: &'a str,
+    pub id: &'a str,
+    pub namespace: &'a str,
+    /// The upstream's own name for the tool.
+    pub name: &'a str,
+    pub read_only: bool,
+    pub tags: Vec<&'a str>,
+}
+
+/// What the rules say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub action: Action,
+    pub reason: String,
+    /// The position of the rule that decided; `None` for the default.
+    pub rule: Option<usize>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { default: Action::Allow, rules: Vec::new() }
+    }
+}
+
+impl Config {
+    pub fn decide(&self, subject: &Subject<'_>) -> Decision {
+        let found = self.rules.iter().enumerate().find(|(_, rule)| rule.fits(subject));
+        match found {
+            Some((at, rule)) => {
+                let word = rule.action.as_str();
+                let reason = rule.reason.clone();
+                let reason = reason.unwrap_or_else(|| format!("matched rule #{at} ({word})"));
+                Decision { action: rule.action, reason, rule: Some(at) }
+            }
+            None => {
+                let reason = format!("default ({})", self.default.as_str());
+                Decision { action: self.default, reason, rule: None }
+            }
+        }
+    }
+}
+
+impl Action {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Action::Allow => "allow",
+            Action::Deny => "deny",
+            Action::Ask => "require_approval",
+        }
+    }
+}
+
+impl Rule {
+    /// A rule that fits everything.
+    pub fn any(action: Action) -> Rule {
+        Rule {
+            action,
+            meta_tool: None,
+            namespace: None,
+            tool: None,
+            tags: Vec::new(),
+            read_only: None,
+            reason: None,
+        }
+    }
+
+    fn fits(&self, subject: &Subject<'_>) -> bool {
+        self.meta_tool.as_ref().is_none_or(|name| name == subject.meta_tool)
+            && self.namespace.as_ref().is_none_or(|pattern| pattern.matches(subject.namespace))
+            && self.tool.as_ref().is_none_or(|pattern| {
+                pattern.matches(subject.id)
+                    || pattern.matches(subject.name)
+                    || pattern.names(subject.namespace, subject.name)
+            })
+            && self.tags.iter().all(|tag| subject.tags.contains(&tag.as_str()))
+            && self.read_only.is_none_or(|read_only| read_only == subject.read_only)
+    }
+}
+
+impl Decision {
+    /// The error that a refused caller sees; nothing when it is allowed.
+    pub fn error(&self, subject: &Subject<'_>) -> Option<GatewayError> {
+        let Subject { meta_tool, id, .. } = subject;
+        let reason = &self.reason;
+        let about = |code, message| {
+            GatewayError::new(code, message, *id)
+                .detail("meta_tool", *meta_tool)
+                .detail("reason", reason.as_str())
+        };
+        match self.action {
+            Action::Allow => None,
+            Action::Deny => {
+                let message = format!("policy denied {meta_tool} for '{id}': {reason}");
+                Some(about(Code::PolicyDenied, message))
+            }
+            Action::Ask => {
+                let message = format!("{meta_tool} for '{id}' requires approval: {reason}");
+                Some(about(Code::AuthRequired, message).detail("approval", "required"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn text(value: &Value) -> Option<String> {
+        value.as_str().map(str::to_owned)
+    }
+
+    fn action(value: &Value) -> Action {
+        match value.as_str().unwrap() {
+            "allow" => Action::Allow,
+            "deny" => Action::Deny,
+            _ => Action::Ask,
+        }
+    }
+
+    #[test]
+    fn decisions_are_those_of_the_vectors() {
+        let vectors = include_str!("../../tests/vectors/contextweaver_controls.json");
+        let vectors: Value = serde_json::from_str(vectors).unwrap();
+        let written = &vectors["policy_config"];
+        let rule = |rule: &Value| Rule {
+            action: action(&rule["action"]),
+            meta_tool: text(&rule["meta_tool"]),
+            namespace: text(&rule["namespace"]).map(|text| Pattern::new(&text)),
+            tool: text(&rule["tool"]).map(|text| Pattern::new(&text)),
+            tags: rule["tags"].as_array().into_iter().flatten().filter_map(text).collect(),
+            read_only: rule["read_only"].as_bool(),
+            reason: text(&rule["reason"]),
+        };
+        let config = Config {
+            default: action(&written["default"]),
+            rules: written["rules"].as_array().unwrap().iter().map(rule).collect(),
+        };
+        for case in vectors["policy_decisions"].as_array().unwrap() {
+            let context = &case["ctx"];
+            let own = |key: &str| context[key].as_str().unwrap();
+            let subject = Subject {
+                meta_tool: own("meta_tool"),
+                id: own("tool_id"),
+                namespace: own("namespace"),
+                name: own("tool_name"),
+                read_only: context["read_only"] == true,
+                tags: context["tags"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .collect(),
+            };
+            let decision = config.decide(&subject);
+            assert_eq!(decision.action, action(&case["action"]), "{case}");
+            assert_eq!(decision.reason, case["reason"]);
+            assert_eq!(decision.rule.map(|at| at as u64), case["rule_index"].as_u64());
+            let error = decision.error(&subject).map(|error| serde_json::to_value(error).unwrap());
+            assert_eq!(error.unwrap_or(Value::Null), case["error"]);
+        }
+    }
+
+    #[test]
+    fn without_rules_everything_is_allowed() {
+        let subject = Subject {
+            meta_tool: "tool_execute",
+            id: "a:b#1",
+            namespace: "a",
+            name: "b",
+            read_only: false,
+            tags: vec![],
+        };
+        assert_eq!(Config::default().decide(&subject).error(&subject), None);
+    }
+}
