@@ -1,0 +1,276 @@
+//! The site: which path answers what, and to whom.
+//!
+//! A [`Site`] is a function from a request to a response. It knows the caller
+//! before anything else looks at the request, answers what everybody may know
+//! by itself (the manifest, where to get a token, whether we are well), and
+//! hands the rest to the MCP endpoints with the identity beside it.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Buf;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use mcp::serve::http::{Body, Endpoint};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tool::Identity;
+
+use crate::identity::{Denied, Policy, credential};
+use crate::manifest::Manifest;
+
+/// Where the manifest stands.
+pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
+
+/// Where a client learns who issues tokens for us.
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// What a site is made of.
+pub struct Parts {
+    /// The endpoints by their path, such as `/mcp`.
+    pub endpoints: BTreeMap<String, Endpoint>,
+    /// The paths of the two-endpoint transport of old clients (GET, POST) and
+    /// the endpoint that answers there.
+    pub old: Option<(String, String, Endpoint)>,
+    /// Who is let in; asked for every request, so that new keys count at once.
+    pub policy: Box<dyn Fn() -> Arc<Policy> + Send + Sync>,
+    /// The card, as an anonymous caller may see it.
+    pub manifest: Box<dyn Fn() -> Option<Manifest> + Send + Sync>,
+    /// Seconds since 1970.
+    pub now: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub config: Config,
+}
+
+/// What the operator decides.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Web pages of these origins may call us.
+    pub origins: Vec<String>,
+    /// How many requests are worked on at once; an open stream does not count.
+    pub concurrency: usize,
+    /// Our own address as clients write it, such as `https://gate.example`.
+    pub public_url: Option<String>,
+    /// Who issues tokens for us.
+    pub authorization_servers: Vec<String>,
+}
+
+/// A running site. Clones are the same site.
+#[derive(Clone)]
+pub struct Site(Arc<Shared>);
+
+struct Shared {
+    parts: Parts,
+    seats: Semaphore,
+    draining: AtomicBool,
+}
+
+impl Site {
+    pub fn new(parts: Parts) -> Site {
+        let seats = Semaphore::new(parts.config.concurrency);
+        Site(Arc::new(Shared { parts, seats, draining: AtomicBool::new(false) }))
+    }
+
+    /// From now on new requests are turned away; those under way go on.
+    pub fn drain(&self) {
+        self.0.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Answers one request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Display,
+    {
+        let origin = self.listed_origin(&request);
+        let mut response = match (&origin, request.method()) {
+            (Some(_), &Method::OPTIONS) => plain(StatusCode::NO_CONTENT, "", ""),
+            _ => self.route(request).await,
+        };
+        if let Some(origin) = origin {
+            allow(&mut response, origin);
+        }
+        response
+    }
+
+    async fn route<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Display,
+    {
+        let path = request.uri().path();
+        let metadata = path.strip_prefix(METADATA_PATH);
+        if path == "/health" {
+            return self.health();
+        }
+        if path == MANIFEST_PATH {
+            return self.manifest(&request);
+        }
+        if let Some(rest) = metadata.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return self.metadata(rest);
+        }
+        if self.0.draining.load(Ordering::Relaxed) {
+            return busy("the gate is closing");
+        }
+        let Ok(_seat) = self.0.seats.try_acquire() else {
+            return busy("too many requests at once; try again in a moment");
+        };
+        match self.identify(&request) {
+            Ok(identity) => self.enter(request, identity).await,
+            Err(denied) => self.refuse(&denied, &request),
+        }
+    }
+
+    async fn enter<B>(&self, mut request: Request<B>, identity: Arc<Identity>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Display,
+    {
+        request.extensions_mut().insert(identity);
+        let path = request.uri().path().trim_end_matches('/').to_owned();
+        if let Some(endpoint) = self.0.parts.endpoints.get(&path) {
+            return endpoint.respond(request).await;
+        }
+        match &self.0.parts.old {
+            Some((get, post, endpoint)) if *get == path && request.method() == Method::GET => {
+                endpoint.respond_old_get(&request, post)
+            }
+            Some((_, post, endpoint)) if *post == path => endpoint.respond_old_post(request).await,
+            _ => {
+                let known: Vec<&str> = self.0.parts.endpoints.keys().map(String::as_str).collect();
+                let message = format!("nothing is here; endpoints: {}", known.join(", "));
+                problem(StatusCode::NOT_FOUND, &message)
+            }
+        }
+    }
+
+    fn identify<B>(&self, request: &Request<B>) -> Result<Arc<Identity>, Denied> {
+        let text = |name: &str| request.headers().get(name)?.to_str().ok();
+        let shown = credential(text("authorization"), text("x-api-key"));
+        (self.0.parts.policy)().identify(shown, (self.0.parts.now)())
+    }
+
+    fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {
+        let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+        let mut response = problem(status, &denied.to_string());
+        let config = &self.0.parts.config;
+        let metadata =
+            config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty());
+        let url = metadata.map(|base| format!("{base}{METADATA_PATH}{}", request.uri().path()));
+        if let Ok(challenge) = HeaderValue::from_str(&denied.challenge(url.as_deref())) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+
+    fn health(&self) -> Response<Body> {
+        if self.0.draining.load(Ordering::Relaxed) {
+            return busy("the gate is closing");
+        }
+        plain(StatusCode::OK, "application/json", json!({"status": "ok"}).to_string())
+    }
+
+    fn manifest<B>(&self, request: &Request<B>) -> Response<Body> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return problem(StatusCode::METHOD_NOT_ALLOWED, "the manifest is read with GET");
+        }
+        let Some(manifest) = (self.0.parts.manifest)() else {
+            return problem(StatusCode::NOT_FOUND, "this gate publishes no manifest");
+        };
+        let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let mut response = if wants_json(accept.unwrap_or("*/*")) {
+            plain(StatusCode::OK, "application/json", manifest.to_json())
+        } else {
+            plain(StatusCode::OK, "application/yaml", manifest.to_yaml())
+        };
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        let age = format!("public, max-age={}", manifest.ttl());
+        if let Ok(age) = HeaderValue::from_str(&age) {
+            response.headers_mut().insert(header::CACHE_CONTROL, age);
+        }
+        response
+    }
+
+    fn metadata(&self, rest: &str) -> Response<Body> {
+        let config = &self.0.parts.config;
+        let Some(base) =
+            config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty())
+        else {
+            return problem(StatusCode::NOT_FOUND, "this gate takes no tokens of others");
+        };
+        let resource = if rest.is_empty() { "/mcp" } else { rest };
+        let document = json!({
+            "resource": format!("{base}{resource}"),
+            "authorization_servers": config.authorization_servers,
+            "bearer_methods_supported": ["header"],
+        });
+        plain(StatusCode::OK, "application/json", document.to_string())
+    }
+
+    fn listed_origin<B>(&self, request: &Request<B>) -> Option<HeaderValue> {
+        let origin = request.headers().get(header::ORIGIN)?;
+        let text = origin.to_str().ok()?;
+        self.0.parts.config.origins.iter().any(|listed| listed == text).then(|| origin.clone())
+    }
+}
+
+/// Whether JSON is asked for rather than YAML. YAML wins when both are equal.
+fn wants_json(accept: &str) -> bool {
+    let weight = |wanted: &str| {
+        accept
+            .split(',')
+            .filter_map(|range| {
+                let mut parts = range.split(';').map(str::trim);
+                let kind = parts.next()?;
+                let q = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok());
+                (kind == wanted).then_some(q.unwrap_or(1.0))
+            })
+            .fold(0.0, f32::max)
+    };
+    weight("application/yaml") < weight("application/json")
+}
+
+/// Lets a listed origin's pages read the response and send what MCP needs.
+fn allow(response: &mut Response<Body>, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    let fixed = [
+        ("access-control-allow-methods", "GET, POST, DELETE, OPTIONS"),
+        (
+            "access-control-allow-headers",
+            "authorization, content-type, last-event-id, mcp-method, mcp-name, \
+             mcp-protocol-version, mcp-session-id, x-api-key",
+        ),
+        ("access-control-expose-headers", "mcp-session-id, www-authenticate"),
+        ("access-control-max-age", "600"),
+    ];
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+fn busy(message: &str) -> Response<Body> {
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, message);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn problem(status: StatusCode, message: &str) -> Response<Body> {
+    plain(status, "application/json", json!({"error": message}).to_string())
+}
+
+fn plain(status: StatusCode, kind: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(body));
+    *response.status_mut() = status;
+    if !kind.is_empty() {
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

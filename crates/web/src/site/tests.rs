@@ -1,0 +1,186 @@
+use std::sync::Mutex;
+
+use http_body_util::{BodyExt, Full};
+use tool::Always;
+
+use super::*;
+use crate::identity::{Anonymous, key::Ring};
+use crate::manifest::{CASH_VERSION, Suggested};
+
+fn manifest() -> Manifest {
+    Manifest {
+        cash_version: CASH_VERSION.into(),
+        last_updated: "2026-11-15".into(),
+        publisher: "Us".into(),
+        copyright: None,
+        endpoint: "https://gate.example/mcp".into(),
+        cache_ttl: None,
+        authentication: None,
+        namespaces: vec![Suggested { suggested: "a".into(), description: "A.".into() }],
+        skills: vec![],
+        signature: None,
+    }
+}
+
+/// A site whose endpoint has one tool that says who calls.
+fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
+    let listing = testkit::listing(vec![testkit::tool("who", "Who.", &json!({"type": "object"}))]);
+    let provider = testkit::Scripted::new(listing, |_| Ok(tool::Reply::text("it answers")));
+    let endpoint = Endpoint::new(Arc::new(Always(provider)), mcp::serve::http::Options::default());
+    let mut policy = Policy::open();
+    let mut parts = Parts {
+        endpoints: BTreeMap::from([("/mcp".to_owned(), endpoint)]),
+        old: None,
+        policy: Box::new(|| Arc::new(Policy::open())),
+        manifest: Box::new(|| Some(manifest())),
+        now: Box::new(|| 1000),
+        config: Config {
+            origins: vec!["https://page.example".into()],
+            concurrency: 4,
+            public_url: Some("https://gate.example".into()),
+            authorization_servers: vec!["https://login.example".into()],
+        },
+    };
+    change(&mut parts, &mut policy);
+    let policy = Arc::new(policy);
+    parts.policy = Box::new(move || Arc::clone(&policy));
+    Site::new(parts)
+}
+
+async fn ask(
+    site: &Site,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> (u16, String, String) {
+    let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let response = site.respond(request.body(Full::new(bytes::Bytes::from(body))).unwrap()).await;
+    let head = response
+        .headers()
+        .iter()
+        .map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()));
+    let (status, head) = (response.status().as_u16(), head.collect::<String>());
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, head, String::from_utf8(body.to_vec()).unwrap())
+}
+
+const CALL: &[(&str, &str)] = &[
+    ("content-type", "application/json"),
+    ("accept", "application/json, text/event-stream"),
+    ("mcp-protocol-version", "2026-07-28"),
+    ("mcp-method", "tools/list"),
+];
+
+#[tokio::test]
+async fn an_open_site_answers_everybody() {
+    let (status, _, body) = ask(&site(|_, _| ()), "POST", "/mcp", CALL).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("who"));
+}
+
+#[tokio::test]
+async fn a_closed_site_wants_a_key_and_says_where_to_get_a_token() {
+    let secret = Mutex::new(String::new());
+    let closed = site(|_, policy| {
+        let mut keys = Ring::default();
+        *secret.lock().unwrap() = keys.create("ci", [1; 20], 0).unwrap().secret;
+        (policy.anonymous, policy.keys) = (Anonymous::Refused, keys);
+    });
+    let (status, head, _) = ask(&closed, "POST", "/mcp", CALL).await;
+    assert_eq!(status, 401);
+    assert!(
+        head.contains(
+            "resource_metadata=\"https://gate.example/.well-known/oauth-protected-resource/mcp\""
+        ),
+        "{head}"
+    );
+    let with = |value: &'static str| [CALL, &[("authorization", value)]].concat();
+    let (status, head, _) = ask(&closed, "POST", "/mcp", &with("Bearer gate_ci_wrong")).await;
+    assert_eq!(status, 401);
+    assert!(head.contains("invalid_token"), "{head}");
+    let secret = secret.lock().unwrap().clone();
+    let key = [CALL, &[("x-api-key", secret.as_str())]].concat();
+    assert_eq!(ask(&closed, "POST", "/mcp", &key).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_scope_that_is_missing_is_forbidden_rather_than_unauthorised() {
+    let scoped = site(|_, policy| {
+        policy.keys.create("ci", [1; 20], 0).unwrap();
+        policy.scope = Some("mcp:call".into());
+    });
+    let secret = Ring::default().create("ci", [1; 20], 0).unwrap().secret;
+    let key = [CALL, &[("x-api-key", secret.as_str())]].concat();
+    let (status, head, _) = ask(&scoped, "POST", "/mcp", &key).await;
+    assert_eq!(status, 403);
+    assert!(head.contains("insufficient_scope"), "{head}");
+}
+
+#[tokio::test]
+async fn the_manifest_is_yaml_unless_json_is_preferred() {
+    let site = site(|_, _| ());
+    for (accept, kind) in [
+        ("*/*", "application/yaml"),
+        ("application/yaml", "application/yaml"),
+        ("application/json", "application/json"),
+        ("application/json;q=0.5, application/yaml", "application/yaml"),
+    ] {
+        let (status, head, body) = ask(&site, "GET", MANIFEST_PATH, &[("accept", accept)]).await;
+        assert_eq!(status, 200);
+        assert!(head.contains(&format!("content-type: {kind}")), "{accept}: {head}");
+        assert!(head.contains("vary: Accept"));
+        assert_eq!(crate::manifest::read(&body).unwrap().0, manifest());
+    }
+    assert_eq!(ask(&site, "POST", MANIFEST_PATH, &[]).await.0, 405);
+}
+
+#[tokio::test]
+async fn a_client_learns_who_issues_tokens() {
+    let (status, _, body) = ask(&site(|_, _| ()), "GET", METADATA_PATH, &[]).await;
+    let document: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(status, 200);
+    assert_eq!(document["resource"], "https://gate.example/mcp");
+    let without = site(|parts, _| parts.config.authorization_servers.clear());
+    assert_eq!(ask(&without, "GET", METADATA_PATH, &[]).await.0, 404);
+}
+
+#[tokio::test]
+async fn only_pages_of_listed_origins_are_let_in() {
+    let site = site(|_, _| ());
+    let listed = [("origin", "https://page.example")];
+    let (status, head, _) = ask(&site, "OPTIONS", "/mcp", &listed).await;
+    assert_eq!(status, 204);
+    assert!(head.contains("access-control-allow-origin: https://page.example"), "{head}");
+    let other = [("origin", "https://evil.example")];
+    let (status, head, _) = ask(&site, "OPTIONS", "/mcp", &other).await;
+    assert_ne!(status, 204);
+    assert!(!head.contains("access-control"), "{head}");
+}
+
+#[tokio::test]
+async fn a_closing_site_turns_new_requests_away() {
+    let site = site(|_, _| ());
+    assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 200);
+    site.drain();
+    assert_eq!(ask(&site, "POST", "/mcp", CALL).await.0, 503);
+    assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 503);
+}
+
+#[tokio::test]
+async fn too_many_requests_at_once_are_told_to_come_back() {
+    let full = site(|parts, _| parts.config.concurrency = 0);
+    let (status, head, _) = ask(&full, "POST", "/mcp", CALL).await;
+    assert_eq!(status, 503);
+    assert!(head.contains("retry-after: 1"));
+}
+
+#[tokio::test]
+async fn an_unknown_path_names_the_endpoints() {
+    let (status, _, body) = ask(&site(|_, _| ()), "POST", "/nope", CALL).await;
+    assert_eq!(status, 404);
+    assert!(body.contains("/mcp"), "{body}");
+}
