@@ -1,1 +1,41 @@
-//! Documents that describe tools: parse, lint, generate, diff.
+//! Documents that describe tools.
+//!
+//! An `MCP_TOOL_SPECIFICATION.md` says in Markdown what a server's tools do.
+//! [`parse`](parse()) reads any such document, however it is laid out, into one
+//! [`Document`]: it never fails, and what is damaged becomes a [`Finding`].
+//! [`lint`](lint()) checks it against the table of [`rules`], [`fix`](fix())
+//! brings it to the canonical form, [`generate`](generate()) writes it from a
+//! listing, [`check`](check()) compares it with a live server, [`diff`](diff())
+//! with an older state of itself, and [`mock`] serves it.
+//!
+//! This crate takes text and gives text: it knows no files, no network and no
+//! gateway.
+
+pub mod document;
+pub mod finding;
+
+mod block;
+mod markdown;
+mod parse;
+mod section;
+mod types;
+
+mod fix;
+mod lint;
+pub mod rules;
+
+mod example;
+mod generate;
+
+mod check;
+mod diff;
+pub mod mock;
+
+pub use check::check;
+pub use diff::{Bump, Change, Owed, diff};
+pub use document::{Definition, Document, Documented};
+pub use finding::{Edit, Finding, Place};
+pub use fix::fix;
+pub use generate::{Options, generate};
+pub use lint::{Against, lint};
+pub use parse::parse;

@@ -1,0 +1,496 @@
+//! What changed between two states of the same tools, and what that costs
+//! callers: breaking, minor or patch.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::document::{Definition, Document};
+use crate::example::resolve;
+use crate::finding::{Finding, Place};
+use crate::types;
+
+/// How much a change asks of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bump {
+    /// Wording only.
+    Patch,
+    /// Something new that no caller needs to know.
+    Minor,
+    /// A caller that worked may fail.
+    Major,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    pub tool: String,
+    pub bump: Bump,
+    pub what: String,
+    /// Titles, descriptions and hints: nothing a validator sees.
+    pub is_wording: bool,
+}
+
+/// A version that should have been raised further.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Owed {
+    pub tool: String,
+    pub needed: Bump,
+    pub from: String,
+    pub to: String,
+    /// The lowest version that would do.
+    pub expected: String,
+}
+
+/// What changed, and which versions are owed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    pub changes: Vec<Change>,
+    pub owed: Vec<Owed>,
+}
+
+/// Compares two states of the same tools.
+pub fn diff(old: &[Definition], new: &[Definition]) -> Report {
+    let mut report = Report::default();
+    let find = |list: &'_ [Definition], name: &str| list.iter().position(|tool| tool.name == name);
+    for before in old {
+        match find(new, &before.name) {
+            None => report.changes.push(change(
+                &before.name,
+                Bump::Major,
+                "the tool was removed".to_owned(),
+            )),
+            Some(at) => compare(before, &new[at], &mut report),
+        }
+    }
+    for after in new.iter().filter(|tool| find(old, &tool.name).is_none()) {
+        report.changes.push(change(&after.name, Bump::Minor, "the tool is new".to_owned()));
+    }
+    report
+}
+
+/// Tools that only the document has, and tools that only the server has.
+pub(crate) fn undocumented(document: &Document, live: &[Definition]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for tool in &document.tools {
+        if !live.iter().any(|other| other.name == tool.name) {
+            let message = format!("`{}` is documented, but the server does not have it", tool.name);
+            findings.push(Finding::new("E13", tool.heading.place, message).of(&tool.name));
+        }
+    }
+    let missing = live.iter().filter(|tool| document.tool(&tool.name).is_none());
+    for tool in missing {
+        let place = document.says_no_tools.unwrap_or(Place::line(1));
+        let message = format!("the server has `{}`, which is not documented", tool.name);
+        findings.push(Finding::new("E13", place, message).of(&tool.name));
+    }
+    findings
+}
+
+fn change(tool: &str, bump: Bump, what: String) -> Change {
+    Change { tool: tool.to_owned(), bump, what, is_wording: false }
+}
+
+fn compare(before: &Definition, after: &Definition, report: &mut Report) {
+    let first = report.changes.len();
+    let name = &before.name;
+    let mut wording = |bump: Bump, what: String| {
+        report.changes.push(Change { tool: name.clone(), bump, what, is_wording: true });
+    };
+    if before.description != after.description {
+        wording(Bump::Patch, "the description changed".to_owned());
+    }
+    if before.title != after.title {
+        wording(Bump::Patch, "the title changed".to_owned());
+    }
+    for (key, bump, what) in hints(before, after) {
+        wording(bump, format!("`{key}` {what}"));
+    }
+    let mut found = Vec::new();
+    let walk = Walk { side: Side::Input, old_root: &before.input, new_root: &after.input };
+    walk.schema("", &before.input, &after.input, 0, &mut found);
+    match (&before.output, &after.output) {
+        (Some(old), Some(new)) => {
+            let walk = Walk { side: Side::Output, old_root: old, new_root: new };
+            walk.schema("", old, new, 0, &mut found);
+        }
+        (Some(_), None) => found.push((Bump::Major, "the output schema was removed".to_owned())),
+        (None, Some(_)) => found.push((Bump::Minor, "the output schema is new".to_owned())),
+        (None, None) => {}
+    }
+    report.changes.extend(found.into_iter().map(|(bump, what)| change(name, bump, what)));
+    let needed = report.changes[first..].iter().map(|change| change.bump).max();
+    report.owed.extend(needed.and_then(|needed| owed(before, after, needed)));
+}
+
+/// Hints that changed. One that promises less is a breaking change.
+fn hints(before: &Definition, after: &Definition) -> Vec<(&'static str, Bump, String)> {
+    let value = |tool: &Definition, key: &str| tool.annotations.as_ref()?.get(key)?.as_bool();
+    let mut found = Vec::new();
+    for (key, safe) in [
+        ("readOnlyHint", true),
+        ("destructiveHint", false),
+        ("idempotentHint", true),
+        ("openWorldHint", false),
+    ] {
+        let (old, new) = (value(before, key), value(after, key));
+        if old != new {
+            let text =
+                |hint: Option<bool>| hint.map_or("nothing".to_owned(), |hint| hint.to_string());
+            let worse = old == Some(safe) || new == Some(!safe);
+            let bump = if worse { Bump::Major } else { Bump::Minor };
+            found.push((key, bump, format!("changed from {} to {}", text(old), text(new))));
+        }
+    }
+    found
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Input,
+    Output,
+}
+
+struct Walk<'a> {
+    side: Side,
+    old_root: &'a Value,
+    new_root: &'a Value,
+}
+
+type Found = Vec<(Bump, String)>;
+
+/// How deep schemas are compared.
+const DEEPEST: usize = 12;
+
+impl Walk<'_> {
+    fn schema(&self, path: &str, old: &Value, new: &Value, depth: usize, found: &mut Found) {
+        let old = resolve(old, self.old_root).unwrap_or(old);
+        let new = resolve(new, self.new_root).unwrap_or(new);
+        if old == new || DEEPEST < depth {
+            return;
+        }
+        self.kinds(path, old, new, found);
+        self.values(path, old, new, found);
+        self.members(path, old, new, depth, found);
+        if let (Some(old), Some(new)) = (old.get("items"), new.get("items")) {
+            self.schema(&format!("{path}[]"), old, new, depth + 1, found);
+        }
+        self.rest(path, old, new, found);
+    }
+
+    fn name(&self, path: &str) -> String {
+        let side = match self.side {
+            Side::Input => "input",
+            Side::Output => "output",
+        };
+        if path.is_empty() { side.to_owned() } else { format!("{side} `{path}`") }
+    }
+
+    /// Types: what goes in may be widened, what comes out narrowed.
+    fn kinds(&self, path: &str, old: &Value, new: &Value, found: &mut Found) {
+        let names = |schema: &Value| -> Vec<String> {
+            match schema.get("type") {
+                Some(Value::Array(list)) => {
+                    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+                }
+                Some(Value::String(name)) => vec![name.clone()],
+                Some(_) | None => Vec::new(),
+            }
+        };
+        let (before, after) = (names(old), names(new));
+        if before == after {
+            return;
+        }
+        let within = |one: &[String], all: &[String]| {
+            all.is_empty()
+                || one.iter().all(|name| {
+                    all.contains(name) || (name == "integer" && all.iter().any(|n| n == "number"))
+                })
+        };
+        let harmless = match self.side {
+            Side::Input => !before.is_empty() && within(&before, &after) || after.is_empty(),
+            Side::Output => !after.is_empty() && within(&after, &before),
+        };
+        let bump = if harmless { Bump::Minor } else { Bump::Major };
+        let what = format!(
+            "type of {} changed from `{}` to `{}`",
+            self.name(path),
+            types::write(old),
+            types::write(new)
+        );
+        found.push((bump, what));
+    }
+
+    fn values(&self, path: &str, old: &Value, new: &Value, found: &mut Found) {
+        let list = |schema: &'_ Value| schema.get("enum").and_then(Value::as_array).cloned();
+        let (before, after) = (list(old), list(new));
+        if before == after {
+            return;
+        }
+        let only_in = |one: &Option<Vec<Value>>, other: &Option<Vec<Value>>| match (one, other) {
+            (Some(one), Some(other)) => one.iter().any(|value| !other.contains(value)),
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        let narrower = only_in(&before, &after);
+        let wider = only_in(&after, &before);
+        let breaks = match self.side {
+            Side::Input => narrower,
+            Side::Output => wider && before.is_some() && after.is_none(),
+        };
+        let bump = if breaks { Bump::Major } else { Bump::Minor };
+        found.push((bump, format!("the values of {} changed", self.name(path))));
+    }
+
+    fn members(&self, path: &str, old: &Value, new: &Value, depth: usize, found: &mut Found) {
+        let empty = serde_json::Map::new();
+        let before = types::properties(old).unwrap_or(&empty);
+        let after = types::properties(new).unwrap_or(&empty);
+        let (needed, needs) = (types::required(old), types::required(new));
+        let join =
+            |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        for (name, property) in before {
+            let at = self.name(&join(name));
+            let Some(now) = after.get(name) else {
+                found.push((Bump::Major, format!("{at} was removed")));
+                continue;
+            };
+            match (needed.contains(&name.as_str()), needs.contains(&name.as_str()), self.side) {
+                (false, true, Side::Input) => {
+                    found.push((Bump::Major, format!("{at} became required")))
+                }
+                (true, false, Side::Input) => {
+                    found.push((Bump::Minor, format!("{at} became optional")))
+                }
+                (true, false, Side::Output) => {
+                    found.push((Bump::Major, format!("{at} may be missing")))
+                }
+                (false, true, Side::Output) => {
+                    found.push((Bump::Minor, format!("{at} is always there")))
+                }
+                (true, true, _) | (false, false, _) => {}
+            }
+            self.schema(&join(name), property, now, depth + 1, found);
+        }
+        for name in after.keys().filter(|name| !before.contains_key(*name)) {
+            let at = self.name(&join(name));
+            let required = needs.contains(&name.as_str()) && self.side == Side::Input;
+            let (bump, kind) =
+                if required { (Bump::Major, "required") } else { (Bump::Minor, "optional") };
+            let what = match self.side {
+                Side::Input => format!("{at} is new and {kind}"),
+                Side::Output => format!("{at} is new"),
+            };
+            found.push((bump, what));
+        }
+    }
+
+    /// Everything else: wording is a patch, a limit that is not understood
+    /// counts as breaking.
+    fn rest(&self, path: &str, old: &Value, new: &Value, found: &mut Found) {
+        let known = [
+            "type",
+            "enum",
+            "properties",
+            "required",
+            "items",
+            "$defs",
+            "definitions",
+            "$ref",
+            "$schema",
+            "$id",
+        ];
+        let wording = ["description", "title", "examples", "example", "$comment", "deprecated"];
+        let empty = serde_json::Map::new();
+        let (before, after) =
+            (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
+        let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let (was, is) = (before.get(key), after.get(key));
+            if was == is || known.contains(&key.as_str()) || key.starts_with("x-") {
+                continue;
+            }
+            let bump = if wording.contains(&key.as_str()) {
+                Bump::Patch
+            } else if key == "default" || self.loosens(key, was, is) {
+                Bump::Minor
+            } else {
+                Bump::Major
+            };
+            found.push((bump, format!("`{key}` of {} changed", self.name(path))));
+        }
+    }
+
+    /// Whether a limit on what goes in got looser (on what comes out: tighter).
+    fn loosens(&self, key: &str, was: Option<&Value>, is: Option<&Value>) -> bool {
+        let number = |value: Option<&Value>| value.and_then(Value::as_f64);
+        let looser = match key {
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" => {
+                number(is).is_none_or(|is| number(was).is_some_and(|was| is <= was))
+            }
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" => {
+                number(is).is_none_or(|is| number(was).is_some_and(|was| was <= is))
+            }
+            "pattern" | "format" | "uniqueItems" | "multipleOf" => is.is_none(),
+            "additionalProperties" => is.is_none() || is == Some(&Value::Bool(true)),
+            _ => return false,
+        };
+        looser == (self.side == Side::Input)
+    }
+}
+
+/// The version that a tool owes, when it was not raised far enough.
+fn owed(before: &Definition, after: &Definition, needed: Bump) -> Option<Owed> {
+    let from = before.version.clone()?;
+    let to = after.version.clone().unwrap_or_else(|| from.clone());
+    let old = numbers(&from)?;
+    let new = numbers(&to)?;
+    let expected = match needed {
+        Bump::Major => [old[0] + 1, 0, 0],
+        Bump::Minor => [old[0], old[1] + 1, 0],
+        Bump::Patch => [old[0], old[1], old[2] + 1],
+    };
+    let text = |v: [u64; 3]| format!("{}.{}.{}", v[0], v[1], v[2]);
+    (new < expected).then(|| Owed {
+        tool: before.name.clone(),
+        needed,
+        from,
+        to,
+        expected: text(expected),
+    })
+}
+
+/// `1.2` and `v1.2.3-rc1` as three numbers.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let core = version.trim_start_matches(['v', 'V']).split(['-', '+']).next()?;
+    let mut parts = core.split('.');
+    let mut next = || parts.next().map_or(Some(0), |part| part.trim().parse().ok());
+    Some([next()?, next()?, next()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(input: Value, output: Value) -> Definition {
+        Definition {
+            name: "t".to_owned(),
+            title: None,
+            description: Some("d".to_owned()),
+            input,
+            output: Some(output),
+            annotations: Some(json!({"readOnlyHint": true})),
+            version: Some("1.2.3".to_owned()),
+        }
+    }
+
+    fn base() -> Definition {
+        tool(
+            json!({"type": "object", "properties": {
+                "a": {"type": "string", "maxLength": 5}, "b": {"type": "integer"},
+                "e": {"type": "string", "enum": ["x", "y"]}}, "required": ["a"]}),
+            json!({"type": "object", "properties": {"r": {"type": "string"}}, "required": ["r"]}),
+        )
+    }
+
+    #[track_caller]
+    fn check(edit: impl Fn(&mut Definition), expected: &[(Bump, &str)]) {
+        let mut new = base();
+        edit(&mut new);
+        let report = diff(&[base()], &[new]);
+        let found: Vec<(Bump, &str)> =
+            report.changes.iter().map(|change| (change.bump, change.what.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn changes_are_classified() {
+        use Bump::{Major, Minor, Patch};
+        check(|_| {}, &[]);
+        check(|t| t.description = None, &[(Patch, "the description changed")]);
+        check(
+            |t| t.input["properties"]["n"] = json!({}),
+            &[(Minor, "input `n` is new and optional")],
+        );
+        check(
+            |t| {
+                t.input["properties"]["n"] = json!({});
+                t.input["required"] = json!(["a", "n"]);
+            },
+            &[(Major, "input `n` is new and required")],
+        );
+        check(|t| t.input["required"] = json!(["a", "b"]), &[(Major, "input `b` became required")]);
+        check(|t| t.input["required"] = json!([]), &[(Minor, "input `a` became optional")]);
+        check(
+            |t| t.input["properties"]["b"] = json!({"type": "string"}),
+            &[(Major, "type of input `b` changed from `integer` to `string`")],
+        );
+        check(
+            |t| t.input["properties"]["b"] = json!({"type": ["integer", "null"]}),
+            &[(Minor, "type of input `b` changed from `integer` to `integer | null`")],
+        );
+        check(
+            |t| drop(t.input["properties"].as_object_mut().unwrap().remove("b")),
+            &[(Major, "input `b` was removed")],
+        );
+        check(
+            |t| t.input["properties"]["e"]["enum"] = json!(["x"]),
+            &[(Major, "the values of input `e` changed")],
+        );
+        check(
+            |t| t.input["properties"]["e"]["enum"] = json!(["x", "y", "z"]),
+            &[(Minor, "the values of input `e` changed")],
+        );
+        check(
+            |t| t.input["properties"]["a"]["maxLength"] = json!(9),
+            &[(Minor, "`maxLength` of input `a` changed")],
+        );
+        check(
+            |t| t.input["properties"]["a"]["maxLength"] = json!(2),
+            &[(Major, "`maxLength` of input `a` changed")],
+        );
+        check(
+            |t| t.input["properties"]["a"]["description"] = json!("x"),
+            &[(Patch, "`description` of input `a` changed")],
+        );
+        check(
+            |t| t.input["additionalProperties"] = json!(false),
+            &[(Major, "`additionalProperties` of input changed")],
+        );
+        check(|t| t.output = Some(json!({"type": "object"})), &[(Major, "output `r` was removed")]);
+        check(
+            |t| t.output.as_mut().unwrap()["properties"]["s"] = json!({}),
+            &[(Minor, "output `s` is new")],
+        );
+        check(
+            |t| t.output.as_mut().unwrap()["required"] = json!([]),
+            &[(Major, "output `r` may be missing")],
+        );
+        check(
+            |t| t.annotations = Some(json!({"readOnlyHint": false})),
+            &[(Major, "`readOnlyHint` changed from true to false")],
+        );
+    }
+
+    #[test]
+    fn a_version_that_was_not_raised_is_owed() {
+        let owed = |version: &str, edit: fn(&mut Definition)| {
+            let mut new = base();
+            edit(&mut new);
+            new.version = Some(version.to_owned());
+            diff(&[base()], &[new]).owed.first().map(|owed| owed.expected.clone())
+        };
+        let breaking: fn(&mut Definition) = |t| t.input["required"] = json!(["a", "b"]);
+        let adding: fn(&mut Definition) = |t| t.input["properties"]["n"] = json!({});
+        assert_eq!(owed("1.3.0", breaking), Some("2.0.0".to_owned()));
+        assert_eq!(owed("2.0.0", breaking), None);
+        assert_eq!(owed("1.2.4", adding), Some("1.3.0".to_owned()));
+        assert_eq!(owed("1.3.0", adding), None);
+        assert_eq!(owed("1.2.3", |t| t.description = None), Some("1.2.4".to_owned()));
+        assert_eq!(owed("1.2.3", |_| {}), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Reads a document. Never fails: what is damaged is reported.
+
+pub(crate) mod body;
+pub(crate) mod fields;
+mod json;
+pub(crate) mod names;
+
+use crate::block::{Block, Kind, scan};
+use crate::document::{Document, Documented, Heading, Located};
+use crate::finding::{Finding, Place};
+use crate::markdown::{label, pairs};
+use names::{bare_bullet_tool, inventory_tools, says_no_tools, tool_names};
+
+/// Reads a document.
+pub fn parse(text: &str) -> (Document, Vec<Finding>) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (blocks, mut findings) = scan(text);
+    let mut document = Document::default();
+    read_front(&blocks, &mut document);
+    let starts = tool_starts(&blocks);
+    let first = starts.first().map_or(blocks.len(), |start| start.block);
+    document.says_no_tools = blocks[..first].iter().find_map(says_no_tools);
+    for start in &starts {
+        let end = tool_end(&blocks, start, &starts);
+        let body = &blocks[start.block + 1..end];
+        let last_line = blocks.get(end).map_or_else(|| text.lines().count(), |b| b.lines.start);
+        let tools = body::read(start.heading.clone(), body, last_line + 1, &mut findings);
+        document.tools.extend(tools);
+    }
+    if document.tools.is_empty() && document.says_no_tools.is_none() {
+        document.tools = loose_tools(&blocks);
+    }
+    findings.sort_by_key(|finding| finding.place);
+    (document, findings)
+}
+
+/// Title and `**Version**: … | **Status**: …` above the first heading below it.
+fn read_front(blocks: &[Block], document: &mut Document) {
+    for block in blocks {
+        match &block.kind {
+            Kind::Heading { level: 1, text } if document.title.is_none() => {
+                document.title = Some(located(text, block));
+            }
+            Kind::Heading { level, .. } if 1 < *level => break,
+            Kind::Text(text) => {
+                for (offset, line) in text.lines().enumerate() {
+                    let place = Place::line(block.lines.start + 1 + offset);
+                    for (name, value) in pairs(line) {
+                        document.pairs.push((name, Located { value, place }));
+                    }
+                }
+            }
+            Kind::Bullet { text, .. } => {
+                if let Some((name, value)) = label(text) {
+                    document.pairs.push((name.to_owned(), located(value, block)));
+                }
+            }
+            Kind::Heading { .. }
+            | Kind::Fence { .. }
+            | Kind::Table(_)
+            | Kind::Rule
+            | Kind::Comment => {}
+        }
+    }
+}
+
+fn located(text: &str, block: &Block) -> Located<String> {
+    Located { value: text.to_owned(), place: Place::line(block.lines.start + 1) }
+}
+
+/// Where a tool starts.
+struct Start {
+    block: usize,
+    heading: Heading,
+}
+
+/// Finds the headings that introduce tools. Inside a tool, a deeper heading is
+/// a part of it, never another tool.
+fn tool_starts(blocks: &[Block]) -> Vec<Start> {
+    let mut starts: Vec<Start> = Vec::new();
+    let mut inside: Option<usize> = None;
+    let mut in_group = false;
+    let marked = blocks.iter().any(|block| match &block.kind {
+        Kind::Heading { text, .. } => names::is_marked(text),
+        Kind::Fence { .. }
+        | Kind::Table(_)
+        | Kind::Bullet { .. }
+        | Kind::Text(_)
+        | Kind::Rule
+        | Kind::Comment => false,
+    });
+    for (at, block) in blocks.iter().enumerate() {
+        let Kind::Heading { level, text } = &block.kind else { continue };
+        if inside.is_some_and(|tool_level| tool_level < *level) {
+            continue;
+        }
+        inside = None;
+        let names = match level {
+            2..=4 => tool_names(text, in_group, marked),
+            _ => None,
+        };
+        match names {
+            Some(names) => {
+                inside = Some(*level);
+                let place = Place {
+                    line: block.lines.start + 1,
+                    column: 1,
+                    length: level + 1 + text.chars().count(),
+                };
+                let heading = Heading { place, level: *level, text: text.clone(), names };
+                starts.push(Start { block: at, heading });
+            }
+            None => in_group = names::is_group(text) || (in_group && 2 < *level),
+        }
+    }
+    starts
+}
+
+/// The block after the last one of a tool.
+fn tool_end(blocks: &[Block], start: &Start, starts: &[Start]) -> usize {
+    let next = starts.iter().map(|other| other.block).find(|&other| start.block < other);
+    let limit = next.unwrap_or(blocks.len());
+    let outer = blocks[start.block + 1..limit].iter().position(|block| match block.kind {
+        Kind::Heading { level, .. } => level <= start.heading.level,
+        Kind::Fence { .. }
+        | Kind::Table(_)
+        | Kind::Bullet { .. }
+        | Kind::Text(_)
+        | Kind::Rule
+        | Kind::Comment => false,
+    });
+    outer.map_or(limit, |offset| start.block + 1 + offset)
+}
+
+/// Tools that no heading introduces: rows of an inventory, or bullets.
+fn loose_tools(blocks: &[Block]) -> Vec<Documented> {
+    for block in blocks {
+        if let Kind::Table(table) = &block.kind
+            && let Some(rows) = inventory_tools(table)
+        {
+            return rows.into_iter().map(|row| body::of_row(&row)).collect();
+        }
+    }
+    let mut in_group = false;
+    let mut tools = Vec::new();
+    for block in blocks {
+        match &block.kind {
+            Kind::Heading { text, .. } => in_group = names::is_group(text),
+            Kind::Bullet { indent: 0 | 1, text } if in_group => {
+                if let Some((name, rest)) = bare_bullet_tool(text) {
+                    let place = Place::line(block.lines.start + 1);
+                    tools.push(body::of_bullet(name, rest, place));
+                }
+            }
+            Kind::Bullet { .. }
+            | Kind::Fence { .. }
+            | Kind::Table(_)
+            | Kind::Text(_)
+            | Kind::Rule
+            | Kind::Comment => {}
+        }
+    }
+    tools
+}

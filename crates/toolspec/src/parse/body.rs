@@ -1,0 +1,494 @@
+//! One tool: its parts, and what they say.
+
+use serde_json::Value;
+
+use super::fields;
+use super::json::{self, Role, ToolParts};
+use super::names::InventoryRow;
+use crate::block::{Block, Kind};
+use crate::document::{Call, Documented, Example, Form, Heading, Located, Section, Side, Topic};
+use crate::finding::{Finding, Place};
+use crate::markdown::{code_spans, label, pairs, plain};
+
+/// A run of blocks about one topic, or about none in particular.
+struct Part {
+    topic: Option<Topic>,
+    form: Form,
+    title: String,
+    place: Place,
+    blocks: Vec<Block>,
+}
+
+/// Reads the body of a tool; two tools where two share a heading.
+pub(super) fn read(
+    heading: Heading,
+    blocks: &[Block],
+    end: usize,
+    findings: &mut Vec<Finding>,
+) -> Vec<Documented> {
+    let parts = split(&heading, blocks);
+    let mut tool = empty(heading, end);
+    for (at, part) in parts.iter().enumerate() {
+        let next = parts.get(at + 1).map_or(end, |next| next.place.line);
+        read_part(part, next, &mut tool, findings);
+    }
+    settle(&mut tool);
+    let names = tool.heading.names.clone();
+    match names.as_slice() {
+        [_, _, ..] => names.into_iter().map(|name| Documented { name, ..tool.clone() }).collect(),
+        [_] | [] => vec![tool],
+    }
+}
+
+/// A tool of which only a row of an inventory is known.
+pub(super) fn of_row(row: &InventoryRow) -> Documented {
+    let mut tool = of_bullet(row.name.clone(), row.description.clone(), row.place);
+    tool.input.fields = fields::of_inline(&row.parameters, row.place);
+    tool.input.nothing = fields::says_nothing(&row.parameters);
+    if !tool.input.fields.is_empty() || tool.input.nothing {
+        tool.sections.push(implied(Topic::Input, row.place, row.place.line + 1));
+    }
+    tool
+}
+
+/// A tool of which only a bullet is known.
+pub(super) fn of_bullet(name: String, text: String, place: Place) -> Documented {
+    let heading = Heading { place, level: 0, text: name.clone(), names: vec![name] };
+    let mut tool = empty(heading, place.line + 1);
+    tool.description = (!text.is_empty()).then_some(Located { value: text, place });
+    tool
+}
+
+fn empty(heading: Heading, end: usize) -> Documented {
+    Documented {
+        name: heading.names.first().cloned().unwrap_or_default(),
+        heading,
+        end,
+        invocation: None,
+        version: None,
+        title: None,
+        annotations: None,
+        description: None,
+        sections: Vec::new(),
+        input: Side::default(),
+        output: Side::default(),
+        idempotency: None,
+        error_samples: Vec::new(),
+        examples: Vec::new(),
+    }
+}
+
+fn implied(topic: Topic, place: Place, end: usize) -> Section {
+    Section { topic, form: Form::Implied, title: String::new(), place, end, text: String::new() }
+}
+
+fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
+    let start = Part {
+        topic: None,
+        form: Form::Implied,
+        title: String::new(),
+        place: Place::line(heading.place.line + 1),
+        blocks: Vec::new(),
+    };
+    let mut parts = vec![start];
+    for block in blocks {
+        let line = block.lines.start + 1;
+        match &block.kind {
+            Kind::Heading { level, text } => {
+                let place = Place { line, column: 1, length: level + 1 + text.chars().count() };
+                parts.push(Part {
+                    topic: Topic::of_title(text),
+                    form: Form::Heading(*level),
+                    title: text.clone(),
+                    place,
+                    blocks: Vec::new(),
+                });
+            }
+            Kind::Text(text) | Kind::Bullet { text, .. } => {
+                let current = parts.last().map(|part| (part.topic, part.form));
+                match opens(text, &block.kind, current) {
+                    Some((topic, title, rest)) => parts.push(Part {
+                        topic: Some(topic),
+                        form: Form::Label,
+                        title,
+                        place: Place::line(line),
+                        blocks: rest_block(block, &rest).into_iter().collect(),
+                    }),
+                    // `**Trust Level**: …` after `**Description**: …` is not part of it.
+                    None if ends_label(text, current) => parts.push(Part {
+                        topic: None,
+                        form: Form::Label,
+                        title: String::new(),
+                        place: Place::line(line),
+                        blocks: vec![block.clone()],
+                    }),
+                    None => push(&mut parts, block),
+                }
+            }
+            Kind::Fence { .. } | Kind::Table(_) | Kind::Rule | Kind::Comment => {
+                push(&mut parts, block);
+            }
+        }
+    }
+    parts
+}
+
+fn push(parts: &mut [Part], block: &Block) {
+    if let Some(part) = parts.last_mut() {
+        part.blocks.push(block.clone());
+    }
+}
+
+/// Whether a label that opens nothing ends the labelled description before it.
+fn ends_label(text: &str, current: Option<(Option<Topic>, Form)>) -> bool {
+    current == Some((Some(Topic::Purpose), Form::Label)) && label(text).is_some()
+}
+
+/// What stands on the line of a label, as a block of its own.
+fn rest_block(block: &Block, rest: &str) -> Option<Block> {
+    let text = rest.trim().to_owned();
+    (!text.is_empty()).then(|| Block { lines: block.lines.clone(), kind: Kind::Text(text) })
+}
+
+/// Whether a label opens a section: its topic, its title, and what follows.
+///
+/// Sections that are prose (errors, security, …) keep their labels: there,
+/// `**Input Validation**` or `**Returns**` is part of the text.
+fn opens(
+    text: &str,
+    kind: &Kind,
+    current: Option<(Option<Topic>, Form)>,
+) -> Option<(Topic, String, String)> {
+    let (first, more) = text.split_once('\n').unwrap_or((text, ""));
+    let under_heading = matches!(current, Some((_, Form::Heading(_))));
+    let (name, rest) = match label(first) {
+        Some(found) => found,
+        None if matches!(kind, Kind::Bullet { .. }) && !under_heading => {
+            let (name, rest) = first.split_once(':')?;
+            (name.trim(), rest.trim())
+        }
+        None => return None,
+    };
+    let topic = Topic::of_title(name)?;
+    let prose = [Topic::Errors, Topic::Security, Topic::Idempotency, Topic::Usage, Topic::Purpose];
+    let inside = current.and_then(|(topic, _)| topic);
+    if inside == Some(topic) || (under_heading && inside.is_some_and(|t| prose.contains(&t))) {
+        return None;
+    }
+    let rest = if more.is_empty() { rest.to_owned() } else { format!("{rest}\n{more}") };
+    Some((topic, name.to_owned(), rest))
+}
+
+fn read_part(part: &Part, end: usize, tool: &mut Documented, findings: &mut Vec<Finding>) {
+    if let Some(topic) = part.topic {
+        tool.sections.push(Section {
+            topic,
+            form: part.form,
+            title: part.title.clone(),
+            place: part.place,
+            end,
+            text: prose(&part.blocks),
+        });
+    }
+    match part.topic {
+        None if part.form == Form::Implied => read_preamble(part, tool, findings),
+        None if part.form == Form::Label => {
+            for (name, value) in pairs(&prose(&part.blocks)) {
+                read_pair(&name, &value, part.place, tool);
+            }
+        }
+        None => {}
+        Some(Topic::Purpose) => {
+            tool.description = tool.description.take().or_else(|| description(part));
+        }
+        Some(Topic::Invocation) => {
+            tool.invocation = tool.invocation.take().or_else(|| invocation(part));
+        }
+        Some(Topic::Input) => read_input(&part.blocks, tool, findings),
+        Some(Topic::Output) => {
+            read_side(&part.blocks, &mut tool.output, findings);
+        }
+        Some(Topic::Errors) => tool.error_samples.extend(read_json_only(&part.blocks, findings)),
+        Some(Topic::Security) => drop(read_json_only(&part.blocks, findings)),
+        Some(Topic::Idempotency) => {
+            tool.idempotency = tool.idempotency.take().or_else(|| idempotency(part));
+        }
+        Some(Topic::Usage) => read_examples(&part.blocks, tool),
+    }
+}
+
+/// What stands between a tool's heading and its first section.
+fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>) {
+    let mut rest = Vec::new();
+    for block in &part.blocks {
+        let text = match &block.kind {
+            Kind::Text(text) | Kind::Bullet { text, .. } => text,
+            Kind::Heading { .. }
+            | Kind::Fence { .. }
+            | Kind::Table(_)
+            | Kind::Rule
+            | Kind::Comment => {
+                rest.push(block.clone());
+                continue;
+            }
+        };
+        let found = pairs(text);
+        if found.is_empty() {
+            rest.push(block.clone());
+        }
+        for (name, value) in found {
+            read_pair(&name, &value, Place::line(block.lines.start + 1), tool);
+        }
+    }
+    let described = rest.iter().find_map(|block| match &block.kind {
+        Kind::Text(text) => Some(located(text.clone(), block)),
+        Kind::Heading { .. }
+        | Kind::Fence { .. }
+        | Kind::Table(_)
+        | Kind::Bullet { .. }
+        | Kind::Rule
+        | Kind::Comment => None,
+    });
+    if let Some(text) = described {
+        tool.sections.push(implied(Topic::Purpose, text.place, text.place.line + 1));
+        tool.description = Some(text);
+    }
+    let only: Vec<Block> =
+        rest.into_iter().filter(|block| !matches!(block.kind, Kind::Text(_))).collect();
+    read_input(&only, tool, findings);
+    let input = &tool.input;
+    if input.schema.is_some() || !input.fields.is_empty() || !input.tables.is_empty() {
+        let place = input.tables.first().map_or(part.place, |table| table.place);
+        tool.sections.push(implied(Topic::Input, place, place.line + 1));
+    }
+}
+
+fn read_pair(name: &str, value: &str, place: Place, tool: &mut Documented) {
+    let span =
+        || code_spans(value).first().and_then(|span| serde_json::from_str::<Value>(span).ok());
+    match name.to_lowercase().as_str() {
+        "version" => {
+            let version = plain(value).trim_start_matches(['v', 'V']).to_owned();
+            tool.version = Some(Located { value: version, place });
+        }
+        "title" => {
+            tool.title = match span() {
+                Some(Value::String(title)) => Some(title),
+                Some(_) | None => Some(plain(value)),
+            };
+        }
+        "annotations" => tool.annotations = span().filter(Value::is_object),
+        "description" | "purpose" => {
+            tool.description = Some(Located { value: value.to_owned(), place });
+        }
+        _ => {}
+    }
+}
+
+/// The text of a part: paragraphs and bullets.
+fn prose(blocks: &[Block]) -> String {
+    let text = |block: &Block| match &block.kind {
+        Kind::Text(text) => Some(text.clone()),
+        Kind::Bullet { text, indent } => Some(format!("{}- {text}", " ".repeat(*indent))),
+        Kind::Heading { .. } | Kind::Fence { .. } | Kind::Table(_) | Kind::Rule | Kind::Comment => {
+            None
+        }
+    };
+    blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The sentence that stands for "there is no description".
+pub(crate) const NO_DESCRIPTION: &str = "*No description.*";
+
+fn description(part: &Part) -> Option<Located<String>> {
+    let fenced = part.blocks.iter().find_map(|block| match &block.kind {
+        Kind::Fence { language, body } if language == "text" => Some(body.clone()),
+        Kind::Heading { .. }
+        | Kind::Fence { .. }
+        | Kind::Table(_)
+        | Kind::Bullet { .. }
+        | Kind::Text(_)
+        | Kind::Rule
+        | Kind::Comment => None,
+    });
+    let place = part.blocks.first().map_or(part.place, |block| Place::line(block.lines.start + 1));
+    if let Some(value) = fenced {
+        return Some(Located { value, place });
+    }
+    let value = prose(&part.blocks);
+    let says = !value.is_empty() && value != NO_DESCRIPTION;
+    says.then_some(Located { value, place })
+}
+
+fn invocation(part: &Part) -> Option<Located<String>> {
+    let block = part
+        .blocks
+        .iter()
+        .find(|block| matches!(block.kind, Kind::Text(_) | Kind::Bullet { .. }))?;
+    let text = prose(std::slice::from_ref(block));
+    let value = match code_spans(&text).first() {
+        Some(span) => span.clone(),
+        None => plain(text.trim_start_matches("- ").lines().next()?),
+    };
+    (!value.is_empty()).then(|| located(value, block))
+}
+
+fn located(value: String, block: &Block) -> Located<String> {
+    Located { value, place: Place::line(block.lines.start + 1) }
+}
+
+fn idempotency(part: &Part) -> Option<Located<String>> {
+    for block in &part.blocks {
+        let (Kind::Text(text) | Kind::Bullet { text, .. }) = &block.kind else { continue };
+        for line in text.lines() {
+            if let Some((name, value)) = label(line)
+                && name.to_lowercase().starts_with("idempoten")
+            {
+                return Some(located(value.to_owned(), block));
+            }
+        }
+    }
+    let text = prose(&part.blocks);
+    (!text.is_empty()).then_some(Located { value: text, place: part.place })
+}
+
+fn read_input(blocks: &[Block], tool: &mut Documented, findings: &mut Vec<Finding>) {
+    for parts in read_side(blocks, &mut tool.input, findings) {
+        let place = tool.input.schema.as_ref().map_or(tool.heading.place, |schema| schema.place);
+        if let (None, Some(name)) = (&tool.invocation, parts.name) {
+            tool.invocation = Some(Located { value: name, place });
+        }
+        if let (None, Some(text)) = (&tool.description, parts.description) {
+            tool.description = Some(Located { value: text, place });
+            tool.sections.push(implied(Topic::Purpose, place, place.line + 1));
+        }
+        if let (None, Some(value)) = (&tool.output.schema, parts.output) {
+            tool.output.schema = Some(Located { value, place });
+        }
+    }
+}
+
+/// Reads tables, fences, bullets and inline parameters of one side. Returns
+/// the whole tools that fences define.
+fn read_side(blocks: &[Block], side: &mut Side, findings: &mut Vec<Finding>) -> Vec<ToolParts> {
+    let mut tools = Vec::new();
+    let mut bullets = Vec::new();
+    for block in blocks {
+        let place = Place::line(block.lines.start + 1);
+        match &block.kind {
+            Kind::Table(table) => {
+                if let Some((found, shape)) = fields::of_table(table, block) {
+                    side.nothing |= found.is_empty();
+                    side.fields.extend(found);
+                    side.tables.push(shape);
+                }
+            }
+            Kind::Fence { language, body }
+                if language == "json" || language == "yaml" || language == "yml" =>
+            {
+                for value in values(language, body, place, findings) {
+                    tools.extend(take_value(value, place, side));
+                }
+            }
+            Kind::Bullet { .. } => bullets.push(block.clone()),
+            Kind::Text(text) => {
+                side.nothing |= fields::says_nothing(text);
+                match inline_schema(text) {
+                    Some(value) => tools.extend(take_value(value, place, side)),
+                    None => side.fields.extend(fields::of_inline(text, place)),
+                }
+            }
+            Kind::Heading { .. } | Kind::Fence { .. } | Kind::Rule | Kind::Comment => {}
+        }
+    }
+    if side.tables.is_empty() {
+        side.fields.extend(fields::of_bullets(&bullets));
+    }
+    tools
+}
+
+fn inline_schema(text: &str) -> Option<Value> {
+    let span = code_spans(text).into_iter().find(|span| span.trim_start().starts_with('{'))?;
+    serde_json::from_str(&span).ok()
+}
+
+fn take_value(value: Value, place: Place, side: &mut Side) -> Option<ToolParts> {
+    match json::role(&value) {
+        Role::Schema(schema) => {
+            side.schema.get_or_insert(Located { value: schema, place });
+            None
+        }
+        Role::Tool(mut parts) => {
+            if let Some(schema) = parts.input.take() {
+                side.schema.get_or_insert(Located { value: schema, place });
+            }
+            Some(*parts)
+        }
+        Role::Call { .. } | Role::Sample => {
+            side.samples.push(Located { value, place });
+            None
+        }
+    }
+}
+
+fn values(language: &str, body: &str, place: Place, findings: &mut Vec<Finding>) -> Vec<Value> {
+    let read = if language == "json" {
+        json::read(body)
+    } else {
+        json::read_yaml(body).map(|value| vec![value])
+    };
+    match read {
+        Ok(values) => values,
+        Err(reason) => {
+            let message = format!("this {} cannot be read: {reason}", language.to_uppercase());
+            let hint = "correct it; a fence that is only a sketch should not say `json`";
+            findings.push(Finding::new("E07", place, message).hint(hint));
+            Vec::new()
+        }
+    }
+}
+
+/// Prose sections may hold JSON, which must be JSON.
+fn read_json_only(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Located<Value>> {
+    let mut found = Vec::new();
+    for block in blocks {
+        if let Kind::Fence { language, body } = &block.kind
+            && language == "json"
+        {
+            let place = Place::line(block.lines.start + 1);
+            let values = values(language, body, place, findings);
+            found.extend(values.into_iter().map(|value| Located { value, place }));
+        }
+    }
+    found
+}
+
+fn read_examples(blocks: &[Block], tool: &mut Documented) {
+    for block in blocks {
+        let Kind::Fence { language, body } = &block.kind else { continue };
+        if language != "json" {
+            continue;
+        }
+        let place = Place::line(block.lines.start + 1);
+        match json::read(body) {
+            Ok(values) => {
+                for value in values {
+                    let call = match json::role(&value) {
+                        Role::Call { tool, arguments } => Ok(Call { tool, arguments }),
+                        Role::Schema(_) | Role::Tool(_) | Role::Sample => continue,
+                    };
+                    tool.examples.push(Example { place, call });
+                }
+            }
+            Err(reason) => tool.examples.push(Example { place, call: Err(reason) }),
+        }
+    }
+}
+
+/// Decides what only the whole tool can tell.
+fn settle(tool: &mut Documented) {
+    if let Some(invocation) = &tool.invocation {
+        tool.name = invocation.value.clone();
+    }
+    tool.sections.sort_by_key(|section| section.place);
+}
