@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Reply};
+use tool::{Ask, Call, Client, Context, Event, Failure, Json, Listing, Provider, Reply};
 
 use crate::clock::Fake;
 use crate::gateway::{Gateway, Parts};
@@ -55,6 +56,24 @@ impl Connector for Scripts {
     }
 }
 
+/// Lists, and never answers.
+pub(crate) struct Hung(pub(crate) Arc<Scripted>);
+
+#[async_trait]
+impl Provider for Hung {
+    fn listing(&self) -> Arc<Listing> {
+        self.0.listing()
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.0.events()
+    }
+
+    async fn ask(&self, _: Ask, _: &Context) -> Result<Reply, Failure> {
+        std::future::pending().await
+    }
+}
+
 /// Orders, with sub-namespaces and an answer that is too long.
 pub(crate) fn orders() -> Arc<Scripted> {
     let order = json!({
@@ -84,7 +103,9 @@ pub(crate) fn orders() -> Arc<Scripted> {
                 let given = call.arguments.clone().unwrap_or_else(Json::empty_object);
                 Reply::text(&format!("{} {given}", call.name))
             }
-            other => Reply::text(other.method()),
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                Reply::text(ask.method())
+            }
         })
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tool::{Client, Door, Identity, Provider};
+use tool::{Client, Door, Identity, Json, Provider};
 
 use crate::artifact;
 use crate::clock::Clock;
@@ -22,6 +22,8 @@ pub struct Parts {
     pub version: String,
     pub upstreams: Vec<Upstream>,
     pub skills: Library,
+    /// What `cash://server` says: who this server is. Not there when `None`.
+    pub manifest: Option<Json>,
     pub gate: gate::Config,
     pub roster: roster::Config,
     pub stages: Stages,
@@ -40,6 +42,7 @@ impl Parts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             upstreams,
             skills: Library::default(),
+            manifest: None,
             gate: gate::Config::default(),
             roster: roster::Config::default(),
             stages: Stages::default(),
@@ -60,6 +63,7 @@ pub struct Gateway {
 /// What all surfaces share.
 pub(crate) struct Shared {
     pub(crate) version: String,
+    pub(crate) manifest: Option<Json>,
     pub(crate) roster: Roster,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) skills: ArcSwap<Library>,
@@ -76,6 +80,7 @@ impl Gateway {
         let desk = Arc::new(Desk { sink: parts.records, clock: parts.clock });
         let shared = Shared {
             version: parts.version,
+            manifest: parts.manifest,
             roster: Roster::new(parts.upstreams, parts.roster, parts.shelf, own),
             dispatcher: Dispatcher {
                 stages: parts.stages,

@@ -125,14 +125,19 @@ impl Roster {
     }
 
     /// The hall for clients like this one. The default hall is always there
-    /// once any has been entered, because the others fall back on it.
+    /// once any has been entered, because the others fall back on it; it
+    /// starts nothing until somebody enters it.
     pub fn hall(&self, client: &Client) -> Arc<Hall> {
-        self.enter(Profile::of(client))
+        let hall = self.enter(Profile::of(client));
+        hall.rouse();
+        hall
     }
 
     /// The hall for clients without capabilities.
     pub fn default_hall(&self) -> Arc<Hall> {
-        self.enter(Profile::default())
+        let hall = self.enter(Profile::default());
+        hall.rouse();
+        hall
     }
 
     /// Replaces the upstreams. Those that are the same go on as they are.

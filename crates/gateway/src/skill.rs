@@ -199,7 +199,7 @@ impl Skill {
 
     /// The text, with `{{key}}` filled in from the values given. What is
     /// missing stays and is named at the end.
-    pub fn fill<'a>(&self, values: impl Iterator<Item = (&'a str, &'a Json)> + Clone) -> String {
+    pub fn fill(&self, values: &[(&str, &Json)]) -> String {
         let mut text = String::with_capacity(self.body.len());
         let mut missing: Vec<&str> = Vec::new();
         let mut rest = self.body.as_str();
@@ -207,7 +207,7 @@ impl Skill {
             let Some(length) = rest[start..].find("}}") else { break };
             let key = rest[start + 2..start + length].trim();
             text.push_str(&rest[..start]);
-            let value = values.clone().find(|(name, _)| !key.is_empty() && name::same(name, key));
+            let value = values.iter().find(|(name, _)| !key.is_empty() && name::same(name, key));
             match value {
                 Some((_, value)) => {
                     text.push_str(&value.read::<String>().unwrap_or_else(|_| value.to_string()));

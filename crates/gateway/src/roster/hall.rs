@@ -1,6 +1,6 @@
 //! All upstreams, as clients of one kind see them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -21,6 +21,8 @@ pub struct Hall {
     core: Arc<Core>,
     default: Option<Arc<Hall>>,
     seats: Mutex<Vec<Seat>>,
+    /// Whether anybody has come yet.
+    roused: AtomicBool,
     _publisher: AbortOnDropHandle<()>,
 }
 
@@ -64,9 +66,15 @@ impl Hall {
             dirty: Arc::new(Notify::new()),
             events: broadcast::channel(256).0,
         });
-        let seats = links.into_iter().map(|link| core.seat(link)).collect();
+        let seats = links.into_iter().map(|link| core.seat(link, true)).collect();
         let publisher = AbortOnDropHandle::new(tokio::spawn(publish(Arc::clone(&core))));
-        Arc::new(Hall { core, default, seats: Mutex::new(seats), _publisher: publisher })
+        Arc::new(Hall {
+            core,
+            default,
+            seats: Mutex::new(seats),
+            roused: AtomicBool::new(false),
+            _publisher: publisher,
+        })
     }
 
     pub fn profile(&self) -> &Profile {
@@ -94,10 +102,13 @@ impl Hall {
         .boxed()
     }
 
-    /// Starts what is asleep, without waiting for it.
-    pub fn wake(&self) {
-        for link in self.core.links.load().iter() {
-            link.wake.notify_one();
+    /// Starts what is to run without being asked for, if that has not
+    /// happened yet.
+    pub(super) fn rouse(&self) {
+        if !self.roused.swap(true, Ordering::Relaxed) {
+            for link in self.core.links.load().iter() {
+                link.rouse();
+            }
         }
     }
 
@@ -108,7 +119,10 @@ impl Hall {
             let same = |seat: &Seat| is_same(&seat.link.upstream, upstream);
             let seat = match before.iter().position(same) {
                 Some(at) => before.remove(at),
-                None => self.core.seat(link(&self.core.parts, upstream, self.default.as_deref())),
+                None => {
+                    let link = link(&self.core.parts, upstream, self.default.as_deref());
+                    self.core.seat(link, !self.roused.load(Ordering::Relaxed))
+                }
             };
             seats.push(seat);
         }
@@ -149,7 +163,8 @@ impl Hall {
 }
 
 impl Core {
-    fn seat(&self, link: Arc<Link>) -> Seat {
+    /// `dormant` links wait to be roused.
+    fn seat(&self, link: Arc<Link>, dormant: bool) -> Seat {
         let own_stop = link.upstream.idle_stop;
         let idle_stop = match link.elder {
             Some(_) => Some(own_stop.unwrap_or(self.parts.config.linger)),
@@ -160,6 +175,7 @@ impl Core {
             dirty: Arc::clone(&self.dirty),
             events: self.events.clone(),
             idle_stop,
+            dormant,
         };
         let task = tokio::spawn(supervise(Arc::clone(&link), around));
         Seat { link, _supervisor: AbortOnDropHandle::new(task) }

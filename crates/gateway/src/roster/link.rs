@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tool::{Ask, Context, Failure, Listing, Provider, Reply, Sent};
 
-use super::{Profile, Upstream};
+use super::{Profile, Start, Upstream};
 
 /// An upstream, its session while there is one, and what it listed last.
 pub struct Link {
@@ -20,7 +20,6 @@ pub struct Link {
     pub(super) now: watch::Sender<Now>,
     /// Somebody needs it.
     pub(super) wake: Notify,
-    /// It is to be closed and opened anew.
     pub(super) busy: AtomicUsize,
     epoch: Instant,
     /// Milliseconds since `epoch` when it was last used.
@@ -179,6 +178,15 @@ impl Link {
         match now.phase {
             Phase::Up => now.provider.clone(),
             Phase::Asleep | Phase::Starting | Phase::Down { .. } => None,
+        }
+    }
+
+    /// Starts what is to run without being asked for and never did.
+    pub(super) fn rouse(&self) {
+        let now = self.now.borrow();
+        let wanted = self.upstream.start == Start::Eager || now.listing.tools.is_empty();
+        if wanted && !now.seen && now.phase == Phase::Asleep {
+            self.wake.notify_one();
         }
     }
 

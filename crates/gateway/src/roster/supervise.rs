@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, broadcast};
 use tool::{Client, Event, Failure, Listing, Provider};
 
@@ -21,6 +21,8 @@ pub(super) struct Surroundings {
     pub(super) dirty: Arc<Notify>,
     pub(super) events: broadcast::Sender<Event>,
     pub(super) idle_stop: Option<Duration>,
+    /// Whether it waits to be woken before its first start.
+    pub(super) dormant: bool,
 }
 
 /// Why a session ended.
@@ -33,12 +35,18 @@ enum End {
 pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
     let client = link.profile.client();
     let mut failures = 0;
-    let mut rest = link.upstream.start == Start::OnDemand && !link.listing().tools.is_empty();
+    let known = link.upstream.start == Start::OnDemand && !link.listing().tools.is_empty();
+    let mut rest = around.dormant || known;
     loop {
         if rest {
             link.wake.notified().await;
         }
-        link.set(|now| now.phase = Phase::Starting);
+        // What is down stays so until it is up, with the reason.
+        link.set(|now| {
+            if now.phase == Phase::Asleep {
+                now.phase = Phase::Starting;
+            }
+        });
         match connect(&link, &client).await {
             Ok(provider) => {
                 failures = 0;
@@ -47,6 +55,9 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
                 let end = around.watch(&link, &provider).await;
                 rest = matches!(end, End::Idle);
                 drop(provider);
+                // A call that came while it was being started has been served;
+                // its wish to wake it must not outlive the session.
+                let _ = link.wake.notified().now_or_never();
                 link.set(|now| {
                     now.provider = None;
                     now.phase = match end {

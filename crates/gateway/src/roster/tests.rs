@@ -1,1 +1,292 @@
+use std::time::Duration;
 
+use futures::StreamExt;
+use serde_json::json;
+use testkit::{Scripted, listing, tool};
+use tool::{Ask, Call, Context, Event, Kind, Listing, Reply, Server};
+
+use super::*;
+use crate::artifact;
+use crate::clock::Fake;
+use crate::fixture::{Hung, Scripts, settle};
+use crate::stage::Stages;
+
+fn provider(names: &[&str]) -> Arc<Scripted> {
+    let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
+    Scripted::new(listing(tools), |_| Ok(Reply::text("done")))
+}
+
+fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
+    let store = artifact::Memory::new(artifact::Config::default(), Arc::new(Fake::default()));
+    let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust));
+    Roster::new(upstreams, Config::default(), Arc::clone(shelf) as _, own)
+}
+
+fn client(capabilities: serde_json::Value) -> Client {
+    Client { capabilities: capabilities.into(), ..Client::named("c", "") }
+}
+
+/// The functions and state of every upstream, such as `a[x y] up`.
+fn told(hall: &Hall) -> String {
+    let snapshot = hall.snapshot();
+    let upstream = |link: &Arc<Link>| {
+        let names: Vec<String> = link.listing().tools.iter().map(|t| t.name.clone()).collect();
+        let phase = match link.status().phase {
+            Phase::Asleep => "asleep".to_owned(),
+            Phase::Starting => "starting".to_owned(),
+            Phase::Up => "up".to_owned(),
+            Phase::Down { reason, .. } => format!("down: {reason}"),
+        };
+        format!("{}[{}] {phase}", link.label(), names.join(" "))
+    };
+    snapshot.links().iter().map(upstream).collect::<Vec<_>>().join(", ")
+}
+
+async fn call(hall: &Hall, source: usize) -> Result<String, Failure> {
+    let ask = Ask::Call(Call::new("x", json!({}).into()));
+    let reply = hall.snapshot().ask(source, ask, &Context::anonymous()).await?;
+    Ok(reply.tool_result().unwrap().text())
+}
+
+/// Connects after a while, or never.
+struct Slow(Option<Duration>, Arc<Scripted>);
+
+#[async_trait]
+impl Connector for Slow {
+    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        match self.0 {
+            Some(after) => tokio::time::sleep(after).await,
+            None => std::future::pending().await,
+        }
+        Ok(Arc::clone(&self.1) as _)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready() {
+    let slow = Slow(Some(Duration::from_secs(5)), provider(&["y"]));
+    let upstreams = vec![
+        Upstream::new("slow", Arc::new(slow)),
+        Upstream::new("fast", Scripts::of(provider(&["x"]))),
+        Upstream::new("hung", Arc::new(Slow(None, provider(&[])))),
+    ];
+    let roster = roster(upstreams, &Arc::default());
+    let hall = roster.default_hall();
+    let mut events = hall.events();
+    settle().await;
+    assert_eq!(told(&hall), "slow[] starting, fast[x] up, hung[] starting");
+    assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(told(&hall), "slow[y] up, fast[x] up, hung[] starting");
+    assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
+    tokio::time::sleep(Duration::from_secs(26)).await;
+    assert!(told(&hall).contains("hung[] down: did not start within 30 s"), "{}", told(&hall));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_keeps_its_place_and_comes_back() {
+    let first = provider(&["x"]);
+    let dying = Arc::clone(&first);
+    let scripts = Scripts::new(move |before, _| match before {
+        0 => Ok(Arc::clone(&first) as _),
+        1 | 2 => Err(Failure::Unavailable { reason: "not yet".into() }),
+        _ => Ok(provider(&["x", "z"]) as _),
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    dying.tell(Event::Gone { reason: "exit status 1\nsomewhere".into() });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let snapshot = hall.snapshot();
+    let source = &snapshot.catalog.sources()[1];
+    assert_eq!(source.unavailable(), Some("exit status 1 somewhere"));
+    assert_eq!(source.listing.tools.len(), 1);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(told(&hall), "a[x z] up");
+    assert_eq!(scripts.opened(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_one_that_has_just_died_waits_for_the_restart() {
+    let first = provider(&["x"]);
+    let dying = Arc::clone(&first);
+    let scripts = Scripts::new(move |before, _| match before {
+        0 => Ok(Arc::clone(&first) as _),
+        _ => Ok(provider(&["x"]) as _),
+    });
+    let roster = roster(vec![Upstream::new("a", scripts)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    dying.tell(Event::Gone { reason: "gone".into() });
+    tokio::task::yield_now().await;
+    assert_eq!(call(&hall, 1).await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_listed_from_memory_before_anything_starts() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let on_demand =
+        |scripts: Arc<Scripts>| Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts) };
+    // The first time it has to be started to know what it has.
+    let scripts = Scripts::of(provider(&["x"]));
+    let before = roster(vec![on_demand(Arc::clone(&scripts))], &shelf);
+    before.default_hall();
+    settle().await;
+    assert_eq!(scripts.opened(), 1);
+    drop(before);
+    let scripts = Scripts::of(provider(&["x", "y"]));
+    let roster = roster(vec![on_demand(Arc::clone(&scripts))], &shelf);
+    let hall = roster.default_hall();
+    assert_eq!(told(&hall), "a[x] asleep");
+    assert_eq!(hall.snapshot().catalog.sources()[1].state, catalog::State::Remembered);
+    settle().await;
+    assert_eq!(scripts.opened(), 0);
+    assert_eq!(call(&hall, 1).await.unwrap(), "done");
+    settle().await;
+    assert_eq!(told(&hall), "a[x y] up");
+    assert_eq!(hall.snapshot().catalog.sources()[1].state, catalog::State::Available);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_of_another_command_is_not_believed() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let upstream = |fingerprint: &str| Upstream {
+        start: Start::OnDemand,
+        fingerprint: fingerprint.to_owned(),
+        ..Upstream::new("a", Scripts::of(provider(&["x"])))
+    };
+    roster(vec![upstream("one")], &shelf).default_hall();
+    settle().await;
+    assert_eq!(told(&roster(vec![upstream("two")], &shelf).default_hall()), "a[] asleep");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_upstream_is_stopped_and_started_again_by_a_call() {
+    let scripts = Scripts::of(provider(&["x"]));
+    let upstream = Upstream {
+        idle_stop: Some(Duration::from_secs(60)),
+        ..Upstream::new("a", Arc::clone(&scripts) as _)
+    };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    call(&hall, 1).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(told(&hall), "a[x] up");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(told(&hall), "a[x] asleep");
+    assert!(hall.snapshot().catalog.sources()[1].unavailable().is_none());
+    call(&hall, 1).await.unwrap();
+    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] up", 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_changes_at_once_are_one_and_the_last_is_never_lost() {
+    let source = provider(&["x"]);
+    let roster =
+        roster(vec![Upstream::new("a", Scripts::of(Arc::clone(&source)))], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let generation = hall.snapshot().generation;
+    for n in 0..40 {
+        source.relist(listing(vec![tool(&format!("t{n}"), "", &json!({}))]));
+        tokio::task::yield_now().await;
+    }
+    settle().await;
+    assert_eq!(told(&hall), "a[t39] up");
+    assert!(hall.snapshot().generation <= generation + 3, "{}", hall.snapshot().generation);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_opened_with_what_the_client_can_do() {
+    let scripts = Scripts::new(|_, client| {
+        Ok(if client.can("sampling") { provider(&["x", "ask_model"]) } else { provider(&["x"]) }
+            as _)
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    let (plain, able) =
+        (roster.default_hall(), roster.hall(&client(json!({"sampling": {}, "roots": {}}))));
+    settle().await;
+    assert_eq!(told(&plain), "a[x] up");
+    assert_eq!(told(&able), "a[x ask_model] up");
+    let same = roster.hall(&client(json!({"roots": {"listChanged": true}, "sampling": {}})));
+    assert!(Arc::ptr_eq(&able, &same));
+    assert_eq!(scripts.opened(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_session_serves_clients_of_every_kind() {
+    let listed = Listing {
+        server: Server { protocol: "2026-07-28".into(), ..Server::default() },
+        ..listing(vec![tool("x", "", &json!({}))])
+    };
+    let modern = Scripted::new(listed, |_| Ok(Reply::text("done")));
+    let scripts = Scripts::of(modern);
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    settle().await;
+    let able = roster.hall(&client(json!({"sampling": {}})));
+    settle().await;
+    assert_eq!((told(&able).as_str(), scripts.opened()), ("a[x] up", 1));
+    assert_eq!(call(&able, 1).await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_too_many_halls() {
+    let roster = roster(vec![], &Arc::default());
+    let kept: Vec<Arc<Hall>> =
+        (0..7).map(|n| roster.hall(&client(json!({"experimental": {"n": n}})))).collect();
+    assert_eq!(roster.halls().len(), 8);
+    let ninth = roster.hall(&client(json!({"experimental": {"n": 9}})));
+    assert!(Arc::ptr_eq(&ninth, &roster.default_hall()), "all are in use: the default serves");
+    drop((kept, ninth));
+    roster.hall(&client(json!({"experimental": {"n": 10}})));
+    assert_eq!(roster.halls().len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_restarts_only_what_is_not_the_same() {
+    let (stays, goes, comes) = (
+        Scripts::of(provider(&["x"])),
+        Scripts::of(provider(&["y"])),
+        Scripts::of(provider(&["z"])),
+    );
+    let upstream =
+        |label: &str, scripts: &Arc<Scripts>| Upstream::new(label, Arc::clone(scripts) as _);
+    let roster = roster(vec![upstream("stays", &stays), upstream("goes", &goes)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    roster.reload(vec![upstream("comes", &comes), upstream("stays", &stays)]);
+    settle().await;
+    assert_eq!(told(&hall), "comes[z] up, stays[x] up");
+    assert_eq!((stays.opened(), goes.opened(), comes.opened()), (1, 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_ends() {
+    let scripts = Scripts::new(|_, _| Ok(Arc::new(Hung(provider(&["x"]))) as _));
+    let upstream = Upstream { call_timeout: Duration::from_secs(7), ..Upstream::new("a", scripts) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let failure = call(&hall, 1).await.unwrap_err();
+    assert_eq!(failure, Failure::Timeout { after: Duration::from_secs(7) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn twenty_thousand_tools_and_duplicates_are_listed_without_harm() {
+    let names: Vec<String> = (0..20_000).map(|n| format!("t{}", n % 19_999)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let upstreams = vec![
+        Upstream::new("big", Scripts::of(provider(&names))),
+        Upstream::new("small", Scripts::of(provider(&["x"]))),
+    ];
+    let roster = roster(upstreams, &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let snapshot = hall.snapshot();
+    assert_eq!(snapshot.catalog.functions().len(), 3 + 19_999 + 1);
+    assert!(snapshot.findings.iter().any(|finding| finding.code == "duplicate-tool"));
+    assert_eq!(call(&hall, 2).await.unwrap(), "done");
+}

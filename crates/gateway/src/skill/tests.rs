@@ -10,7 +10,7 @@ fn skill(text: &str) -> Skill {
 }
 
 fn text_of(skill: &Skill) -> String {
-    skill.fill(std::iter::empty())
+    skill.fill(&[])
 }
 
 const PLAIN: &str =
@@ -77,7 +77,7 @@ fn values_fill_in_and_what_is_missing_is_named() {
     let skill =
         skill("---\nname: s\ndescription: d\n---\n# S\n{{customer_id}} {{ other }} {{customerID}}");
     let value = Json::of("C-42");
-    let text = skill.fill([("customerid", &value)].into_iter());
+    let text = skill.fill(&[("customerid", &value)]);
     assert_eq!(text, "# S\nC-42 {{ other }} C-42\n\nNot filled in (pass in kwargs): other.");
 }
 

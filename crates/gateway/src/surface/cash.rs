@@ -58,6 +58,11 @@ impl Cash {
     /// Passes on what concerns a resource, a prompt, a task or everybody.
     async fn forward(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let snapshot = self.hall.snapshot();
+        if let (Ask::Read(read), Some(manifest)) = (&ask, &self.shared.manifest)
+            && read.uri == definitions::IDENTITY
+        {
+            return Ok(definitions::identity(manifest));
+        }
         if let Ask::Other { method, .. } = &ask
             && method == "logging/setLevel"
         {
@@ -124,7 +129,7 @@ impl View<'_> {
 impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let make = || Arc::new(definitions::listing(&self.shared.version, &snapshot));
+        let make = || Arc::new(definitions::listing(&self.shared, &snapshot));
         Arc::clone(snapshot.cash.get_or_init(make))
     }
 

@@ -138,7 +138,7 @@ impl Loose {
     }
 
     /// Everything, for filling in.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> + Clone {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 }

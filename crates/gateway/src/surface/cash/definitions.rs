@@ -1,8 +1,9 @@
 //! The three definitions, and the listing around them.
 
 use serde_json::{Map, Value, json};
-use tool::{Json, Listing, Server, Tool};
+use tool::{Json, Listing, Reply, Resource, Server, Tool};
 
+use crate::gateway::Shared;
 use crate::roster::Snapshot;
 
 /// `call`, `help` and `skill`, as every client sees them.
@@ -50,17 +51,36 @@ pub fn tools() -> Vec<Tool> {
     definitions.into_iter().map(read).collect()
 }
 
+/// The resource that says who this server is.
+pub(super) const IDENTITY: &str = "cash://server";
+
+/// What reading it gives.
+pub(super) fn identity(manifest: &Json) -> Reply {
+    let contents =
+        json!([{"uri": IDENTITY, "mimeType": "application/json", "text": manifest.as_str()}]);
+    Reply::Result(json!({"contents": contents}).into())
+}
+
 /// The whole listing over one catalog.
-pub(super) fn listing(version: &str, snapshot: &Snapshot) -> Listing {
+pub(super) fn listing(shared: &Shared, snapshot: &Snapshot) -> Listing {
     let offers = snapshot.offers();
+    let identity = shared.manifest.as_ref().map(|_| {
+        let raw = json!({
+            "uri": IDENTITY,
+            "name": "cash-server-manifest",
+            "mimeType": "application/json",
+            "annotations": {"audience": ["assistant"], "priority": 0.0},
+        });
+        Resource::read(raw.into()).expect("our own resource has a URI")
+    });
     let server = Server {
         instructions: Some("Start with help().".to_owned()),
-        ..Server::new("gatelet", version, capabilities(snapshot))
+        ..Server::new("gatelet", &shared.version, capabilities(snapshot))
     };
     Listing {
         server,
         tools: tools(),
-        resources: offers.resources.clone(),
+        resources: identity.into_iter().chain(offers.resources.iter().cloned()).collect(),
         templates: offers.templates.clone(),
         prompts: offers.prompts.clone(),
         findings: snapshot.findings.clone(),

@@ -90,7 +90,7 @@ impl View<'_> {
             Format::Markdown => {
                 let mut text = format!("# {}\n", namespace.path);
                 if let Some(reason) = self.away(namespace) {
-                    text.push_str(&format!("\navailable: false — {reason}\n"));
+                    text.push_str(&format!("\navailable: false — unavailable: {reason}\n"));
                 }
                 section(&mut text, "## Sub-namespaces", &namespaces, 1);
                 section(&mut text, "## Functions", &functions, page);
@@ -219,14 +219,14 @@ impl View<'_> {
         let seen = namespace.functions.iter().filter(|slot| self.sees(**slot));
         let entry = |slot: &catalog::Slot| Entry {
             name: catalog.function(*slot).name.clone(),
-            description: catalog.summary(*slot, LINE),
+            description: words(catalog.summary(*slot, LINE)),
             away: None,
             remembered: false,
         };
         seen.map(entry).collect()
     }
 
-    fn away(&self, namespace: &Namespace) -> Option<String> {
+    pub(super) fn away(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
         source.unavailable().map(str::to_owned)
     }
@@ -235,6 +235,11 @@ impl View<'_> {
         let sources = self.snapshot.catalog.sources();
         namespace.source.is_some_and(|source| sources[source].state == State::Remembered)
     }
+}
+
+/// A function without a description still has a line that says so.
+fn words(summary: String) -> String {
+    if summary.is_empty() { "(no description)".to_owned() } else { summary }
 }
 
 /// Every argument that `help` understands beside namespace and function.
@@ -278,7 +283,7 @@ impl Entry {
             line.push_str(&format!(" — {description}"));
         }
         match away {
-            Some(reason) => line.push_str(&format!(" (available: false — {reason})")),
+            Some(reason) => line.push_str(&format!(" (available: false — unavailable: {reason})")),
             None if *remembered => line.push_str(" (from memory)"),
             None => {}
         }

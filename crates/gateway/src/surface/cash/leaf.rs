@@ -46,7 +46,7 @@ impl Leaf<'_> {
         let mut text =
             format!("# {}.{}\n\n", catalog.path(self.slot), catalog.function(self.slot).name);
         if let Some(reason) = catalog.source(self.slot).unavailable() {
-            text.push_str(&format!("available: false — {reason}\n\n"));
+            text.push_str(&format!("available: false — unavailable: {reason}\n\n"));
         }
         let description = self.description();
         if !description.is_empty() {

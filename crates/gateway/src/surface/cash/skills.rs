@@ -30,7 +30,7 @@ impl View<'_> {
             };
         };
         match library.look_up(&namespace, &wanted) {
-            Lookup::Found(skill) => Reply::text(&skill.fill(asked.iter())),
+            Lookup::Found(skill) => Reply::text(&skill.fill(&asked.iter().collect::<Vec<_>>())),
             Lookup::Ambiguous(addresses) => Reply::error_text(&format!(
                 "**Error:** `{wanted}` is the name of several: {}.",
                 addresses.join(", ")

@@ -37,6 +37,17 @@ impl View<'_> {
 
     pub(super) fn unknown(&self, why: &Unresolved, arguments: &CallArguments) -> Reply {
         let CallArguments { namespace, function, .. } = arguments;
+        // What is away may have the function: nobody can tell now.
+        if *why == Unresolved::Function
+            && let Ok(found) = self.snapshot.catalog.namespace(namespace)
+            && let Some(reason) = self.away(found)
+        {
+            return Reply::error_text(&format!(
+                "**Error:** `{}` is unavailable: {reason}. It is tried again by itself; \
+                 `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
+                found.path
+            ));
+        }
         Reply::error_text(&self.no_such(why, namespace, function))
     }
 
@@ -91,8 +102,8 @@ impl View<'_> {
         }
         let mut lines = Vec::new();
         if *why != Unresolved::Function {
-            let near = catalog.nearest_namespaces(namespace, NEAR);
-            for found in near.into_iter().filter(|found| self.shows(found)) {
+            let near = catalog.nearest_namespaces(namespace, 4 * NEAR);
+            for found in near.into_iter().filter(|found| self.shows(found)).take(NEAR) {
                 match catalog.resolve(&found.path, function) {
                     Ok(slot) if self.sees(slot) => lines.push(line(catalog, slot)),
                     Ok(_) | Err(_) => lines.push(format!("- namespace `{}`", found.path)),

@@ -1,0 +1,121 @@
+//! The checklist of the CaSH document, run against the surface in process.
+//!
+//! The judge of `conform` decides what a client can see from outside; what it
+//! cannot see is decided here, item by item.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use conform::{Options, Role, Subject, Trial, Verdict, judge, survey};
+use gateway::clock::System;
+use gateway::roster::{Connector, Upstream};
+use gateway::skill::{File, Library};
+use gateway::{Gateway, Parts, Surface};
+use serde_json::{Value, json};
+use testkit::{Scripted, listing, tool};
+use tool::{Ask, Client, Failure, Json, Provider, Reply};
+
+struct Ready(Arc<Scripted>);
+
+#[async_trait]
+impl Connector for Ready {
+    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        Ok(Arc::clone(&self.0) as _)
+    }
+}
+
+fn upstream(label: &str, description: &str, tools: &[(&str, &str, Value)]) -> Upstream {
+    let tools = tools.iter().map(|(name, words, schema)| tool(name, words, schema)).collect();
+    let provider = Scripted::new(listing(tools), |ask| {
+        let Ask::Call(call) = ask else { return Ok(Reply::text("")) };
+        Ok(match call.name.as_str() {
+            "list" => {
+                let rows = (1000..5821).map(|n| json!({"o": n}));
+                Reply::text(&Value::Array(rows.collect()).to_string())
+            }
+            name => {
+                let given = call.arguments.clone().unwrap_or_else(Json::empty_object);
+                Reply::text(&format!("{name} was done with {given}, as it was asked for"))
+            }
+        })
+    });
+    Upstream {
+        description: Some(description.to_owned()),
+        ..Upstream::new(label, Arc::new(Ready(provider)))
+    }
+}
+
+fn shop() -> Vec<Upstream> {
+    let order = json!({
+        "properties": {"customer_id": {"type": "string"}, "items": {"type": "array"}},
+        "required": ["customer_id", "items"],
+    });
+    let by_id = json!({"properties": {"order_id": {"type": "string"}}, "required": ["order_id"]});
+    let filter = json!({"properties": {"status": {"type": "string"}}});
+    let orders = [
+        ("create", "Create a new order.", order.clone()),
+        ("get", "Retrieve an order by ID.", by_id.clone()),
+        ("list", "List orders with optional filters.", filter),
+        ("cancel", "Cancel an existing order.", by_id),
+        ("summary", "Aggregate order statistics.", json!({})),
+        ("retail.create", "Create a retail order.", order.clone()),
+        ("wholesale.create", "Create a wholesale order.", order),
+    ];
+    let check =
+        json!({"properties": {"product_id": {"type": "string"}}, "required": ["product_id"]});
+    let contact = json!({"properties": {"contact_id": {"type": "string"}}});
+    vec![
+        upstream("orders", "Customer purchases.", &orders),
+        upstream("inventory", "Stock levels.", &[("check", "Check stock.", check)]),
+        upstream(
+            "crm",
+            "Contacts and accounts.",
+            &[("contact_update", "Update a contact.", contact)],
+        ),
+    ]
+}
+
+fn skill() -> File {
+    let text = "---\nname: createorderwithcheck\ndescription: Create an order after checking stock.\n---\n\n\
+                1. Call `call(namespace=\"inventory\", function=\"check\")` for each product.\n\
+                2. Call `call(namespace=\"orders\", function=\"create\")`.\n\n```bash\nrm -rf /\n```\n";
+    File { path: "orders/createorderwithcheck/SKILL.md".into(), text: text.into() }
+}
+
+/// Items that nothing at this level can satisfy: they are about the manifest
+/// on the web, which the HTTP edge serves.
+const ELSEWHERE: [&str; 2] = ["C100", "C101"];
+
+#[tokio::test]
+async fn every_item_that_can_be_seen_from_outside_passes() {
+    let mut parts = Parts::new(shop(), Arc::new(System::start()));
+    parts.skills = Library::read(&[skill()]).0;
+    let gateway = Gateway::new(parts);
+    let client = Arc::new(Client::named("judge", ""));
+    let provider = gateway.door(Surface::Cash).open(&client, &Arc::default());
+    while gateway.roster().default_hall().snapshot().catalog.functions().len() < 12 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let subject = Subject { provider, web: None };
+    let trial = |namespace: &str, function: &str, kwargs: Value| {
+        Some(Trial { namespace: namespace.into(), function: function.into(), kwargs })
+    };
+    let options = Options {
+        role: Role::StaticAggregator,
+        trial: trial("inventory", "check", json!({"product_id": "P-7"})),
+        large: trial("orders", "list", json!({})),
+        ..Options::default()
+    };
+    let transcript = survey(&subject, &options).await;
+    let outcomes = judge(&conform::checklist::items(), &transcript);
+    let bad: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome.verdict, Verdict::Fail | Verdict::Warn))
+        .filter(|outcome| !ELSEWHERE.contains(&outcome.id.as_str()))
+        .map(|outcome| format!("{} {}: {}", outcome.id, outcome.requirement, outcome.evidence))
+        .collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    let passed = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Pass).count();
+    assert!(75 <= passed, "only {passed} items were decided");
+}
