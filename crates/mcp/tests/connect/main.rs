@@ -2,9 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
+mod web;
 
 mod faithful;
 mod hostile;
+mod http;
 mod modern;
 mod processes;
+mod real;
 mod relayed;
+mod sse;

@@ -1,0 +1,353 @@
+//! Servers over Streamable HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mcp::connect::{ConnectError, Endpoint, Era, Options, Target, Upstream, connect};
+use mcp::peer::Patience;
+use mcp::revision::Revision;
+use serde_json::json;
+use tool::{Context, Event, Failure, Kind, Provider, Sent as HasLeft};
+
+use crate::support::{Listener, call, call_in, client, event_where, options, result};
+use crate::web::{Seen, Sent, Web};
+
+const OPENED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"web","version":"1"}}"#;
+const TOOLS: &str = r#"{"tools":[{"name":"t","inputSchema":{"x":1e400}}]}"#;
+const MODERN_TOOLS: &str = r#"{"resultType":"complete","tools":[{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}},{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"object","x-mcp-header":"A"}}}}]}"#;
+const DISCOVERED: &str =
+    r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
+
+/// An older server with sessions: everything but calls.
+fn legacy(seen: &Seen) -> Sent {
+    match (seen.verb.as_str(), seen.method()) {
+        ("GET", _) => Sent::Plain(405, vec![], String::new()),
+        ("DELETE", _) => Sent::Plain(204, vec![], String::new()),
+        (_, "initialize") => Sent::Plain(
+            200,
+            vec![
+                ("content-type", "application/json".to_owned()),
+                ("mcp-session-id", "session-1".to_owned()),
+            ],
+            seen.answer(OPENED),
+        ),
+        (_, "tools/list") => Sent::Json(200, seen.answer(TOOLS)),
+        (_, "server/discover") => Sent::Plain(400, vec![], "Bad Request".to_owned()),
+        (_, method) if method.starts_with("notifications/") => {
+            Sent::Plain(202, vec![], String::new())
+        }
+        _ => Sent::Plain(500, vec![], "unexpected".to_owned()),
+    }
+}
+
+fn modern(seen: &Seen) -> Sent {
+    match seen.method() {
+        "server/discover" => Sent::Json(200, seen.answer(DISCOVERED)),
+        "tools/list" => Sent::Json(200, seen.answer(MODERN_TOOLS)),
+        _ => Sent::Json(200, seen.answer(r#"{"resultType":"complete","content":[]}"#)),
+    }
+}
+
+fn target(url: &str) -> Target {
+    let headers = [("authorization".to_owned(), "Bearer secret".to_owned())].into();
+    Target::Http(Endpoint { url: url.to_owned(), headers })
+}
+
+async fn reach(web: &Web) -> Arc<Upstream> {
+    connect(&target(&web.url), &options(), &client()).await.unwrap()
+}
+
+async fn refusal(url: &str) -> ConnectError {
+    match connect(&target(url), &options(), &client()).await {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error,
+    }
+}
+
+/// A legacy server whose calls do what the test wants.
+async fn calls(script: impl Fn(&Seen) -> Sent + Send + Sync + 'static) -> Web {
+    Web::serve(move |seen| match seen.method() {
+        "tools/call" => script(seen),
+        _ => legacy(seen),
+    })
+    .await
+}
+
+fn event(text: &str) -> String {
+    format!("data: {text}")
+}
+
+#[tokio::test]
+async fn a_session_is_opened_used_and_ended() {
+    let odd = r#"{"content":[],"n":1e400,"n":2}"#;
+    let web = calls(move |seen| Sent::Json(200, seen.answer(odd))).await;
+    let upstream = reach(&web).await;
+    assert_eq!(upstream.revision(), Revision::V2025_11_25);
+    assert_eq!(
+        upstream.listing().tools[0].raw.as_str(),
+        r#"{"name":"t","inputSchema":{"x":1e400}}"#
+    );
+    assert_eq!(result(call(&upstream, "t", json!({})).await).as_str(), odd);
+    upstream.close().await;
+    let seen = web.seen();
+    let request = web.asked("tools/call").remove(0);
+    assert_eq!(request.header("mcp-session-id"), Some("session-1"));
+    assert_eq!(request.header("mcp-protocol-version"), Some("2025-11-25"));
+    assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
+    assert!(seen.iter().all(|seen| seen.header("authorization") == Some("Bearer secret")));
+    assert_eq!(web.asked("notifications/initialized").len(), 1);
+    let last = seen.last().unwrap();
+    assert_eq!((last.verb.as_str(), last.header("mcp-session-id")), ("DELETE", Some("session-1")));
+}
+
+#[tokio::test]
+async fn what_comes_on_a_calls_stream_belongs_to_that_call() {
+    let web = calls(|seen| {
+        let token = &seen.body["params"]["_meta"]["progressToken"];
+        assert!(token.is_null(), "nobody asked for progress");
+        Sent::Events(vec![
+            event(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":1e400}}"#),
+            ": a comment".to_owned(),
+            event(r#"{"jsonrpc":"2.0","method":"notifications/vendor","params":{}}"#),
+            event(&seen.answer("{}")),
+        ])
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let [one, two] = [Listener::answering("{}"), Listener::answering("{}")];
+    let (context_one, context_two) = (one.context(""), two.context(""));
+    let answers = futures::future::join(
+        call_in(&upstream, "t", json!({}), &context_one),
+        call_in(&upstream, "t", json!({}), &context_two),
+    );
+    let (first, second) = answers.await;
+    result(first);
+    result(second);
+    let notes = [r#"notifications/message {"data":1e400}"#, "notifications/vendor {}"];
+    assert_eq!(
+        (one.notes(), two.notes()),
+        (notes.map(str::to_owned).into(), notes.map(str::to_owned).into())
+    );
+}
+
+#[tokio::test]
+async fn a_question_on_a_stream_is_answered_with_a_post() {
+    let web = Web::serve(move |seen| match seen.method() {
+        "tools/call" => Sent::Open(vec![event(
+            r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}"#,
+        )]),
+        "" if seen.body["id"] == "q" => Sent::Plain(202, vec![], String::new()),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let listener = Listener::answering(r#"{"n":12345678901234567890123}"#);
+    let context = listener.context("s");
+    let asking = call_in(&upstream, "t", json!({}), &context);
+    let answered = async {
+        while !web.seen().iter().any(|seen| seen.body["id"] == "q") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        answer = asking => panic!("{answer:?}"),
+        () = answered => {}
+    }
+    let answer = web.seen().into_iter().find(|seen| seen.body["id"] == "q").unwrap();
+    assert_eq!(answer.body["result"]["n"].to_string(), "12345678901234567890123");
+    assert_eq!(answer.header("mcp-session-id"), Some("session-1"));
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_resumed_where_it_was() {
+    let id = Arc::new(std::sync::Mutex::new(json!(null)));
+    let asked = Arc::clone(&id);
+    let web = Web::serve(move |seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
+        ("POST", _) if seen.method() == "tools/call" => {
+            *asked.lock().unwrap() = seen.body["id"].clone();
+            Sent::Events(vec!["id: e1\nretry: 10\ndata:".to_owned()])
+        }
+        ("GET", Some("e1")) => {
+            let id = asked.lock().unwrap().clone();
+            Sent::Events(vec![event(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"late":1}}}}"#
+            ))])
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    assert_eq!(result(call(&upstream, "t", json!({})).await).as_str(), r#"{"late":1}"#);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_without_a_place_to_resume_is_lost() {
+    let web = calls(|_| Sent::Events(vec![event("")])).await;
+    let upstream = reach(&web).await;
+    let answer = call(&upstream, "t", json!({})).await;
+    assert!(matches!(answer, Err(Failure::Lost { sent: HasLeft::Perhaps, .. })), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_was_forgotten_is_opened_again_once() {
+    let n_opened = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&n_opened);
+    let web = Web::serve(move |seen| match seen.method() {
+        "initialize" => {
+            let n = counter.fetch_add(1, Ordering::SeqCst);
+            let headers = vec![
+                ("content-type", "application/json".to_owned()),
+                ("mcp-session-id", format!("session-{n}")),
+            ];
+            Sent::Plain(200, headers, seen.answer(OPENED))
+        }
+        "tools/call" if seen.header("mcp-session-id") == Some("session-0") => {
+            let error = r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#;
+            Sent::Json(404, error.to_owned())
+        }
+        "tools/call" => Sent::Json(200, seen.answer("{}")),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let arguments = json!({});
+    let calls = (0..5).map(|_| call(&upstream, "t", arguments.clone()));
+    for answer in futures::future::join_all(calls).await {
+        result(answer);
+    }
+    assert_eq!(n_opened.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let cases: [(u16, Vec<(&'static str, String)>, fn(&Failure) -> bool); 6] = [
+        (401, vec![("www-authenticate", "Bearer".to_owned())], |failure| {
+            *failure == Failure::Unauthorized { reason: "HTTP 401 Unauthorized: Bearer".to_owned() }
+        }),
+        (403, vec![], |failure| matches!(failure, Failure::Unauthorized { .. })),
+        (429, vec![("retry-after", "7".to_owned())], |failure| {
+            *failure == Failure::RateLimited { retry_after: Some(Duration::from_secs(7)) }
+        }),
+        (503, vec![], |failure| failure.sent() == HasLeft::No),
+        (502, vec![], |failure| failure.sent() == HasLeft::Perhaps),
+        (302, vec![("location", "http://evil.example/".to_owned())], |failure| {
+            failure.to_string().contains("it redirects to http://evil.example/")
+        }),
+    ];
+    for (status, headers, fits) in cases {
+        let web = calls(move |_| Sent::Plain(status, headers.clone(), String::new())).await;
+        let upstream = reach(&web).await;
+        let failure = call(&upstream, "t", json!({})).await.unwrap_err();
+        assert!(fits(&failure), "{status}: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_with_a_bad_status_is_still_the_servers_answer() {
+    let web = calls(|seen| {
+        let id = &seen.body["id"];
+        Sent::Json(400, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32602,"message":"no","x":1e400}}}}"#))
+    })
+    .await;
+    let answer = call(&*reach(&web).await, "t", json!({})).await;
+    let Ok(tool::Reply::Error(error)) = answer else { panic!("{answer:?}") };
+    assert_eq!(error.raw.as_str(), r#"{"code":-32602,"message":"no","x":1e400}"#);
+}
+
+#[tokio::test]
+async fn nonsense_instead_of_an_answer_is_unusable() {
+    for body in ["", "<html>", "[]", r#"{"jsonrpc":"2.0","id":999999,"result":{}}"#] {
+        let web = calls(move |_| Sent::Json(200, body.to_owned())).await;
+        let answer = call(&*reach(&web).await, "t", json!({})).await;
+        assert!(matches!(answer, Err(Failure::Unusable { .. })), "{body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_runs_out_of_patience_and_is_cancelled() {
+    let web = calls(|_| Sent::Open(vec![])).await;
+    let patience = Patience::of(Duration::from_millis(200));
+    let options = Options { patience, ..options() };
+    let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
+    let answer = call(&upstream, "t", json!({})).await;
+    assert_eq!(answer, Err(Failure::Timeout { after: Duration::from_millis(200) }));
+    while web.asked("notifications/cancelled").is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let asked = web.asked("tools/call").remove(0).body["id"].clone();
+    assert_eq!(web.asked("notifications/cancelled")[0].body["params"]["requestId"], asked);
+}
+
+#[tokio::test]
+async fn a_standing_stream_tells_of_changes() {
+    let web = Web::serve(|seen| match seen.verb.as_str() {
+        "GET" => Sent::Open(vec![event(
+            r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+        )]),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let mut events = upstream.events();
+    event_where(&mut events, |event| *event == Event::Changed(Kind::Tools)).await;
+    assert_eq!(web.asked("tools/list").len(), 2);
+}
+
+#[tokio::test]
+async fn a_modern_server_gets_headers_and_no_session() {
+    let web = Web::serve(modern).await;
+    let upstream = reach(&web).await;
+    assert_eq!(upstream.revision(), Revision::V2026_07_28);
+    result(call(&upstream, "t", json!({"region": "Zürich"})).await);
+    let request = web.asked("tools/call").remove(0);
+    assert_eq!(request.header("mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(request.header("mcp-method"), Some("tools/call"));
+    assert_eq!(request.header("mcp-name"), Some("t"));
+    assert_eq!(request.header("mcp-param-region"), Some("=?base64?WsO8cmljaA==?="));
+    assert_eq!(request.header("mcp-session-id"), None);
+    assert_eq!(
+        request.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    upstream.close().await;
+    assert!(web.seen().iter().all(|seen| seen.verb == "POST"));
+}
+
+#[tokio::test]
+async fn a_tool_whose_header_annotations_are_wrong_is_left_out_and_reported() {
+    let web = Web::serve(modern).await;
+    let listing = reach(&web).await.listing();
+    let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["t"]);
+    assert_eq!(listing.findings[0].code, "header-annotation");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_or_wants_credentials_says_so() {
+    let web = Web::serve(|_| Sent::Plain(401, vec![], String::new())).await;
+    assert!(matches!(refusal(&web.url).await, ConnectError::Unauthorized { .. }));
+    let error = refusal("http://127.0.0.1:1/mcp").await;
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+    for url in ["ftp://x/", "no url"] {
+        let error = refusal(url).await;
+        assert!(matches!(error, ConnectError::BadTarget { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_revision_spares_the_probe() {
+    let web = Web::serve(legacy).await;
+    let options = Options { era: Era::Pinned(Revision::V2025_11_25), ..options() };
+    connect(&target(&web.url), &options, &client()).await.unwrap();
+    assert!(web.asked("server/discover").is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_makes_calls_unavailable() {
+    let web = calls(|seen| Sent::Json(200, seen.answer("{}"))).await;
+    let upstream = reach(&web).await;
+    upstream.close().await;
+    let answer = upstream.ask(crate::support::other("x/y", json!({})), &Context::anonymous()).await;
+    assert_eq!(answer.map_err(|failure| failure.sent()), Err(HasLeft::No));
+}

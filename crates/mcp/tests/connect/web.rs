@@ -1,0 +1,141 @@
+//! A small HTTP server that answers as a test wants.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::net::{TcpListener, TcpStream};
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) verb: String,
+    /// By name in lower case.
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Value,
+}
+
+impl Seen {
+    pub(crate) fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// The body of an answer to this request.
+    pub(crate) fn answer(&self, result: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.body["id"])
+    }
+}
+
+/// What to send back.
+pub(crate) enum Sent {
+    Json(u16, String),
+    /// A status with headers and a plain body.
+    Plain(u16, Vec<(&'static str, String)>, String),
+    /// Events, then the end of the stream.
+    Events(Vec<String>),
+    /// Events, then nothing, for as long as the client likes.
+    Open(Vec<String>),
+}
+
+type Script = dyn Fn(&Seen) -> Sent + Send + Sync;
+
+pub(crate) struct Web {
+    pub(crate) url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Web {
+    /// Serves on a free port to the end of the test.
+    pub(crate) async fn serve(script: impl Fn(&Seen) -> Sent + Send + Sync + 'static) -> Web {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let script: Arc<Script> = Arc::new(script);
+        let book = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(converse(stream, Arc::clone(&script), Arc::clone(&book)));
+            }
+        });
+        Web { url, seen }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The requests of one method.
+    pub(crate) fn asked(&self, method: &str) -> Vec<Seen> {
+        self.seen().into_iter().filter(|seen| seen.method() == method).collect()
+    }
+}
+
+async fn converse(stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Vec<Seen>>>) {
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    while let Some(seen) = request(&mut read).await {
+        book.lock().unwrap().push(seen.clone());
+        if send(&mut write, script(&seen)).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn request(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Seen> {
+    let mut first = String::new();
+    read.read_line(&mut first).await.ok()?;
+    let mut words = first.split_whitespace();
+    let verb = words.next()?.to_owned();
+    let mut headers = HashMap::new();
+    loop {
+        let mut line = String::new();
+        read.read_line(&mut line).await.ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    read.read_exact(&mut body).await.ok()?;
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Some(Seen { verb, headers, body })
+}
+
+async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {
+    let (head, events, stays_open) = match sent {
+        Sent::Json(status, body) => {
+            let kind = vec![("content-type", "application/json".to_owned())];
+            return whole(write, status, &kind, &body).await;
+        }
+        Sent::Plain(status, headers, body) => return whole(write, status, &headers, &body).await,
+        Sent::Events(events) => ("connection: close\r\n", events, false),
+        Sent::Open(events) => ("", events, true),
+    };
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{head}\r\n");
+    write.write_all(head.as_bytes()).await.ok()?;
+    for event in events {
+        write.write_all(format!("{event}\n\n").as_bytes()).await.ok()?;
+    }
+    if stays_open {
+        std::future::pending::<()>().await;
+    }
+    None
+}
+
+async fn whole(
+    write: &mut OwnedWriteHalf,
+    status: u16,
+    headers: &[(&str, String)],
+    body: &str,
+) -> Option<()> {
+    let headers: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    let text = format!("HTTP/1.1 {status} X\r\n{headers}content-length: {length}\r\n\r\n{body}");
+    write.write_all(text.as_bytes()).await.ok()
+}
