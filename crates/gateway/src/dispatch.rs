@@ -29,11 +29,18 @@ pub struct Request {
     pub mode: Mode,
 }
 
-/// Whether a call is made or only looked at.
+/// How a call is treated on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// Arguments in any spelling are brought to the schema's and checked.
     Run,
+    /// Arguments are checked as they are.
+    Strict,
+    /// As strict, but nothing is asked of anybody.
     Plan,
+    /// Arguments and answer pass as they are: the upstream judges the one, and
+    /// the client asked for the whole of the other.
+    Pass,
 }
 
 /// How a call ended well.
@@ -134,18 +141,23 @@ impl Dispatcher {
         let (wanted, mode) = (request.wanted, request.mode);
         let call = validate::check(&snapshot.catalog, request)
             .map_err(|problems| CallError::BadArguments { problems })?;
-        self.stages.trust.admit(&call, context)?;
-        self.stages.quota.spend(&call, context)?;
         if mode == Mode::Plan {
             record.note(|record| record.ending = Ending::Planned);
             return Ok(Outcome::Plan(call));
         }
+        self.stages.trust.admit(&call, context)?;
+        self.stages.approval.ask(&call, context).await?;
+        self.stages.quota.spend(&call, context)?;
         if let Some(kept) = self.kept(&call, wanted, context).await {
             record.note(|record| record.ending = Ending::Replayed);
             return Ok(kept);
         }
-        if let Some(reply) = self.stages.cache.get(&call, context) {
-            let gated = gate::decide(reply, self.gate.limit(wanted));
+        let limit = match mode {
+            Mode::Pass => usize::MAX,
+            Mode::Run | Mode::Strict | Mode::Plan => self.gate.limit(wanted),
+        };
+        if let Some(reply) = self.stages.cache.get(&call, &snapshot.catalog, context) {
+            let gated = gate::decide(reply, limit);
             let outcome = self.keep(&call, gated, context).await;
             record.note(|record| record.ending = Ending::Cached);
             return Ok(outcome);
@@ -155,8 +167,9 @@ impl Dispatcher {
         record.note(|record| record.attempts = attempts);
         let reply = outcome
             .map_err(|cause| CallError::Failed { upstream: call.upstream.clone(), cause })?;
-        self.stages.cache.put(&call, context, &reply);
-        let gated = gate::decide(reply, self.gate.limit(wanted));
+        let reply = self.stages.scrubber.clean(reply);
+        self.stages.cache.put(&call, &snapshot.catalog, context, &reply);
+        let gated = gate::decide(reply, limit);
         record.note(|record| note_answer(record, &gated));
         Ok(self.keep(&call, gated, context).await)
     }

@@ -11,7 +11,7 @@ mod assignment;
 use std::borrow::Cow;
 
 use regex::{Captures, Regex, RegexSet};
-use tool::Json;
+use tool::{Json, Reply, RpcError};
 
 /// What stands where a secret was.
 pub const MASK: &str = "[REDACTED-SECRET]";
@@ -113,6 +113,14 @@ impl Scrubber {
         match self.scrub_value(&mut value) {
             true => value.into(),
             false => json.clone(),
+        }
+    }
+
+    /// An answer with every secret in it masked.
+    pub fn clean(&self, reply: Reply) -> Reply {
+        match reply {
+            Reply::Result(json) => Reply::Result(self.scrub_json(&json)),
+            Reply::Error(error) => Reply::Error(RpcError::read(self.scrub_json(&error.raw))),
         }
     }
 

@@ -12,6 +12,7 @@ pub mod quota;
 
 pub mod cache;
 
+pub mod attempt;
 pub mod breaker;
 pub mod retry;
 
@@ -26,6 +27,7 @@ use catalog::{Catalog, Slot};
 use tool::{Context, Failure, Identity, Reply};
 
 use crate::dispatch::Refusal;
+use crate::redact::Scrubber;
 
 pub use validate::ValidCall;
 
@@ -42,14 +44,31 @@ pub trait Trust: Send + Sync {
 pub trait Quota: Send + Sync {
     /// Takes what this call costs, or says when to come again.
     fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
+
+    /// What [`Quota::spend`] would say, without taking anything.
+    fn look(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Takes what using one of a surface's own tools costs.
+    fn spend_meta(&self, _tool: &str, _: &Context) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// Calls that the user has to agree to.
+#[async_trait]
+pub trait Approval: Send + Sync {
+    async fn ask(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
 }
 
 /// Answers that need not be asked for again.
 pub trait Cache: Send + Sync {
-    fn get(&self, call: &ValidCall, context: &Context) -> Option<Reply>;
+    /// An answer that was kept under this very catalog.
+    fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply>;
 
     /// Keeps an answer, if it is one that may be kept.
-    fn put(&self, call: &ValidCall, context: &Context, reply: &Reply);
+    fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply);
 }
 
 /// One attempt to have a call answered.
@@ -69,9 +88,12 @@ pub trait Retry: Send + Sync {
 #[derive(Clone)]
 pub struct Stages {
     pub trust: Arc<dyn Trust>,
+    pub approval: Arc<dyn Approval>,
     pub quota: Arc<dyn Quota>,
     pub cache: Arc<dyn Cache>,
     pub retry: Arc<dyn Retry>,
+    /// Masks secrets in answers before anybody reads them.
+    pub scrubber: Arc<Scrubber>,
 }
 
 impl Default for Stages {
@@ -79,9 +101,11 @@ impl Default for Stages {
         let open = Arc::new(Open);
         Stages {
             trust: Arc::clone(&open) as _,
+            approval: Arc::clone(&open) as _,
             quota: Arc::clone(&open) as _,
             cache: Arc::clone(&open) as _,
             retry: open,
+            scrubber: Arc::default(),
         }
     }
 }
@@ -100,6 +124,13 @@ impl Trust for Open {
     }
 }
 
+#[async_trait]
+impl Approval for Open {
+    async fn ask(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
 impl Quota for Open {
     fn spend(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
         Ok(())
@@ -107,11 +138,11 @@ impl Quota for Open {
 }
 
 impl Cache for Open {
-    fn get(&self, _: &ValidCall, _: &Context) -> Option<Reply> {
+    fn get(&self, _: &ValidCall, _: &Arc<Catalog>, _: &Context) -> Option<Reply> {
         None
     }
 
-    fn put(&self, _: &ValidCall, _: &Context, _: &Reply) {}
+    fn put(&self, _: &ValidCall, _: &Arc<Catalog>, _: &Context, _: &Reply) {}
 }
 
 #[async_trait]

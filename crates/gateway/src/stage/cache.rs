@@ -6,13 +6,18 @@
 //! catalog changes. Errors are never kept.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use catalog::Catalog;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tool::{Annotations, Json, Reply};
+use tool::{Annotations, Context, Json, Object, Reply};
 
+use super::ValidCall;
 use super::pattern::Pattern;
+use crate::artifact::Owner;
+use crate::clock::Clock;
 
 /// What is kept, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +115,69 @@ impl Shelf {
             self.order.remove(&entry.used);
         }
     }
+}
+
+/// The stage: answers kept for whom they were made, under one catalog.
+pub struct Kept {
+    config: Config,
+    clock: Arc<dyn Clock>,
+    shelf: Mutex<(Weak<Catalog>, Shelf)>,
+}
+
+impl Kept {
+    pub fn new(config: Config, clock: Arc<dyn Clock>) -> Kept {
+        Kept { config, clock, shelf: Mutex::new((Weak::new(), Shelf::default())) }
+    }
+
+    /// Works on the shelf of this catalog; another catalog's is wiped first.
+    fn with<T>(&self, catalog: &Arc<Catalog>, act: impl FnOnce(&mut Shelf) -> T) -> T {
+        let mut shelf = self.shelf.lock().expect("nothing panics while it holds this");
+        let current = Arc::downgrade(catalog);
+        if !shelf.0.ptr_eq(&current) {
+            shelf.1.wipe();
+            shelf.0 = current;
+        }
+        act(&mut shelf.1)
+    }
+
+    fn key(call: &ValidCall, context: &Context) -> String {
+        let owner = Owner::of(context);
+        let arguments = call.call().arguments.clone().unwrap_or_else(Json::empty_object);
+        let id = format!("{}:{}", call.upstream, call.tool());
+        format!("{} {}", owner.as_str(), key(&id, &arguments))
+    }
+}
+
+impl super::Cache for Kept {
+    fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply> {
+        if !self.config.covers(&call.upstream, call.tool(), &call.annotations) || call.continues() {
+            return None;
+        }
+        let (key, now) = (Kept::key(call, context), self.clock.elapsed());
+        let reply = self.with(catalog, |shelf| shelf.get(&self.config, &key, now))?;
+        Some(marked(reply))
+    }
+
+    fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply) {
+        if !self.config.covers(&call.upstream, call.tool(), &call.annotations) || call.continues() {
+            return;
+        }
+        let (key, now) = (Kept::key(call, context), self.clock.elapsed());
+        self.with(catalog, |shelf| shelf.put(&self.config, &key, reply, now));
+    }
+}
+
+/// The member of `_meta` that says an answer was kept.
+pub const CACHE_HIT: &str = "gatelet/cache_hit";
+
+fn marked(reply: Reply) -> Reply {
+    let Reply::Result(json) = &reply else { return reply };
+    let Ok(mut result) = Object::parse(json) else { return reply };
+    let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.set(CACHE_HIT, Json::of(&true));
+    result.set("_meta", meta.to_json());
+    Reply::Result(result.to_json())
 }
 
 /// Whether an answer may be kept: a finished result that reports no error.

@@ -2,7 +2,16 @@
 //!
 //! The first rule that fits decides; where none fits, the default does.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::{Catalog, Slot};
+use serde_json::json;
+use tool::{Context, Identity, Json, Reply};
+
 use super::pattern::Pattern;
+use super::{Approval, Trust, ValidCall};
+use crate::dispatch::Refusal;
 use crate::error::{Code, GatewayError};
 
 /// The operator's rules. Everything is allowed by default.
@@ -138,6 +147,96 @@ impl Decision {
             Action::Ask => {
                 let message = format!("{meta_tool} for '{id}' requires approval: {reason}");
                 Some(about(Code::AuthRequired, message).detail("approval", "required"))
+            }
+        }
+    }
+}
+
+/// The stage: the rules, after whatever else decides who is trusted.
+pub struct Rules {
+    config: Config,
+    rest: Arc<dyn Trust>,
+}
+
+impl Rules {
+    pub fn new(config: Config, rest: Arc<dyn Trust>) -> Rules {
+        Rules { config, rest }
+    }
+
+    fn judge(&self, call: &ValidCall) -> (Decision, String) {
+        let id = format!("{}:{}", call.upstream, call.tool());
+        let read_only = call.annotations.read_only == Some(true);
+        let mut tags = vec!["mcp"];
+        tags.extend(read_only.then_some("read-only"));
+        tags.extend((call.annotations.destructive == Some(true)).then_some("destructive"));
+        let subject = Subject {
+            meta_tool: "tool_execute",
+            id: &id,
+            namespace: &call.upstream,
+            name: call.tool(),
+            read_only,
+            tags,
+        };
+        (self.config.decide(&subject), id)
+    }
+}
+
+impl Trust for Rules {
+    fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
+        self.rest.sees(caller, catalog, slot)
+    }
+
+    fn admit(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
+        self.rest.admit(call, context)?;
+        let (decision, id) = self.judge(call);
+        match decision.action {
+            Action::Allow | Action::Ask => Ok(()),
+            Action::Deny => {
+                let message = format!("policy denied tool_execute for '{id}': {}", decision.reason);
+                Err(Refusal { code: DENIED, message, retry_after: None })
+            }
+        }
+    }
+}
+
+/// The codes of refusals by rules.
+pub const DENIED: &str = "policy-denied";
+pub const UNAPPROVED: &str = "approval-required";
+
+#[async_trait]
+impl Approval for Rules {
+    /// Asks the user through the client, where the client can; where it
+    /// cannot, the call is refused with the reason.
+    async fn ask(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
+        let (decision, id) = self.judge(call);
+        match decision.action {
+            Action::Allow | Action::Deny => return Ok(()),
+            Action::Ask => {}
+        }
+        let reason = decision.reason;
+        let refusal = |code, message| Refusal { code, message, retry_after: None };
+        if !context.client.can("elicitation") {
+            let message = format!("tool_execute for '{id}' requires approval: {reason}");
+            return Err(refusal(UNAPPROVED, message));
+        }
+        let arguments = call.call().arguments.as_ref().map_or("{}", Json::as_str);
+        let shown: String = arguments.chars().take(500).collect();
+        let params = json!({
+            "message": format!("Allow `{}` of `{}` with {shown}? ({reason})", call.tool(), call.upstream),
+            "requestedSchema": {"type": "object", "properties": {}},
+        });
+        match context.back.request("elicitation/create", params.into()).await {
+            Ok(Reply::Result(answer))
+                if answer.member_as::<String>("action").as_deref() == Some("accept") =>
+            {
+                Ok(())
+            }
+            Ok(_) => Err(refusal(DENIED, format!("the user did not allow '{id}'"))),
+            Err(failure) => {
+                let message = format!(
+                    "tool_execute for '{id}' requires approval and asking failed: {failure}"
+                );
+                Err(refusal(UNAPPROVED, message))
             }
         }
     }

@@ -6,9 +6,15 @@
 //! seen for longest are forgotten first.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tool::Context;
+
+use super::ValidCall;
 use super::pattern::Pattern;
+use crate::clock::Clock;
+use crate::dispatch::Refusal;
 
 /// The window of a rate.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -169,6 +175,58 @@ impl Bucket {
             return Err(Exceeded { scope: format!("{scope}/minute"), retry_after });
         }
         Ok(())
+    }
+}
+
+/// The stage: one meter for everybody.
+pub struct Limiter {
+    config: Config,
+    clock: Arc<dyn Clock>,
+    meter: Mutex<Meter>,
+}
+
+impl Limiter {
+    pub fn new(config: Config, clock: Arc<dyn Clock>) -> Limiter {
+        Limiter { config, clock, meter: Mutex::default() }
+    }
+
+    fn judge(
+        &self,
+        meta_tool: &str,
+        call: Option<&ValidCall>,
+        charge: Charge,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        let id = call.map_or_else(String::new, |call| format!("{}:{}", call.upstream, call.tool()));
+        let named = |call| -> Named<'_> {
+            let call: &ValidCall = call;
+            Named { id: &id, upstream: &call.upstream, name: call.tool() }
+        };
+        let subject = context.caller.subject.as_str();
+        // Without sessions an identity's calls count as one.
+        let session = if context.session.is_empty() { subject } else { &context.session };
+        let act = Act { session, subject, meta_tool, tool: call.map(named) };
+        let now = self.clock.elapsed();
+        let mut meter = self.meter.lock().expect("nothing panics while it holds this");
+        meter.judge(&self.config, &act, charge, now).map_err(|exceeded| Refusal {
+            code: "rate-limited",
+            message: exceeded.to_string(),
+            retry_after: exceeded.retry_after,
+        })
+    }
+}
+
+impl super::Quota for Limiter {
+    fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
+        self.judge("tool_execute", Some(call), Charge::Count, context)
+    }
+
+    fn look(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
+        self.judge("tool_execute", Some(call), Charge::Look, context)
+    }
+
+    fn spend_meta(&self, tool: &str, context: &Context) -> Result<(), Refusal> {
+        self.judge(tool, None, Charge::Count, context)
     }
 }
 
