@@ -101,31 +101,31 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Carries a call and writes its record, once, however it ended.
+    /// Carries a call, has the surface put the outcome into its words, and
+    /// writes the record of it all, once, however it ended.
     pub(crate) async fn dispatch(
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
         surface: Surface,
         context: &Context,
-    ) -> Result<Outcome, CallError> {
+        say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
+    ) -> Reply {
         let mut record = self.desk.open(surface, context);
         record.note(|record| {
             record.upstream = snapshot.catalog.source(request.slot).label.clone();
             record.tool = snapshot.catalog.tool(request.slot).name.clone();
         });
         let outcome = self.carry(snapshot, request, context, &mut record).await;
-        let sent = match &outcome {
-            Ok(Outcome::Reply(Reply::Result(json))) => Some(json),
-            Ok(Outcome::Reply(Reply::Error(error))) => Some(&error.raw),
-            Ok(Outcome::Kept { .. } | Outcome::Plan(_)) => None,
-            Err(error) => {
-                record.note(|record| record.ending = ending(error));
-                None
-            }
-        };
-        record.close(sent);
-        outcome
+        if let Err(error) = &outcome {
+            record.note(|record| record.ending = ending(error));
+        }
+        let reply = say(outcome);
+        record.close(match &reply {
+            Reply::Result(json) => json,
+            Reply::Error(error) => &error.raw,
+        });
+        reply
     }
 
     /// The statements below are the pipeline, in order. Where order is a matter

@@ -155,8 +155,8 @@ impl Open {
         }
     }
 
-    pub(crate) fn close(mut self, sent: Option<&Json>) {
-        self.note(|record| record.sent = sent.cloned());
+    pub(crate) fn close(mut self, sent: &Json) {
+        self.note(|record| record.sent = Some(sent.clone()));
         self.put();
     }
 

@@ -1,13 +1,10 @@
 //! What a long answer consists of, in a line.
 
-use serde_json::Value;
+mod census;
+
+use census::Census;
 use tool::Json;
 use tool::reply::ToolResult;
-
-/// How many keys are worth naming.
-const KEYS: usize = 12;
-/// How much is looked at; a hostile answer must not cost more than its size.
-const DEPTH: usize = 4;
 
 /// A description of data that nobody has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +36,7 @@ impl Shape {
             result.content.iter().filter_map(|block| block.member_as("text")).collect();
         match (texts.as_slice(), result.content.len(), &result.structured) {
             ([text], 1, _) => Shape::of_text(text),
-            (_, _, Some(structured)) => Shape::of_json(structured),
+            (_, _, Some(structured)) => Shape::of_text(structured.as_str()),
             (_, blocks, None) => {
                 let kinds = kinds(&result.content);
                 let lines = texts.iter().map(|text| text.lines().count()).sum();
@@ -51,26 +48,13 @@ impl Shape {
 
     pub fn of_text(text: &str) -> Shape {
         let lines = text.lines().count();
-        let start = text.trim_start();
-        let parsed = (start.starts_with(['{', '[']))
-            .then(|| serde_json::from_str::<Value>(start).ok())
-            .flatten();
-        match parsed {
-            Some(value) => Shape { lines, ..Shape::of_value(&value) },
+        match census::take(text) {
+            Some(Census { is_array, keys, rows }) => {
+                let kind = if is_array { "JSON array" } else { "JSON object" };
+                Shape { kind: kind.to_owned(), rows, keys, lines }
+            }
             None => Shape { kind: "text".to_owned(), rows: None, keys: Vec::new(), lines },
         }
-    }
-
-    fn of_json(json: &Json) -> Shape {
-        let unread = || Shape::of_text(json.as_str());
-        json.value().map_or_else(|_| unread(), |value| Shape::of_value(&value))
-    }
-
-    fn of_value(value: &Value) -> Shape {
-        let kind = if value.is_array() { "JSON array" } else { "JSON object" };
-        let mut rows = None;
-        largest(value, &mut String::new(), DEPTH, &mut rows);
-        Shape { kind: kind.to_owned(), rows, keys: keys(value), lines: 1 }
     }
 
     /// The counts in a few words: `4,821 items in .orders`, `310 lines`.
@@ -113,37 +97,6 @@ fn kinds(content: &[Json]) -> String {
     }
     let parts: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     parts.join(", ")
-}
-
-fn largest(value: &Value, path: &mut String, depth: usize, best: &mut Option<Rows>) {
-    match value {
-        Value::Array(items) if best.as_ref().is_none_or(|rows| rows.count < items.len()) => {
-            let path = if path.is_empty() { ".".to_owned() } else { path.clone() };
-            let keys = items.first().map(keys).unwrap_or_default();
-            *best = Some(Rows { path, count: items.len(), keys });
-        }
-        Value::Object(members) if 0 < depth => {
-            for (key, member) in members {
-                let length = path.len();
-                let plain = catalog::name::is_legal(key) && !key.starts_with(char::is_numeric);
-                path.push_str(&if plain { format!(".{key}") } else { format!(".{key:?}") });
-                largest(member, path, depth - 1, best);
-                path.truncate(length);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        Value::Array(_) | Value::Object(_) => {}
-    }
-}
-
-fn keys(value: &Value) -> Vec<String> {
-    let Some(members) = value.as_object() else { return Vec::new() };
-    let short = |key: &String| catalog::summary::cut(key, 40);
-    let mut keys: Vec<String> = members.keys().take(KEYS).map(short).collect();
-    if KEYS < members.len() {
-        keys.push("…".to_owned());
-    }
-    keys
 }
 
 /// A number as people read it: `48,213`.

@@ -87,3 +87,25 @@ fn a_shape_says_what_there_is() {
 fn text_result(text: &str) -> serde_json::Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
+
+#[test]
+fn a_hostile_answer_is_counted_without_being_built() {
+    let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
+    assert_eq!(Shape::of_text(&deep).count(), "1 items");
+    let odd = r#"{"a":{"b c":[1,1e400,{"x":[1,2,3,4]}]},"n":18446744073709551617}"#;
+    let shape = Shape::of_text(odd);
+    assert_eq!(shape.count(), r#"3 items in `."a"."b c"`"#.replace(".\"a\"", ".a"));
+    assert_eq!(shape.keys, ["a", "n"]);
+    let forged = r#"{"$serde_json::private::Number":"1","b":2}"#;
+    assert_eq!(Shape::of_text(forged).kind, "text");
+    assert_eq!(Shape::of_text("{\"cut\": [1, 2").kind, "text");
+}
+
+#[test]
+fn large_structured_content_that_repeats_the_text_counts_about_once() {
+    let rows: Vec<u32> = (0..300_000).collect();
+    let value = json!({"rows": rows});
+    let text = value.to_string();
+    let both = json!({"content": [{"type": "text", "text": text}], "structuredContent": value});
+    check(both, 10, Some(text.len()));
+}

@@ -46,7 +46,7 @@ struct Core {
 /// A link and the task that looks after it.
 struct Seat {
     link: Arc<Link>,
-    _supervisor: AbortOnDropHandle<()>,
+    supervisor: AbortOnDropHandle<()>,
 }
 
 impl Hall {
@@ -126,6 +126,10 @@ impl Hall {
             };
             seats.push(seat);
         }
+        for gone in before {
+            drop(gone.supervisor);
+            gone.link.retire();
+        }
         let links: Vec<Arc<Link>> = seats.iter().map(|seat| Arc::clone(&seat.link)).collect();
         self.core.links.store(Arc::new(links));
         self.core.dirty.notify_one();
@@ -178,7 +182,7 @@ impl Core {
             dormant,
         };
         let task = tokio::spawn(supervise(Arc::clone(&link), around));
-        Seat { link, _supervisor: AbortOnDropHandle::new(task) }
+        Seat { link, supervisor: AbortOnDropHandle::new(task) }
     }
 }
 

@@ -168,7 +168,7 @@ impl Link {
                     Err(unavailable("it stopped just now"))
                 }
             },
-            Ok(Err(_)) => Err(unavailable("it was taken out of the configuration")),
+            Ok(Err(_)) => Err(unavailable("it was stopped")),
             Err(_) => Err(unavailable("it is still starting")),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, broadcast};
 use tool::{Client, Event, Failure, Listing, Provider};
@@ -51,8 +52,10 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
             Ok(provider) => {
                 failures = 0;
                 link.touch();
+                // Listening before listing, so that no change falls between.
+                let events = provider.events();
                 around.adopt(&link, &provider, Some(Phase::Up));
-                let end = around.watch(&link, &provider).await;
+                let end = around.watch(&link, &provider, events).await;
                 rest = matches!(end, End::Idle);
                 drop(provider);
                 // A call that came while it was being started has been served;
@@ -128,8 +131,12 @@ impl Surroundings {
     }
 
     /// Passes on what a provider tells, until it is gone or nobody needs it.
-    async fn watch(&self, link: &Arc<Link>, provider: &Arc<dyn Provider>) -> End {
-        let mut events = provider.events();
+    async fn watch(
+        &self,
+        link: &Arc<Link>,
+        provider: &Arc<dyn Provider>,
+        mut events: BoxStream<'static, Event>,
+    ) -> End {
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
@@ -149,6 +156,15 @@ impl Surroundings {
 }
 
 impl Link {
+    /// Ends the session for good and says so to who still waits.
+    pub(super) fn retire(&self) {
+        let reason = "it was taken out of the configuration".to_owned();
+        self.set(|now| {
+            now.provider = None;
+            now.phase = Phase::Down { reason, failures: 1 };
+        });
+    }
+
     fn set(&self, change: impl FnOnce(&mut Now)) {
         self.now.send_modify(change);
     }

@@ -16,12 +16,13 @@ mod teach;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use catalog::Slot;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tool::{Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, RpcError};
 
 use super::{Surface, offers::Offers};
-use crate::dispatch::{Mode, Outcome, Request};
+use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Phase, Snapshot};
 use arguments::CallArguments;
@@ -105,9 +106,12 @@ impl View<'_> {
         };
         let request =
             Request { slot, arguments: Some(kwargs), rest: call.rest, wanted, mode: Mode::Run };
+        let say = |outcome| self.say(slot, outcome);
         let dispatcher = &self.shared.dispatcher;
-        let outcome =
-            dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context).await;
+        dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context, say).await
+    }
+
+    fn say(&self, slot: Slot, outcome: Result<Outcome, CallError>) -> Reply {
         match outcome {
             Ok(Outcome::Reply(reply)) => {
                 self.shared.tasks.notice(&self.snapshot.catalog.source(slot).label, &reply);

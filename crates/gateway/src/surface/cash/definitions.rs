@@ -93,6 +93,8 @@ fn capabilities(snapshot: &Snapshot) -> Json {
         "tools": {"listChanged": true},
         "resources": {"listChanged": true, "subscribe": true},
         "prompts": {"listChanged": true},
+        "completions": {},
+        "logging": {},
     });
     let Some(members) = all.as_object_mut() else { return Json::empty_object() };
     for source in snapshot.catalog.sources() {
@@ -100,7 +102,7 @@ fn capabilities(snapshot: &Snapshot) -> Json {
             continue;
         };
         for (key, value) in theirs {
-            if ["completions", "logging", "tasks", "extensions"].contains(&key.as_str()) {
+            if ["tasks", "extensions"].contains(&key.as_str()) {
                 join(members.entry(key).or_insert_with(|| json!({})), value);
             }
         }

@@ -186,6 +186,8 @@ async fn a_long_answer_is_kept_and_given_whole_without_running_again() {
     assert_eq!(orders.asked().len(), 1, "the function ran twice");
     let endings: Vec<Ending> = opened.records.records().into_iter().map(|r| r.ending).collect();
     assert_eq!(endings, [Ending::Gated, Ending::Replayed]);
+    let gated = &opened.records.records()[0];
+    assert!(gated.tokens_sent() * 20 < gated.tokens_raw(), "the record knows what was saved");
     opened.say("call", again).await;
     assert_eq!(orders.asked().len(), 2, "an answer given whole is spent");
 }
