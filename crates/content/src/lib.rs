@@ -1,1 +1,37 @@
 //! The native CMS toolset.
+//!
+//! [`open`] turns a database of Evolution CMS into a [`tool::Provider`] with
+//! the fourteen read-only tools of the eMCP contract, version 1.0. A call
+//! travels from the `arguments`, which are checked before anything else
+//! happens, to a typed `query`, to `sql` for one of three engines, and back as
+//! JSON.
+//!
+//! This crate knows no MCP and no gateway. Values are bound, names come from
+//! fixed lists, and what is sensitive is in none of them.
+
+mod config;
+
+mod arguments;
+mod tools;
+
+mod fields;
+mod models;
+mod query;
+mod sql;
+
+mod database;
+mod site;
+
+mod provider;
+mod viewer;
+
+mod explain;
+pub mod generate;
+
+pub mod http;
+
+pub use config::{Config, ErrorForm, Limits, Overrides, Ownership, Pool, Source, Tree};
+pub use explain::{ExplainError, Prepared};
+pub use models::SENSITIVE;
+pub use provider::{Content, OpenError, PLATFORM, TOOLSET_VERSION, open};
+pub use viewer::OWNER_ROLE;

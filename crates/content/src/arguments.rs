@@ -1,0 +1,98 @@
+//! What a caller sent, read strictly.
+//!
+//! The contract has two families of messages. *Rules* look at the shape of
+//! every argument and all their failures are reported together; *tool
+//! messages* look at what the arguments mean and stop at the first. Nothing
+//! that fails here reaches SQL.
+
+mod coerce;
+mod rules;
+
+pub(crate) mod documents;
+pub(crate) mod records;
+
+use serde_json::Value;
+
+pub(crate) use rules::{Need, Rule, Shape, check};
+
+use crate::config::Limits;
+use crate::query::Page;
+
+/// Arguments that cannot be used, and why, in the contract's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Invalid(pub(crate) String);
+
+/// Longest text that is compared with anything in the database. Longer texts
+/// match nothing on a real site, and engines limit their patterns.
+pub(crate) const MAX_TEXT: usize = 10_000;
+
+/// The arguments of one call that passed the rules.
+pub(crate) struct Arguments<'a>(&'a Value);
+
+impl<'a> Arguments<'a> {
+    /// Applies the rules; all failures come back in one message.
+    pub(crate) fn read(value: &'a Value, rules: &[Rule]) -> Result<Arguments<'a>, Invalid> {
+        let failures = check(rules, value);
+        if failures.is_empty() { Ok(Arguments(value)) } else { Err(Invalid(failures.join(" "))) }
+    }
+
+    /// An argument that says something: not missing, not null, not blank.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.0.get(key).filter(|value| !coerce::is_blank(value))
+    }
+
+    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
+        self.get(key).and_then(coerce::integer)
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+        self.get(key).and_then(coerce::flag)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+        self.get(key).and_then(Value::as_str)
+    }
+
+    /// An integer that the rules have required already.
+    pub(crate) fn required(&self, key: &str) -> Result<i64, Invalid> {
+        self.integer(key).ok_or_else(|| Invalid(format!("The {key} field is required.")))
+    }
+
+    pub(crate) fn page(&self, max_limit: i64, max_offset: i64) -> Result<Page, Invalid> {
+        let limit = self.required("limit")?;
+        between("limit", limit, 1, max_limit)?;
+        let offset = self.integer("offset").unwrap_or(0);
+        between("offset", offset, 0, max_offset)?;
+        Ok(Page { limit, offset })
+    }
+
+    pub(crate) fn depth(&self, limits: &Limits) -> Result<Option<i64>, Invalid> {
+        let depth = self.integer("depth");
+        if let Some(depth) = depth {
+            between("depth", depth, 1, limits.max_depth)?;
+        }
+        Ok(depth)
+    }
+}
+
+/// `Ok` when the number is in the range, the contract's words otherwise.
+fn between(name: &str, number: i64, least: i64, most: i64) -> Result<(), Invalid> {
+    if (least..=most).contains(&number) {
+        return Ok(());
+    }
+    Err(Invalid(format!("{name} must be between {least} and {most}.")))
+}
+
+/// The text of a value that goes into a message: bounded, so that an answer
+/// never repeats a megabyte.
+fn shown(text: &str) -> String {
+    let mut short: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
+    if short.len() < text.len() && text.chars().count() > 100 {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests;

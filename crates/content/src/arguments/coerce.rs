@@ -1,0 +1,101 @@
+//! How loosely typed values are understood: integers and flags as text,
+//! integral numbers with a fraction of zero, `true` as one.
+
+use serde_json::Value;
+
+/// An integer by the contract's reading, if it is one.
+pub(super) fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Bool(true) => Some(1),
+        Value::Number(number) => number.as_i64().or_else(|| integral(number.as_f64()?)),
+        Value::String(text) => plain_integer(text.trim_matches(BLANKS)),
+        Value::Null | Value::Bool(false) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What counts as surrounding space.
+pub(super) const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\0', '\x0b'];
+
+/// Decimal digits with an optional sign, no leading zeros, within 64 bits.
+fn plain_integer(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain || (digits.len() > 1 && digits.starts_with('0')) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// `3.0` is three; numbers too long to print whole are no integers.
+#[expect(clippy::cast_possible_truncation, reason = "whole and below 1e15")]
+fn integral(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64)
+}
+
+/// A flag: `true`, `false`, 0, 1, or one of these digits as text.
+pub(super) fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::Number(number) => zero_or_one(number.as_i64()?),
+        Value::String(text) => match text.as_str() {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn zero_or_one(number: i64) -> Option<bool> {
+    match number {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// A scalar as the text it is compared as; lists and objects have none.
+pub(super) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(true) => Some("1".to_owned()),
+        Value::Bool(false) => Some(String::new()),
+        Value::Number(number) => {
+            let whole = number.as_i64().or_else(|| integral(number.as_f64()?));
+            Some(whole.map_or_else(|| number.to_string(), |whole| whole.to_string()))
+        }
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Null and blank text say nothing.
+pub(super) fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim_matches(BLANKS).is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// How many members a list or an object has; `None` for scalars.
+pub(super) fn members(value: &Value) -> Option<usize> {
+    match value {
+        Value::Array(items) => Some(items.len()),
+        Value::Object(members) => Some(members.len()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// The measure that "at least" looks at: the number, or else the length.
+#[expect(clippy::cast_precision_loss, reason = "a length compared with a small bound")]
+pub(super) fn size(value: &Value) -> f64 {
+    match value {
+        Value::Null | Value::Bool(false) => 0.0,
+        Value::Bool(true) => 1.0,
+        Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
+        Value::String(text) => {
+            text.trim_matches(BLANKS).parse().unwrap_or_else(|_| text.chars().count() as f64)
+        }
+        Value::Array(_) | Value::Object(_) => members(value).unwrap_or(0) as f64,
+    }
+}

@@ -1,0 +1,165 @@
+//! The arguments of the `evo.model.*` tools.
+
+use serde_json::Value;
+
+use super::documents::{comparison, members, order_dir, place, too_many};
+use super::{Arguments, Invalid, MAX_TEXT, Need, Rule, Shape, coerce, shown};
+use crate::config::Limits;
+use crate::models::{self, Model};
+use crate::query::{Direction, FieldFilter, Operand, Page, Records, Test};
+
+const MODEL: Rule = Rule { path: "model", need: Need::Required, shape: Shape::Text };
+
+const LIST: &[Rule] = &[
+    MODEL,
+    Rule { path: "filters", need: Need::Optional, shape: Shape::List },
+    Rule { path: "filters.where", need: Need::Optional, shape: Shape::List },
+    Rule { path: "filters.where.*.field", need: Need::Required, shape: Shape::Text },
+    Rule { path: "filters.where.*.op", need: Need::Required, shape: Shape::Text },
+    Rule { path: "order_by", need: Need::Optional, shape: Shape::Text },
+    Rule { path: "order_dir", need: Need::Optional, shape: Shape::Text },
+    Rule { path: "limit", need: Need::Required, shape: Shape::Integer { least: 1 } },
+    Rule { path: "offset", need: Need::Optional, shape: Shape::Integer { least: 0 } },
+];
+
+const GET: &[Rule] =
+    &[MODEL, Rule { path: "id", need: Need::Required, shape: Shape::Integer { least: 1 } }];
+
+/// More conditions than this in one call are refused.
+const MAX_FILTERS: usize = 100;
+
+pub(crate) fn list(arguments: &Value, limits: &Limits) -> Result<Records, Invalid> {
+    let arguments = Arguments::read(arguments, LIST)?;
+    let page = arguments.page(limits.max_result_items, limits.model_offset)?;
+    let model = model(&arguments)?;
+    let conditions = arguments.get("filters").and_then(|filters| filters.get("where"));
+    let filters: Vec<FieldFilter> =
+        members(conditions).map(|term| filter(model, term)).collect::<Result<_, _>>()?;
+    if filters.len() > MAX_FILTERS {
+        let message = format!("filters.where must not have more than {MAX_FILTERS} entries.");
+        return Err(Invalid(message));
+    }
+    let order = match arguments.text("order_by") {
+        Some(name) => (field(model, name)?, order_dir(&arguments)?),
+        None => ("id", Direction::Up),
+    };
+    Ok(Records { model, filters, order, page })
+}
+
+pub(crate) fn get(arguments: &Value, _: &Limits) -> Result<Records, Invalid> {
+    let arguments = Arguments::read(arguments, GET)?;
+    let model = model(&arguments)?;
+    let test = Test::Compare {
+        op: crate::query::Comparison::Equal,
+        with: Operand::Integer(arguments.required("id")?),
+        cast: None,
+    };
+    let filters = vec![FieldFilter { field: "id", test }];
+    let page = Page { limit: 1, offset: 0 };
+    Ok(Records { model, filters, order: ("id", Direction::Up), page })
+}
+
+fn model(arguments: &Arguments<'_>) -> Result<&'static Model, Invalid> {
+    let name = arguments.text("model").unwrap_or_default().trim_matches(coerce::BLANKS);
+    models::find(name)
+        .ok_or_else(|| Invalid(format!("Model [{}] is not allowlisted.", shown(name))))
+}
+
+/// A column as the model's fixed list spells it.
+fn field(model: &Model, name: &str) -> Result<&'static str, Invalid> {
+    let name = name.trim_matches(coerce::BLANKS);
+    let mut bytes = name.bytes();
+    let identifier = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if !identifier {
+        return Err(Invalid(format!("Invalid field [{}].", shown(name))));
+    }
+    model.field(name).ok_or_else(|| {
+        let name = shown(name);
+        Invalid(format!("Field [{name}] is not allowlisted for model [{}].", model.name))
+    })
+}
+
+fn filter(model: &Model, term: &Value) -> Result<FieldFilter, Invalid> {
+    let field = field(model, term["field"].as_str().unwrap_or_default())?;
+    let op = term["op"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
+    let value = &term["value"];
+    let test = match op {
+        "null" => Test::Null,
+        "!null" => Test::NotNull,
+        "in" => Test::In(list_of(op, value)?),
+        "not_in" => Test::NotIn(list_of(op, value)?),
+        "like" | "like-l" | "like-r" => {
+            let text = scalar(op, value)?;
+            if text.is_empty() {
+                return Err(Invalid(format!("Operator [{op}] requires a non-empty value.")));
+            }
+            Test::Like { place: place(op), text }
+        }
+        _ => {
+            let Some(comparison) = comparison(op) else {
+                return Err(Invalid(format!("Unsupported operator [{}].", shown(op))));
+            };
+            let with = Operand::Text(scalar(op, value)?);
+            Test::Compare { op: comparison, with, cast: None }
+        }
+    };
+    Ok(FieldFilter { field, test })
+}
+
+fn scalar(op: &str, value: &Value) -> Result<String, Invalid> {
+    let text =
+        plain(value).ok_or_else(|| Invalid(format!("Operator [{op}] requires scalar value.")))?;
+    usable(op, text)
+}
+
+/// A scalar as text; here, unlike in template variables, `false` is zero.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(false) => Some("0".to_owned()),
+        Value::Null
+        | Value::Bool(true)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => coerce::text(value),
+    }
+}
+
+fn usable(op: &str, text: String) -> Result<String, Invalid> {
+    if text.contains('\0') || text.len() > MAX_TEXT {
+        return Err(Invalid(format!(
+            "Operator [{op}] takes at most {MAX_TEXT} bytes of text without NUL."
+        )));
+    }
+    Ok(text)
+}
+
+/// The values of `in`: a list, or text with commas; blanks are dropped.
+fn list_of(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
+    let texts: Vec<String> = match coerce::members(value) {
+        Some(_) => {
+            let scalar = |item| {
+                plain(item)
+                    .ok_or_else(|| Invalid(format!("Operator [{op}] expects scalar values.")))
+            };
+            members(Some(value)).map(scalar).collect::<Result<_, _>>()?
+        }
+        None => {
+            let text = plain(value).unwrap_or_default();
+            text.split(',').map(str::to_owned).collect()
+        }
+    };
+    too_many("value", texts.len())?;
+    let mut operands = Vec::new();
+    for text in texts {
+        let text = text.trim_matches(coerce::BLANKS);
+        if !text.is_empty() {
+            operands.push(Operand::Text(usable(op, text.to_owned())?));
+        }
+    }
+    if operands.is_empty() {
+        return Err(Invalid(format!("Operator [{op}] requires at least one value.")));
+    }
+    Ok(operands)
+}

@@ -1,0 +1,99 @@
+//! Values as they come back.
+
+use sqlx::mysql::MySqlRow;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Column, Error, Row, TypeInfo, ValueRef};
+
+/// One value of one row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    Integer(i64),
+    Text(String),
+}
+
+impl Cell {
+    pub(crate) fn number(&self) -> Option<i64> {
+        match self {
+            Cell::Null => None,
+            Cell::Integer(number) => Some(*number),
+            Cell::Text(text) => Some(leading(text)),
+        }
+    }
+
+    pub(crate) fn text(self) -> Option<String> {
+        match self {
+            Cell::Null => None,
+            Cell::Integer(number) => Some(number.to_string()),
+            Cell::Text(text) => Some(text),
+        }
+    }
+}
+
+/// The integer at the start of a text, 0 where there is none.
+fn leading(text: &str) -> i64 {
+    let text = text.trim_start();
+    let signs = text.len() - text.trim_start_matches(['+', '-']).len();
+    let digits = text[signs..].bytes().take_while(u8::is_ascii_digit).count();
+    text[..signs + digits].parse().unwrap_or(0)
+}
+
+pub(super) fn sqlite(row: &SqliteRow) -> Result<Vec<Cell>, Error> {
+    let cell = |at: usize| {
+        let raw = row.try_get_raw(at)?;
+        if raw.is_null() {
+            return Ok(Cell::Null);
+        }
+        let kind = raw.type_info();
+        if kind.name() == "INTEGER" || kind.name() == "BOOLEAN" {
+            return Ok(Cell::Integer(row.try_get_unchecked(at)?));
+        }
+        if kind.name() == "REAL" {
+            let real: f64 = row.try_get_unchecked(at)?;
+            return Ok(Cell::Text(real.to_string()));
+        }
+        let bytes: &[u8] = row.try_get_unchecked(at)?;
+        Ok(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
+    };
+    (0..row.len()).map(cell).collect()
+}
+
+pub(super) fn mysql(row: &MySqlRow) -> Result<Vec<Cell>, Error> {
+    let cell = |at: usize| {
+        if row.try_get_raw(at)?.is_null() {
+            return Ok(Cell::Null);
+        }
+        match row.column(at).type_info().name() {
+            "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => {
+                Ok(Cell::Integer(row.try_get_unchecked(at)?))
+            }
+            "TINYINT UNSIGNED" | "SMALLINT UNSIGNED" | "MEDIUMINT UNSIGNED" | "INT UNSIGNED"
+            | "BIGINT UNSIGNED" => {
+                let number: u64 = row.try_get_unchecked(at)?;
+                Ok(Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
+            }
+            _ => {
+                let bytes: &[u8] = row.try_get_unchecked(at)?;
+                Ok(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+    };
+    (0..row.len()).map(cell).collect()
+}
+
+pub(super) fn postgres(row: &PgRow) -> Result<Vec<Cell>, Error> {
+    let cell = |at: usize| {
+        if row.try_get_raw(at)?.is_null() {
+            return Ok(Cell::Null);
+        }
+        match row.column(at).type_info().name() {
+            "BOOL" => Ok(Cell::Integer(i64::from(row.try_get::<bool, _>(at)?))),
+            "INT2" => Ok(Cell::Integer(i64::from(row.try_get::<i16, _>(at)?))),
+            "INT4" => Ok(Cell::Integer(i64::from(row.try_get::<i32, _>(at)?))),
+            "INT8" => Ok(Cell::Integer(row.try_get(at)?)),
+            _ => Ok(Cell::Text(row.try_get_unchecked(at)?)),
+        }
+    };
+    (0..row.len()).map(cell).collect()
+}

@@ -1,0 +1,462 @@
+//! The HTTP contract of the toolset, without a web server.
+//!
+//! [`Edge::respond`] is a function from a request to a response. It decides
+//! who may ask what and how often, in the contract's order, and leaves the
+//! message itself to an [`Inner`]: what the message means is not known here
+//! beyond its method, and the tool it names.
+
+mod audit;
+mod auth;
+mod dispatch;
+mod envelope;
+mod errors;
+mod policy;
+mod rate;
+mod state;
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::json;
+use tool::{Identity, Json, Object};
+
+pub use audit::redact;
+pub use auth::{Auth, Jwt};
+pub use dispatch::{Failover, Queue, payload_hash};
+pub use policy::{ScopeMap, Security};
+pub use state::{State, StateError};
+pub use tokens::{NewToken, Token};
+
+use crate::provider::{PLATFORM, RESULT_TOO_LARGE, TOOLSET_VERSION};
+use audit::Record;
+use auth::Caller;
+use envelope::Envelope;
+use errors::Refusal;
+
+/// What answers a message once it has been let in.
+#[async_trait]
+pub trait Inner: Send + Sync {
+    /// Answers one message. `session` is what the client sent along.
+    async fn respond(
+        &self,
+        message: Bytes,
+        caller: &Arc<Identity>,
+        session: Option<&str>,
+    ) -> Answered;
+}
+
+/// What an [`Inner`] gave back.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    /// The reply, none for a notification.
+    pub body: Option<Bytes>,
+    /// A session that was opened.
+    pub session: Option<String>,
+    /// The reply is a stream of events, held here whole.
+    pub streamed: bool,
+}
+
+/// How the edge behaves; [`Config::contract`] has the contract's defaults.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Paths before the name of a server, such as `/mcp`.
+    pub prefixes: Vec<String>,
+    pub auth: Auth,
+    pub require_scopes: bool,
+    pub scope_map: ScopeMap,
+    pub security: Security,
+    pub per_minute: u32,
+    pub max_payload_bytes: usize,
+    pub max_result_bytes: usize,
+    pub stream: Stream,
+    pub queue: Queue,
+    pub idempotency_ttl: Duration,
+    pub servers: Vec<ServerConfig>,
+}
+
+/// One server, and where it differs from the others.
+#[derive(Clone, Debug, Default)]
+pub struct ServerConfig {
+    pub handle: String,
+    pub scope_map: ScopeMap,
+    pub deny_tools: Vec<String>,
+    pub per_minute: Option<u32>,
+    pub max_payload_bytes: Option<usize>,
+    pub max_result_bytes: Option<usize>,
+    pub stream: Option<Stream>,
+}
+
+/// Whether answers may be streamed, and what is said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    pub enabled: bool,
+    pub max_seconds: u32,
+    pub heartbeat_seconds: u32,
+}
+
+/// The time since 1970. A parameter, so that tests need not wait.
+pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// Where audit lines go.
+pub type AuditSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The contract, ready to answer.
+pub struct Edge {
+    config: Config,
+    state: State,
+    clock: Clock,
+    audit: AuditSink,
+    rates: rate::Windows,
+    inner: BTreeMap<String, Arc<dyn Inner>>,
+    queued: tokio::sync::Notify,
+}
+
+impl Config {
+    /// The contract's defaults, with one server.
+    pub fn contract(auth: Auth) -> Config {
+        Config {
+            prefixes: vec!["/mcp".to_owned(), "/api/v1/mcp".to_owned()],
+            auth,
+            require_scopes: true,
+            scope_map: ScopeMap::contract(),
+            security: Security::contract(),
+            per_minute: 60,
+            max_payload_bytes: 256 * 1024,
+            max_result_bytes: 1_048_576,
+            stream: Stream { enabled: false, max_seconds: 120, heartbeat_seconds: 15 },
+            queue: Queue::Durable,
+            idempotency_ttl: Duration::from_secs(86_400),
+            servers: vec![ServerConfig::content()],
+        }
+    }
+
+    fn server(&self, handle: &str) -> Option<&ServerConfig> {
+        self.servers.iter().find(|server| server.handle == handle)
+    }
+}
+
+impl ServerConfig {
+    /// The server that the contract ships.
+    pub fn content() -> ServerConfig {
+        ServerConfig {
+            handle: "content".to_owned(),
+            per_minute: Some(30),
+            max_payload_bytes: Some(128 * 1024),
+            ..ServerConfig::default()
+        }
+    }
+}
+
+/// What is known of a request before anything is decided.
+struct Incoming {
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+    route: Route,
+    envelope: Envelope,
+    trace_id: String,
+    request_id: String,
+    peer: Option<IpAddr>,
+}
+
+/// What a path asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Route {
+    Call { server: String },
+    Dispatch { server: String },
+    Task { server: String, id: i64 },
+    Unknown,
+}
+
+impl Route {
+    fn server(&self) -> &str {
+        match self {
+            Route::Call { server } | Route::Dispatch { server } | Route::Task { server, .. } => {
+                server
+            }
+            Route::Unknown => "",
+        }
+    }
+}
+
+/// What a request comes to: a status, and a body.
+struct Outcome {
+    status: StatusCode,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
+}
+
+impl Edge {
+    pub fn new(config: Config, state: State, clock: Clock, audit: AuditSink) -> Edge {
+        let rates = rate::Windows::default();
+        let queued = tokio::sync::Notify::new();
+        Edge { config, state, clock, audit, rates, inner: BTreeMap::new(), queued }
+    }
+
+    /// Says who answers for a server.
+    #[must_use]
+    pub fn with(mut self, handle: &str, inner: Arc<dyn Inner>) -> Edge {
+        self.inner.insert(handle.to_owned(), inner);
+        self
+    }
+
+    /// How many bytes of a body are worth reading: one more than is allowed,
+    /// so that a body that is too large can still be told from one that fits.
+    pub fn max_body(&self) -> usize {
+        let own = self.config.servers.iter().filter_map(|server| server.max_payload_bytes);
+        own.chain([self.config.max_payload_bytes]).max().unwrap_or_default() + 1
+    }
+
+    /// Answers one request, whatever it is.
+    pub async fn respond(&self, request: Request<Bytes>, peer: Option<IpAddr>) -> Response<Bytes> {
+        let started = (self.clock)();
+        let incoming = self.read(request, peer);
+        let mut record = Record::new(&incoming, started);
+        let outcome = match self.admit(&incoming, &mut record).await {
+            Ok(caller) => {
+                let outcome = self.carry(&incoming, &caller, &mut record).await;
+                let outcome = outcome.unwrap_or_else(|refusal| refusal.outcome(&incoming.trace_id));
+                let line = record.line(outcome.status, (self.clock)());
+                (self.audit)(&line);
+                outcome
+            }
+            Err(refusal) => refusal.outcome(&incoming.trace_id),
+        };
+        finish(outcome, &incoming.trace_id)
+    }
+
+    fn read(&self, request: Request<Bytes>, peer: Option<IpAddr>) -> Incoming {
+        let (parts, body) = request.into_parts();
+        let route = self.route(parts.uri.path());
+        let text = |name: &str| {
+            let value = parts.headers.get(name)?.to_str().ok()?.trim();
+            (!value.is_empty() && value.len() <= 128).then(|| value.to_owned())
+        };
+        let fresh = || uuid::Uuid::new_v4().to_string();
+        let envelope =
+            if body.len() <= self.max_body() { Envelope::read(&body) } else { Envelope::default() };
+        Incoming {
+            trace_id: text("x-trace-id").unwrap_or_else(fresh),
+            request_id: text("x-request-id").unwrap_or_else(fresh),
+            envelope,
+            route,
+            method: parts.method,
+            headers: parts.headers,
+            body,
+            peer,
+        }
+    }
+
+    fn route(&self, path: &str) -> Route {
+        let rest =
+            self.config.prefixes.iter().find_map(|prefix| {
+                path.strip_prefix(prefix.trim_end_matches('/'))?.strip_prefix('/')
+            });
+        let Some(rest) = rest else { return Route::Unknown };
+        let segments: Vec<&str> = rest.trim_end_matches('/').split('/').collect();
+        match segments.as_slice() {
+            [server] if !server.is_empty() => Route::Call { server: (*server).to_owned() },
+            [server, "dispatch"] => Route::Dispatch { server: (*server).to_owned() },
+            [server, "tasks", id] => match id.parse() {
+                Ok(id) => Route::Task { server: (*server).to_owned(), id },
+                Err(_) => Route::Unknown,
+            },
+            _ => Route::Unknown,
+        }
+    }
+
+    /// Who is asking, and whether they may: 401, 403, 429, in this order.
+    async fn admit(&self, incoming: &Incoming, record: &mut Record) -> Result<Caller, Refusal> {
+        let now = (self.clock)();
+        let caller = auth::identify(&self.config.auth, &incoming.headers, &self.state, now).await?;
+        let server = self.config.server(incoming.route.server());
+        let method = incoming.envelope.method();
+        if self.config.require_scopes && !caller.open {
+            let needed = match (&incoming.route, method) {
+                (Route::Task { .. }, _) => Some("mcp:read".to_owned()),
+                (_, Some(method)) => {
+                    Some(self.config.scope_map.needed(server.map(|one| &one.scope_map), method))
+                }
+                (_, None) => None,
+            };
+            if needed.is_some_and(|scope| !policy::grants(&caller.identity.scopes, &scope)) {
+                return Err(Refusal::ScopeDenied);
+            }
+        }
+        let name = caller.rate_name(incoming.peer);
+        record.caller(&caller, &name);
+        let limit = server.and_then(|one| one.per_minute).unwrap_or(self.config.per_minute);
+        let handle = incoming.route.server();
+        let bucket = format!("emcp:{handle}:{}:{name}", method.unwrap_or("unknown"));
+        self.rates.take(bucket, limit, now)?;
+        Ok(caller)
+    }
+
+    /// The rest of the contract's order, once somebody is let in.
+    async fn carry(
+        &self,
+        incoming: &Incoming,
+        caller: &Caller,
+        record: &mut Record,
+    ) -> Result<Outcome, Refusal> {
+        match (&incoming.route, &incoming.method) {
+            (Route::Unknown, _) => return Err(Refusal::NoServer),
+            (Route::Task { server, id }, &Method::GET) => {
+                return self.task_status(server, *id, caller).await;
+            }
+            (_, &Method::POST) => {}
+            (_, _) => return Err(Refusal::MethodNotAllowed),
+        }
+        self.check_body(incoming)?;
+        let handle = incoming.route.server();
+        self.config.security.allow_server(handle)?;
+        let server = self.config.server(handle);
+        let denied = server.map_or(&[][..], |server| &server.deny_tools);
+        self.config.security.allow_tool(denied, &incoming.envelope)?;
+        let inner = self.inner.get(handle).filter(|_| server.is_some()).ok_or(Refusal::NoServer)?;
+        match incoming.route {
+            Route::Dispatch { .. } => self.dispatch(incoming, caller, record, inner).await,
+            Route::Call { .. } | Route::Task { .. } | Route::Unknown => {
+                let session = session(&incoming.headers);
+                self.run(handle, &incoming.envelope, &incoming.body, caller, session, inner).await
+            }
+        }
+    }
+
+    fn check_body(&self, incoming: &Incoming) -> Result<(), Refusal> {
+        let media = incoming.headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let json = media.is_some_and(|media| {
+            let start = media.trim_start().get(..16).unwrap_or_default();
+            start.eq_ignore_ascii_case("application/json")
+        });
+        if !json {
+            return Err(Refusal::MediaType);
+        }
+        let server = self.config.server(incoming.route.server());
+        let limit = server.and_then(|server| server.max_payload_bytes);
+        if incoming.body.len() > limit.unwrap_or(self.config.max_payload_bytes) {
+            return Err(Refusal::PayloadTooLarge);
+        }
+        if incoming.envelope.is_ambiguous() {
+            return Err(Refusal::InvalidPayload("Invalid payload: repeated members"));
+        }
+        Ok(())
+    }
+
+    /// Lets a message be answered, and looks at what came out.
+    async fn run(
+        &self,
+        handle: &str,
+        envelope: &Envelope,
+        body: &Bytes,
+        caller: &Caller,
+        session: Option<&str>,
+        inner: &Arc<dyn Inner>,
+    ) -> Result<Outcome, Refusal> {
+        let answered = match envelope.complaint() {
+            Some(complaint) => Answered { body: Some(complaint), ..Answered::default() },
+            None => inner.respond(body.clone(), &caller.identity, session).await,
+        };
+        let server = self.config.server(handle);
+        let mut headers = Vec::new();
+        let is_initialize = envelope.method() == Some("initialize");
+        if is_initialize {
+            let fresh = || uuid::Uuid::new_v4().to_string();
+            headers.push(("mcp-session-id", answered.session.unwrap_or_else(fresh)));
+        }
+        let Some(body) = answered.body else {
+            return Ok(Outcome { status: StatusCode::ACCEPTED, headers, body: Bytes::new() });
+        };
+        if answered.streamed {
+            let stream = server.and_then(|server| server.stream).unwrap_or(self.config.stream);
+            headers.extend(stream_headers(stream)?);
+            return Ok(Outcome { status: StatusCode::OK, headers, body });
+        }
+        let body = if is_initialize { with_platform(body) } else { body };
+        let limit = server.and_then(|server| server.max_result_bytes);
+        let too_large = body.len() > limit.unwrap_or(self.config.max_result_bytes);
+        if too_large || says_too_large(&body) {
+            return Err(Refusal::ResultTooLarge);
+        }
+        headers.push(("content-type", "application/json".to_owned()));
+        Ok(Outcome { status: StatusCode::OK, headers, body })
+    }
+}
+
+fn session(headers: &HeaderMap) -> Option<&str> {
+    headers.get("mcp-session-id").and_then(|value| value.to_str().ok())
+}
+
+fn stream_headers(stream: Stream) -> Result<[(&'static str, String); 5], Refusal> {
+    if !stream.enabled {
+        return Err(Refusal::StreamingDisabled);
+    }
+    Ok([
+        ("content-type", "text/event-stream".to_owned()),
+        ("cache-control", "no-cache, no-transform".to_owned()),
+        ("x-accel-buffering", "no".to_owned()),
+        ("x-emcp-stream-max-seconds", stream.max_seconds.to_string()),
+        ("x-emcp-heartbeat-seconds", stream.heartbeat_seconds.to_string()),
+    ])
+}
+
+/// Whether the toolset refused its own result as over a limit.
+fn says_too_large(body: &Bytes) -> bool {
+    // Looked for as text first: most answers are long, and no such error.
+    let needle = RESULT_TOO_LARGE.as_bytes();
+    if body.len() > 2048 || !body.windows(needle.len()).any(|window| window == needle) {
+        return false;
+    }
+    let reason = || {
+        let error = Json::parse(body.clone()).ok()?.member("error")?;
+        error.member("data")?.member_as::<String>("reason")
+    };
+    reason().is_some_and(|reason| reason == RESULT_TOO_LARGE)
+}
+
+/// The contract's metadata in the answer to `initialize`, also where somebody
+/// else's server stands between us and the client.
+fn with_platform(body: Bytes) -> Bytes {
+    let amended = || {
+        let mut reply = Object::parse(&Json::parse(body.clone()).ok()?).ok()?;
+        let mut result = Object::parse(reply.get("result")?).ok()?;
+        let part = |name: &str| match result.get(name) {
+            Some(json) => Object::parse(json).ok(),
+            None => Some(Object::new()),
+        };
+        let (mut server, mut capabilities) = (part("serverInfo")?, part("capabilities")?);
+        if server.get("platform").is_none() {
+            server.set("platform", Json::of(PLATFORM));
+            server.set("platformVersion", Json::of(env!("CARGO_PKG_VERSION")));
+        }
+        if capabilities.get("evo").is_none() {
+            capabilities.set("evo", json!({"toolsetVersion": TOOLSET_VERSION}).into());
+        }
+        result.set("serverInfo", server.to_json());
+        result.set("capabilities", capabilities.to_json());
+        reply.set("result", result.to_json());
+        Some(reply.to_json().as_bytes().clone())
+    };
+    amended().unwrap_or(body)
+}
+
+fn finish(outcome: Outcome, trace_id: &str) -> Response<Bytes> {
+    let mut response = Response::new(outcome.body);
+    *response.status_mut() = outcome.status;
+    let headers = outcome.headers.into_iter().chain([("x-trace-id", trace_id.to_owned())]);
+    for (name, value) in headers {
+        if let Ok(value) = value.parse() {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

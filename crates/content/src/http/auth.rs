@@ -1,0 +1,165 @@
+//! Who is asking: a signed token of the site, or a personal access token.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{HeaderMap, header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+use sha2::Sha256;
+use tool::Identity;
+
+use super::errors::Refusal;
+use super::state::State;
+use super::tokens;
+use crate::viewer::OWNER_ROLE;
+
+/// How callers are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// Everybody may do everything.
+    Open,
+    /// Personal access tokens.
+    Tokens,
+    Jwt(Jwt),
+    /// Either; personal tokens are known by how they start.
+    Both(Jwt),
+}
+
+/// Tokens signed with HS256.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Jwt {
+    pub secret: String,
+    /// Who must have signed, when that matters.
+    pub issuer: Option<String>,
+}
+
+impl std::fmt::Debug for Jwt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jwt").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+/// Somebody who was let in.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    pub(super) identity: Arc<Identity>,
+    /// The CMS user this caller acts for.
+    pub(super) user: Option<i64>,
+    /// Nobody was asked for credentials.
+    pub(super) open: bool,
+}
+
+impl Caller {
+    /// The name that requests are counted under.
+    pub(super) fn rate_name(&self, peer: Option<IpAddr>) -> String {
+        match (self.user, self.identity.subject.as_str(), peer) {
+            (Some(user), _, _) => format!("api:{user}"),
+            (None, "", Some(peer)) => format!("ip:{peer}"),
+            (None, "", None) => "ip:unknown".to_owned(),
+            (None, subject, _) => format!("api:{subject}"),
+        }
+    }
+
+    /// A caller by what its token says.
+    pub(super) fn new(subject: &str, user: Option<i64>, scopes: BTreeSet<String>) -> Caller {
+        let roles = user.map(|user| format!("{OWNER_ROLE}{user}")).into_iter().collect();
+        let subject = subject.to_owned();
+        let identity = Identity { subject, scopes, roles, ..Identity::default() };
+        Caller { identity: Arc::new(identity), user, open: false }
+    }
+}
+
+pub(super) async fn identify(
+    auth: &Auth,
+    headers: &HeaderMap,
+    state: &State,
+    now: Duration,
+) -> Result<Caller, Refusal> {
+    let bearer = bearer(headers);
+    match (auth, bearer) {
+        (Auth::Open, _) => {
+            let identity = Arc::new(Identity::default());
+            Ok(Caller { identity, user: None, open: true })
+        }
+        (Auth::Tokens | Auth::Jwt(_) | Auth::Both(_), None) => Err(Refusal::Unauthenticated),
+        (Auth::Tokens, Some(token)) => personal(token, state, now).await,
+        (Auth::Both(_), Some(token)) if token.starts_with(tokens::MARK) => {
+            personal(token, state, now).await
+        }
+        (Auth::Jwt(jwt) | Auth::Both(jwt), Some(token)) => signed(jwt, token, now),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+async fn personal(token: &str, state: &State, now: Duration) -> Result<Caller, Refusal> {
+    match tokens::find(state, token, now).await {
+        Ok(Some(token)) => {
+            let subject = format!("token:{}", token.id);
+            Ok(Caller::new(&subject, token.user_id, token.granted()))
+        }
+        Ok(None) => Err(Refusal::InvalidToken),
+        Err(error) => {
+            tracing::error!(%error, "tokens cannot be looked up");
+            Err(Refusal::Internal)
+        }
+    }
+}
+
+/// A token of three parts, of which the last signs the first two.
+fn signed(jwt: &Jwt, token: &str, now: Duration) -> Result<Caller, Refusal> {
+    if jwt.secret.is_empty() {
+        tracing::error!("no secret is configured for signed tokens");
+        return Err(Refusal::Internal);
+    }
+    claims(jwt, token, now).ok_or(Refusal::Unauthenticated)
+}
+
+fn claims(jwt: &Jwt, token: &str, now: Duration) -> Option<Caller> {
+    let (message, signature) = token.rsplit_once('.')?;
+    let (head, body) = message.split_once('.')?;
+    let part = |text: &str| -> Option<Value> {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?).ok()
+    };
+    if part(head)?["alg"] != "HS256" {
+        return None;
+    }
+    let mut mac = Hmac::<Sha256>::new_from_slice(jwt.secret.as_bytes()).ok()?;
+    mac.update(message.as_bytes());
+    let signature = URL_SAFE_NO_PAD.decode(signature.trim_end_matches('=')).ok()?;
+    mac.verify_slice(&signature).ok()?;
+    let claims = part(body)?;
+    let seconds = |name: &str| claims.get(name).map(|time| time.as_f64().unwrap_or(f64::NAN));
+    let now = now.as_secs_f64();
+    // A time that cannot be read is not a time that was kept.
+    let expired = seconds("exp").is_some_and(|exp| exp.is_nan() || exp <= now);
+    let early = seconds("nbf").is_some_and(|nbf| nbf.is_nan() || nbf > now);
+    let stranger = jwt.issuer.as_ref().is_some_and(|issuer| claims["iss"] != issuer.as_str());
+    if expired || early || stranger {
+        return None;
+    }
+    let user = &claims["user_id"];
+    let user = user.as_i64().or_else(|| user.as_str()?.parse().ok());
+    Some(Caller::new(claims["sub"].as_str().unwrap_or_default(), user, scopes(&claims["scopes"])))
+}
+
+/// A list, or text with commas.
+fn scopes(claim: &Value) -> BTreeSet<String> {
+    let texts: Vec<&str> = match claim {
+        Value::String(text) => text.split(',').collect(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    };
+    let filled = texts.into_iter().map(str::trim).filter(|scope| !scope.is_empty());
+    filled.map(str::to_owned).collect()
+}

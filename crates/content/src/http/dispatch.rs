@@ -1,0 +1,511 @@
+//! Asking now, reading later.
+//!
+//! A dispatched request becomes a task in the state file, at most once per
+//! idempotency key and caller: the key, its payload and the task are written
+//! in one transaction. [`Edge::work`] runs the tasks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::StatusCode;
+use serde_json::{Value, json};
+use sqlx::Row;
+use tool::Json;
+
+use super::audit::Record;
+use super::auth::Caller;
+use super::envelope::Envelope;
+use super::errors::Refusal;
+use super::state::{StateError, seconds};
+use super::tokens::hash;
+use super::{Edge, Incoming, Inner, Outcome, session};
+
+/// Where dispatched requests go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Into the state file, to be run by [`Edge::work`].
+    Durable,
+    Off(Failover),
+}
+
+/// What happens without a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failover {
+    /// The request is run at once.
+    Sync,
+    /// The request is refused.
+    Fail,
+}
+
+const QUEUED: i64 = 10;
+const RUNNING: i64 = 50;
+const FINISHED: i64 = 80;
+const FAILED: i64 = 100;
+
+const MAX_ATTEMPTS: i64 = 3;
+
+/// Longest error that a task keeps.
+const MAX_ERROR: usize = 240;
+
+/// Longest idempotency key that is taken.
+const MAX_KEY: usize = 255;
+
+/// SHA-256 of what makes two dispatched requests the same.
+pub fn payload_hash(
+    server: &str,
+    method: &str,
+    params: Option<&Value>,
+    user: Option<i64>,
+) -> String {
+    let params = match params {
+        Some(params @ (Value::Object(_) | Value::Array(_))) => listed(params),
+        _ => json!([]),
+    };
+    let text = json!({
+        "server_handle": server,
+        "jsonrpc_method": method,
+        "jsonrpc_params": params,
+        "actor_user_id": user,
+    });
+    hash(&text.to_string())
+}
+
+/// The same value with empty objects as empty lists, which is how the
+/// contract's hash is defined.
+fn listed(value: &Value) -> Value {
+    match value {
+        Value::Object(members) if members.is_empty() => json!([]),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(key, value)| (key.clone(), listed(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(listed).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// What is known of a request that was asked before.
+struct Known {
+    payload_hash: String,
+    task_id: Option<i64>,
+    trace_id: String,
+    result: Option<String>,
+}
+
+/// What a claim on a key came to.
+enum Claim {
+    /// Ours to run; as this task where there is a queue.
+    New(Option<i64>),
+    Before(Known),
+}
+
+/// A request that is about to be claimed.
+struct Request<'a> {
+    server: &'a str,
+    owner: String,
+    key: Option<&'a str>,
+    hash: String,
+    caller: String,
+    incoming: &'a Incoming,
+}
+
+impl Edge {
+    pub(super) async fn dispatch(
+        &self,
+        incoming: &Incoming,
+        caller: &Caller,
+        record: &mut Record,
+        inner: &Arc<dyn Inner>,
+    ) -> Result<Outcome, Refusal> {
+        if !incoming.envelope.is_object() {
+            return Err(Refusal::InvalidPayload("Invalid payload"));
+        }
+        let method = incoming
+            .envelope
+            .method()
+            .filter(|method| !method.is_empty())
+            .ok_or(Refusal::InvalidPayload("jsonrpc method is required"))?;
+        let params = incoming.envelope.params().and_then(|params| params.value().ok());
+        let server = incoming.route.server();
+        let hash = payload_hash(server, method, params.as_ref(), caller.user);
+        let mut key = key(incoming)?;
+        match self.config.queue {
+            Queue::Durable => {}
+            Queue::Off(Failover::Sync) => {
+                key = key.or_else(|| Some(format!("sync:{}", &hash[..40])));
+            }
+            Queue::Off(Failover::Fail) => return Err(Refusal::AsyncUnavailable),
+        }
+        let request = Request {
+            server,
+            owner: caller.rate_name(incoming.peer),
+            key: key.as_deref(),
+            hash,
+            caller: written(caller),
+            incoming,
+        };
+        match self.claim(&request).await.map_err(broken)? {
+            Claim::Before(known) => reuse(&request, known),
+            Claim::New(Some(task)) => {
+                record.task(task);
+                self.queued.notify_one();
+                let body = json!({
+                    "status": "accepted",
+                    "task_id": task,
+                    "trace_id": incoming.trace_id,
+                    "idempotency_key": request.key,
+                    "reused": false,
+                });
+                Ok(json_outcome(StatusCode::ACCEPTED, &body))
+            }
+            Claim::New(None) => self.run_now(&request, caller, inner).await,
+        }
+    }
+
+    /// Takes the key, if nobody has, and queues the task with it.
+    async fn claim(&self, request: &Request<'_>) -> Result<Claim, StateError> {
+        let now = seconds((self.clock)());
+        let ttl = seconds(self.config.idempotency_ttl.max(Duration::from_secs(60)));
+        let mut work = self.state.0.begin_with("begin immediate").await?;
+        sqlx::query("delete from idempotency where updated_at <= ?")
+            .bind(now - ttl)
+            .execute(&mut *work)
+            .await?;
+        if let Some(key) = request.key {
+            let row = sqlx::query(
+                "select payload_hash, task_id, trace_id, result from idempotency \
+                 where owner = ? and key = ?",
+            )
+            .bind(&request.owner)
+            .bind(key)
+            .fetch_optional(&mut *work)
+            .await?;
+            if let Some(row) = row {
+                return Ok(Claim::Before(Known {
+                    payload_hash: row.try_get("payload_hash")?,
+                    task_id: row.try_get("task_id")?,
+                    trace_id: row.try_get("trace_id")?,
+                    result: row.try_get("result")?,
+                }));
+            }
+        }
+        let task = match self.config.queue {
+            Queue::Durable => Some(
+                sqlx::query(
+                    "insert into tasks (server, caller, owner, body, session, trace_id, \
+                     payload_hash, status, max_attempts, created_at, updated_at) \
+                     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                )
+                .bind(request.server)
+                .bind(&request.caller)
+                .bind(&request.owner)
+                .bind(request.incoming.body.as_ref())
+                .bind(session(&request.incoming.headers))
+                .bind(&request.incoming.trace_id)
+                .bind(&request.hash)
+                .bind(QUEUED)
+                .bind(MAX_ATTEMPTS)
+                .bind(now)
+                .bind(now)
+                .execute(&mut *work)
+                .await?
+                .last_insert_rowid(),
+            ),
+            Queue::Off(_) => None,
+        };
+        if let Some(key) = request.key {
+            sqlx::query(
+                "insert into idempotency (owner, key, payload_hash, task_id, trace_id, updated_at) \
+                 values (?, ?, ?, ?, ?, ?)",
+            )
+            .bind(&request.owner)
+            .bind(key)
+            .bind(&request.hash)
+            .bind(task)
+            .bind(&request.incoming.trace_id)
+            .bind(now)
+            .execute(&mut *work)
+            .await?;
+        }
+        work.commit().await?;
+        Ok(Claim::New(task))
+    }
+
+    /// Runs a request that there is no queue for.
+    async fn run_now(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller,
+        inner: &Arc<dyn Inner>,
+    ) -> Result<Outcome, Refusal> {
+        let incoming = request.incoming;
+        let session = session(&incoming.headers);
+        let envelope = &incoming.envelope;
+        let ran = self.run(request.server, envelope, &incoming.body, caller, session, inner).await;
+        let outcome = match ran {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                // Whoever tries again must not find a promise that nobody keeps.
+                self.forget(request).await.map_err(broken)?;
+                return Err(refusal);
+            }
+        };
+        let result = result_of(&outcome, &incoming.trace_id);
+        if let Some(key) = request.key {
+            self.remember(&request.owner, key, &result).await.map_err(broken)?;
+        }
+        let body = json!({
+            "status": "completed",
+            "task_id": null,
+            "trace_id": incoming.trace_id,
+            "idempotency_key": request.key,
+            "reused": false,
+            "result": result,
+        });
+        Ok(json_outcome(StatusCode::OK, &body))
+    }
+
+    async fn remember(&self, owner: &str, key: &str, result: &Value) -> Result<(), StateError> {
+        sqlx::query(
+            "update idempotency set result = ?, updated_at = ? where owner = ? and key = ?",
+        )
+        .bind(result.to_string())
+        .bind(seconds((self.clock)()))
+        .bind(owner)
+        .bind(key)
+        .execute(&self.state.0)
+        .await?;
+        Ok(())
+    }
+
+    async fn forget(&self, request: &Request<'_>) -> Result<(), StateError> {
+        sqlx::query("delete from idempotency where owner = ? and key = ? and result is null")
+            .bind(&request.owner)
+            .bind(request.key)
+            .execute(&self.state.0)
+            .await?;
+        Ok(())
+    }
+
+    /// Where a task stands. Only for whoever dispatched it.
+    pub(super) async fn task_status(
+        &self,
+        server: &str,
+        id: i64,
+        caller: &Caller,
+    ) -> Result<Outcome, Refusal> {
+        // A caller without a name has no tasks of its own to look at.
+        let owner = caller.rate_name(None);
+        let row = sqlx::query(
+            "select owner, status, progress, attempts, max_attempts, trace_id, result, error \
+             from tasks where id = ? and server = ?",
+        )
+        .bind(id)
+        .bind(server)
+        .fetch_optional(&self.state.0)
+        .await
+        .map_err(|error| broken(error.into()))?
+        .ok_or(Refusal::NoTask)?;
+        let body = task_body(id, &row).map_err(broken)?;
+        let theirs: String = row.try_get("owner").map_err(|error| broken(error.into()))?;
+        if theirs != owner && !caller.open {
+            return Err(Refusal::NoTask);
+        }
+        Ok(json_outcome(StatusCode::OK, &body))
+    }
+
+    /// Runs tasks as they come, until dropped.
+    pub async fn work(&self) {
+        if let Err(error) = self.state.recover().await {
+            tracing::error!(%error, "the queue cannot be recovered");
+        }
+        loop {
+            match self.work_once().await {
+                Ok(true) => {}
+                Ok(false) => self.queued.notified().await,
+                Err(error) => {
+                    tracing::error!(%error, "the queue cannot be read");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+
+    /// Runs the oldest task that waits; whether there was one.
+    pub async fn work_once(&self) -> Result<bool, StateError> {
+        let now = seconds((self.clock)());
+        let row = sqlx::query(
+            "update tasks set status = ?, progress = 10, attempts = attempts + 1, updated_at = ? \
+             where id = (select min(id) from tasks where status = ?) returning *",
+        )
+        .bind(RUNNING)
+        .bind(now)
+        .bind(QUEUED)
+        .fetch_optional(&self.state.0)
+        .await?;
+        let Some(row) = row else { return Ok(false) };
+        let id: i64 = row.try_get("id")?;
+        let outcome = self.run_task(&row).await?;
+        let attempts: i64 = row.try_get("attempts")?;
+        let max_attempts: i64 = row.try_get("max_attempts")?;
+        let (status, result, error) = match outcome {
+            Ok(result) => (FINISHED, Some(result.to_string()), None),
+            Err(error) if attempts < max_attempts => (QUEUED, None, Some(cut(&error))),
+            Err(error) => (FAILED, None, Some(cut(&error))),
+        };
+        let mut work = self.state.0.begin().await?;
+        sqlx::query(
+            "update tasks set status = ?, progress = ?, result = ?, error = ?, updated_at = ? \
+             where id = ?",
+        )
+        .bind(status)
+        .bind(if status == QUEUED { 0 } else { 100 })
+        .bind(&result)
+        .bind(&error)
+        .bind(seconds((self.clock)()))
+        .bind(id)
+        .execute(&mut *work)
+        .await?;
+        if status == FINISHED {
+            sqlx::query("update idempotency set result = ? where task_id = ?")
+                .bind(&result)
+                .bind(id)
+                .execute(&mut *work)
+                .await?;
+        }
+        work.commit().await?;
+        Ok(true)
+    }
+
+    /// One task, with the policies as they are now.
+    async fn run_task(
+        &self,
+        row: &sqlx::sqlite::SqliteRow,
+    ) -> Result<Result<Value, String>, StateError> {
+        let server: String = row.try_get("server")?;
+        let body: Vec<u8> = row.try_get("body")?;
+        let session: Option<String> = row.try_get("session")?;
+        let trace_id: String = row.try_get("trace_id")?;
+        let caller = read_caller(&row.try_get::<String, _>("caller")?);
+        let body = bytes::Bytes::from(body);
+        let envelope = Envelope::read(&body);
+        let denied = self.config.server(&server).map_or(&[][..], |server| &server.deny_tools);
+        let allowed = self
+            .config
+            .security
+            .allow_server(&server)
+            .and_then(|()| self.config.security.allow_tool(denied, &envelope));
+        if let Err(refusal) = allowed {
+            return Ok(Err(format!("{refusal:?}")));
+        }
+        let Some(inner) = self.inner.get(&server) else {
+            return Ok(Err(format!("there is no server `{server}` any more")));
+        };
+        let session = session.as_deref();
+        Ok(match self.run(&server, &envelope, &body, &caller, session, inner).await {
+            Ok(outcome) => Ok(result_of(&outcome, &trace_id)),
+            Err(refusal) => Err(format!("{refusal:?}")),
+        })
+    }
+}
+
+/// The caller's own key: a header, or a member of the body.
+fn key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
+    let header = incoming.headers.get("idempotency-key").and_then(|value| value.to_str().ok());
+    let member = || incoming.envelope.member("idempotency_key").and_then(|key| key.read().ok());
+    let key = header.map(|key| key.trim().to_owned()).or_else(member);
+    match key.filter(|key| !key.is_empty()) {
+        Some(key) if key.len() > MAX_KEY => {
+            Err(Refusal::InvalidPayload("Idempotency key is longer than 255 bytes"))
+        }
+        key => Ok(key),
+    }
+}
+
+fn reuse(request: &Request<'_>, known: Known) -> Result<Outcome, Refusal> {
+    if known.payload_hash != request.hash {
+        return Err(Refusal::Conflict);
+    }
+    let mut body = json!({
+        "status": "accepted",
+        "task_id": known.task_id,
+        "trace_id": known.trace_id,
+        "idempotency_key": request.key,
+        "reused": true,
+    });
+    let Some(result) = known.result else {
+        return Ok(json_outcome(StatusCode::ACCEPTED, &body));
+    };
+    body["status"] = json!("completed");
+    body["result"] = serde_json::from_str(&result).unwrap_or_default();
+    Ok(json_outcome(StatusCode::OK, &body))
+}
+
+fn result_of(outcome: &Outcome, trace_id: &str) -> Value {
+    let reply = Json::parse(outcome.body.clone()).ok().and_then(|json| json.value().ok());
+    let raw = || json!({"raw": String::from_utf8_lossy(&outcome.body)});
+    let session = outcome.headers.iter().find(|(name, _)| *name == "mcp-session-id");
+    json!({
+        "http_status": outcome.status.as_u16(),
+        "session_id": session.map(|(_, id)| id),
+        "trace_id": trace_id,
+        "response": reply.unwrap_or_else(raw),
+    })
+}
+
+fn task_body(id: i64, row: &sqlx::sqlite::SqliteRow) -> Result<Value, StateError> {
+    let status: i64 = row.try_get("status")?;
+    let result: Option<String> = row.try_get("result")?;
+    Ok(json!({
+        "task_id": id,
+        "status": match status {
+            QUEUED => "queued",
+            RUNNING => "running",
+            FINISHED => "completed",
+            _ => "failed",
+        },
+        "progress": row.try_get::<i64, _>("progress")?,
+        "attempts": row.try_get::<i64, _>("attempts")?,
+        "max_attempts": row.try_get::<i64, _>("max_attempts")?,
+        "trace_id": row.try_get::<String, _>("trace_id")?,
+        "result": result.and_then(|text| serde_json::from_str::<Value>(&text).ok()),
+        "error": row.try_get::<Option<String>, _>("error")?,
+    }))
+}
+
+fn written(caller: &Caller) -> String {
+    json!({
+        "subject": caller.identity.subject,
+        "scopes": caller.identity.scopes,
+        "user": caller.user,
+        "open": caller.open,
+    })
+    .to_string()
+}
+
+fn read_caller(text: &str) -> Caller {
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let scopes = value["scopes"].as_array().into_iter().flatten();
+    let scopes = scopes.filter_map(Value::as_str).map(str::to_owned).collect();
+    let subject = value["subject"].as_str().unwrap_or_default();
+    let caller = Caller::new(subject, value["user"].as_i64(), scopes);
+    Caller { open: value["open"] == json!(true), ..caller }
+}
+
+fn cut(error: &str) -> String {
+    match error.char_indices().nth(MAX_ERROR) {
+        Some((at, _)) => format!("{}...", &error[..at]),
+        None => error.to_owned(),
+    }
+}
+
+fn json_outcome(status: StatusCode, body: &Value) -> Outcome {
+    let headers = vec![("content-type", "application/json".to_owned())];
+    Outcome { status, headers, body: body.to_string().into() }
+}
+
+/// The state file failed us; the caller learns no more than that.
+#[expect(clippy::needless_pass_by_value, reason = "used as an error mapping")]
+fn broken(error: StateError) -> Refusal {
+    tracing::error!(%error, "the state of the edge cannot be used");
+    Refusal::Internal
+}

@@ -1,0 +1,88 @@
+//! The little that is read of a message before it is let in.
+
+use bytes::Bytes;
+use serde_json::json;
+use tool::{Json, Object};
+
+/// The method of a message, and the tool it names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Envelope {
+    message: Option<Object>,
+    /// Unescaped: some clients write `tools\/call`.
+    method: Option<String>,
+    params: Option<Object>,
+    batch: bool,
+    ambiguous: bool,
+}
+
+impl Envelope {
+    /// Reads what can be read. A body that is no message has no method.
+    pub(super) fn read(body: &Bytes) -> Envelope {
+        let Ok(json) = Json::parse(body.clone()) else { return Envelope::default() };
+        if json.as_str().starts_with('[') {
+            return Envelope { batch: true, ..Envelope::default() };
+        }
+        let message = Object::parse(&json).ok();
+        let params = message.as_ref().and_then(|it| Object::parse(it.get("params")?).ok());
+        let repeats = |object: &Option<Object>, names: &[&str]| {
+            object.as_ref().is_some_and(|object| {
+                let count = |name: &&str| object.keys().filter(|key| key == name).count();
+                names.iter().any(|name| count(name) > 1)
+            })
+        };
+        let ambiguous =
+            repeats(&message, &["method", "params", "id"]) || repeats(&params, &["name"]);
+        let method = message.as_ref().and_then(|it| it.get("method")?.read().ok());
+        Envelope { message, method, params, batch: false, ambiguous }
+    }
+
+    pub(super) fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// The tool that is called, when one is.
+    pub(super) fn tool(&self) -> Option<String> {
+        if self.method() != Some("tools/call") {
+            return None;
+        }
+        self.params.as_ref()?.get("name")?.read().ok()
+    }
+
+    pub(super) fn params(&self) -> Option<&Json> {
+        self.message.as_ref()?.get("params")
+    }
+
+    pub(super) fn member(&self, name: &str) -> Option<&Json> {
+        self.message.as_ref()?.get(name)
+    }
+
+    pub(super) fn is_object(&self) -> bool {
+        self.message.is_some()
+    }
+
+    /// Whether two readers could understand two different things.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        self.ambiguous
+    }
+
+    /// What is wrong with the message itself. A method that we cannot read
+    /// was not checked against any scope, so nobody else gets to read it.
+    pub(super) fn complaint(&self) -> Option<Bytes> {
+        let (code, message) = if self.batch {
+            (-32600, "Invalid Request: batches are not supported.")
+        } else if self.message.is_none() {
+            (-32700, "Parse error: Invalid JSON was received by the server.")
+        } else if self.method().is_none() {
+            (-32600, "Invalid Request: The [method] member is required and must be a string.")
+        } else {
+            return None;
+        };
+        let error = json!({"code": code, "message": message});
+        let mut reply = json!({"jsonrpc": "2.0", "error": error});
+        if code == -32600 {
+            let id = self.member("id").and_then(|id| id.value().ok());
+            reply["id"] = id.unwrap_or_default();
+        }
+        Some(reply.to_string().into())
+    }
+}

@@ -1,0 +1,105 @@
+//! What is refused before a message is looked at, and in which words.
+
+use ::http::StatusCode;
+use serde_json::json;
+
+use super::Outcome;
+
+/// Why a request is refused. One variant per remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Unauthenticated,
+    InvalidToken,
+    ScopeDenied,
+    ServerDenied,
+    ToolDenied,
+    StreamingDisabled,
+    NoServer,
+    NoTask,
+    MethodNotAllowed,
+    Conflict,
+    PayloadTooLarge,
+    ResultTooLarge,
+    MediaType,
+    RateLimited { seconds: u64 },
+    InvalidPayload(&'static str),
+    AsyncUnavailable,
+    Internal,
+}
+
+impl Refusal {
+    fn parts(&self) -> (StatusCode, &'static str, &str) {
+        use StatusCode as Status;
+        match self {
+            Refusal::Unauthenticated => {
+                (Status::UNAUTHORIZED, "unauthenticated", "Unauthenticated")
+            }
+            Refusal::InvalidToken => (Status::UNAUTHORIZED, "invalid_token", "Invalid token"),
+            Refusal::ScopeDenied => (Status::FORBIDDEN, "scope_denied", "Scope denied"),
+            Refusal::ServerDenied => {
+                (Status::FORBIDDEN, "server_denied", "Server denied by policy")
+            }
+            Refusal::ToolDenied => (Status::FORBIDDEN, "tool_denied", "Tool denied by policy"),
+            Refusal::StreamingDisabled => {
+                (Status::FORBIDDEN, "streaming_disabled", "Streaming is disabled")
+            }
+            Refusal::NoServer => (Status::NOT_FOUND, "server_not_found", "Server not found"),
+            Refusal::NoTask => (Status::NOT_FOUND, "task_not_found", "Task not found"),
+            Refusal::MethodNotAllowed => {
+                (Status::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
+            }
+            Refusal::Conflict => {
+                (Status::CONFLICT, "idempotency_conflict", "Idempotency key conflict")
+            }
+            Refusal::PayloadTooLarge => {
+                (Status::PAYLOAD_TOO_LARGE, "payload_too_large", "Payload too large")
+            }
+            Refusal::ResultTooLarge => {
+                (Status::PAYLOAD_TOO_LARGE, "result_too_large", "Result too large")
+            }
+            Refusal::MediaType => {
+                (Status::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Unsupported media type")
+            }
+            Refusal::RateLimited { .. } => {
+                (Status::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
+            }
+            Refusal::InvalidPayload(message) => (Status::BAD_REQUEST, "invalid_payload", message),
+            Refusal::AsyncUnavailable => {
+                (Status::SERVICE_UNAVAILABLE, "async_unavailable", "Async dispatch unavailable")
+            }
+            Refusal::Internal => {
+                (Status::INTERNAL_SERVER_ERROR, "internal_error", "Internal server error")
+            }
+        }
+    }
+
+    pub(super) fn outcome(&self, trace_id: &str) -> Outcome {
+        let (status, code, message) = self.parts();
+        let body = json!({"error": {"code": code, "message": message, "trace_id": trace_id}});
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        match self {
+            Refusal::RateLimited { seconds } => headers.push(("retry-after", seconds.to_string())),
+            Refusal::MethodNotAllowed => headers.push(("allow", "POST".to_owned())),
+            Refusal::Unauthenticated => {
+                headers.push(("www-authenticate", "Bearer".to_owned()));
+            }
+            Refusal::InvalidToken => {
+                headers.push(("www-authenticate", r#"Bearer error="invalid_token""#.to_owned()));
+            }
+            Refusal::ScopeDenied
+            | Refusal::ServerDenied
+            | Refusal::ToolDenied
+            | Refusal::StreamingDisabled
+            | Refusal::NoServer
+            | Refusal::NoTask
+            | Refusal::Conflict
+            | Refusal::PayloadTooLarge
+            | Refusal::ResultTooLarge
+            | Refusal::MediaType
+            | Refusal::InvalidPayload(_)
+            | Refusal::AsyncUnavailable
+            | Refusal::Internal => {}
+        }
+        Outcome { status, headers, body: body.to_string().into() }
+    }
+}

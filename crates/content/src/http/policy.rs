@@ -1,0 +1,118 @@
+//! Which scope a method needs, which servers and tools are open.
+
+use std::collections::BTreeSet;
+
+use super::envelope::Envelope;
+use super::errors::Refusal;
+
+/// Methods by the scope they need; patterns may hold `*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScopeMap(pub Vec<(String, Vec<String>)>);
+
+/// Which servers and tools may be used at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Security {
+    pub allow_servers: Vec<String>,
+    pub deny_tools: Vec<String>,
+    pub enable_write_tools: bool,
+}
+
+/// What every map says unless it says otherwise. Notifications and plain
+/// listings only read; without them no ordinary client gets past its start.
+const BUILT_IN: &[(&str, &[&str])] = &[
+    (
+        "mcp:read",
+        &[
+            "initialize",
+            "ping",
+            "notifications/*",
+            "tools/list",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "prompts/list",
+            "prompts/get",
+            "completion/complete",
+            "logging/setLevel",
+        ],
+    ),
+    ("mcp:call", &["tools/call"]),
+    ("mcp:admin", &["admin/*"]),
+];
+
+impl ScopeMap {
+    /// The contract's global map.
+    pub fn contract() -> ScopeMap {
+        let owned = |methods: &[&str]| methods.iter().map(|&method| method.to_owned()).collect();
+        ScopeMap(
+            BUILT_IN.iter().map(|(scope, methods)| ((*scope).to_owned(), owned(methods))).collect(),
+        )
+    }
+
+    /// The scope for a method: by the server's map, else by this one, else by
+    /// the built-in one. What nobody lists is for administrators.
+    pub(super) fn needed(&self, server: Option<&ScopeMap>, method: &str) -> String {
+        let listed = server.into_iter().chain([self]).find_map(|map| map.find(method));
+        let built_in = || {
+            let lists = |methods: &[&str]| methods.iter().any(|pattern| matches(pattern, method));
+            let found = BUILT_IN.iter().find(|(_, methods)| lists(methods));
+            found.map_or("mcp:admin", |(scope, _)| scope).to_owned()
+        };
+        listed.map_or_else(built_in, str::to_owned)
+    }
+
+    fn find(&self, method: &str) -> Option<&str> {
+        let lists = |methods: &[String]| methods.iter().any(|pattern| matches(pattern, method));
+        self.0.iter().find(|(_, methods)| lists(methods)).map(|(scope, _)| scope.as_str())
+    }
+}
+
+/// Whether the scopes of a token hold the one that is needed.
+pub(super) fn grants(scopes: &BTreeSet<String>, needed: &str) -> bool {
+    scopes.contains(needed) || scopes.contains("*")
+}
+
+impl Security {
+    pub fn contract() -> Security {
+        Security {
+            allow_servers: vec!["*".to_owned()],
+            deny_tools: Vec::new(),
+            enable_write_tools: false,
+        }
+    }
+
+    pub(super) fn allow_server(&self, handle: &str) -> Result<(), Refusal> {
+        let allowed = self.allow_servers.iter().any(|pattern| matches(pattern, handle));
+        if allowed { Ok(()) } else { Err(Refusal::ServerDenied) }
+    }
+
+    pub(super) fn allow_tool(
+        &self,
+        denied_here: &[String],
+        envelope: &Envelope,
+    ) -> Result<(), Refusal> {
+        let Some(tool) = envelope.tool() else { return Ok(()) };
+        let mut denied = self.deny_tools.iter().chain(denied_here);
+        let writes = tool.starts_with("evo.write.") && !self.enable_write_tools;
+        if writes || denied.any(|pattern| matches(pattern, &tool)) {
+            return Err(Refusal::ToolDenied);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

@@ -1,0 +1,377 @@
+//! The toolset as a provider.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use serde_json::{Map, Value, json};
+use tool::{
+    Ask, Call, Context, Event, Failure, Finding, Json, Listing, Provider, Reply, RpcError, Server,
+    Tool,
+};
+
+use crate::arguments::Invalid;
+use crate::config::{Config, ErrorForm};
+use crate::database::{Cell, Database, NoConnection, Trouble};
+use crate::fields::DOCUMENT;
+use crate::models::Model;
+use crate::query::{Documents, Page, Records};
+use crate::site::{NoSite, Site};
+use crate::sql;
+use crate::tools::{self, Answer, Definition, Read, TOOLS};
+use crate::viewer::{NoViewer, Viewer};
+
+/// Who the toolset says it is.
+pub const PLATFORM: &str = "eMCP";
+
+/// The version of the contract that is kept.
+pub const TOOLSET_VERSION: &str = "1.0";
+
+const INVALID_PARAMS: i64 = -32602;
+const NOT_FOUND: i64 = -32601;
+const INTERNAL: i64 = -32603;
+
+/// What `data.reason` of an error says when a result is over its limit.
+pub(crate) const RESULT_TOO_LARGE: &str = "result_too_large";
+
+/// Why a site cannot be served. One variant per remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is wrong.
+    #[error("{0}")]
+    Url(String),
+    /// The database is away, or refuses us.
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(String),
+    /// The database is there, but it is no site.
+    #[error("{0}")]
+    NoSite(String),
+}
+
+/// A site that is open.
+pub struct Content {
+    pub(crate) config: Config,
+    pub(crate) database: Database,
+    pub(crate) site: Site,
+    listing: Arc<Listing>,
+}
+
+/// Opens a site as a provider of the content tools.
+pub async fn open(config: &Config) -> Result<Arc<dyn Provider>, OpenError> {
+    Ok(Arc::new(Content::open(config).await?))
+}
+
+impl Content {
+    /// Connects, and finds out what the database has.
+    pub async fn open(config: &Config) -> Result<Content, OpenError> {
+        let database = Database::connect(&config.source, &config.pool).await?;
+        let site = Site::probe(&database, config.prefix.as_deref(), config.tree).await?;
+        let listing = Arc::new(listing(config, &site));
+        Ok(Content { config: config.clone(), database, site, listing })
+    }
+
+    /// What an operator should know about this site.
+    pub fn findings(&self) -> &[Finding] {
+        &self.site.findings
+    }
+
+    /// Closes every connection.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+
+    async fn call(&self, call: &Call, context: &Context) -> Result<Reply, Failure> {
+        let Some(tool) = tools::find(&call.name) else {
+            let message = format!("Tool [{}] not found.", call.name);
+            return Ok(Reply::Error(RpcError::new(NOT_FOUND, message)));
+        };
+        match self.answer(tool, call, context).await {
+            Ok(structured) => Ok(self.fit(&structured)),
+            Err(Problem::Invalid(Invalid(message))) => Ok(self.invalid(&message)),
+            Err(Problem::Trouble(trouble)) => self.report(trouble),
+        }
+    }
+
+    async fn answer(
+        &self,
+        tool: &Definition,
+        call: &Call,
+        context: &Context,
+    ) -> Result<Value, Problem> {
+        let arguments = read_arguments(call)?;
+        match tool.read {
+            Read::Documents(read) => {
+                let query = read(&arguments, &self.config.limits)?;
+                let items = self.documents(&query, context).await?;
+                Ok(answer(tool.answer, items, query.page, None))
+            }
+            Read::Records(read) => {
+                let query = read(&arguments, &self.config.limits)?;
+                let items = self.records(&query, context).await?;
+                Ok(answer(tool.answer, items, query.page, Some(query.model)))
+            }
+        }
+    }
+
+    async fn documents(&self, query: &Documents, context: &Context) -> Result<Vec<Value>, Problem> {
+        let viewer = self.viewer(context).await?;
+        let statement = sql::documents(&self.site, query, viewer.sight);
+        let rows = self.database.fetch(&statement).await?;
+        Ok(rows.into_iter().map(|row| document(query, row)).collect())
+    }
+
+    async fn records(&self, query: &Records, context: &Context) -> Result<Vec<Value>, Problem> {
+        let model = query.model;
+        let viewer = self.viewer(context).await?;
+        if !viewer.may_read(model, &self.site, &self.database).await? {
+            let message = format!(
+                "Model [{}] needs the permission [{}] on this site.",
+                model.name, model.permission
+            );
+            return Err(Invalid(message).into());
+        }
+        if !self.site.has_table(model.table) {
+            let message = format!("Model [{}] has no table in this database.", model.name);
+            return Err(Invalid(message).into());
+        }
+        let used = query.filters.iter().map(|filter| filter.field).chain([query.order.0]);
+        for field in used {
+            if !self.site.has(model.table, field) {
+                let message = format!("Field [{field}] does not exist in this database.");
+                return Err(Invalid(message).into());
+            }
+        }
+        let statement = sql::records(&self.site, query, viewer.sight);
+        let rows = self.database.fetch(&statement).await?;
+        Ok(rows.into_iter().map(|row| self.record(model, row)).collect())
+    }
+
+    async fn viewer(&self, context: &Context) -> Result<Viewer, Problem> {
+        let ownership = self.config.ownership;
+        match Viewer::of(&context.caller, ownership, &self.site, &self.database).await {
+            Ok(viewer) => Ok(viewer),
+            Err(NoViewer::Trouble(trouble)) => Err(trouble.into()),
+            Err(refusal @ (NoViewer::Blocked | NoViewer::NoUsers)) => {
+                Err(Invalid(format!("Forbidden: {refusal}.")).into())
+            }
+        }
+    }
+
+    fn record(&self, model: &Model, row: Vec<Cell>) -> Value {
+        let mut item = Map::new();
+        for (field, cell) in self.site.fields(model).zip(row) {
+            let value = match cell {
+                Cell::Null => Value::Null,
+                cell if model.numbers.contains(&field) => json!(cell.number()),
+                Cell::Integer(number) => json!(number.to_string()),
+                Cell::Text(text) => Value::String(text),
+            };
+            item.insert(field.to_owned(), value);
+        }
+        Value::Object(item)
+    }
+
+    /// The answer, unless it is over the limit.
+    fn fit(&self, structured: &Value) -> Reply {
+        let reply = success(structured);
+        let limit = self.config.limits.max_result_bytes;
+        let Reply::Result(json) = &reply else { return reply };
+        let size = json.as_bytes().len();
+        if size <= limit {
+            return reply;
+        }
+        let message = format!(
+            "The result has {size} bytes, more than the {limit} allowed; ask for a smaller limit \
+             or fewer with_tvs."
+        );
+        match self.config.errors {
+            ErrorForm::Rpc => {
+                let data = json!({"reason": RESULT_TOO_LARGE}).into();
+                Reply::Error(RpcError::with_data(INVALID_PARAMS, message, &data))
+            }
+            ErrorForm::Result => Reply::error_text(&message),
+        }
+    }
+
+    fn invalid(&self, message: &str) -> Reply {
+        match self.config.errors {
+            ErrorForm::Rpc => Reply::Error(RpcError::new(INVALID_PARAMS, message)),
+            ErrorForm::Result => Reply::error_text(message),
+        }
+    }
+
+    /// A database that is away is a failure that may be tried again; what it
+    /// refused is our own fault, and its words go to the log only.
+    fn report(&self, trouble: Trouble) -> Result<Reply, Failure> {
+        match trouble {
+            Trouble::Lost(error) => {
+                tracing::warn!(%error, "the content database is away");
+                let reason = "the content database cannot be reached; try again".to_owned();
+                Err(Failure::Unavailable { reason })
+            }
+            Trouble::Slow(after) => Err(Failure::Timeout { after }),
+            Trouble::Refused(error) => {
+                tracing::error!(%error, "the content database refused a statement");
+                let message = "Something went wrong while processing the request.";
+                Ok(Reply::Error(RpcError::new(INTERNAL, message)))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Content {
+    fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.listing)
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        stream::pending().boxed()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(call) => self.call(&call, context).await,
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                let message = format!("The method [{}] was not found.", ask.method());
+                Ok(Reply::Error(RpcError::new(NOT_FOUND, message)))
+            }
+        }
+    }
+}
+
+/// Why a call has no items.
+enum Problem {
+    Invalid(Invalid),
+    Trouble(Trouble),
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Problem {
+        Problem::Invalid(invalid)
+    }
+}
+
+impl From<Trouble> for Problem {
+    fn from(trouble: Trouble) -> Problem {
+        Problem::Trouble(trouble)
+    }
+}
+
+/// The arguments as a tree; missing ones are an empty object.
+fn read_arguments(call: &Call) -> Result<Value, Invalid> {
+    let Some(arguments) = call.arguments.as_ref().filter(|json| !json.is_null()) else {
+        return Ok(Value::Object(Map::new()));
+    };
+    let unreadable = |error| Invalid(format!("The arguments cannot be read: {error}."));
+    let value = arguments.value().map_err(unreadable)?;
+    match value {
+        Value::Object(_) => Ok(value),
+        // Where the contract comes from, an empty list is an empty object.
+        Value::Array(items) if items.is_empty() => Ok(Value::Object(Map::new())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Invalid("The arguments must be an object.".to_owned()))
+        }
+    }
+}
+
+fn document(query: &Documents, row: Vec<Cell>) -> Value {
+    let mut cells = row.into_iter();
+    let mut item = Map::new();
+    for (field, cell) in DOCUMENT.iter().zip(cells.by_ref()) {
+        item.insert(field.name.to_owned(), field.shown.json(cell));
+    }
+    if !query.tvs.is_empty() {
+        let value = |cell: Cell| cell.text().map_or(Value::Null, Value::String);
+        let tvs = query.tvs.iter().zip(cells).map(|(tv, cell)| (tv.name.clone(), value(cell)));
+        item.insert("tvs".to_owned(), Value::Object(tvs.collect()));
+    }
+    Value::Object(item)
+}
+
+fn answer(answer: Answer, mut items: Vec<Value>, page: Page, model: Option<&Model>) -> Value {
+    let mut meta = match answer {
+        Answer::Items => {
+            json!({"limit": page.limit, "offset": page.offset, "count": items.len()})
+        }
+        Answer::Item => json!({}),
+    };
+    meta["toolsetVersion"] = json!(TOOLSET_VERSION);
+    if let Some(model) = model {
+        meta["model"] = json!(model.name);
+    }
+    match answer {
+        Answer::Items => json!({"items": items, "meta": meta}),
+        Answer::Item => json!({"item": items.pop().unwrap_or(Value::Null), "meta": meta}),
+    }
+}
+
+/// A tool result: the object, and its text for those who read only text.
+fn success(structured: &Value) -> Reply {
+    let text = structured.to_string();
+    let quoted = Value::String(text.clone()).to_string();
+    let result = format!(
+        r#"{{"content":[{{"type":"text","text":{quoted}}}],"isError":false,"structuredContent":{text}}}"#
+    );
+    match Json::parse(result) {
+        Ok(json) => Reply::Result(json),
+        Err(_) => Reply::structured(structured),
+    }
+}
+
+fn listing(config: &Config, site: &Site) -> Listing {
+    let version = env!("CARGO_PKG_VERSION");
+    let capabilities = json!({
+        "tools": {"listChanged": false},
+        "evo": {"toolsetVersion": TOOLSET_VERSION},
+    });
+    let raw = json!({
+        "name": "eMCP Content Server",
+        "version": version,
+        "platform": PLATFORM,
+        "platformVersion": version,
+    });
+    let mut server = Server::new("eMCP Content Server", version, capabilities.into());
+    server.raw = raw.into();
+    server.instructions = Some(
+        "Read-only content of an Evolution CMS site. Start with evo.content.root_tree or \
+         evo.content.search; template variables (TVs) hold a document's own fields, and \
+         evo.model.list with model SiteTmplvar lists their names."
+            .to_owned(),
+    );
+    let tools = TOOLS.iter().map(|tool| Tool::read(tool.json(&config.limits).into()));
+    Listing {
+        server,
+        tools: tools.filter_map(Result::ok).collect(),
+        findings: site.findings.clone(),
+        ..Listing::default()
+    }
+}
+
+impl From<NoConnection> for OpenError {
+    fn from(error: NoConnection) -> OpenError {
+        match error {
+            NoConnection::Scheme(_) => OpenError::Url(error.to_string()),
+            NoConnection::Url(cause) => {
+                OpenError::Url(format!("the database URL cannot be read: {cause}"))
+            }
+            NoConnection::Unreachable(cause) => OpenError::Unreachable(cause.to_string()),
+        }
+    }
+}
+
+impl From<NoSite> for OpenError {
+    fn from(error: NoSite) -> OpenError {
+        match error {
+            NoSite::Trouble(trouble) => {
+                let cause = std::error::Error::source(&trouble).map(ToString::to_string);
+                OpenError::Unreachable(cause.unwrap_or_else(|| trouble.to_string()))
+            }
+            NoSite::Prefix(_)
+            | NoSite::NoDocuments { .. }
+            | NoSite::Several(_)
+            | NoSite::Columns { .. } => OpenError::NoSite(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What a database turned out to have.
+//!
+//! Read once when the toolset is opened: which tables and columns there are,
+//! of what kind, and whether the closure table can be trusted. Statements are
+//! rendered against it, so a column that is not there is never asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tool::{Finding, Severity};
+
+use crate::config::Tree;
+use crate::database::{Cell, Database, Trouble};
+use crate::fields::DOCUMENT;
+use crate::models::{MODELS, Model, is_sensitive};
+use crate::sql::{self, Dialect};
+
+/// What stands before every table name.
+///
+/// Invariant: at most 64 bytes of `[A-Za-z0-9_]`, so it can stand in a quoted
+/// name on every engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix(String);
+
+impl Prefix {
+    pub(crate) fn new(text: &str) -> Option<Prefix> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        (text.len() <= 64 && text.bytes().all(legal)).then(|| Prefix(text.to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The kinds of column that are compared differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnType {
+    Integer,
+    /// A real boolean, which only PostgreSQL has.
+    Boolean,
+    Text,
+}
+
+/// How the tree of documents is walked here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeBy {
+    Closure,
+    Parents,
+}
+
+/// The facts about one database.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) dialect: Dialect,
+    pub(crate) prefix: Prefix,
+    pub(crate) tree: TreeBy,
+    pub(crate) findings: Vec<Finding>,
+    columns: BTreeMap<&'static str, BTreeMap<String, ColumnType>>,
+}
+
+/// Why a database is no site that can be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoSite {
+    #[error("`{0}` is no table prefix; it may hold letters, digits and `_`")]
+    Prefix(String),
+    #[error("there is no table `{table}`{hint}")]
+    NoDocuments { table: String, hint: String },
+    #[error("several sites share this database ({0}); say which one with the table prefix")]
+    Several(String),
+    #[error("table `{table}` has no column {columns}")]
+    Columns { table: String, columns: String },
+    #[error(transparent)]
+    Trouble(#[from] Trouble),
+}
+
+/// Tables that are looked at besides those of the models.
+const TABLES: [&str; 11] = [
+    "site_content",
+    "site_content_closure",
+    "site_tmplvar_access",
+    "site_content_tags",
+    "tags",
+    "document_groups",
+    "member_groups",
+    "membergroup_access",
+    "system_settings",
+    "user_settings",
+    "documentgroup_names",
+];
+
+impl Site {
+    /// Finds out what the database has.
+    pub(crate) async fn probe(
+        database: &Database,
+        prefix: Option<&str>,
+        tree: Tree,
+    ) -> Result<Site, NoSite> {
+        let mut site = Site {
+            dialect: database.dialect(),
+            prefix: Prefix("evo_".to_owned()),
+            tree: TreeBy::Parents,
+            findings: Vec::new(),
+            columns: BTreeMap::new(),
+        };
+        site.prefix = site.find_prefix(database, prefix).await?;
+        site.read_columns(database).await?;
+        site.require_documents()?;
+        site.note_missing();
+        site.tree = site.choose_tree(database, tree).await?;
+        Ok(site)
+    }
+
+    /// A site whose database has everything, for tests of rendering.
+    #[cfg(test)]
+    pub(crate) fn complete(dialect: Dialect, tree: TreeBy) -> Site {
+        let integer = |name: &str| !matches!(name, "value" | "name" | "default_text");
+        let mut columns: BTreeMap<&'static str, BTreeMap<String, ColumnType>> = BTreeMap::new();
+        for table in TABLES.into_iter().chain(MODELS.iter().map(|model| model.table)) {
+            let model = MODELS.iter().find(|model| model.table == table);
+            let names = model.map_or(&[][..], |model| model.fields).iter().copied();
+            let more = DOCUMENT.iter().map(|field| field.name);
+            let extra =
+                ["privatemgr", "privateweb", "context", "tmplvarid", "doc_id", "ancestor", "id"];
+            for name in names.chain(more).chain(extra).chain(["name", "value", "internalKey"]) {
+                let kind = match name {
+                    "hidemenu" | "privatemgr" | "privateweb" if dialect == Dialect::Postgres => {
+                        ColumnType::Boolean
+                    }
+                    name if integer(name) => ColumnType::Integer,
+                    _ => ColumnType::Text,
+                };
+                columns.entry(table).or_default().insert(name.to_owned(), kind);
+            }
+        }
+        let prefix = Prefix("evo_".to_owned());
+        Site { dialect, prefix, tree, findings: Vec::new(), columns }
+    }
+
+    pub(crate) fn has(&self, table: &str, column: &str) -> bool {
+        self.columns.get(table).is_some_and(|columns| columns.contains_key(column))
+    }
+
+    pub(crate) fn has_table(&self, table: &str) -> bool {
+        self.columns.contains_key(table)
+    }
+
+    pub(crate) fn has_tvs(&self) -> bool {
+        self.has("site_tmplvars", "name") && self.has("site_tmplvar_contentvalues", "value")
+    }
+
+    pub(crate) fn has_tags(&self) -> bool {
+        self.has("site_content_tags", "doc_id") && self.has("tags", "name")
+    }
+
+    pub(crate) fn is_boolean(&self, table: &str, column: &str) -> bool {
+        self.column_type(table, column) == ColumnType::Boolean
+    }
+
+    pub(crate) fn column_type(&self, table: &str, column: &str) -> ColumnType {
+        let known = self.columns.get(table).and_then(|columns| columns.get(column));
+        known.copied().unwrap_or(ColumnType::Text)
+    }
+
+    /// The fields of a model that this database has: listed, never sensitive.
+    pub(crate) fn fields(&self, model: &Model) -> impl Iterator<Item = &'static str> {
+        let known = self.columns.get(model.table);
+        let has = move |field: &&str| known.is_some_and(|columns| columns.contains_key(*field));
+        model.fields.iter().copied().filter(has).filter(|field| !is_sensitive(field))
+    }
+
+    async fn find_prefix(
+        &self,
+        database: &Database,
+        wanted: Option<&str>,
+    ) -> Result<Prefix, NoSite> {
+        if let Some(text) = wanted {
+            return Prefix::new(text).ok_or_else(|| NoSite::Prefix(text.to_owned()));
+        }
+        let rows = database.fetch(&sql::candidates(self)).await?;
+        let names: BTreeSet<String> = rows.into_iter().filter_map(first_text).collect();
+        let prefixes: Vec<&str> =
+            names.iter().filter_map(|name| name.strip_suffix("site_content")).collect();
+        match prefixes.as_slice() {
+            [] => Ok(self.prefix.clone()),
+            [one] => Prefix::new(one).ok_or_else(|| NoSite::Prefix((*one).to_owned())),
+            many if many.contains(&"evo_") => Ok(self.prefix.clone()),
+            many => Err(NoSite::Several(many.join(", "))),
+        }
+    }
+
+    async fn read_columns(&mut self, database: &Database) -> Result<(), NoSite> {
+        let tables: Vec<&'static str> =
+            TABLES.into_iter().chain(MODELS.iter().map(|model| model.table)).collect();
+        for row in database.fetch(&sql::columns(self, &tables)).await? {
+            let mut texts = row.into_iter().map(|cell| cell.text().unwrap_or_default());
+            let (Some(table), Some(column), Some(kind)) =
+                (texts.next(), texts.next(), texts.next())
+            else {
+                continue;
+            };
+            let bare = table.strip_prefix(self.prefix.as_str()).unwrap_or_default();
+            if let Some(table) = tables.iter().find(|known| **known == bare) {
+                let columns = self.columns.entry(table).or_default();
+                columns.insert(column, column_type(self.dialect, &kind));
+            }
+        }
+        Ok(())
+    }
+
+    fn require_documents(&self) -> Result<(), NoSite> {
+        let table = format!("{}site_content", self.prefix.as_str());
+        if !self.has_table("site_content") {
+            let hint = "; is this the CMS's database, and is the table prefix right?".to_owned();
+            return Err(NoSite::NoDocuments { table, hint });
+        }
+        let missing: Vec<String> = DOCUMENT
+            .iter()
+            .filter(|field| !self.has("site_content", field.name))
+            .map(|field| format!("`{}`", field.name))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(NoSite::Columns { table, columns: missing.join(", ") })
+    }
+
+    /// Says what will not work here.
+    fn note_missing(&mut self) {
+        let mut notes = Vec::new();
+        if !self.has_tvs() {
+            notes.push(("no-template-variables", "template variables are always null"));
+        }
+        if !self.has_tags() {
+            notes.push(("no-tags", "`tags_data` matches nothing: the tag tables are missing"));
+        }
+        for (code, message) in notes {
+            self.note(Severity::Info, code, message.to_owned());
+        }
+        for model in MODELS {
+            if !self.has_table(model.table) {
+                let message = format!("`{}` cannot be read: its table is missing", model.name);
+                self.note(Severity::Warning, "no-model-table", message);
+            }
+        }
+    }
+
+    fn note(&mut self, severity: Severity, code: &str, message: String) {
+        let subject = format!("{}*", self.prefix.as_str());
+        self.findings.push(Finding::new(severity, code, subject, message));
+    }
+
+    async fn choose_tree(&mut self, database: &Database, tree: Tree) -> Result<TreeBy, NoSite> {
+        let usable = ["ancestor", "descendant", "depth"]
+            .iter()
+            .all(|column| self.has("site_content_closure", column));
+        match (tree, usable) {
+            (Tree::Walk, _) => return Ok(TreeBy::Parents),
+            (Tree::Closure, true) => return Ok(TreeBy::Closure),
+            (Tree::Closure | Tree::Auto, false) => {
+                let message = "there is no closure table; trees are walked by parents".to_owned();
+                self.note(Severity::Warning, "no-closure", message);
+                return Ok(TreeBy::Parents);
+            }
+            (Tree::Auto, true) => {}
+        }
+        let checks =
+            [sql::closure_selfless(self), sql::closure_gap(self), sql::closure_stale(self)];
+        for check in checks {
+            match database.fetch(&check).await {
+                Ok(rows) => {
+                    let Some(Cell::Integer(id)) = rows.into_iter().flatten().next() else {
+                        continue;
+                    };
+                    let message = format!(
+                        "the closure table is wrong about document {id}; trees are walked by \
+                         parents until it is rebuilt and gatelet is restarted"
+                    );
+                    self.note(Severity::Warning, "damaged-closure", message);
+                    return Ok(TreeBy::Parents);
+                }
+                Err(Trouble::Slow(_)) => {
+                    let message =
+                        "the closure table is too large to be verified in time; it is trusted";
+                    self.note(Severity::Info, "unverified-closure", message.to_owned());
+                    return Ok(TreeBy::Closure);
+                }
+                Err(trouble) => return Err(trouble.into()),
+            }
+        }
+        Ok(TreeBy::Closure)
+    }
+}
+
+fn first_text(row: Vec<Cell>) -> Option<String> {
+    row.into_iter().next().and_then(Cell::text)
+}
+
+fn column_type(dialect: Dialect, declared: &str) -> ColumnType {
+    let declared = declared.to_ascii_lowercase();
+    if dialect == Dialect::Postgres && declared == "boolean" {
+        return ColumnType::Boolean;
+    }
+    let numeric = ["int", "serial", "bool", "dec", "num", "real", "float", "double"];
+    if numeric.iter().any(|word| declared.contains(word)) && declared != "interval" {
+        ColumnType::Integer
+    } else {
+        ColumnType::Text
+    }
+}

@@ -1,0 +1,155 @@
+//! Questions about the database itself, and about its users.
+
+use super::{Dialect, Statement, Writer};
+use crate::site::Site;
+
+/// Table, column and type of every column of the given tables.
+pub(crate) fn columns(site: &Site, tables: &[&'static str]) -> Statement {
+    let mut writer = Writer::new(site);
+    match site.dialect {
+        Dialect::Sqlite => writer.push(
+            "select m.name, p.name, p.type from sqlite_master m join pragma_table_info(m.name) p \
+             where m.type in ('table', 'view') and m.name in (",
+        ),
+        Dialect::MySql => writer.push(
+            "select table_name, column_name, data_type from information_schema.columns \
+             where table_schema = database() and table_name in (",
+        ),
+        Dialect::Postgres => writer.push(
+            "select table_name::text, column_name::text, data_type::text \
+             from information_schema.columns \
+             where table_schema = any (current_schemas(false)) and table_name in (",
+        ),
+    };
+    for (at, table) in tables.iter().enumerate() {
+        writer.push(if at > 0 { ", " } else { "" });
+        writer.string(&format!("{}{table}", site.prefix.as_str()));
+    }
+    writer.push(")");
+    writer.done()
+}
+
+/// Names of tables that could be the documents of a site.
+pub(crate) fn candidates(site: &Site) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push(match site.dialect {
+        Dialect::Sqlite => {
+            "select name from sqlite_master where type in ('table', 'view') and name like "
+        }
+        Dialect::MySql => {
+            "select table_name from information_schema.tables \
+             where table_schema = database() and table_name like "
+        }
+        Dialect::Postgres => {
+            "select table_name::text from information_schema.tables \
+             where table_schema = any (current_schemas(false)) and table_name like "
+        }
+    });
+    writer.string("%site_content").push(" order by 1 limit 20");
+    writer.done()
+}
+
+/// A document that the closure table does not know at all.
+pub(crate) fn closure_selfless(site: &Site) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select c.id from ").from("site_content", "c").push(" left join ");
+    writer.from("site_content_closure", "k").push(" on k.ancestor = c.id and k.descendant = c.id");
+    writer.push(" where k.ancestor is null or k.depth <> 0 limit 1");
+    writer.done()
+}
+
+/// A document that is not below everything its parent is below.
+pub(crate) fn closure_gap(site: &Site) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select c.id from ").from("site_content", "c").push(" join ");
+    writer.from("site_content_closure", "k").push(" on k.descendant = c.parent left join ");
+    writer.from("site_content_closure", "x");
+    writer.push(" on x.ancestor = k.ancestor and x.descendant = c.id");
+    writer.push(" where x.ancestor is null or x.depth <> k.depth + 1 limit 1");
+    writer.done()
+}
+
+/// A document that is below something its parent is not below.
+pub(crate) fn closure_stale(site: &Site) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select c.id from ").from("site_content", "c").push(" join ");
+    writer.from("site_content_closure", "k").push(" on k.descendant = c.id left join ");
+    writer.from("site_content_closure", "x");
+    writer.push(" on x.ancestor = k.ancestor and x.descendant = c.parent");
+    writer.push(" where k.depth > 0 and x.ancestor is null limit 1");
+    writer.done()
+}
+
+/// Role and block of a user.
+pub(crate) fn owner(site: &Site, user: i64) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select u.").name("role").push(", u.blocked from ");
+    writer.from("user_attributes", "u").push(" where ").column("u", "internalKey");
+    writer.push(" = ").integer(user).push(" limit 1");
+    writer.done()
+}
+
+pub(crate) fn has_permission(site: &Site, role: i64, permission: &str) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select 1 from ").from("role_permissions", "p").push(" where p.role_id = ");
+    writer.integer(role).push(" and p.permission = ").string(permission).push(" limit 1");
+    writer.done()
+}
+
+pub(crate) fn setting(site: &Site, name: &'static str) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select s.setting_value from ").from("system_settings", "s");
+    writer.push(" where s.setting_name = ").string(name).push(" limit 1");
+    writer.done()
+}
+
+/// The engine's plan for a statement.
+pub(crate) fn explain(site: &Site, statement: &Statement) -> Statement {
+    let word = match site.dialect {
+        Dialect::Sqlite => "explain query plan ",
+        Dialect::MySql | Dialect::Postgres => "explain ",
+    };
+    Statement { text: format!("{word}{}", statement.text), values: statement.values.clone() }
+}
+
+/// Table, index and column of every index, in the order of the columns.
+pub(crate) fn indexes(site: &Site) -> Statement {
+    let mut writer = Writer::new(site);
+    match site.dialect {
+        Dialect::Sqlite => writer.push(
+            "select m.name, l.name, i.name from sqlite_master m \
+             join pragma_index_list(m.name) l join pragma_index_info(l.name) i \
+             where m.type = 'table' and i.name is not null and l.partial = 0 \
+             order by m.name, l.name, i.seqno",
+        ),
+        Dialect::MySql => writer.push(
+            "select table_name, index_name, column_name from information_schema.statistics \
+             where table_schema = database() and index_type = 'BTREE' and column_name is not null \
+             order by table_name, index_name, seq_in_index",
+        ),
+        Dialect::Postgres => writer.push(
+            "select t.relname::text, i.relname::text, a.attname::text from pg_index x \
+             join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid \
+             join unnest(x.indkey) with ordinality k(attnum, position) on true \
+             join pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum \
+             where t.relnamespace::regnamespace::text = any (current_schemas(false)::text[]) \
+             and x.indpred is null order by 1, 2, k.position",
+        ),
+    };
+    writer.done()
+}
+
+/// The statement that makes an index, for an operator to run.
+pub(crate) fn create_index(site: &Site, index: &crate::explain::Index) -> String {
+    let mut writer = Writer::new(site);
+    let name =
+        format!("{}gatelet_{}_{}", site.prefix.as_str(), index.table, index.columns.join("_"));
+    // Engines cut longer names, or refuse them.
+    let name: String = name.chars().take(63).collect();
+    writer.push("create index ").name(&name).push(" on ").table(index.table).push(" (");
+    for (at, column) in index.columns.iter().enumerate() {
+        writer.push(if at > 0 { ", " } else { "" }).name(column);
+    }
+    writer.push(");");
+    writer.done().text
+}

@@ -1,0 +1,119 @@
+//! Rows of the listed models.
+
+use super::documents::{ESCAPE, pattern};
+use super::{Dialect, Nulls, Sight, Statement, Writer};
+use crate::query::{Comparison, FieldFilter, Operand, Records, Test};
+use crate::site::{ColumnType, Site};
+
+/// Renders a question about a model; the columns are those of
+/// [`Site::fields`], in that order.
+pub(crate) fn records(site: &Site, query: &Records, sight: Sight) -> Statement {
+    let model = query.model;
+    let mut writer = Writer::new(site);
+    writer.push("select ");
+    for (at, field) in site.fields(model).enumerate() {
+        writer.push(if at > 0 { ", " } else { "" }).column("r", field);
+    }
+    writer.push(" from ").from(model.table, "r");
+    for FieldFilter { field, test } in &query.filters {
+        let kind = site.column_type(model.table, field);
+        writer.condition().field_test(field, kind, test);
+    }
+    writer.values_of_visible(model.table, sight);
+    let (column, direction) = query.order;
+    writer.push(" order by ").column("r", column);
+    let nulls = if column == "id" { Nulls::Impossible } else { Nulls::Possible };
+    writer.direction(direction, nulls);
+    if column != "id" {
+        writer.push(", r.id");
+    }
+    writer.page(query.page);
+    writer.done()
+}
+
+/// How an operand can be compared with a column.
+enum Comparable {
+    Value(Operand),
+    /// Text against a number, where the engine refuses to compare them.
+    Never,
+}
+
+impl Writer<'_> {
+    /// Stored values belong to documents, and are as private as these.
+    fn values_of_visible(&mut self, table: &str, sight: Sight) -> &mut Self {
+        if sight.is_whole() || table != "site_tmplvar_contentvalues" {
+            return self;
+        }
+        self.condition().push("exists (select 1 from ").from("site_content", "c");
+        self.push(" where c.id = r.contentid and ");
+        self.flag("c", "site_content", "deleted", false).and_visible("c", sight).push(")");
+        self.push(" and exists (select 1 from ").from("site_tmplvars", "d");
+        self.push(" where d.id = r.tmplvarid").and_tv_allowed("d", sight).push(")")
+    }
+
+    fn field_test(&mut self, field: &'static str, kind: ColumnType, test: &Test) -> &mut Self {
+        match test {
+            Test::Null => self.field(field, kind).push(" is null"),
+            Test::NotNull => self.field(field, kind).push(" is not null"),
+            Test::Compare { op, with, .. } => match self.comparable(kind, with) {
+                Comparable::Value(value) => self.field(field, kind).comparison(*op).bind(value),
+                Comparable::Never => match op {
+                    // Text sorts after every number, as SQLite has it.
+                    Comparison::Unequal | Comparison::Less | Comparison::LessOrEqual => {
+                        self.field(field, kind).push(" is not null")
+                    }
+                    Comparison::Equal | Comparison::Greater | Comparison::GreaterOrEqual => {
+                        self.push("1 = 0")
+                    }
+                },
+            },
+            Test::In(values) => match self.comparable_list(kind, values) {
+                values if values.is_empty() => self.push("1 = 0"),
+                values => self.field(field, kind).push(" in ").list(&values),
+            },
+            Test::NotIn(values) => match self.comparable_list(kind, values) {
+                values if values.is_empty() => self.field(field, kind).push(" is not null"),
+                values => self.field(field, kind).push(" not in ").list(&values),
+            },
+            Test::Like { place, text } => {
+                self.field(field, kind);
+                if self.dialect() == Dialect::Postgres && kind != ColumnType::Text {
+                    self.push("::text");
+                }
+                self.push(" like ").string(&pattern(*place, text)).push(ESCAPE)
+            }
+        }
+    }
+
+    /// The column, as a number where it is a flag.
+    fn field(&mut self, field: &'static str, kind: ColumnType) -> &mut Self {
+        match kind {
+            ColumnType::Boolean => self.column("r", field).push("::int"),
+            ColumnType::Integer | ColumnType::Text => self.column("r", field),
+        }
+    }
+
+    fn comparable_list(&self, kind: ColumnType, values: &[Operand]) -> Vec<Operand> {
+        let value = |operand| match self.comparable(kind, operand) {
+            Comparable::Value(value) => Some(value),
+            Comparable::Never => None,
+        };
+        values.iter().filter_map(value).collect()
+    }
+
+    /// Text that looks like a number becomes one for a column of numbers.
+    fn comparable(&self, kind: ColumnType, operand: &Operand) -> Comparable {
+        let Operand::Text(text) = operand else { return Comparable::Value(operand.clone()) };
+        if kind == ColumnType::Text {
+            return Comparable::Value(operand.clone());
+        }
+        if let Ok(integer) = text.trim().parse() {
+            return Comparable::Value(Operand::Integer(integer));
+        }
+        match text.trim().parse::<f64>() {
+            Ok(real) if real.is_finite() => Comparable::Value(Operand::Real(real)),
+            _ if self.dialect() == Dialect::Postgres => Comparable::Never,
+            _ => Comparable::Value(operand.clone()),
+        }
+    }
+}

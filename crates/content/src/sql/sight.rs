@@ -1,0 +1,116 @@
+//! What a caller may see, as conditions.
+
+use super::Writer;
+
+/// Whose eyes a statement sees the site with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Everything that is not deleted.
+    Whole,
+    /// What a user of the manager may see.
+    User {
+        id: i64,
+        /// Whether document groups hide documents from this user.
+        groups: bool,
+        /// Whether this user sees unpublished documents.
+        unpublished: bool,
+    },
+    /// What a visitor of the web site may see.
+    Visitor,
+}
+
+/// Which side of the CMS a document is private on.
+#[derive(Clone, Copy)]
+enum Side {
+    Manager,
+    Web,
+}
+
+impl Sight {
+    pub(crate) fn is_whole(self) -> bool {
+        self == Sight::Whole
+    }
+}
+
+impl Writer<'_> {
+    /// Adds ` and …` so that only visible documents remain.
+    pub(super) fn and_visible(&mut self, alias: &'static str, sight: Sight) -> &mut Self {
+        match sight {
+            Sight::Whole => {}
+            Sight::User { id, groups, unpublished } => {
+                if !unpublished {
+                    self.push(" and ").flag(alias, "site_content", "published", true);
+                }
+                if groups {
+                    self.push(" and (").not_private(alias, Side::Manager);
+                    self.push(" or ").shared_with(alias, id).push(")");
+                }
+            }
+            Sight::Visitor => {
+                self.push(" and ").flag(alias, "site_content", "published", true);
+                self.push(" and ").not_private(alias, Side::Web);
+            }
+        }
+        self
+    }
+
+    /// Public by its flag, and not in a group that makes it private: the flag
+    /// only caches the groups and may be stale.
+    fn not_private(&mut self, alias: &'static str, side: Side) -> &mut Self {
+        let (flag, context) = match side {
+            Side::Manager => ("privatemgr", " and a.context = 0"),
+            Side::Web => ("privateweb", " and a.context = 1"),
+        };
+        self.push("(");
+        if self.site.has("site_content", flag) {
+            self.flag(alias, "site_content", flag, false).push(" and ");
+        }
+        self.push("not exists (select 1 from ").group_links().push(" where g.document = ");
+        self.column(alias, "id");
+        if self.site.has("membergroup_access", "context") {
+            self.push(context);
+        }
+        self.push("))")
+    }
+
+    /// In a document group that one of the user's own groups may open.
+    fn shared_with(&mut self, alias: &'static str, user: i64) -> &mut Self {
+        self.push("exists (select 1 from ").group_links().push(" join ");
+        self.from("member_groups", "m").push(" on m.user_group = a.membergroup");
+        self.push(" where g.document = ").column(alias, "id");
+        if self.site.has("membergroup_access", "context") {
+            self.push(" and a.context = 0");
+        }
+        self.push(" and m.member = ").integer(user).push(")")
+    }
+
+    fn group_links(&mut self) -> &mut Self {
+        self.from("document_groups", "g").push(" join ");
+        self.from("membergroup_access", "a").push(" on a.documentgroup = g.document_group")
+    }
+
+    /// Adds ` and …` so that only template variables remain that are not
+    /// reserved for document groups the caller is not in.
+    pub(super) fn and_tv_allowed(&mut self, alias: &'static str, sight: Sight) -> &mut Self {
+        let table = "site_tmplvar_access";
+        let user = match sight {
+            Sight::User { id, groups: true, .. } => Some(id),
+            Sight::Visitor => None,
+            Sight::Whole | Sight::User { groups: false, .. } => return self,
+        };
+        if !self.site.has(table, "tmplvarid") {
+            return self;
+        }
+        self.push(" and (not exists (select 1 from ").from(table, "x");
+        self.push(" where x.tmplvarid = ").column(alias, "id").push(")");
+        if let Some(user) = user {
+            self.push(" or exists (select 1 from ").from(table, "x").push(" join ");
+            self.from("membergroup_access", "a")
+                .push(" on a.documentgroup = x.documentgroup join ");
+            self.from("member_groups", "m").push(" on m.user_group = a.membergroup");
+            self.push(" where x.tmplvarid = ").column(alias, "id");
+            self.push(" and m.member = ").integer(user).push(")");
+        }
+        self.push(")")
+    }
+}

@@ -1,0 +1,185 @@
+//! The fourteen tools, each once.
+//!
+//! Name, words for the reader, schema and reader of arguments stand together;
+//! everything that lists or looks up tools goes through [`TOOLS`].
+
+mod schema;
+
+use serde_json::{Value, json};
+
+use crate::arguments::{Invalid, documents, records};
+use crate::config::Limits;
+use crate::query::{Documents, Records};
+
+/// One tool of the contract.
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    pub(crate) answer: Answer,
+    input: fn(&Limits) -> Value,
+    pub(crate) read: Read,
+}
+
+/// Whether a tool answers with a list or with one item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Items,
+    Item,
+}
+
+/// How a tool's arguments become a question.
+pub(crate) enum Read {
+    Documents(fn(&Value, &Limits) -> Result<Documents, Invalid>),
+    Records(fn(&Value, &Limits) -> Result<Records, Invalid>),
+}
+
+/// Every tool, in the order of the contract.
+pub(crate) const TOOLS: &[Definition] = &[
+    Definition {
+        name: "evo.content.search",
+        title: "Search documents",
+        description: "Finds documents of the site. Filters are combined with AND: by place in the \
+                      tree (parent and depth), state, template, template variables (TVs) and tags. \
+                      Returns titles and settings of each document, and the TVs named in with_tvs; \
+                      never the page text.",
+        answer: Answer::Items,
+        input: schema::search,
+        read: Read::Documents(documents::search),
+    },
+    Definition {
+        name: "evo.content.get",
+        title: "Get a document",
+        description: "Returns one document by its id, or null when there is none.",
+        answer: Answer::Item,
+        input: schema::get,
+        read: Read::Documents(documents::get),
+    },
+    Definition {
+        name: "evo.content.root_tree",
+        title: "Site tree",
+        description: "Lists the root documents and everything below them down to depth levels, as \
+                      a flat list ordered by id; parent says where each one belongs.",
+        answer: Answer::Items,
+        input: schema::root_tree,
+        read: Read::Documents(documents::root_tree),
+    },
+    Definition {
+        name: "evo.content.descendants",
+        title: "Documents below",
+        description: "Lists the documents below a document, down to depth levels (1: its children).",
+        answer: Answer::Items,
+        input: schema::deep,
+        read: Read::Documents(documents::descendants),
+    },
+    Definition {
+        name: "evo.content.ancestors",
+        title: "Documents above",
+        description: "Lists the documents above a document, the root first; with depth only the \
+                      nearest ones. Good for breadcrumbs.",
+        answer: Answer::Items,
+        input: schema::deep,
+        read: Read::Documents(documents::ancestors),
+    },
+    Definition {
+        name: "evo.content.children",
+        title: "Children",
+        description: "Lists the documents directly below a document, in menu order.",
+        answer: Answer::Items,
+        input: schema::near,
+        read: Read::Documents(documents::children),
+    },
+    Definition {
+        name: "evo.content.siblings",
+        title: "Siblings",
+        description: "Lists the other documents with the same parent, in menu order.",
+        answer: Answer::Items,
+        input: schema::near,
+        read: Read::Documents(documents::siblings),
+    },
+    Definition {
+        name: "evo.content.neighbors",
+        title: "Neighbors",
+        description: "Lists the siblings whose menu index is exactly one lower or higher.",
+        answer: Answer::Items,
+        input: schema::near,
+        read: Read::Documents(documents::neighbors),
+    },
+    Definition {
+        name: "evo.content.prev_siblings",
+        title: "Siblings before",
+        description: "Lists the siblings with a lower menu index, the nearest first.",
+        answer: Answer::Items,
+        input: schema::near,
+        read: Read::Documents(documents::prev_siblings),
+    },
+    Definition {
+        name: "evo.content.next_siblings",
+        title: "Siblings after",
+        description: "Lists the siblings with a higher menu index, the nearest first.",
+        answer: Answer::Items,
+        input: schema::near,
+        read: Read::Documents(documents::next_siblings),
+    },
+    Definition {
+        name: "evo.content.children_range",
+        title: "Children in a range",
+        description: "Lists the children of a document whose menu index is between from and to.",
+        answer: Answer::Items,
+        input: schema::ranged,
+        read: Read::Documents(documents::children_range),
+    },
+    Definition {
+        name: "evo.content.siblings_range",
+        title: "Siblings in a range",
+        description: "Lists the siblings of a document whose menu index is between from and to.",
+        answer: Answer::Items,
+        input: schema::ranged,
+        read: Read::Documents(documents::siblings_range),
+    },
+    Definition {
+        name: "evo.model.list",
+        title: "List records",
+        description: "Lists records of one of the listed models (templates, template variables, \
+                      users, roles, …) by structured filters. Secrets are never returned.",
+        answer: Answer::Items,
+        input: schema::model_list,
+        read: Read::Records(records::list),
+    },
+    Definition {
+        name: "evo.model.get",
+        title: "Get a record",
+        description: "Returns one record of a listed model by its id, or null when there is none.",
+        answer: Answer::Item,
+        input: schema::model_get,
+        read: Read::Records(records::get),
+    },
+];
+
+/// A tool by its exact name.
+pub(crate) fn find(name: &str) -> Option<&'static Definition> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+impl Definition {
+    /// The definition as clients read it.
+    pub(crate) fn json(&self, limits: &Limits) -> Value {
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": (self.input)(limits),
+            "outputSchema": schema::output(self.answer, &self.read),
+            "annotations": {
+                "title": self.title,
+                "readOnlyHint": true,
+                "destructiveHint": false,
+                "idempotentHint": true,
+                "openWorldHint": false,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

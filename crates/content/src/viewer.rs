@@ -1,0 +1,124 @@
+//! Whose eyes a call sees the site with.
+//!
+//! A caller may carry the CMS user it acts for as the role `evo-user:ID`. That
+//! user's rights are looked up for every call, so taking them away works at
+//! once.
+
+use tool::Identity;
+
+use crate::config::Ownership;
+use crate::database::{Cell, Database, Trouble};
+use crate::models::Model;
+use crate::site::Site;
+use crate::sql::{self, Sight};
+
+/// The role of an identity that acts for a user of the CMS.
+pub const OWNER_ROLE: &str = "evo-user:";
+
+/// The role that says everything may be done.
+const ADMINISTRATOR: i64 = 1;
+
+/// What a caller may do here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Viewer {
+    pub(crate) sight: Sight,
+    /// The user's role, when the caller acts for one.
+    role: Option<i64>,
+}
+
+/// Why a caller sees nothing at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoViewer {
+    #[error("this token belongs to no active user of the site")]
+    Blocked,
+    #[error("the site has no tables for users; ownership cannot be honoured")]
+    NoUsers,
+    #[error(transparent)]
+    Trouble(#[from] Trouble),
+}
+
+/// The user that an identity acts for.
+pub(crate) fn owner_of(caller: &Identity) -> Option<i64> {
+    caller.roles.iter().find_map(|role| role.strip_prefix(OWNER_ROLE)?.parse().ok())
+}
+
+impl Viewer {
+    /// Looks up what the caller may see.
+    pub(crate) async fn of(
+        caller: &Identity,
+        ownership: Ownership,
+        site: &Site,
+        database: &Database,
+    ) -> Result<Viewer, NoViewer> {
+        let owner = match ownership {
+            Ownership::Ignored => None,
+            Ownership::Honoured | Ownership::Required => owner_of(caller),
+        };
+        let Some(user) = owner else {
+            let sight = match ownership {
+                Ownership::Ignored | Ownership::Honoured => Sight::Whole,
+                Ownership::Required => Sight::Visitor,
+            };
+            return Ok(Viewer { sight, role: None });
+        };
+        Viewer::user(user, site, database).await
+    }
+
+    async fn user(user: i64, site: &Site, database: &Database) -> Result<Viewer, NoViewer> {
+        let known = ["user_attributes", "document_groups", "member_groups", "membergroup_access"];
+        if !known.iter().all(|table| site.has_table(table)) {
+            return Err(NoViewer::NoUsers);
+        }
+        let row = database.fetch(&sql::owner(site, user)).await?.into_iter().next();
+        let mut cells = row.ok_or(NoViewer::Blocked)?.into_iter().map(|cell| cell.number());
+        let (role, blocked) = (cells.next().flatten(), cells.next().flatten());
+        let role = role.filter(|role| *role > 0 && blocked == Some(0)).ok_or(NoViewer::Blocked)?;
+        if role == ADMINISTRATOR {
+            return Ok(Viewer { sight: Sight::Whole, role: Some(role) });
+        }
+        let unpublished = may(role, "view_unpublished", site, database).await?;
+        let groups = uses_groups(site, database).await?;
+        Ok(Viewer { sight: Sight::User { id: user, groups, unpublished }, role: Some(role) })
+    }
+
+    /// Whether the caller may read a model: without an owner, as the contract
+    /// says; with one, what the user's manager screens show.
+    pub(crate) async fn may_read(
+        &self,
+        model: &Model,
+        site: &Site,
+        database: &Database,
+    ) -> Result<bool, Trouble> {
+        match self.role {
+            None => Ok(self.sight.is_whole()),
+            Some(ADMINISTRATOR) => Ok(true),
+            Some(role) => may(role, model.permission, site, database).await,
+        }
+    }
+}
+
+async fn may(
+    role: i64,
+    permission: &str,
+    site: &Site,
+    database: &Database,
+) -> Result<bool, Trouble> {
+    if role == ADMINISTRATOR {
+        return Ok(true);
+    }
+    if !site.has_table("role_permissions") {
+        return Ok(false);
+    }
+    let rows = database.fetch(&sql::has_permission(site, role, permission)).await?;
+    Ok(!rows.is_empty())
+}
+
+/// Document groups count unless the site says that they do not.
+async fn uses_groups(site: &Site, database: &Database) -> Result<bool, Trouble> {
+    if !site.has_table("system_settings") {
+        return Ok(true);
+    }
+    let rows = database.fetch(&sql::setting(site, "use_udperms")).await?;
+    let value = rows.into_iter().flatten().next().and_then(Cell::text);
+    Ok(value.is_none_or(|value| value.trim() != "0"))
+}

@@ -1,0 +1,14 @@
+//! The toolset on real databases.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod ask;
+mod servers;
+mod vectors;
+
+mod hostile;
+mod privacy;
+
+mod mariadb;
+mod postgres;
+mod sqlite;

@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use content::{Config, Pool, Tree};
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
+use tool::{Context, Failure};
+
+use crate::ask::{ids, try_call};
+use crate::servers::{Kind, Server};
+use crate::{hostile, privacy, vectors};
+
+async fn site(server: &Server, name: &str, changes: &[&str]) -> (Config, MySqlConnection) {
+    let mut admin = MySqlConnection::connect(&server.url("")).await.unwrap();
+    let make = format!("create database {name} character set utf8mb4; use {name}");
+    sqlx::raw_sql(AssertSqlSafe(make)).execute(&mut admin).await.unwrap();
+    for text in [include_str!("../../assets/sample.mysql.sql")].iter().chain(changes) {
+        let text = text.replace("{q}", "`").replace("{true}", "1");
+        sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut admin).await.unwrap();
+    }
+    (Config::new(server.url(name)), admin)
+}
+
+/// One server for all of it: starting one takes longer than asking it.
+#[tokio::test]
+async fn mariadb_keeps_the_whole_contract() {
+    let mut server = Server::start(Kind::MariaDb);
+    let (config, mut admin) = site(&server, "site", &[]).await;
+    let provider = content::open(&config).await.unwrap();
+    vectors::run(&*provider, "mariadb").await;
+    let walking = Config { tree: Tree::Walk, ..config.clone() };
+    vectors::run(&*content::open(&walking).await.unwrap(), "mariadb").await;
+    hostile::check(&*provider).await;
+    let asked = config.clone();
+    let asking = move || hostile::any_question_is_answered_sanely(&asked, 200);
+    tokio::task::spawn_blocking(asking).await.unwrap();
+    let (private, _) = site(&server, "private", &privacy::PREPARE).await;
+    privacy::check(&private).await;
+
+    // A statement that waits for a lock is stopped.
+    let pool = Pool {
+        statement: Duration::from_millis(200),
+        acquire: Duration::from_secs(1),
+        ..config.pool
+    };
+    let hasty = content::open(&Config { pool, ..config }).await.unwrap();
+    admin.execute("lock tables evo_site_content write").await.unwrap();
+    let context = Context::anonymous();
+    let arguments = json!({"limit": 3});
+    let outcome = try_call(&*hasty, &context, "evo.content.search", &arguments).await;
+    assert_eq!(outcome, Err(Failure::Timeout { after: pool.statement }));
+    admin.execute("unlock tables").await.unwrap();
+
+    // A database that goes away is a failure; when it is back, all is well.
+    server.stop();
+    let outcome = try_call(&*hasty, &context, "evo.content.search", &arguments).await;
+    assert!(matches!(outcome, Err(Failure::Unavailable { .. })), "{outcome:?}");
+    server.resume();
+    let outcome = try_call(&*hasty, &context, "evo.content.search", &arguments).await;
+    assert_eq!(ids(&outcome.unwrap()), [1, 2, 3]);
+}
