@@ -1,8 +1,18 @@
-//! The databases that the tests talk to, started for one run and ended with it.
+//! The databases that the tests talk to.
+//!
+//! The tests of the content toolset start servers of their own, each with its
+//! own port and directory, and end them; here it is only made sure that the
+//! programs are there.
 
 use std::path::Path;
 
 use anyhow::Result;
+
+use crate::tools;
+
+/// Programs, and the Debian packages that bring them.
+const SERVERS: [(&str, &str); 2] =
+    [("/usr/sbin/mariadbd", "mariadb-server"), ("/usr/lib/postgresql", "postgresql")];
 
 /// The servers of one test run. Dropping it ends them.
 pub(crate) struct Databases {
@@ -16,7 +26,16 @@ impl Databases {
     }
 }
 
-/// Starts the servers below `tools`.
+/// Makes sure that the servers can be started.
 pub(crate) fn start(_tools: &Path) -> Result<Databases> {
+    let is_missing = |place: &str| !Path::new(place).exists();
+    let missing: Vec<&str> = SERVERS
+        .into_iter()
+        .filter(|(place, _)| is_missing(place))
+        .map(|(_, package)| package)
+        .collect();
+    if !missing.is_empty() {
+        tools::apt(&missing)?;
+    }
     Ok(Databases { environment: Vec::new() })
 }
