@@ -7,7 +7,7 @@
 mod build;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tool::{Finding, Tool};
 
@@ -28,7 +28,8 @@ pub struct Catalog {
     namespaces: Vec<Namespace>,
     /// Canonical dotted path to namespace.
     paths: HashMap<String, usize>,
-    index: OnceLock<Index>,
+    /// Shared with the catalogs before it that hold the same.
+    index: Arc<OnceLock<Index>>,
 }
 
 /// One tool under the name by which it is called here.
@@ -42,7 +43,7 @@ pub struct Function {
     pub source: usize,
     /// Position in the tools of the source's listing.
     pub tool: usize,
-    contract: OnceLock<Contract>,
+    contract: Arc<OnceLock<Contract>>,
 }
 
 /// One level of the tree.
@@ -87,6 +88,31 @@ impl Catalog {
     /// the first keeps it.
     pub fn build(sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
         build::build(sources)
+    }
+
+    /// Takes over what an earlier catalog found out about the same listings,
+    /// so that an upstream that comes or goes costs the others nothing.
+    pub fn inheriting(mut self, earlier: &Catalog) -> Catalog {
+        let same = |one: &Source, other: &Source| Arc::ptr_eq(&one.listing, &other.listing);
+        for function in &mut self.functions {
+            let source = &self.sources[function.source];
+            let Some(was) = earlier.sources.iter().position(|other| same(source, other)) else {
+                continue;
+            };
+            // Functions lie in the order of their sources and tools.
+            let place = |other: &Function| (other.source, other.tool);
+            if let Ok(at) = earlier.functions.binary_search_by_key(&(was, function.tool), place) {
+                function.contract = Arc::clone(&earlier.functions[at].contract);
+            }
+        }
+        let alike = self.sources.len() == earlier.sources.len()
+            && self.sources.iter().zip(&earlier.sources).all(|(one, other)| {
+                same(one, other) && one.label == other.label && one.description == other.description
+            });
+        if alike {
+            self.index = Arc::clone(&earlier.index);
+        }
+        self
     }
 
     pub fn sources(&self) -> &[Source] {

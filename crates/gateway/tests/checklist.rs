@@ -119,3 +119,55 @@ async fn every_item_that_can_be_seen_from_outside_passes() {
     let passed = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Pass).count();
     assert!(75 <= passed, "only {passed} items were decided");
 }
+
+/// A surface over one function that answers with as much text as it is asked
+/// for, behind a gate of `limit` characters.
+async fn printer(limit: usize) -> Arc<dyn Provider> {
+    let schema =
+        json!({"properties": {"count": {"type": "integer"}, "letter": {"type": "string"}}});
+    let provider = Scripted::new(listing(vec![tool("print", "Print.", &schema)]), |ask| {
+        let Ask::Call(call) = ask else { return Ok(Reply::text("")) };
+        let given = call.arguments.clone().unwrap_or_else(Json::empty_object);
+        let count: usize = given.member_as("count").unwrap_or_default();
+        let letter: String = given.member_as("letter").unwrap_or_else(|| "x".to_owned());
+        Ok(Reply::text(&letter.repeat(count)))
+    });
+    let upstreams = vec![Upstream::new("press", Arc::new(Ready(provider)))];
+    let mut parts = Parts::new(upstreams, Arc::new(System::start()));
+    parts.gate = gateway::gate::Config { limit, ..Default::default() };
+    let gateway = Gateway::new(parts);
+    let client = Arc::new(Client::named("judge", ""));
+    let provider = gateway.door(Surface::Cash).open(&client, &Arc::default());
+    while gateway.roster().default_hall().snapshot().catalog.functions().len() < 4 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The upstreams live as long as somebody holds the gateway or its hall.
+    provider
+}
+
+async fn is_gated(press: &Arc<dyn Provider>, kwargs: Value) -> bool {
+    let arguments = json!({"namespace": "press", "function": "print", "kwargs": kwargs});
+    let ask = Ask::Call(tool::Call::new("call", arguments.into()));
+    let reply = press.ask(ask, &tool::Context::anonymous()).await.expect("the press answers");
+    reply.tool_result().expect("a tool result").text().contains("**Gated:**")
+}
+
+#[tokio::test]
+async fn the_gate_is_exact_configurable_and_counts_characters() {
+    // C108, C109, C110: a limit of 500 characters, whatever they weigh.
+    let press = printer(500).await;
+    for (kwargs, expected) in [
+        (json!({"count": 400}), false),
+        (json!({"count": 475}), false),
+        (json!({"count": 525}), true),
+        (json!({"count": 600}), true),
+        (json!({"count": 400, "letter": "語"}), false),
+        (json!({"count": 501, "letter": "語"}), true),
+    ] {
+        assert_eq!(is_gated(&press, kwargs.clone()).await, expected, "{kwargs}");
+    }
+    // C119: 10,000 unless the operator says otherwise.
+    let press = printer(gateway::gate::LIMIT).await;
+    assert!(!is_gated(&press, json!({"count": 9_000})).await);
+    assert!(is_gated(&press, json!({"count": 11_000})).await);
+}

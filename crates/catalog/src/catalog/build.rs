@@ -1,7 +1,7 @@
 //! From listings to the tree.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use tool::{Finding, Listing, Severity};
 
@@ -30,7 +30,7 @@ pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
         functions: tree.functions,
         namespaces: tree.namespaces,
         paths: tree.paths,
-        index: OnceLock::new(),
+        index: Arc::default(),
     };
     describe(&mut catalog);
     (catalog, findings)
@@ -153,7 +153,7 @@ impl Tree {
             namespace: seedling.namespace,
             source,
             tool: seedling.tool,
-            contract: OnceLock::new(),
+            contract: Arc::default(),
         });
     }
 }

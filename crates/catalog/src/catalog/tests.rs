@@ -135,6 +135,23 @@ fn a_query_finds_what_it_is_about() {
     assert!(hidden.iter().all(|hit| hit.slot != Slot(0)));
 }
 
+#[test]
+fn a_catalog_takes_over_what_was_found_out_about_the_same_listings() {
+    let (one, two) = (source("one", &["a", "b", "b", "c"]), source("two", &["x"]));
+    let (before, _) = Catalog::build(vec![one.clone(), two]);
+    let c = before.resolve("one", "c").unwrap();
+    let contract: *const Contract = before.contract(c);
+    let (after, _) = Catalog::build(vec![source("zero", &["x"]), one.clone()]);
+    let after = after.inheriting(&before);
+    let again = after.resolve("one", "c").unwrap();
+    assert!(std::ptr::eq(after.contract(again), contract));
+    let away = Source { state: State::Unavailable { reason: "x".into() }, ..one };
+    let (moved, _) = Catalog::build(vec![after.sources()[0].clone(), away]);
+    after.warm();
+    let moved = moved.inheriting(&after);
+    assert!(Arc::ptr_eq(&moved.index, &after.index));
+}
+
 proptest! {
     #[test]
     fn every_tool_is_reachable_by_exactly_one_name(

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use catalog::Source;
+use catalog::{Catalog, Source};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tokio::sync::{Notify, broadcast};
@@ -57,7 +57,9 @@ impl Hall {
     ) -> Arc<Hall> {
         let links: Vec<Arc<Link>> =
             upstreams.iter().map(|upstream| link(&parts, upstream, default.as_deref())).collect();
-        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.own));
+        let earlier: Vec<Arc<Catalog>> =
+            default.iter().map(|hall| Arc::clone(&hall.snapshot().catalog)).collect();
+        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.own), &earlier);
         let core = Arc::new(Core {
             parts,
             snapshot: ArcSwap::from_pointee(first),
@@ -197,7 +199,8 @@ async fn publish(core: Arc<Core>) {
         let links = core.links.load_full();
         let generation = core.generations.fetch_add(1, Ordering::Relaxed);
         let own = Arc::clone(&core.parts.own);
-        let take = move || Snapshot::take(generation, links.to_vec(), own);
+        let earlier = [Arc::clone(&core.snapshot.load().catalog)];
+        let take = move || Snapshot::take(generation, links.to_vec(), own, &earlier);
         let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
         core.snapshot.store(Arc::new(next));

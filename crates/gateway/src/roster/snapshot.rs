@@ -27,10 +27,18 @@ pub struct Snapshot {
 impl Snapshot {
     /// Lists the links as they stand. The gate's own functions are the first
     /// source, so the catalog's sources and the links keep in step.
-    pub(super) fn take(generation: u64, links: Vec<Arc<Link>>, own: Arc<Own>) -> Snapshot {
+    ///
+    /// What earlier catalogs found out about the same listings is taken over.
+    pub(super) fn take(
+        generation: u64,
+        links: Vec<Arc<Link>>,
+        own: Arc<Own>,
+        earlier: &[Arc<Catalog>],
+    ) -> Snapshot {
         let upstreams = links.iter().map(|link| link.source());
         let sources = std::iter::once(own.source()).chain(upstreams).collect();
         let (catalog, mut findings) = Catalog::build(sources);
+        let catalog = earlier.iter().fold(catalog, |catalog, earlier| catalog.inheriting(earlier));
         for source in catalog.sources() {
             findings.extend(source.listing.findings.iter().cloned());
         }
