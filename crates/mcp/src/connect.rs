@@ -153,10 +153,38 @@ pub async fn connect(
     client: &Client,
 ) -> Result<Arc<Upstream>, ConnectError> {
     let client = Arc::new(client.clone());
-    let opened = opening::open(target, options, &client);
+    let opened = open(target, options, &client);
     match tokio::time::timeout(options.opening, opened).await {
         Ok(opened) => opened,
         Err(_) => Err(ConnectError::Silent { step: "connect".to_owned(), after: options.opening }),
+    }
+}
+
+/// Opens the target, and once more in an older way where the first way is what
+/// an older server may stumble over.
+async fn open(
+    target: &Target,
+    options: &Options,
+    client: &Arc<Client>,
+) -> Result<Arc<Upstream>, ConnectError> {
+    let error = match opening::open(target, options, client).await {
+        Ok(upstream) => return Ok(upstream),
+        Err(error) => error,
+    };
+    match (target, &error) {
+        // The probe may have killed it.
+        (Target::Stdio(_), ConnectError::Ended { .. }) if options.era == Era::Probe => {
+            let era = Era::Remembered(Revision::LATEST_LEGACY);
+            opening::open(target, &Options { era, ..options.clone() }, client).await
+        }
+        // The address may be that of an event stream.
+        (Target::Http(endpoint), ConnectError::Unreachable { reason })
+            if reason.starts_with("HTTP 404") || reason.starts_with("HTTP 405") =>
+        {
+            let older = Target::Sse(endpoint.clone());
+            opening::open(&older, options, client).await.map_err(|_| error)
+        }
+        _ => Err(error),
     }
 }
 

@@ -18,7 +18,7 @@ use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use reqwest::Url;
 use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant, timeout, timeout_at};
+use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
@@ -37,6 +37,9 @@ const WAITING: usize = 4096;
 
 /// How long a notification, an answer or a farewell may take.
 const ERRAND: Duration = Duration::from_secs(20);
+
+/// How long to wait before a server that is not there is looked for again.
+const AGAIN: Duration = Duration::from_millis(300);
 
 pub(super) struct Http {
     label: String,
@@ -156,14 +159,23 @@ impl Http {
         message::write_request(&mut body, &id, &question.method, question.params.as_ref());
         let body = Bytes::from(body);
         let session = self.session().clone();
-        match self.ask(question, body.clone(), &session).await {
+        let answer = match self.ask(question, body.clone(), &session).await {
             Err(Refused::NoSession) => {
                 self.reopen(&session).await?;
                 let session = self.session().clone();
-                self.ask(question, body, &session).await.map_err(Refused::into_failure)
+                self.ask(question, body, &session).await
             }
-            answer => answer.map_err(Refused::into_failure),
+            // It never left, so it may go again.
+            Err(Refused::NobodyThere(_)) => {
+                sleep(AGAIN).await;
+                self.ask(question, body, &session).await
+            }
+            answer => answer,
+        };
+        if let Err(Refused::NobodyThere(reason)) = &answer {
+            self.close(reason);
         }
+        answer.map_err(Refused::into_failure)
     }
 
     async fn ask(
@@ -181,7 +193,7 @@ impl Http {
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
         let posted = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
-        let response = posted.map_err(|error| Refused::Failed(unreachable(&error)))?;
+        let response = posted.map_err(Refused::from)?;
         if question.method == method::INITIALIZE {
             self.session().id = response.headers().get(header::SESSION_ID).cloned();
         }

@@ -99,8 +99,11 @@ impl Provider for Upstream {
             match method.as_str() {
                 method::SUBSCRIBE => return self.subscribe(params, &ask, context).await,
                 method::UNSUBSCRIBE => return self.unsubscribe(params, &ask, context).await,
-                // A modern server has no such methods; we can answer.
-                method::PING if self.revision().is_modern() => return Ok(nothing()),
+                // A modern server has no such methods: it is stateless, and
+                // every question carries its own log level.
+                method::PING | method::SET_LEVEL if self.revision().is_modern() => {
+                    return Ok(nothing());
+                }
                 _ => {}
             }
         }

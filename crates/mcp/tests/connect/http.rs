@@ -221,7 +221,8 @@ async fn a_session_that_was_forgotten_is_opened_again_once() {
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    let cases: [(u16, Vec<(&'static str, String)>, fn(&Failure) -> bool); 6] = [
+    type Case = (u16, Vec<(&'static str, String)>, fn(&Failure) -> bool);
+    let cases: [Case; 6] = [
         (401, vec![("www-authenticate", "Bearer".to_owned())], |failure| {
             *failure == Failure::Unauthorized { reason: "HTTP 401 Unauthorized: Bearer".to_owned() }
         }),
@@ -344,7 +345,24 @@ async fn a_pinned_revision_spares_the_probe() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_makes_calls_unavailable() {
+async fn a_server_that_goes_away_is_gone_and_calls_say_so() {
+    let web = calls(|seen| Sent::Json(200, seen.answer("{}"))).await;
+    let upstream = reach(&web).await;
+    let mut events = upstream.events();
+    web.stop().await;
+    let answer = call(&upstream, "t", json!({})).await;
+    assert!(
+        matches!(answer, Err(Failure::Unavailable { .. } | Failure::Lost { .. })),
+        "{answer:?}"
+    );
+    // The kept connection may break first; the next call finds nobody.
+    let answer = call(&upstream, "t", json!({})).await;
+    assert_eq!(answer.map_err(|failure| failure.sent()), Err(HasLeft::No));
+    event_where(&mut events, |event| matches!(event, Event::Gone { .. })).await;
+}
+
+#[tokio::test]
+async fn a_closed_upstream_answers_nothing() {
     let web = calls(|seen| Sent::Json(200, seen.answer("{}"))).await;
     let upstream = reach(&web).await;
     upstream.close().await;

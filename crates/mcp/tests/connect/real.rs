@@ -143,9 +143,13 @@ async fn the_everything_server_over_sse() {
     let served = Served::everything("sse");
     served.up().await;
     let url = format!("http://127.0.0.1:{}/sse", served.port);
-    let upstream = reach(&Target::Sse(Endpoint { url, ..Endpoint::default() })).await;
-    try_everything(&upstream).await;
-    upstream.close().await;
+    let endpoint = Endpoint { url, ..Endpoint::default() };
+    // An address that was written down as the newer kind is found out.
+    for target in [Target::Sse(endpoint.clone()), Target::Http(endpoint)] {
+        let upstream = reach(&target).await;
+        try_everything(&upstream).await;
+        upstream.close().await;
+    }
 }
 
 #[tokio::test]

@@ -24,6 +24,12 @@ async fn an_older_server_is_recognised_by_its_refusal_and_by_its_silence() {
 }
 
 #[tokio::test]
+async fn a_server_that_dies_of_the_probe_is_started_again_without() {
+    let upstream = open("fragile").await;
+    assert_eq!(upstream.revision(), Revision::V2025_11_25);
+}
+
+#[tokio::test]
 async fn a_remembered_or_pinned_revision_spares_the_probe() {
     for era in [Era::Remembered(Revision::V2025_11_25), Era::Pinned(Revision::V2025_11_25)] {
         // This one never answers the probe, and nobody waits for that.

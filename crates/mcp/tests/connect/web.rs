@@ -48,6 +48,7 @@ type Script = dyn Fn(&Seen) -> Sent + Send + Sync;
 pub(crate) struct Web {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
+    serving: tokio::task::JoinHandle<()>,
 }
 
 impl Web {
@@ -58,12 +59,19 @@ impl Web {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let script: Arc<Script> = Arc::new(script);
         let book = Arc::clone(&seen);
-        tokio::spawn(async move {
+        let serving = tokio::spawn(async move {
+            let mut visits = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, Arc::clone(&script), Arc::clone(&book)));
+                visits.spawn(converse(stream, Arc::clone(&script), Arc::clone(&book)));
             }
         });
-        Web { url, seen }
+        Web { url, seen, serving }
+    }
+
+    /// Closes the port and every connection.
+    pub(crate) async fn stop(self) {
+        self.serving.abort();
+        self.serving.await.ok();
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::reach::deepest;
-use super::{Http, Question, forgot_session};
+use super::{Http, Question, forgot_session, unreachable};
 use crate::connect::sse::Parser;
 use crate::message::{self, Frame, Message};
 use crate::peer::Ticket;
@@ -27,6 +27,8 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 pub(super) enum Refused {
     /// The server no longer knows the session; the question did not run.
     NoSession,
+    /// No connection can be made; the question never left.
+    NobodyThere(String),
     Failed(Failure),
 }
 
@@ -36,6 +38,7 @@ impl Refused {
             Refused::NoSession => {
                 Failure::Lost { reason: "the server forgot the session".to_owned(), sent: Sent::No }
             }
+            Refused::NobodyThere(reason) => Failure::Unavailable { reason },
             Refused::Failed(failure) => failure,
         }
     }
@@ -44,6 +47,15 @@ impl Refused {
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Refused {
         Refused::Failed(failure)
+    }
+}
+
+impl From<reqwest::Error> for Refused {
+    fn from(error: reqwest::Error) -> Refused {
+        if error.is_connect() {
+            return Refused::NobodyThere(deepest(&error));
+        }
+        Refused::Failed(unreachable(&error))
     }
 }
 

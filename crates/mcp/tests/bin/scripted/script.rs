@@ -78,6 +78,7 @@ impl Script {
         match request.method.as_str() {
             "server/discover" if is_modern => answer(&request.id, DISCOVERED),
             "server/discover" if self.mode == "silent" => {}
+            "server/discover" if self.mode == "fragile" => return ControlFlow::Break(()),
             "initialize" if is_modern => refuse(&request.id, -32601, "modern only"),
             "initialize" => {
                 self.opening = params.clone();
