@@ -145,7 +145,7 @@ impl Dispatcher {
             record.note(|record| record.ending = Ending::Planned);
             return Ok(Outcome::Plan(call));
         }
-        self.stages.trust.admit(&call, context)?;
+        self.stages.trust.admit(&snapshot.catalog, &call, context).await?;
         self.stages.approval.ask(&call, context).await?;
         self.stages.quota.spend(&call, context)?;
         if let Some(kept) = self.kept(&call, wanted, context).await {

@@ -28,6 +28,8 @@ pub mod skill;
 
 pub mod own;
 
+pub mod trust;
+
 pub mod clock;
 pub mod record;
 

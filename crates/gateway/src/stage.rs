@@ -6,6 +6,8 @@
 
 pub mod validate;
 
+pub mod trust;
+
 pub mod policy;
 
 pub mod quota;
@@ -32,12 +34,18 @@ use crate::redact::Scrubber;
 pub use validate::ValidCall;
 
 /// Who may see and call what.
+#[async_trait]
 pub trait Trust: Send + Sync {
     /// Whether a function exists as far as this caller is concerned.
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool;
 
-    /// Whether this call may go on.
-    fn admit(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
+    /// Whether this call may go on. May ask the user, through the client.
+    async fn admit(
+        &self,
+        catalog: &Catalog,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<(), Refusal>;
 }
 
 /// How often calls may be made.
@@ -114,12 +122,13 @@ impl Default for Stages {
 #[derive(Clone, Copy, Debug)]
 pub struct Open;
 
+#[async_trait]
 impl Trust for Open {
     fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
         true
     }
 
-    fn admit(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+    async fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
         Ok(())
     }
 }

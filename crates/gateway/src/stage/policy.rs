@@ -181,13 +181,19 @@ impl Rules {
     }
 }
 
+#[async_trait]
 impl Trust for Rules {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
         self.rest.sees(caller, catalog, slot)
     }
 
-    fn admit(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
-        self.rest.admit(call, context)?;
+    async fn admit(
+        &self,
+        catalog: &Catalog,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        self.rest.admit(catalog, call, context).await?;
         let (decision, id) = self.judge(call);
         match decision.action {
             Action::Allow | Action::Ask => Ok(()),

@@ -91,6 +91,7 @@ struct View<'a> {
 
 impl View<'_> {
     async fn call(&self, call: Call) -> Reply {
+        let call = crate::trust::confirm::lift(call);
         let arguments = match CallArguments::read(call.arguments.as_ref()) {
             Ok(arguments) => arguments,
             Err(problem) => return self.bad_call(&problem),

@@ -469,12 +469,13 @@ async fn resources_and_prompts_of_all_upstreams_are_there() {
 /// Lets nobody but `admin` see the orders.
 struct OrdersForAdmin;
 
+#[async_trait::async_trait]
 impl Trust for OrdersForAdmin {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
         caller.subject == "admin" || catalog.source(slot).label != "orders"
     }
 
-    fn admit(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+    async fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
         Ok(())
     }
 }

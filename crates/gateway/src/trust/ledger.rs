@@ -1,0 +1,207 @@
+//! What was granted, signed so that only who has the key can change it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tool::Tool;
+
+use super::{Digest, Seen, Standing, State, drift};
+
+/// What is known of every tool, by `upstream/tool`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// What is known of one tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub digest: Digest,
+    pub state: State,
+    /// The tool as it was then.
+    pub seen: Seen,
+    /// Milliseconds since 1970.
+    pub since: u64,
+}
+
+/// Why a ledger is not believed. Everything counts as untrusted then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Tampered {
+    #[error("the trust ledger cannot be read; `gatelet trust reset` starts a new one")]
+    Unreadable,
+    #[error("the trust ledger is not signed; `gatelet trust reset` starts a new one")]
+    Unsigned,
+    #[error(
+        "the trust ledger was changed without its key; look who did, then `gatelet trust reset`"
+    )]
+    Forged,
+}
+
+/// Where the ledger is kept.
+pub trait Book: Send + Sync {
+    fn read(&self) -> Result<Ledger, Tampered>;
+
+    fn write(&self, ledger: &Ledger);
+}
+
+/// A book that forgets when the process ends.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Ledger>);
+
+impl Book for Memory {
+    fn read(&self) -> Result<Ledger, Tampered> {
+        Ok(self.0.lock().expect("nothing panics while it holds this").clone())
+    }
+
+    fn write(&self, ledger: &Ledger) {
+        *self.0.lock().expect("nothing panics while it holds this") = ledger.clone();
+    }
+}
+
+impl Ledger {
+    /// Reads a signed ledger.
+    pub fn read(text: &str, key: &[u8]) -> Result<Ledger, Tampered> {
+        let value: Value = serde_json::from_str(text).map_err(|_| Tampered::Unreadable)?;
+        let entries = value.get("entries").ok_or(Tampered::Unreadable)?;
+        let signature = value.get("signature").and_then(Value::as_str).ok_or(Tampered::Unsigned)?;
+        let signature = unhex(signature).ok_or(Tampered::Forged)?;
+        let mac = mac(key, entries);
+        mac.verify_slice(&signature).map_err(|_| Tampered::Forged)?;
+        let entries = BTreeMap::deserialize(entries).map_err(|_| Tampered::Unreadable)?;
+        Ok(Ledger { entries })
+    }
+
+    /// The signed ledger as text.
+    pub fn write(&self, key: &[u8]) -> String {
+        let entries = json!(self.entries);
+        let signature = hex(&mac(key, &entries).finalize().into_bytes());
+        let whole = json!({"version": 1, "entries": entries, "signature": signature});
+        serde_json::to_string_pretty(&whole).unwrap_or_else(|_| whole.to_string())
+    }
+
+    /// Where a tool stands, as it is now.
+    pub fn standing(&self, name: &str, tool: &Tool, digest: &Digest) -> Standing {
+        match self.entries.get(name) {
+            None => Standing::New,
+            Some(entry) if entry.digest == *digest => Standing::Known(entry.state),
+            Some(entry) => {
+                Standing::Drifted { was: entry.state, drift: drift(&entry.seen, &Seen::of(tool)) }
+            }
+        }
+    }
+
+    /// Notes a tool as it is now, with a state.
+    pub fn set(&mut self, name: &str, tool: &Tool, state: State, now: u64) {
+        let entry = Entry { digest: Digest::of(tool), state, seen: Seen::of(tool), since: now };
+        self.entries.insert(name.to_owned(), entry);
+    }
+
+    /// Takes trust away from a tool, whatever shape it has.
+    pub fn revoke(&mut self, name: &str, now: u64) -> bool {
+        match self.entries.get_mut(name) {
+            Some(entry) => {
+                entry.state = State::Untrusted;
+                entry.since = now;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Forgets a tool; it is new again.
+    pub fn forget(&mut self, name: &str) -> bool {
+        self.entries.remove(name).is_some()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+}
+
+/// How a tool is called in the ledger.
+pub fn name(upstream: &str, tool: &str) -> String {
+    format!("{upstream}/{tool}")
+}
+
+fn mac(key: &[u8], entries: &Value) -> Hmac<Sha256> {
+    let mut sorted = entries.clone();
+    sorted.sort_all_objects();
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
+    mac.update(b"gatelet trust ledger 1\n");
+    mac.update(sorted.to_string().as_bytes());
+    mac
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits =
+        |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(digits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::tool;
+
+    use super::*;
+
+    const KEY: &[u8] = b"thirty-two bytes of secret key!!";
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.set("up/t", &tool("t", "d", &json!({"type": "object"})), State::Verified, 7);
+        ledger
+    }
+
+    #[test]
+    fn a_signed_ledger_is_read_back() {
+        assert_eq!(Ledger::read(&ledger().write(KEY), KEY), Ok(ledger()));
+        assert_eq!(Ledger::read(&Ledger::default().write(KEY), KEY), Ok(Ledger::default()));
+    }
+
+    #[test]
+    fn tampering_is_detected() {
+        let text = ledger().write(KEY);
+        let promoted = text.replace("verified", "trusted");
+        assert_eq!(Ledger::read(&promoted, KEY), Err(Tampered::Forged));
+        assert_eq!(Ledger::read(&text, b"another key"), Err(Tampered::Forged));
+        assert_eq!(Ledger::read("{", KEY), Err(Tampered::Unreadable));
+        assert_eq!(Ledger::read(r#"{"entries":{}}"#, KEY), Err(Tampered::Unsigned));
+        assert_eq!(Ledger::read(r#"{"entries":{},"signature":"zz"}"#, KEY), Err(Tampered::Forged));
+        let other = Ledger::default().write(KEY);
+        let taken: Value = serde_json::from_str(&other).unwrap();
+        let mut swapped: Value = serde_json::from_str(&text).unwrap();
+        swapped["signature"] = taken["signature"].clone();
+        assert_eq!(Ledger::read(&swapped.to_string(), KEY), Err(Tampered::Forged));
+    }
+
+    #[test]
+    fn a_tool_that_changes_drifts_and_one_that_is_accepted_is_known() {
+        let mut ledger = ledger();
+        let changed = tool("t", "D", &json!({"type": "object"}));
+        let standing = ledger.standing("up/t", &changed, &Digest::of(&changed));
+        assert!(matches!(standing, Standing::Drifted { was: State::Verified, .. }));
+        ledger.set("up/t", &changed, State::Trusted, 8);
+        let standing = ledger.standing("up/t", &changed, &Digest::of(&changed));
+        assert_eq!(standing, Standing::Known(State::Trusted));
+        assert!(ledger.revoke("up/t", 9) && !ledger.revoke("up/other", 9));
+        let standing = ledger.standing("up/t", &changed, &Digest::of(&changed));
+        assert_eq!(standing, Standing::Known(State::Untrusted));
+        assert!(ledger.forget("up/t"));
+        assert_eq!(ledger.standing("up/t", &changed, &Digest::of(&changed)), Standing::New);
+    }
+}
