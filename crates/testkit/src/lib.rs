@@ -3,6 +3,8 @@
 //! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
 //! given, answers with closures, and remembers what it was asked.
 
+pub mod everything;
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;

@@ -81,8 +81,8 @@ impl Desk {
                 "this session is initialised already",
             ))),
             method::SET_LEVEL => self.set_level(session, params),
-            method::SUBSCRIBE => self.subscribe(session, params),
-            method::UNSUBSCRIBE => self.unsubscribe(session, params),
+            method::SUBSCRIBE => subscribe(session, params),
+            method::UNSUBSCRIBE => unsubscribe(session, params),
             method => self.ask(session, method, request.params.clone(), line),
         }
     }
@@ -91,7 +91,7 @@ impl Desk {
     pub(crate) async fn close(&self, session: &Session) {
         let context = session.context(Arc::new(Deaf));
         for uri in session.take_subscriptions() {
-            drop(self.demand.unsubscribe(&session.provider, &uri, &context).await);
+            drop(demand::unsubscribe(&session.provider, &uri, &context).await);
         }
         if session.level().is_some() {
             self.demand.listen_at(&session.provider, None, &context).await;
@@ -113,39 +113,6 @@ impl Desk {
             let context = session.context(Arc::new(Deaf));
             desk.demand.listen_at(&session.provider, Some(level), &context).await;
             Reply::Result(Json::empty_object())
-        }
-        .boxed()
-    }
-
-    fn subscribe(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
-        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-        let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
-        let (desk, session) = (Arc::clone(self), Arc::clone(session));
-        async move {
-            if !session.subscribe(&uri) {
-                return Reply::Result(Json::empty_object());
-            }
-            let context = session.context(Arc::new(Deaf));
-            let reply = desk.demand.subscribe(&session.provider, params, &context).await;
-            if matches!(reply, Reply::Error(_)) {
-                session.unsubscribe(&uri);
-            }
-            fit::legacy(method::SUBSCRIBE, reply, &session.provider.listing())
-        }
-        .boxed()
-    }
-
-    fn unsubscribe(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
-        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-        let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
-        if !session.unsubscribe(&uri) {
-            return ready(Reply::Result(Json::empty_object()));
-        }
-        let (desk, session) = (Arc::clone(self), Arc::clone(session));
-        async move {
-            let context = session.context(Arc::new(Deaf));
-            let reply = desk.demand.unsubscribe(&session.provider, &uri, &context).await;
-            fit::legacy(method::UNSUBSCRIBE, reply, &session.provider.listing())
         }
         .boxed()
     }
@@ -175,6 +142,39 @@ impl Desk {
         }
         .boxed()
     }
+}
+
+fn subscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
+    let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+    let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
+    let session = Arc::clone(session);
+    async move {
+        if !session.subscribe(&uri) {
+            return Reply::Result(Json::empty_object());
+        }
+        let context = session.context(Arc::new(Deaf));
+        let reply = demand::subscribe(&session.provider, params, &context).await;
+        if matches!(reply, Reply::Error(_)) {
+            session.unsubscribe(&uri);
+        }
+        fit::legacy(method::SUBSCRIBE, reply, &session.provider.listing())
+    }
+    .boxed()
+}
+
+fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
+    let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+    let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
+    if !session.unsubscribe(&uri) {
+        return ready(Reply::Result(Json::empty_object()));
+    }
+    let session = Arc::clone(session);
+    async move {
+        let context = session.context(Arc::new(Deaf));
+        let reply = demand::unsubscribe(&session.provider, &uri, &context).await;
+        fit::legacy(method::UNSUBSCRIBE, reply, &session.provider.listing())
+    }
+    .boxed()
 }
 
 /// A question to a provider, as it stands in a request of a session.

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, Stream};
 use tool::{Context, Deaf, Event, Json, Kind, Listing, Note, Object, Provider, Reply};
 
-use super::desk::{self, Desk};
+use super::demand;
+use super::desk;
 use super::modern::Opening;
 use super::session::{changed, is_below};
 use super::{fit, welcome};
@@ -42,14 +43,13 @@ struct Filter {
 
 /// The resources that a listener subscribed to, given up when it goes.
 struct Subscriptions {
-    desk: Arc<Desk>,
     provider: Arc<dyn Provider>,
     context: Context,
     uris: BTreeSet<String>,
 }
 
 impl Listening {
-    pub(crate) async fn open(desk: &Arc<Desk>, opening: &Opening, id: &Json) -> Listening {
+    pub(crate) async fn open(opening: &Opening, id: &Json) -> Listening {
         let provider = Arc::clone(&opening.provider);
         // Before anything is promised, so that nothing is missed.
         let events = provider.events();
@@ -57,12 +57,8 @@ impl Listening {
         let wanted = wanted.and_then(|wanted| Object::parse(wanted).ok()).unwrap_or_default();
         let mut filter = Filter::read(&wanted, &provider.listing());
         let context = desk::alone(&opening.client, &opening.caller, Arc::new(Deaf));
-        let mut subscriptions = Subscriptions {
-            desk: Arc::clone(desk),
-            provider: Arc::clone(&provider),
-            context,
-            uris: BTreeSet::new(),
-        };
+        let mut subscriptions =
+            Subscriptions { provider: Arc::clone(&provider), context, uris: BTreeSet::new() };
         for uri in std::mem::take(&mut filter.uris) {
             if subscriptions.add(&uri).await {
                 filter.uris.insert(uri);
@@ -182,7 +178,7 @@ impl Filter {
 impl Subscriptions {
     async fn add(&mut self, uri: &str) -> bool {
         let params = Object::from_iter([("uri".to_owned(), Json::of(uri))]);
-        let reply = self.desk.demand.subscribe(&self.provider, params, &self.context).await;
+        let reply = demand::subscribe(&self.provider, params, &self.context).await;
         let subscribed = matches!(reply, Reply::Result(_));
         if subscribed {
             self.uris.insert(uri.to_owned());
@@ -198,11 +194,11 @@ impl Drop for Subscriptions {
         if uris.is_empty() {
             return;
         }
-        let (desk, provider) = (Arc::clone(&self.desk), Arc::clone(&self.provider));
+        let provider = Arc::clone(&self.provider);
         let context = self.context.clone();
         runtime.spawn(async move {
             for uri in uris {
-                drop(desk.demand.unsubscribe(&provider, &uri, &context).await);
+                drop(demand::unsubscribe(&provider, &uri, &context).await);
             }
         });
     }

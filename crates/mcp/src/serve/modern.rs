@@ -107,7 +107,7 @@ pub(crate) async fn begin(
         | method::SET_LEVEL
         | method::SUBSCRIBE
         | method::UNSUBSCRIBE => now(Err(welcome::no_method(&request.method))),
-        method::LISTEN => Begun::Listen(Listening::open(desk, &opening, &request.id).await),
+        method::LISTEN => Begun::Listen(Listening::open(&opening, &request.id).await),
         _ => {
             ask(desk, opening, request, peer).map_or_else(|error| now(Err(error)), Begun::Exchange)
         }

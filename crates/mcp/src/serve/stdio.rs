@@ -8,10 +8,10 @@ mod pipes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{BoxStream, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tool::{Door, Identity, Json, Reply, RpcError};
+use tool::{Door, Event, Identity, Json, Reply, RpcError};
 
 use super::desk::Desk;
 use super::exchange::{Exchange, Step};
@@ -87,7 +87,10 @@ impl Pipe {
         match opened {
             Ok((session, reply)) => {
                 let session = Arc::new(session);
-                let news = tokio::spawn(pass_on(Arc::clone(&session), self.peer.clone()));
+                // Before anything else happens, so that nothing is missed.
+                let events = session.provider.events();
+                let news = pass_on(events, Arc::clone(&session), self.peer.clone());
+                let news = tokio::spawn(news);
                 *open = Some(Open { session, news: news.abort_handle() });
                 reply
             }
@@ -172,8 +175,7 @@ async fn finish(mut exchange: Exchange) -> Reply {
 }
 
 /// Tells the client what the provider tells unasked.
-async fn pass_on(session: Arc<Session>, peer: Peer) {
-    let mut events = session.provider.events();
+async fn pass_on(mut events: BoxStream<'static, Event>, session: Arc<Session>, peer: Peer) {
     while let Some(event) = events.next().await {
         let Some(note) = session.news(event) else { continue };
         let params = (!note.params.is_empty()).then(|| note.params.to_json());

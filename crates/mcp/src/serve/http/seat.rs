@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::stream::{BoxStream, StreamExt};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tool::Event;
 
 use super::group::InFlight;
 use super::replay::{Reader, Replay};
@@ -229,7 +230,9 @@ impl Seat {
 impl Streams {
     fn tell_news(&mut self, session: &Arc<Session>, replay: &Arc<Replay>) {
         if self.news.is_none() {
-            let task = pass_on(Arc::clone(session), Arc::clone(replay));
+            // Before anything else happens, so that nothing is missed.
+            let events = session.provider.events();
+            let task = pass_on(events, Arc::clone(session), Arc::clone(replay));
             self.news = Some(tokio::spawn(task).abort_handle());
         }
     }
@@ -252,8 +255,11 @@ impl Streams {
 }
 
 /// Writes what the provider tells unasked to a stream.
-async fn pass_on(session: Arc<Session>, replay: Arc<Replay>) {
-    let mut events = session.provider.events();
+async fn pass_on(
+    mut events: BoxStream<'static, Event>,
+    session: Arc<Session>,
+    replay: Arc<Replay>,
+) {
     while let Some(event) = events.next().await {
         let Some(note) = session.news(event) else { continue };
         let params = (!note.params.is_empty()).then(|| note.params.to_json());
