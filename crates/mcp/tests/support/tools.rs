@@ -1,0 +1,48 @@
+//! Programs of others that tests use.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// How long a program may run.
+const TO_RUN: Duration = Duration::from_secs(180);
+
+/// A path below the directory that holds the tools.
+pub(crate) fn tool(path: &str) -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "the test command says where the tools are")]
+    let tools = std::env::var_os("GATELET_TOOLS");
+    let tools = tools.expect("GATELET_TOOLS is not set: run the tests with `cargo xtask test`");
+    let path = PathBuf::from(tools).join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask test`", path.display());
+    path
+}
+
+/// A JavaScript program.
+pub(crate) fn node(script: &str) -> Command {
+    let mut command = Command::new(tool("node/bin/node"));
+    command.arg(tool(script));
+    command
+}
+
+/// The program that serves the conformance provider over a pipe.
+pub(crate) fn everything() -> PathBuf {
+    let test = std::env::current_exe().expect("a running program has a path");
+    let built = test.ancestors().nth(2).expect("tests are built in target/PROFILE/deps");
+    let path = built.join("examples/everything");
+    let hint = "cargo build -p gatelet-mcp --example everything";
+    assert!(path.exists(), "{} is missing: run `{hint}`", path.display());
+    path
+}
+
+/// Runs a program to its end and returns what it said.
+pub(crate) async fn output(mut command: Command) -> String {
+    let command = command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(TO_RUN, command.output()).await;
+    let output = output.expect("the program ends in time").expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{said}\n{complained}", output.status);
+    said
+}
