@@ -70,19 +70,19 @@ impl Everything {
     }
 
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
-        if let Some(wish) = input::wish(self.style, &call.name) {
+        if let Some(wish) = input::wish(&call.name) {
             return wish.fulfil(self.style, &call, context).await;
         }
         Ok(match call.name.as_str() {
             "test_simple_text" => Reply::text("This is a simple text response for testing."),
-            "test_image_content" => content(json!([image()])),
+            "test_image_content" => content(&json!([image()])),
             "test_audio_content" => {
-                content(json!([{"type": "audio", "data": AUDIO, "mimeType": "audio/wav"}]))
+                content(&json!([{"type": "audio", "data": AUDIO, "mimeType": "audio/wav"}]))
             }
-            "test_embedded_resource" => content(json!([{"type": "resource", "resource": {
+            "test_embedded_resource" => content(&json!([{"type": "resource", "resource": {
                 "uri": "test://embedded-resource", "mimeType": "text/plain",
                 "text": "This is an embedded resource content."}}])),
-            "test_multiple_content_types" => content(json!([
+            "test_multiple_content_types" => content(&json!([
                 {"type": "text", "text": "Multiple content types test:"},
                 image(),
                 {"type": "resource", "resource": {
@@ -219,7 +219,7 @@ impl Provider for Everything {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.call(call, context).await,
-            Ask::Prompt(prompt) => match input::wish(self.style, &prompt.name) {
+            Ask::Prompt(prompt) => match input::wish(&prompt.name) {
                 Some(wish) => {
                     let GetPrompt { name, arguments, rest } = prompt;
                     wish.fulfil(self.style, &Call { name, arguments, rest }, context).await
@@ -238,7 +238,7 @@ impl Provider for Everything {
 }
 
 /// A tool result with these blocks.
-fn content(blocks: Value) -> Reply {
+fn content(blocks: &Value) -> Reply {
     Reply::Result(json!({"content": blocks}).into())
 }
 

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tool::{Ask, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError};
+use tool::{
+    Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError,
+};
 
 use super::demand::{self, Demand};
 use super::exchange::{Call, Exchange};
@@ -215,15 +217,23 @@ pub(crate) fn is_modern(protocol: &str) -> bool {
 
 /// A provider's context for what no session asks.
 pub(crate) fn alone(
-    client: &Arc<tool::Client>,
+    client: &Arc<Client>,
     caller: &Arc<Identity>,
-    back: Arc<dyn tool::Back>,
+    session: Arc<str>,
+    back: Arc<dyn Back>,
 ) -> Context {
     Context {
         client: Arc::clone(client),
         caller: Arc::clone(caller),
-        session: "".into(),
+        session,
         patience: None,
         back,
     }
+}
+
+/// What stands for a session where there is none: requests of one caller with
+/// one client belong together. An upstream on a pipe does not say which of its
+/// open calls a question belongs to; this is how it still finds its client.
+pub(crate) fn kinship(client: &Client, caller: &Identity) -> Arc<str> {
+    format!("{}@{} {}", caller.subject, client.name, client.version).into()
 }

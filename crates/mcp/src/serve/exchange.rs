@@ -7,11 +7,14 @@
 //! with the questions.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as Task, Poll};
+use std::task::{Context as Task, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use tokio::time::{Sleep, sleep};
 use tool::{Json, Listing, Object, Reply};
 
 use super::fit;
@@ -21,12 +24,19 @@ use super::park::{Entry, Park, Ticket};
 /// The answer that is being made.
 pub(crate) type Call = BoxFuture<'static, Reply>;
 
+/// How long to wait for more questions after the first. Whoever answers them
+/// is a human or a model, to whom this is nothing.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// One request on its way.
 pub(crate) struct Exchange {
     call: Option<Call>,
     line: Arc<Line>,
     answer: Option<Reply>,
     parking: Option<Parking>,
+    /// Runs from the first question on, so that those asked together are
+    /// passed on together.
+    gathering: Option<Pin<Box<Sleep>>>,
 }
 
 /// Where a call goes when its client has to be asked.
@@ -45,7 +55,7 @@ pub(crate) enum Step {
 
 impl Exchange {
     pub(crate) fn new(call: Call, line: Arc<Line>, parking: Option<Parking>) -> Exchange {
-        Exchange { call: Some(call), line, answer: None, parking }
+        Exchange { call: Some(call), line, answer: None, parking, gathering: None }
     }
 
     pub(crate) fn line(&self) -> &Arc<Line> {
@@ -70,20 +80,22 @@ impl Exchange {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(Step::Answer(answer));
         }
-        match self.line.poll_word(task) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => match (self.line.next(), self.put_aside()) {
-                (Some(message), asked) => {
-                    self.answer = asked;
-                    Poll::Ready(Step::Message(message))
-                }
-                (None, Some(asked)) => Poll::Ready(Step::Answer(asked)),
-                // The question was withdrawn; look again.
-                (None, None) => {
-                    task.waker().wake_by_ref();
-                    Poll::Pending
-                }
-            },
+        if self.line.poll_word(task).is_pending() {
+            return Poll::Pending;
+        }
+        if let Some(message) = self.line.next() {
+            return Poll::Ready(Step::Message(message));
+        }
+        let gathering = self.gathering.get_or_insert_with(|| Box::pin(sleep(GATHER)));
+        ready!(gathering.as_mut().poll(task));
+        self.gathering = None;
+        match self.put_aside() {
+            Some(asked) => Poll::Ready(Step::Answer(asked)),
+            // The questions were withdrawn; look again.
+            None => {
+                task.waker().wake_by_ref();
+                Poll::Pending
+            }
         }
     }
 

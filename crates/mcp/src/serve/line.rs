@@ -93,13 +93,11 @@ impl Line {
     /// Is ready when there is a message or a question.
     pub(crate) fn poll_word(&self, task: &mut Task<'_>) -> Poll<()> {
         let mut state = self.lock();
-        if !state.messages.is_empty() || !state.questions.is_empty() {
-            return Poll::Ready(());
-        }
+        let is_there = !state.messages.is_empty() || !state.questions.is_empty();
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(task.waker())) {
             state.waker = Some(task.waker().clone());
         }
-        Poll::Pending
+        if is_there { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// The open questions as an `inputRequests` object, if there are any.

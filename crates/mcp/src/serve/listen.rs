@@ -56,7 +56,9 @@ impl Listening {
         let wanted = opening.params.get("notifications");
         let wanted = wanted.and_then(|wanted| Object::parse(wanted).ok()).unwrap_or_default();
         let mut filter = Filter::read(&wanted, &provider.listing());
-        let context = desk::alone(&opening.client, &opening.caller, Arc::new(Deaf));
+        // Without a session, every listener counts for itself.
+        let (client, caller) = (&opening.client, &opening.caller);
+        let context = desk::alone(client, caller, "".into(), Arc::new(Deaf));
         let mut subscriptions =
             Subscriptions { provider: Arc::clone(&provider), context, uris: BTreeSet::new() };
         for uri in std::mem::take(&mut filter.uris) {

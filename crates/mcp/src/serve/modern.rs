@@ -139,7 +139,8 @@ fn ask(
     }
     let line =
         Line::new(Arc::clone(&client), Way::Alone { peer, parks: parking.is_some() }, token, level);
-    let context = desk::alone(&client, &caller, Arc::clone(&line) as _);
+    let session = desk::kinship(&client, &caller);
+    let context = desk::alone(&client, &caller, session, Arc::clone(&line) as _);
     let method = request.method.clone();
     let call = async move {
         let reply = desk::settled(provider.ask(ask, &context).await);

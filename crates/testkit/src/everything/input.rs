@@ -24,8 +24,7 @@ struct Question {
 }
 
 /// The wish of a tool or prompt, unless it wants nothing.
-pub(super) fn wish(style: Style, name: &str) -> Option<Wish> {
-    let _ = style;
+pub(super) fn wish(name: &str) -> Option<Wish> {
     let one = |question: Question| vec![vec![question]];
     let plain = Wish { rounds: Vec::new(), state: false, careful: false, tell: greeting };
     Some(match name {

@@ -1,15 +1,12 @@
 //! The HTTP endpoint, request by request.
 
-#[path = "support/site.rs"]
-mod site;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use crate::site::{Answer, Site, modern};
+use ::http::{Method, StatusCode};
 use mcp::serve::http::{Endpoint, Options, SessionLimits};
 use serde_json::{Value, json};
-use site::{Answer, Site, modern};
 use testkit::everything::{Everything, Style};
 use tool::{Always, Event, Kind};
 
@@ -396,13 +393,14 @@ async fn a_listener_is_told_what_it_asked_for_and_by_its_id() {
 async fn an_old_client_posts_here_and_reads_there() {
     let everything = Everything::new(Style::Asking);
     let endpoint = Endpoint::new(Arc::new(Always(everything)), Options::default());
-    let get = http::Request::get("/sse").header("host", "localhost").body(()).unwrap();
+    let get = ::http::Request::get("/sse").header("host", "localhost").body(()).unwrap();
     let mut stream = Answer::of(endpoint.respond_old_get(&get, "/messages")).await;
     let hello = stream.event().await;
     let address = hello.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let post = async |body: Value| {
         let body = http_body_util::Full::new(bytes::Bytes::from(body.to_string()));
-        let request = http::Request::post(&address).header("host", "localhost").body(body).unwrap();
+        let request =
+            ::http::Request::post(&address).header("host", "localhost").body(body).unwrap();
         assert_eq!(endpoint.respond_old_post(request).await.status(), StatusCode::ACCEPTED);
     };
     let params = json!({"protocolVersion": "2024-11-05", "capabilities": {"elicitation": {}}});
@@ -414,7 +412,7 @@ async fn an_old_client_posts_here_and_reads_there() {
     post(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})).await;
     assert_eq!(stream.next().await["id"], 1);
     drop(stream);
-    let request = http::Request::post(&address).header("host", "localhost");
+    let request = ::http::Request::post(&address).header("host", "localhost");
     let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
     assert_eq!(endpoint.respond_old_post(request).await.status(), StatusCode::NOT_FOUND);
 }

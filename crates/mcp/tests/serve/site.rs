@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use mcp::serve::http::{Body, Endpoint, Options};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) struct Session {
 /// A response, whole or still flowing.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    headers: http::HeaderMap,
+    headers: ::http::HeaderMap,
     whole: Option<Vec<u8>>,
     body: Option<Body>,
 }

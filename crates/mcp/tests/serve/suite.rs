@@ -1,11 +1,4 @@
-//! The official conformance suite, against our serving.
-//!
-//! Every check that the suite makes of a server passes, for providers of either
-//! style and clients of either era, which are the four cells of the bridge.
-//! What cannot pass is listed with the reason.
-
-#[path = "support/tools.rs"]
-mod tools;
+//! The official conformance suite.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,13 +7,14 @@ use std::time::Duration;
 
 use mcp::serve::http::{Endpoint, Options, at, listen};
 use serde_json::Value;
-use testkit::everything::{Everything, Style};
 use tokio::net::TcpListener;
 use tool::{Always, Provider};
 
+use crate::tools;
+
 /// Which suite, and for which revision.
 #[derive(Clone, Copy)]
-enum Suite {
+pub(crate) enum Suite {
     /// 0.1.16: what is stable, up to 2025-11-25.
     Stable,
     /// 0.2.0-alpha.12, for one revision.
@@ -32,38 +26,13 @@ enum Suite {
 /// The questions of a provider that asks while it runs have no names of their
 /// own; the suite wants one by the name that a modern provider would give it,
 /// and sends an answer under that name before it was asked for.
-const NAMELESS: &[(&str, &str)] = &[
+pub(crate) const NAMELESS: &[(&str, &str)] = &[
     ("input-required-result-basic-elicitation", "sep-2322-elicitation-incomplete"),
     ("input-required-result-ignore-extra-params", "sep-2322-ignore-unexpected-params"),
 ];
 
-#[tokio::test]
-async fn the_stable_suite_passes() {
-    check(Everything::new(Style::Asking), Suite::Stable, &[], 40).await;
-}
-
-#[tokio::test]
-async fn an_older_client_meets_a_provider_that_asks() {
-    check(Everything::new(Style::Asking), Suite::Next("2025-11-25"), &[], 80).await;
-}
-
-#[tokio::test]
-async fn an_older_client_meets_a_provider_that_requires_input() {
-    check(Everything::new(Style::Requiring), Suite::Next("2025-11-25"), &[], 80).await;
-}
-
-#[tokio::test]
-async fn a_modern_client_meets_a_provider_that_requires_input() {
-    check(Everything::new(Style::Requiring), Suite::Next("2026-07-28"), &[], 150).await;
-}
-
-#[tokio::test]
-async fn a_modern_client_meets_a_provider_that_asks() {
-    check(Everything::new(Style::Asking), Suite::Next("2026-07-28"), NAMELESS, 145).await;
-}
-
 /// Serves the provider, runs the suite against it and compares what failed.
-async fn check(
+pub(crate) async fn check(
     provider: Arc<dyn Provider>,
     suite: Suite,
     expected: &[(&str, &str)],
@@ -139,6 +108,8 @@ impl Outcome {
 /// The scenario in the name of its directory, `server-SCENARIO-TIME`.
 fn scenario(directory: &str) -> &str {
     let name = directory.strip_prefix("server-").unwrap_or(directory);
-    let time = name.rfind("-20").filter(|at| name[at + 1..].contains('T'));
-    time.map_or(name, |at| &name[..at])
+    // Scenarios may end in a revision, so only the first date with a time counts.
+    let is_time = |rest: &str| rest.as_bytes().get(11) == Some(&b'T');
+    let time = name.match_indices("-20").find(|(at, _)| is_time(&name[*at..]));
+    time.map_or(name, |(at, _)| &name[..at])
 }

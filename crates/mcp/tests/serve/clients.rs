@@ -3,9 +3,7 @@
 //! The provider asks its questions while it runs, so the modern clients go
 //! through a parked call here and the older ones are asked directly.
 
-#[path = "support/tools.rs"]
-mod tools;
-
+use crate::tools;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -117,5 +115,5 @@ fn script(name: &str) -> Command {
 }
 
 fn ours(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/serve/clients").join(name)
 }

@@ -1,0 +1,33 @@
+//! The official conformance suite, against our serving.
+//!
+//! Every check that the suite makes of a server passes, for providers of either
+//! style and clients of either era, which are the four cells of the bridge.
+//! What cannot pass is listed with the reason.
+
+use crate::suite::{NAMELESS, Suite, check};
+use testkit::everything::{Everything, Style};
+
+#[tokio::test]
+async fn the_stable_suite_passes() {
+    check(Everything::new(Style::Asking), Suite::Stable, &[], 40).await;
+}
+
+#[tokio::test]
+async fn an_older_client_meets_a_provider_that_asks() {
+    check(Everything::new(Style::Asking), Suite::Next("2025-11-25"), &[], 80).await;
+}
+
+#[tokio::test]
+async fn an_older_client_meets_a_provider_that_requires_input() {
+    check(Everything::new(Style::Requiring), Suite::Next("2025-11-25"), &[], 80).await;
+}
+
+#[tokio::test]
+async fn a_modern_client_meets_a_provider_that_requires_input() {
+    check(Everything::new(Style::Requiring), Suite::Next("2026-07-28"), &[], 150).await;
+}
+
+#[tokio::test]
+async fn a_modern_client_meets_a_provider_that_asks() {
+    check(Everything::new(Style::Asking), Suite::Next("2026-07-28"), NAMELESS, 145).await;
+}
