@@ -78,6 +78,12 @@ impl Contract {
 }
 
 impl Parameter {
+    /// The name as it is shown: legal where the schema's own is not. Both are
+    /// understood.
+    pub fn display(&self) -> String {
+        if self.ambiguous { self.name.clone() } else { name::alias(&self.name) }
+    }
+
     /// Whether other parameters differ from this one only in `_` and case.
     pub fn is_ambiguous(&self) -> bool {
         self.ambiguous

@@ -10,7 +10,7 @@ pub fn of(name: &str, contract: &Contract, limit: usize) -> String {
     for (at, parameter) in contract.parameters.iter().enumerate() {
         let mark = if parameter.required { "" } else { "?" };
         let comma = if at == 0 { "" } else { ", " };
-        let part = format!("{comma}{}{mark}: {}", parameter.name, parameter.kind);
+        let part = format!("{comma}{}{mark}: {}", parameter.display(), parameter.kind);
         if room < text.chars().count() + part.chars().count() {
             text.push_str(comma);
             text.push('…');

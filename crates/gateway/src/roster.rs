@@ -77,11 +77,26 @@ pub struct Config {
     /// Upstream sessions of a hall other than the default one are closed
     /// after this long without a call.
     pub linger: Duration,
+    pub indexing: Indexing,
+}
+
+/// When the search index over a new catalog is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// By the first search.
+    WhenNeeded,
+    /// As soon as a catalog is published, beside everything else.
+    Ahead,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { settle: Duration::from_millis(50), halls: 8, linger: Duration::from_secs(600) }
+        Config {
+            settle: Duration::from_millis(50),
+            halls: 8,
+            linger: Duration::from_secs(600),
+            indexing: Indexing::WhenNeeded,
+        }
     }
 }
 

@@ -84,7 +84,9 @@ impl Tree {
         let seedlings = self.seedlings(top, at, source, findings);
         let names = names(&seedlings);
         for (seedling, name) in seedlings.iter().zip(names) {
-            if name != seedling.original.rsplit('.').next().unwrap_or_default() {
+            // Who writes the upstream's own name still reaches it: no news.
+            let last = seedling.original.rsplit('.').next().unwrap_or_default();
+            if !name::same(&name, last) {
                 let subject = format!("{}/{}", source.label, seedling.original);
                 let path = &self.namespaces[seedling.namespace].path;
                 let message = format!("is called `{name}` in namespace `{path}` here");
@@ -219,12 +221,20 @@ fn describe(catalog: &mut Catalog) {
         counts[at] += below;
         let source = namespace.source.map(|source| &catalog.sources[source]);
         let is_top = !namespace.path.contains('.');
-        let words = source.filter(|_| is_top).and_then(own_words);
+        let source = source.filter(|_| is_top);
         let count = match counts[at] {
             1 => "1 function.".to_owned(),
             many => format!("{many} functions."),
         };
-        catalog.namespaces[at].description = words.unwrap_or(count);
+        let words = source.and_then(own_words);
+        let named = || {
+            let name = source.map(|source| source.listing.server.name.as_str());
+            let telling =
+                name.filter(|name| !name.is_empty() && !name::same(name, &namespace.label));
+            telling.map(|name| format!("{}, {count}", summary::cut(name, LINE / 2)))
+        };
+        let description = words.or_else(named).unwrap_or_else(|| count.clone());
+        catalog.namespaces[at].description = description;
     }
 }
 

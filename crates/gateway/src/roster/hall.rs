@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tool::{Event, Kind};
 
 use super::supervise::{Surroundings, supervise};
-use super::{Config, Link, Profile, Shelf, Snapshot, Upstream, shelf};
+use super::{Config, Indexing, Link, Profile, Shelf, Snapshot, Upstream, shelf};
 use crate::own::Own;
 
 /// One set of upstream sessions and the catalog over them. Dropping it ends
@@ -203,6 +203,10 @@ async fn publish(core: Arc<Core>) {
         let take = move || Snapshot::take(generation, links.to_vec(), own, &earlier);
         let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
+        if core.parts.config.indexing == Indexing::Ahead {
+            let catalog = Arc::clone(&next.catalog);
+            tokio::task::spawn_blocking(move || catalog.warm());
+        }
         core.snapshot.store(Arc::new(next));
         for kind in changed {
             // Nobody listening is no failure.

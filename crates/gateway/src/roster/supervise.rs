@@ -172,7 +172,8 @@ impl Link {
     /// An equal listing that is in memory already, instead of another copy.
     fn intern(&self, listing: Arc<Listing>) -> Arc<Listing> {
         let known = [Some(self.listing()), self.elder.as_ref().map(|elder| elder.listing())];
-        known.into_iter().flatten().find(|known| **known == *listing).unwrap_or(listing)
+        let same = |known: &Arc<Listing>| Arc::ptr_eq(known, &listing) || **known == *listing;
+        known.into_iter().flatten().find(same).unwrap_or(listing)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One function, documented.
 
-use catalog::{Contract, Parameter, Slot, name, summary};
+use catalog::{Contract, Parameter, Slot, summary};
 use serde_json::{Map, Value, json};
 
 use super::View;
@@ -100,7 +100,7 @@ impl Leaf<'_> {
             .to_owned();
         for parameter in shown {
             let required = if parameter.required { "yes" } else { "no" };
-            let shown = display(parameter);
+            let shown = parameter.display();
             text.push_str(&format!(
                 "| {shown} | {} | {required} | {} |\n",
                 cell(&parameter.kind, CELL),
@@ -115,7 +115,7 @@ impl Leaf<'_> {
         if let Some(default) = &parameter.default {
             words.push_str(&format!(" Default: {default}."));
         }
-        if display(parameter) != parameter.name {
+        if parameter.display() != parameter.name {
             words.push_str(&format!(" Upstream: `{}`.", parameter.name));
         }
         if parameter.is_ambiguous() {
@@ -177,7 +177,7 @@ impl Leaf<'_> {
         let catalog = &self.view.snapshot.catalog;
         let parameters = self.shown().into_iter().map(|parameter| {
             json!({
-                "name": display(parameter),
+                "name": parameter.display(),
                 "type": parameter.kind,
                 "required": parameter.required,
                 "description": self.words(parameter),
@@ -203,11 +203,6 @@ impl Leaf<'_> {
         }
         told
     }
-}
-
-/// The name as it is written here; both spellings are understood.
-fn display(parameter: &Parameter) -> String {
-    if parameter.is_ambiguous() { parameter.name.clone() } else { name::alias(&parameter.name) }
 }
 
 fn cell(text: &str, limit: usize) -> String {

@@ -72,17 +72,17 @@ impl View<'_> {
         if !near.is_empty() {
             text.push_str(" Nearest:\n");
             text.push_str(&near.join("\n"));
-            text.push('\n');
         }
+        text.push(if near.is_empty() { ' ' } else { '\n' });
         text.push_str(&match why {
             Unresolved::Function if !namespace.is_empty() => {
                 format!(
-                    " Use `help(namespace=\"{}\")` to see available functions.",
+                    "Use `help(namespace=\"{}\")` to see available functions.",
                     short(namespace)
                 )
             }
             Unresolved::Function | Unresolved::Namespace | Unresolved::Malformed => {
-                " Use `help()` to see available namespaces.".to_owned()
+                "Use `help()` to see available namespaces.".to_owned()
             }
         });
         text
