@@ -38,6 +38,9 @@ const WAITING: usize = 4096;
 /// How long a notification, an answer or a farewell may take.
 const ERRAND: Duration = Duration::from_secs(20);
 
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
 /// How long to wait before a server that is not there is looked for again.
 const AGAIN: Duration = Duration::from_millis(300);
 
@@ -106,7 +109,12 @@ impl Http {
         let mut exchange = std::pin::pin!(self.exchange(&question));
         let mut deadline = asked + patience.quiet.min(patience.whole);
         loop {
-            if let Ok(answer) = timeout_at(deadline, &mut exchange).await {
+            let answer = tokio::select! {
+                biased;
+                answer = timeout_at(deadline, &mut exchange) => answer,
+                () = self.closing.cancelled() => Ok(Err(self.lost(Sent::Perhaps))),
+            };
+            if let Ok(answer) = answer {
                 cancel.reason = None;
                 return answer;
             }
@@ -135,6 +143,14 @@ impl Http {
         self.session().revision = Some(revision);
     }
 
+    /// Says that the session is open, and waits until that has arrived:
+    /// servers refuse questions that come before it.
+    pub(super) async fn opened(&self) {
+        let mut body = Vec::new();
+        message::write_notification(&mut body, method::INITIALIZED, None);
+        self.errand(body.into()).await;
+    }
+
     /// Starts to listen to what belongs to no question, where that is a thing.
     pub(super) fn listen(self: &Arc<Http>, revision: Revision) {
         if !revision.is_modern() && Revision::V2024_11_05 < revision {
@@ -151,8 +167,7 @@ impl Http {
 
     async fn exchange(self: &Arc<Http>, question: &Question) -> Result<Reply, Failure> {
         if self.closing.is_cancelled() {
-            let reason = "the upstream is closed".to_owned();
-            return Err(Failure::Lost { reason, sent: Sent::No });
+            return Err(self.lost(Sent::No));
         }
         let mut body = Vec::new();
         let id = question.ticket.to_string();
@@ -228,7 +243,7 @@ impl Http {
         let answer = answer.map_err(|_| Failure::Timeout { after: ERRAND })?;
         match answer.map_err(Refused::into_failure)? {
             Reply::Result(_) => {
-                self.notify(method::INITIALIZED, None);
+                self.opened().await;
                 self.relay.stale.mark(&super::lists::KINDS);
                 Ok(())
             }
@@ -256,6 +271,11 @@ impl Http {
         headers
     }
 
+    fn lost(&self, sent: Sent) -> Failure {
+        let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Failure::Lost { reason: why.unwrap_or_default(), sent }
+    }
+
     /// Puts a message in line to be sent.
     fn send(&self, body: Vec<u8>) {
         if self.errands.try_send(body.into()).is_err() {
@@ -270,7 +290,10 @@ impl Http {
             tokio::select! {
                 biased;
                 body = waiting.recv() => match body {
-                    Some(body) => self.errand(body).await,
+                    Some(body) => tokio::select! {
+                        () = self.errand(body) => {}
+                        () = self.hurry() => break,
+                    },
                     None => break,
                 },
                 () = self.closing.cancelled() => break,
@@ -298,6 +321,12 @@ impl Http {
         }
     }
 
+    /// Done soon after the end was called for: then nothing is waited for long.
+    async fn hurry(&self) {
+        self.closing.cancelled().await;
+        sleep(FAREWELL).await;
+    }
+
     /// Tells the server that the session is over.
     async fn leave(&self) {
         let session = self.session().clone();
@@ -307,7 +336,7 @@ impl Http {
         let headers = self.headers_of(&session);
         let delete = self.client.delete(self.url.clone()).headers(headers).send();
         // A server may refuse to end sessions; it will forget this one.
-        timeout(Duration::from_secs(2), delete).await.ok();
+        timeout(FAREWELL, delete).await.ok();
     }
 
     fn session(&self) -> MutexGuard<'_, Session> {

@@ -82,14 +82,16 @@ impl Opening<'_> {
     async fn finish(&mut self) -> Result<Arc<Upstream>, ConnectError> {
         let session = self.agree().await?;
         let link = Arc::clone(self.link());
-        if !session.revision.is_modern() {
-            if let Link::Http(http) = &*link {
+        match &*link {
+            Link::Http(http) if !session.revision.is_modern() => {
                 http.agreed(session.revision);
+                http.opened().await;
+                http.listen(session.revision);
             }
-            link.notify(method::INITIALIZED, None);
-        }
-        if let Link::Http(http) = &*link {
-            http.listen(session.revision);
+            Link::Pipe(_) if !session.revision.is_modern() => {
+                link.notify(method::INITIALIZED, None);
+            }
+            Link::Http(_) | Link::Pipe(_) => {}
         }
         let client = Arc::clone(self.client);
         let core = Core::new(link, Arc::clone(&self.relay), session, client, self.options);

@@ -104,6 +104,12 @@ impl Provider for Upstream {
                 method::PING | method::SET_LEVEL if self.revision().is_modern() => {
                     return Ok(nothing());
                 }
+                // News of the client, such as that its roots changed.
+                news if news.starts_with("notifications/") => {
+                    let params = Some(params.to_json()).filter(|_| !params.is_empty());
+                    self.core.link.notify(news, params.as_ref());
+                    return Ok(nothing());
+                }
                 _ => {}
             }
         }
