@@ -26,9 +26,9 @@ pub(crate) struct Group {
     pub(crate) provider: Arc<dyn Provider>,
 }
 
-/// The skill that comes with the tools: its name, and its `SKILL.md`.
+/// The skill that comes with the tools: its path, and its text.
 pub(crate) const SKILL: (&str, &str) =
-    ("first-steps", include_str!("builtin/skills/first-steps/SKILL.md"));
+    ("first-steps/SKILL.md", include_str!("builtin/skills/first-steps/SKILL.md"));
 
 /// All groups. What the memory holds is kept in `state`.
 pub(crate) fn groups(state: &Path) -> Vec<Group> {

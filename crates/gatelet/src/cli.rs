@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
+use mcp::revision::Revision;
 
 use crate::commands;
 
@@ -59,6 +60,11 @@ pub(crate) struct Place {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(commands::serve::Args),
+    Help(commands::help::Args),
+    Call(commands::call::Args),
+    Skill(commands::skill::Args),
+    Upstreams(commands::upstreams::Args),
+    Tokens(commands::tokens::Args),
     Init(commands::init::Args),
     Import(commands::import::Args),
     Config(commands::config::Args),
@@ -74,7 +80,10 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 it was done and the answer is an error; 2 the command line or the
 configuration is wrong; 3 no answer came; 4 the machine refused (a port, a file).";
 
-static LONG_VERSION: LazyLock<String> = LazyLock::new(|| env!("CARGO_PKG_VERSION").to_owned());
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let revisions = Revision::ALL.map(Revision::as_str).join(", ");
+    format!("{}\nMCP protocol revisions: {revisions}", env!("CARGO_PKG_VERSION"))
+});
 
 #[cfg(test)]
 mod tests {

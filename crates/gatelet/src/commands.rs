@@ -2,6 +2,14 @@
 
 pub(crate) mod serve;
 
+pub(crate) mod call;
+pub(crate) mod help;
+pub(crate) mod skill;
+mod verb;
+
+pub(crate) mod tokens;
+pub(crate) mod upstreams;
+
 pub(crate) mod config;
 pub(crate) mod import;
 pub(crate) mod init;
@@ -18,6 +26,11 @@ use crate::exit::Done;
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
     match cli.command {
         Command::Serve(args) => serve::run(&args, &cli.place),
+        Command::Help(args) => help::run(&args, &cli.place),
+        Command::Call(args) => call::run(&args, &cli.place),
+        Command::Skill(args) => skill::run(&args, &cli.place),
+        Command::Upstreams(args) => upstreams::run(&args, &cli.place),
+        Command::Tokens(args) => tokens::run(&args, &cli.place),
         Command::Init(args) => init::run(&args, &cli.place),
         Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),

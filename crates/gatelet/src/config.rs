@@ -5,6 +5,7 @@
 //! ([`shape`]), then each section is parsed; every problem is collected with
 //! its place and all are reported together.
 
+mod builtin;
 mod gate;
 mod serve;
 mod skills;
@@ -49,6 +50,8 @@ pub(crate) struct Raw {
     serve: serve::Raw,
     #[serde(default)]
     skills: skills::Raw,
+    #[serde(default)]
+    builtin: builtin::Raw,
 }
 
 /// The configuration as it is meant.
@@ -58,6 +61,8 @@ pub(crate) struct Config {
     pub(crate) gate: Gate,
     pub(crate) serve: Serve,
     pub(crate) skills: Skills,
+    /// Whether the tools that come with gatelet are offered.
+    pub(crate) builtin: bool,
 }
 
 /// A configuration and where it came from.
@@ -89,7 +94,8 @@ pub(crate) fn load(place: &Place) -> anyhow::Result<Loaded> {
 
 /// The configuration that is used when there is none.
 fn embedded() -> anyhow::Result<Config> {
-    let source = Source { name: "the embedded default".to_owned(), text: String::new() };
+    let text = "[builtin]\ntools = true\n".to_owned();
+    let source = Source { name: "the embedded default".to_owned(), text };
     Ok(read(source, Path::new(""), &Process)?.0)
 }
 
@@ -176,7 +182,8 @@ fn parse(
         upstreams: upstream::parse(found, base, environment, problems),
         gate: gate::parse(&raw.gate),
         serve: serve::parse(raw.serve, problems),
-        skills: skills::parse(raw.skills, base),
+        skills: skills::parse(raw.skills, base, environment),
+        builtin: builtin::parse(&raw.builtin),
     }
 }
 

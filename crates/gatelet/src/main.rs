@@ -17,6 +17,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Upstreams are started through ourselves, so that they die with us.
+    if let Some(error) = mcp::connect::tether::take(std::env::args_os().skip(1)) {
+        return exit::failure(&error.into());
+    }
     let cli = cli::Cli::parse();
     cli.color.write_global();
     telemetry::init(&cli);

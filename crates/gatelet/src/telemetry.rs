@@ -10,7 +10,7 @@ use crate::terminal::Color;
 /// Starts logging at the level that the command line asks for: what a server
 /// does is worth a line, what a one-off command does only when it goes wrong.
 pub(crate) fn init(cli: &Cli) {
-    let quiet = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+    let quiet = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
     let filter = cli.log.as_deref().unwrap_or(quiet);
     let ansi = match cli.color {
         Color::Auto => std::io::stderr().is_terminal(),

@@ -62,3 +62,109 @@ pub(crate) fn is_read_by_a_person() -> bool {
 pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
+
+/// How many columns a reader has.
+pub(crate) fn width() -> u16 {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    size.map(|size| size.ws_col).filter(|columns| *columns != 0).unwrap_or(80)
+}
+
+/// A table with this head, as wide as the terminal allows.
+pub(crate) fn table(head: &[&str]) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table
+        .load_preset(comfy_table::presets::NOTHING)
+        .set_content_arrangement(comfy_table::ContentArrangement::Dynamic)
+        .set_header(head.iter().map(|name| cell(DIM, name)));
+    table.set_width(if is_read_by_a_person() { width() } else { u16::MAX });
+    match anstream::ColorChoice::global() {
+        anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => {
+            table.enforce_styling();
+        }
+        anstream::ColorChoice::Never => {
+            table.force_no_tty();
+        }
+        anstream::ColorChoice::Auto => {}
+    }
+    table
+}
+
+/// A cell in a style. The table measures text, so it must set the style itself.
+pub(crate) fn cell(style: Style, text: &str) -> comfy_table::Cell {
+    let cell = comfy_table::Cell::new(text);
+    let cell = match style.get_fg_color() {
+        Some(anstyle::Color::Ansi(AnsiColor::Green)) => cell.fg(comfy_table::Color::Green),
+        Some(anstyle::Color::Ansi(AnsiColor::Red)) => cell.fg(comfy_table::Color::Red),
+        Some(anstyle::Color::Ansi(_) | anstyle::Color::Ansi256(_) | anstyle::Color::Rgb(_))
+        | None => cell,
+    };
+    let effects = style.get_effects();
+    if effects.contains(anstyle::Effects::DIMMED) {
+        cell.add_attribute(comfy_table::Attribute::Dim)
+    } else if effects.contains(anstyle::Effects::BOLD) {
+        cell.add_attribute(comfy_table::Attribute::Bold)
+    } else {
+        cell
+    }
+}
+
+/// `12345` as `12,345`.
+pub(crate) fn thousands(n: usize) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}
+
+/// Markdown with a little colour: headings, code and list marks.
+pub(crate) fn markdown(text: &str) -> String {
+    let mut fenced = false;
+    let line = |line: &str| {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            return paint(DIM, line);
+        }
+        if fenced {
+            return line.to_owned();
+        }
+        if line.starts_with('#') {
+            return paint(HEADING, line.trim_start_matches('#').trim_start());
+        }
+        let mut parts = String::new();
+        for (at, part) in line.split('`').enumerate() {
+            parts += &if at % 2 == 1 { paint(PLACE, part) } else { part.to_owned() };
+        }
+        if line.matches('`').count().is_multiple_of(2) { parts } else { line.to_owned() }
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Something that shows on a terminal that we are at work.
+pub(crate) fn progress(message: &'static str) -> indicatif::ProgressBar {
+    // Draws on stderr, and only when that is a terminal.
+    let bar = indicatif::ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(std::time::Duration::from_millis(120));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn markdown_loses_no_text() {
+        let plain = |text: &str| anstream::adapter::strip_str(&markdown(text)).to_string();
+        assert_eq!(plain("# Title\n- `a`: b"), "Title\n- a: b");
+        assert_eq!(plain("a ` b"), "a ` b");
+        assert_eq!(plain("```\n# x\n```"), "```\n# x\n```");
+    }
+}

@@ -1,2 +1,100 @@
-//! Where things are connected: the only place that spawns tasks and opens
-//! connections, and the only place that knows every crate.
+//! Where things are connected: the only place that starts programs, opens
+//! connections and knows every crate.
+
+mod connector;
+mod farewell;
+mod shelf;
+mod skills;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gateway::clock::System;
+use gateway::roster::{self, Start};
+use gateway::{Gateway, Parts, gate};
+
+pub(crate) use farewell::{children_have_ended, signal};
+pub(crate) use watch::watch;
+
+use crate::builtin;
+use crate::config::{self, Config, Loaded, Upstream};
+use connector::Remote;
+use shelf::Directory;
+
+/// When upstreams are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// As the configuration says.
+    Configured,
+    /// Only when something is asked of them, for a command that is over soon.
+    WhenAsked,
+    /// All of them, at once.
+    AtOnce,
+}
+
+/// What a gateway is wired from, kept to wire it anew when the configuration
+/// changes.
+#[derive(Clone)]
+pub(crate) struct Wiring {
+    state: PathBuf,
+    shelf: Arc<Directory>,
+    pace: Pace,
+}
+
+impl Wiring {
+    pub(crate) fn new(state: &Path, pace: Pace) -> Wiring {
+        let shelf = Arc::new(Directory::new(&state.join("listings")));
+        Wiring { state: state.to_owned(), shelf, pace }
+    }
+
+    /// The gateway of a configuration. Starts nothing yet.
+    pub(crate) fn gateway(&self, loaded: &Loaded) -> Gateway {
+        let config = &loaded.config;
+        let parts = Parts {
+            skills: skills::library(config),
+            gate: gate::Config {
+                limit: config.gate.limit,
+                ceiling: config.gate.ceiling,
+                gated_is_error: config.gate.gated_is_error,
+            },
+            shelf: Arc::clone(&self.shelf) as _,
+            ..Parts::new(self.upstreams(config), Arc::new(System::start()))
+        };
+        Gateway::new(parts)
+    }
+
+    /// Takes up a changed configuration without dropping a session.
+    pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
+        gateway.reload(self.upstreams(config), skills::library(config));
+    }
+
+    fn upstreams(&self, config: &Config) -> Vec<roster::Upstream> {
+        let own = if config.builtin { builtin::groups(&self.state) } else { Vec::new() };
+        let own = own.into_iter().map(|group| roster::Upstream {
+            fingerprint: env!("CARGO_PKG_VERSION").to_owned(),
+            known: Some(group.provider.listing()),
+            ..roster::Upstream::new(group.label, Arc::new(connector::Local(group.provider)))
+        });
+        own.chain(config.upstreams.iter().map(|upstream| self.upstream(upstream))).collect()
+    }
+
+    fn upstream(&self, upstream: &Upstream) -> roster::Upstream {
+        let start = match (self.pace, upstream.start) {
+            (Pace::Configured, config::Start::Eager) | (Pace::AtOnce, _) => Start::Eager,
+            (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
+        };
+        let remote = Remote::new(upstream, Arc::clone(&self.shelf));
+        roster::Upstream {
+            label: upstream.label.clone(),
+            description: upstream.description.clone(),
+            fingerprint: remote.fingerprint().to_owned(),
+            connector: Arc::new(remote),
+            start,
+            idle_stop: upstream.idle_stop,
+            start_timeout: upstream.start_timeout,
+            call_timeout: upstream.call_timeout,
+            known: None,
+        }
+    }
+}

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use tool::{Client, Failure, Provider};
+use tool::{Client, Failure, Listing, Provider};
 
 pub use hall::Hall;
 pub use link::{Link, Phase, Status};
@@ -56,6 +56,9 @@ pub struct Upstream {
     /// command, another address), so that its old listing is not believed and
     /// a reload knows what to restart.
     pub fingerprint: String,
+    /// What it lists, where that is known beforehand because it is part of
+    /// this process.
+    pub known: Option<Arc<Listing>>,
 }
 
 /// When an upstream is started.
@@ -112,6 +115,7 @@ impl Upstream {
             start_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(120),
             fingerprint: String::new(),
+            known: None,
         }
     }
 }

@@ -1,35 +1,110 @@
 //! `gatelet serve`: the gate itself.
 
+mod greeting;
+mod site;
+
 use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use gateway::Gateway;
+use mcp::serve::stdio;
+use tokio::net::TcpListener;
 
 use crate::cli::Place;
-use crate::config::{self, Surface};
+use crate::config::{self, Loaded, Surface};
 use crate::exit::{Done, Stop};
 use crate::terminal::say;
+use crate::wire::{self, Pace, Wiring};
 
 /// Serve everything behind the gate to MCP clients
 ///
-/// Streamable HTTP on loopback unless `--stdio` is given.
+/// Streamable HTTP on loopback unless `--stdio` is given. Without a
+/// configuration the built-in tools are served.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Talk on standard input and output, as a host that starts gatelet expects
     #[arg(long, conflicts_with = "listen")]
-    stdio: bool,
+    pub(crate) stdio: bool,
 
     /// Address and port for HTTP [default: 127.0.0.1:4747, or what the configuration says]
     #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
     listen: Option<SocketAddr>,
 
-    /// What clients see
+    /// What clients see [default: cash, or what the configuration says]
     #[arg(long, value_name = "SURFACE")]
     surface: Option<Surface>,
+
+    /// Listen on an address that other machines can reach, though nobody is asked who they are
+    #[arg(long)]
+    open: bool,
 }
+
+/// How long upstreams may take to end when we do.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let loaded = config::load(place)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
-    let _ = (args.stdio, args.listen, args.surface);
-    Err(Stop::Usage("serving is not wired up yet".to_owned()).into())
+    let state = config::state_directory(place)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let wiring = Wiring::new(&state, Pace::Configured);
+        let gateway = wiring.gateway(&loaded);
+        let watching = wire::watch(wiring, gateway.clone(), place.clone(), loaded.clone());
+        let watching = tokio::spawn(watching);
+        let outcome = if args.stdio {
+            over_stdio(args, &loaded, &gateway).await
+        } else {
+            over_http(args, &loaded, &gateway).await
+        };
+        watching.abort();
+        let _ = watching.await;
+        drop(gateway);
+        wire::children_have_ended(FAREWELL).await;
+        outcome
+    });
+    // Reading stdin blocks a thread that nobody can wake.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn over_stdio(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
+    let surface = site::surface(args.surface.unwrap_or(loaded.config.serve.surface))?;
+    let serving = stdio::stdio(gateway.door(surface), stdio::Options::default());
+    tokio::select! {
+        reason = serving => tracing::info!("the client is gone: {}", reason?),
+        signal = wire::signal() => tracing::info!("{} came", signal?),
+    }
+    Ok(Done::Fine)
+}
+
+async fn over_http(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
+    let serve = &loaded.config.serve;
+    let address = args.listen.unwrap_or(serve.listen);
+    let allowed = address.ip().is_loopback() || args.open || serve.open;
+    if !allowed {
+        let message = format!(
+            "`{address}` can be reached from other machines, and nobody is asked who they are; \
+             listen on 127.0.0.1, or say --open if that is what you want"
+        );
+        return Err(Stop::Usage(message).into());
+    }
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}; try --listen with another port"))?;
+    let address = listener.local_addr()?;
+    let site = site::site(gateway, args.surface.unwrap_or(serve.surface), serve)?;
+    gateway.warm();
+    greeting::greet(address, loaded, gateway);
+    let signal = async {
+        match wire::signal().await {
+            Ok(name) => tracing::info!("{name} came"),
+            Err(error) => tracing::error!(%error, "cannot listen for signals"),
+        }
+    };
+    mcp::serve::http::listen(listener, site, signal).await?;
+    Ok(Done::Fine)
 }

@@ -113,6 +113,7 @@ impl Problems {
         self.list.is_empty()
     }
 
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.list.iter()
     }
@@ -123,6 +124,16 @@ impl Problems {
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         (line, before[start..].chars().count() + 1)
+    }
+
+    /// Every error on one line, for a log.
+    pub(crate) fn summary(&self) -> String {
+        let errors = self.list.iter().filter(|problem| problem.weight == Weight::Error);
+        let line = |problem: &Problem| {
+            let (line, column) = self.place(problem.span.start);
+            format!("{}:{line}:{column} {}", self.document.name, problem.message)
+        };
+        errors.map(line).collect::<Vec<_>>().join("; ")
     }
 
     /// One problem as a compiler shows it: place, line, caret, hint.
@@ -159,16 +170,17 @@ impl fmt::Display for Problems {
             self.show(problem, f)?;
             writeln!(f)?;
         }
-        let errors = list.iter().filter(|problem| problem.weight == Weight::Error).count();
-        let warnings = list.len() - errors;
-        write!(f, "{}: {}", self.document.name, count(errors, "error"))?;
-        if warnings != 0 {
-            write!(f, ", {}", count(warnings, "warning"))?;
-        }
-        Ok(())
+        let n_errors = list.iter().filter(|problem| problem.weight == Weight::Error).count();
+        let counts = [count(n_errors, "error"), count(list.len() - n_errors, "warning")];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        write!(f, "{}: {}", self.document.name, counts.join(", "))
     }
 }
 
-fn count(n: usize, word: &str) -> String {
-    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+fn count(n: usize, word: &str) -> Option<String> {
+    match n {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        _ => Some(format!("{n} {word}s")),
+    }
 }

@@ -20,9 +20,8 @@ pub(crate) struct Raw {
     /// Host names, beside loopback, under which clients may reach us.
     #[serde(default)]
     hosts: Vec<String>,
-    /// Web origins whose pages may call us.
-    #[serde(default)]
-    origins: Vec<String>,
+    /// Listen on an address that other machines can reach, though nobody is asked who they are.
+    open: Option<bool>,
 }
 
 /// What clients see of everything behind the gate.
@@ -49,7 +48,8 @@ pub(crate) struct Serve {
     pub(crate) listen: SocketAddr,
     pub(crate) surface: Surface,
     pub(crate) hosts: Vec<String>,
-    pub(crate) origins: Vec<String>,
+    /// Whether we may listen beyond loopback.
+    pub(crate) open: bool,
 }
 
 pub(crate) const PORT: u16 = 4747;
@@ -62,7 +62,7 @@ pub(super) fn parse(raw: Raw, problems: &mut Problems) -> Serve {
         listen: listen.unwrap_or(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)),
         surface: raw.surface.unwrap_or_default(),
         hosts: raw.hosts,
-        origins: raw.origins,
+        open: raw.open.unwrap_or(false),
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::{Path as FilePath, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::text::Environment;
+
 /// Instructions that a model can ask for.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +22,11 @@ pub(crate) struct Skills {
     pub(crate) directories: Vec<PathBuf>,
 }
 
-pub(super) fn parse(raw: Raw, base: &FilePath) -> Skills {
-    Skills { directories: raw.directories.into_iter().map(|path| base.join(path)).collect() }
+pub(super) fn parse(raw: Raw, base: &FilePath, environment: &dyn Environment) -> Skills {
+    let home = environment.get("HOME").map(PathBuf::from);
+    let place = |path: PathBuf| match (path.strip_prefix("~"), &home) {
+        (Ok(below), Some(home)) => home.join(below),
+        (Ok(_), None) | (Err(_), _) => base.join(path),
+    };
+    Skills { directories: raw.directories.into_iter().map(place).collect() }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
+use mcp::revision::Revision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +96,7 @@ pub(crate) struct Upstream {
     pub(crate) idle_stop: Option<Duration>,
     pub(crate) start_timeout: Duration,
     pub(crate) call_timeout: Duration,
-    pub(crate) revision: Option<String>,
+    pub(crate) revision: Option<Revision>,
 }
 
 /// How an upstream is reached.
@@ -167,6 +168,10 @@ impl Entry<'_> {
         let start_timeout = self.duration("start_timeout", raw.start_timeout.as_deref());
         let call_timeout = self.duration("call_timeout", raw.call_timeout.as_deref());
         let idle_stop = self.duration("idle_stop", raw.idle_stop.as_deref());
+        let revision = raw.revision.as_deref();
+        let revision = revision.and_then(|text| {
+            self.problems.parse(&self.path.key("revision"), text, str::parse::<Revision>)
+        });
         let reach = self.reach(&raw, base, environment);
         Some(Upstream {
             label: label?,
@@ -176,7 +181,7 @@ impl Entry<'_> {
             idle_stop,
             start_timeout: start_timeout.unwrap_or(START_TIMEOUT),
             call_timeout: call_timeout.unwrap_or(CALL_TIMEOUT),
-            revision: raw.revision,
+            revision,
         })
     }
 

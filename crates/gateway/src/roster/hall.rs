@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalog::{Catalog, Source};
@@ -102,6 +103,37 @@ impl Hall {
             }
         })
         .boxed()
+    }
+
+    /// Waits until it is known what stands in a namespace.
+    ///
+    /// An upstream that is listed for the first time has its time to come up,
+    /// so that a first call into it is not told that there is no such
+    /// function. Everything that was ever listed is known at once.
+    pub async fn known(&self, namespace: &str) {
+        let label = namespace.split('.').next().unwrap_or_default();
+        let named = |link: &&Arc<Link>| catalog::name::same(link.label(), label);
+        let link = self.core.links.load().iter().find(named).cloned();
+        let Some(link) = link.filter(|link| link.is_awaited()) else { return };
+        link.known().await;
+        let published = async {
+            while !self.shows(&link) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(self.core.parts.config.settle * 20, published).await;
+    }
+
+    /// Whether some upstream is being listed for the first time.
+    pub fn awaits_any(&self) -> bool {
+        self.core.links.load().iter().any(|link| link.is_awaited())
+    }
+
+    /// Whether the snapshot has what a link lists.
+    fn shows(&self, link: &Link) -> bool {
+        let listing = link.listing();
+        let snapshot = self.snapshot();
+        snapshot.catalog.sources().iter().any(|source| Arc::ptr_eq(&source.listing, &listing))
     }
 
     /// Starts what is to run without being asked for, if that has not

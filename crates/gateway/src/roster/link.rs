@@ -37,6 +37,19 @@ pub(super) struct Now {
     pub(super) seen: bool,
 }
 
+impl Now {
+    /// Whether nothing has ever been heard of it: it is being listed for the
+    /// first time.
+    fn is_blank(&self) -> bool {
+        !self.seen && *self.listing == Listing::default()
+    }
+
+    /// Whether waiting will tell what it lists.
+    fn is_awaited(&self) -> bool {
+        self.is_blank() && !matches!(self.phase, Phase::Down { failures: 1.., .. })
+    }
+}
+
 /// Where an upstream is in its life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -71,8 +84,9 @@ impl Link {
         elder: Option<Arc<Link>>,
         remembered: Option<Arc<Listing>>,
     ) -> Link {
-        let listing = remembered.unwrap_or_default();
-        let now = Now { phase: Phase::Asleep, provider: None, listing, seen: false };
+        let seen = upstream.known.is_some();
+        let listing = upstream.known.clone().or(remembered).unwrap_or_default();
+        let now = Now { phase: Phase::Asleep, provider: None, listing, seen };
         Link {
             upstream,
             profile,
@@ -109,12 +123,26 @@ impl Link {
         }
     }
 
+    /// Whether it is being listed for the first time.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.now.borrow().is_awaited()
+    }
+
+    /// Waits until it has been listed for the first time, or cannot be.
+    pub(super) async fn known(&self) {
+        let mut now = self.now.subscribe();
+        let limit = self.upstream.start_timeout + Duration::from_secs(1);
+        let known = now.wait_for(|now| !now.is_awaited());
+        // Whatever comes of it, the catalog says how it stands.
+        let _ = tokio::time::timeout(limit, known).await;
+    }
+
     /// How it stands in a catalog.
     pub(super) fn source(&self) -> Source {
         let now = self.now.borrow();
         let state = match (&now.phase, now.seen) {
             (Phase::Down { reason, .. }, _) => State::Unavailable { reason: reason.clone() },
-            (Phase::Starting, false) if now.listing.tools.is_empty() => {
+            (Phase::Asleep | Phase::Starting, false) if now.is_blank() => {
                 State::Unavailable { reason: "still starting".to_owned() }
             }
             (Phase::Asleep | Phase::Starting | Phase::Up, true) => State::Available,

@@ -41,6 +41,11 @@ impl Cash {
     }
 
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        if self.hall.awaits_any() {
+            let namespace = |all: &Json| all.member_as::<String>("namespace");
+            let namespace = call.arguments.as_ref().and_then(namespace);
+            self.hall.known(&namespace.unwrap_or_default()).await;
+        }
         let snapshot = self.hall.snapshot();
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
         match call.name.as_str() {

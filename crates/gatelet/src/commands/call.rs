@@ -1,0 +1,118 @@
+//! `gatelet call`: call a function behind the gate.
+
+use std::io::Read;
+
+use serde_json::{Map, Value, json};
+
+use super::verb::{self, Output};
+use crate::cli::Place;
+use crate::exit::{Done, Stop};
+use crate::wire::Pace;
+
+/// Call a function
+///
+/// Arguments are `key=text` or `key:=JSON`, or one JSON object, or `-` for a
+/// JSON object on standard input. Text becomes the type that the function
+/// asks for.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gatelet call time.now timezone=Europe/Berlin
+  gatelet call json.query filter=.a json:='{\"a\": [1, 2]}'
+  gatelet call units.convert '{\"value\": 26.2, \"from\": \"mi\", \"to\": \"km\"}'")]
+pub(crate) struct Args {
+    /// The function, as `namespace.function`
+    function: String,
+
+    /// Its arguments
+    #[arg(value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+
+    /// Let this many characters through instead of the gate's limit
+    #[arg(long, value_name = "CHARACTERS")]
+    sizelimit: Option<u64>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let mut arguments = Map::new();
+    if let Some((namespace, function)) = args.function.rsplit_once('.') {
+        arguments.insert("namespace".to_owned(), json!(namespace));
+        arguments.insert("function".to_owned(), json!(function));
+    } else {
+        arguments.insert("function".to_owned(), json!(args.function));
+    }
+    arguments.insert("kwargs".to_owned(), Value::Object(read(&args.arguments)?));
+    if let Some(limit) = args.sizelimit {
+        arguments.insert("sizelimit".to_owned(), json!(limit));
+    }
+    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+        verb::settle(gateway, Pace::WhenAsked).await;
+        verb::answer(&verb::ask(gateway, "call", arguments).await?, args.output)
+    })
+}
+
+fn read(words: &[String]) -> Result<Map<String, Value>, Stop> {
+    let mut arguments = Map::new();
+    for word in words {
+        if word == "-" {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.map_err(|error| Stop::Usage(format!("cannot read standard input: {error}")))?;
+            arguments.extend(object(&text)?);
+        } else if word.trim_start().starts_with('{') {
+            arguments.extend(object(word)?);
+        } else {
+            let (key, value) = pair(word)?;
+            arguments.insert(key, value);
+        }
+    }
+    Ok(arguments)
+}
+
+fn pair(word: &str) -> Result<(String, Value), Stop> {
+    let Some((key, text)) = word.split_once('=') else {
+        let message = format!("`{word}` is no argument; write `key=text` or `key:=JSON`");
+        return Err(Stop::Usage(message));
+    };
+    match key.strip_suffix(':') {
+        None => Ok((key.to_owned(), json!(text))),
+        Some(key) => {
+            let value = serde_json::from_str(text);
+            let wrong = |error| Stop::Usage(format!("`{key}` is not JSON: {error}"));
+            Ok((key.to_owned(), value.map_err(wrong)?))
+        }
+    }
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Stop> {
+    serde_json::from_str(text)
+        .map_err(|error| Stop::Usage(format!("the arguments are no JSON object: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(words: &[&str], expected: &str) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let found = read(&words).map(|map| Value::Object(map).to_string());
+        assert_eq!(found.unwrap_or_else(|stop| stop.to_string()), expected);
+    }
+
+    #[test]
+    fn arguments_are_text_json_or_whole_objects() {
+        check(&["a=1", "b:=[1]", "c=x=y"], r#"{"a":"1","b":[1],"c":"x=y"}"#);
+        check(&[r#"{"a": 1}"#, "a=2"], r#"{"a":"2"}"#);
+        check(&[], "{}");
+    }
+
+    #[test]
+    fn what_is_no_argument_is_said_to_be_none() {
+        check(&["a"], "`a` is no argument; write `key=text` or `key:=JSON`");
+        check(&["a:=x"], "`a` is not JSON: expected value at line 1 column 1");
+    }
+}

@@ -1,0 +1,80 @@
+//! `gatelet help`: what there is behind the gate.
+
+use serde_json::{Map, Value, json};
+use tool::Reply;
+
+use super::verb::{self, Output};
+use crate::cli::Place;
+use crate::exit::Done;
+use crate::wire::Pace;
+
+/// Ask what there is: namespaces, functions, one function, or a search
+///
+/// For help about gatelet itself, use `gatelet --help`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A namespace, `namespace.function`, or both as two words
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    names: Vec<String>,
+
+    /// Search for functions by what they do
+    #[arg(long, short, value_name = "WORDS", conflicts_with = "names")]
+    query: Option<String>,
+
+    /// Show every parameter of a function
+    #[arg(long)]
+    full: bool,
+
+    /// Show examples
+    #[arg(long)]
+    examples: bool,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+        verb::settle(gateway, Pace::WhenAsked).await;
+        let mut reply = verb::ask(gateway, "help", args.arguments(&args.names)).await?;
+        if let [name] = &args.names[..]
+            && is_error(&reply)
+            && let Some((namespace, function)) = name.rsplit_once('.')
+        {
+            let names = [namespace.to_owned(), function.to_owned()];
+            let second = verb::ask(gateway, "help", args.arguments(&names)).await?;
+            if !is_error(&second) {
+                reply = second;
+            }
+        }
+        verb::answer(&reply, args.output)
+    })
+}
+
+impl Args {
+    fn arguments(&self, names: &[String]) -> Map<String, Value> {
+        let mut kwargs = Map::new();
+        if let Some(query) = &self.query {
+            kwargs.insert("query".to_owned(), json!(query));
+        }
+        if self.full {
+            kwargs.insert("params".to_owned(), json!("full"));
+        }
+        if self.examples {
+            kwargs.insert("examples".to_owned(), json!(true));
+        }
+        if self.output.is_json() {
+            kwargs.insert("format".to_owned(), json!("json"));
+        }
+        let mut arguments = Map::new();
+        for (key, name) in ["namespace", "function"].into_iter().zip(names) {
+            arguments.insert(key.to_owned(), json!(name));
+        }
+        arguments.insert("kwargs".to_owned(), Value::Object(kwargs));
+        arguments
+    }
+}
+
+fn is_error(reply: &Reply) -> bool {
+    reply.tool_result().is_some_and(|result| result.is_error)
+}

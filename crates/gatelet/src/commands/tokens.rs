@@ -1,0 +1,143 @@
+//! `gatelet tokens`: what the definitions behind the gate would cost a model,
+//! and what they cost through it.
+
+use comfy_table::{Cell, CellAlignment};
+use gateway::{Gateway, Surface};
+use serde_json::json;
+use tool::Listing;
+
+use super::verb::{self, Output};
+use crate::cli::Place;
+use crate::exit::Done;
+use crate::terminal::{self, DIM, GOOD, HEADING, out, paint};
+use crate::wire::Pace;
+
+/// Count what every upstream's tool definitions cost a model, and what gatelet's do
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    output: Output,
+}
+
+/// The tool definitions of one server, and their cost.
+struct Cost {
+    label: String,
+    tools: usize,
+    tokens: usize,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+        verb::settle(gateway, Pace::WhenAsked).await;
+        let (mut direct, gate) = costs(gateway);
+        direct
+            .sort_by(|one, other| other.tokens.cmp(&one.tokens).then(one.label.cmp(&other.label)));
+        if args.output.is_json() {
+            out(&serde_json::to_string_pretty(&as_json(&direct, &gate))?);
+        } else {
+            out(&chart(&direct, &gate));
+        }
+        Ok(Done::Fine)
+    })
+}
+
+/// What the tool definitions of a listing cost a model that reads them all.
+pub(super) fn of_tools(listing: &Listing) -> usize {
+    listing.tools.iter().map(|tool| catalog::tokens::count(tool.raw.as_str())).sum()
+}
+
+fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
+    let links = gateway.roster().default_hall().snapshot().links().to_vec();
+    let direct = links.iter().map(|link| {
+        let listing = link.listing();
+        let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
+        Cost { label: link.label().to_owned(), tools, tokens }
+    });
+    let context = verb::context();
+    let door = gateway.door(Surface::Cash);
+    let listing = door.open(&context.client, &context.caller).listing();
+    let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
+    (direct.collect(), Cost { label: "through gatelet".to_owned(), tools, tokens })
+}
+
+fn as_json(direct: &[Cost], gate: &Cost) -> serde_json::Value {
+    let cost =
+        |cost: &Cost| json!({"label": cost.label, "tools": cost.tools, "tokens": cost.tokens});
+    json!({
+        "tokenizer": "cl100k_base",
+        "upstreams": direct.iter().map(cost).collect::<Vec<_>>(),
+        "direct": {"tools": total(direct).tools, "tokens": total(direct).tokens},
+        "gatelet": {"tools": gate.tools, "tokens": gate.tokens},
+    })
+}
+
+fn total(costs: &[Cost]) -> Cost {
+    Cost {
+        label: "all of them".to_owned(),
+        tools: costs.iter().map(|cost| cost.tools).sum(),
+        tokens: costs.iter().map(|cost| cost.tokens).sum(),
+    }
+}
+
+fn chart(direct: &[Cost], gate: &Cost) -> String {
+    let total = total(direct);
+    let mut table = terminal::table(&["definitions of", "tools", "tokens", ""]);
+    let labels = direct.iter().chain([&total, gate]).map(|cost| cost.label.chars().count());
+    let room =
+        usize::from(terminal::width()).saturating_sub(labels.max().unwrap_or(0) + 26).clamp(8, 60);
+    let most = total.tokens.max(gate.tokens).max(1);
+    let mut row = |cost: &Cost, style| {
+        let number =
+            |n: usize| Cell::new(terminal::thousands(n)).set_alignment(CellAlignment::Right);
+        let bar = bar(cost.tokens, most, room);
+        table.add_row(vec![
+            Cell::new(&cost.label),
+            number(cost.tools),
+            number(cost.tokens),
+            terminal::cell(style, &bar),
+        ]);
+    };
+    for cost in direct {
+        row(cost, DIM);
+    }
+    row(&total, HEADING);
+    row(gate, GOOD);
+    format!("{table}\n{}", saving(&total, gate))
+}
+
+fn saving(total: &Cost, gate: &Cost) -> String {
+    if total.tokens <= gate.tokens {
+        return paint(DIM, "so few definitions cost no more without a gate");
+    }
+    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
+    let percent = 100.0 * (total.tokens - gate.tokens) as f64 / total.tokens as f64;
+    let saved = terminal::thousands(total.tokens - gate.tokens);
+    format!("{} tokens less in every conversation ({percent:.1} %)", paint(GOOD, saved))
+}
+
+/// A bar in eighths of a character.
+fn bar(tokens: usize, most: usize, room: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (tokens * room * 8).div_ceil(most).min(room * 8);
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        assert_eq!(bar(100, 100, 4), "████");
+        assert_eq!(bar(50, 100, 4), "██");
+        assert_eq!(bar(1, 100, 4), "▏");
+        assert_eq!(bar(0, 100, 4), "");
+    }
+
+    #[test]
+    fn the_saving_is_told_in_tokens_and_percent() {
+        let cost = |tokens| Cost { label: String::new(), tools: 1, tokens };
+        assert!(saving(&cost(10_000), &cost(350)).contains("96.5 %"));
+        assert!(saving(&cost(100), &cost(350)).contains("no more"));
+    }
+}

@@ -1,0 +1,123 @@
+//! `gatelet upstreams`: what is connected and how it fares.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use comfy_table::{Cell, CellAlignment};
+use gateway::roster::{Link, Phase, Status};
+use serde_json::json;
+use tool::{Ask, Object};
+
+use super::verb::{self, Output};
+use crate::cli::Place;
+use crate::exit::Done;
+use crate::terminal::{self, out, say};
+use crate::wire::Pace;
+
+/// Connect to every upstream and show how each fares
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    output: Output,
+}
+
+/// One upstream and how quickly it answers.
+struct Row {
+    status: Status,
+    /// What its tool definitions would cost a model.
+    tokens: usize,
+    ping: Option<Duration>,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    verb::with_gateway(place, Pace::AtOnce, async |gateway| {
+        verb::settle(gateway, Pace::AtOnce).await;
+        let links = gateway.roster().default_hall().snapshot().links().to_vec();
+        let rows = futures::future::join_all(links.iter().map(row)).await;
+        if args.output.is_json() {
+            out(&serde_json::to_string_pretty(&rows.iter().map(Row::json).collect::<Vec<_>>())?);
+        } else if rows.is_empty() {
+            say("no upstreams are configured");
+        } else {
+            out(&table(&rows));
+        }
+        let down = rows.iter().any(|row| matches!(row.status.phase, Phase::Down { .. }));
+        Ok(if down { Done::AnswerIsError } else { Done::Fine })
+    })
+}
+
+async fn row(link: &Arc<Link>) -> Row {
+    let status = link.status();
+    let up = status.phase == Phase::Up;
+    let ping = if up { ping(link).await } else { None };
+    let tokens = super::tokens::of_tools(&status.listing);
+    Row { status, tokens, ping }
+}
+
+/// How long the smallest question takes. Upstreams of the newest revision
+/// have no `ping`; their refusal takes as long.
+async fn ping(link: &Link) -> Option<Duration> {
+    let ask = Ask::Other { method: "ping".to_owned(), params: Object::new() };
+    let since = Instant::now();
+    link.ask(ask, &verb::context()).await.ok().map(|_| since.elapsed())
+}
+
+impl Row {
+    fn json(&self) -> serde_json::Value {
+        let listing = &self.status.listing;
+        let (state, reason) = state(&self.status.phase);
+        json!({
+            "label": self.status.label,
+            "state": state,
+            "reason": reason,
+            "server": listing.server.name,
+            "version": listing.server.version,
+            "protocol": listing.server.protocol,
+            "tools": listing.tools.len(),
+            "resources": listing.resources.len() + listing.templates.len(),
+            "prompts": listing.prompts.len(),
+            "tokens": self.tokens,
+            "latency_ms": self.ping.map(|ping| ping.as_secs_f64() * 1000.0),
+            "findings": listing.findings,
+        })
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let head =
+        ["upstream", "state", "server", "protocol", "tools", "res.", "prompts", "tokens", "ms"];
+    let mut table = terminal::table(&head);
+    for row in rows {
+        let listing = &row.status.listing;
+        let (state, reason) = state(&row.status.phase);
+        let state = match reason {
+            Some(reason) => format!("{state}: {reason}"),
+            None => state.to_owned(),
+        };
+        let style = if row.status.phase == Phase::Up { terminal::GOOD } else { terminal::BAD };
+        let server = format!("{} {}", listing.server.name, listing.server.version);
+        let number = |n: usize| Cell::new(n).set_alignment(CellAlignment::Right);
+        let ping = row.ping.map(|ping| format!("{:.1}", ping.as_secs_f64() * 1000.0));
+        table.add_row(vec![
+            Cell::new(&row.status.label),
+            terminal::cell(style, &state),
+            Cell::new(server.trim()),
+            Cell::new(&listing.server.protocol),
+            number(listing.tools.len()),
+            number(listing.resources.len() + listing.templates.len()),
+            number(listing.prompts.len()),
+            number(row.tokens),
+            Cell::new(ping.unwrap_or_default()).set_alignment(CellAlignment::Right),
+        ]);
+    }
+    table.to_string()
+}
+
+fn state(phase: &Phase) -> (&'static str, Option<&str>) {
+    match phase {
+        Phase::Asleep => ("asleep", None),
+        Phase::Starting => ("starting", None),
+        Phase::Up => ("up", None),
+        Phase::Down { reason, .. } => ("down", Some(reason)),
+    }
+}

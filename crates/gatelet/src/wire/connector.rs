@@ -1,0 +1,172 @@
+//! How sessions with upstreams are opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway::roster::{Connector, Shelf};
+use mcp::connect::{ConnectError, Endpoint, Era, Options, Program, Target, Tether, connect};
+use mcp::revision::Revision;
+use sha2::{Digest, Sha256};
+use tool::{Client, Failure, Provider};
+
+use super::shelf::Directory;
+use crate::config::{Reach, Upstream, Wire};
+
+/// A provider in this process.
+pub(super) struct Local(pub(super) Arc<dyn Provider>);
+
+#[async_trait]
+impl Connector for Local {
+    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+/// A server somewhere else: a program to start or an address to reach.
+pub(super) struct Remote {
+    /// Where to try, in this order; or why there is nowhere.
+    targets: Result<Vec<Target>, String>,
+    options: Options,
+    fingerprint: String,
+    /// Where the protocol revision is remembered, which spares the probe.
+    shelf: Arc<Directory>,
+}
+
+impl Remote {
+    pub(super) fn new(upstream: &Upstream, shelf: Arc<Directory>) -> Remote {
+        let pinned = upstream.revision.map(Era::Pinned);
+        let defaults = Options::default();
+        let options = Options {
+            label: upstream.label.clone(),
+            era: pinned.unwrap_or_default(),
+            opening: upstream.start_timeout,
+            tether: tether(),
+            ..defaults
+        };
+        let fingerprint = fingerprint(&upstream.reach);
+        Remote { targets: targets(&upstream.reach), options, fingerprint, shelf }
+    }
+
+    /// Changes whenever the upstream is not the same any more.
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    fn memory(&self) -> String {
+        format!("revision-{}", self.fingerprint)
+    }
+
+    /// The options with what is remembered of the last time.
+    fn options(&self) -> Options {
+        let remembered = || {
+            let text = String::from_utf8(self.shelf.load(&self.memory())?).ok()?;
+            text.parse().ok()
+        };
+        let era = match self.options.era {
+            Era::Probe => remembered().map_or(Era::Probe, Era::Remembered),
+            known @ (Era::Remembered(_) | Era::Pinned(_)) => known,
+        };
+        Options { era, ..self.options.clone() }
+    }
+
+    fn remember(&self, revision: Revision) {
+        if self.options.era == Era::Probe {
+            self.shelf.save(&self.memory(), revision.as_str().as_bytes());
+        }
+    }
+}
+
+#[async_trait]
+impl Connector for Remote {
+    async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        let targets = self.targets.as_ref().map_err(|reason| unavailable(reason))?;
+        let options = self.options();
+        let mut first = None;
+        for target in targets {
+            match connect(target, &options, client).await {
+                Ok(upstream) => {
+                    self.remember(upstream.revision());
+                    return Ok(upstream);
+                }
+                // What the first way says is what the operator can act on.
+                Err(error) => drop(first.get_or_insert(error)),
+            }
+        }
+        Err(first.map_or_else(|| unavailable("there is nowhere to connect to"), failure))
+    }
+}
+
+fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
+    match reach {
+        Reach::Program { command, args, env, cwd } => Ok(vec![Target::Stdio(Program {
+            command: PathBuf::from(command),
+            args: args.clone(),
+            env: env.clone(),
+            cwd: cwd.clone(),
+        })]),
+        Reach::Address { url, headers, wire } => {
+            let endpoint = Endpoint { url: url.clone(), headers: headers.clone() };
+            Ok(match wire {
+                Some(Wire::Http) => vec![Target::Http(endpoint)],
+                Some(Wire::Sse) => vec![Target::Sse(endpoint)],
+                None => vec![Target::Http(endpoint.clone()), Target::Sse(endpoint)],
+            })
+        }
+        Reach::Nowhere { reason } => Err(reason.clone()),
+    }
+}
+
+/// Programs die when we die, because they are started through ourselves.
+fn tether() -> Option<Tether> {
+    std::env::current_exe().ok().map(|program| Tether { program })
+}
+
+/// A digest of all that makes an upstream what it is. Secrets go into it, and
+/// do not come out.
+fn fingerprint(reach: &Reach) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    };
+    match reach {
+        Reach::Program { command, args, env, cwd } => {
+            add("program");
+            add(command);
+            args.iter().for_each(|arg| add(arg));
+            add(&cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default());
+            env.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
+        }
+        Reach::Address { url, headers, wire } => {
+            add("address");
+            add(url);
+            add(&format!("{wire:?}"));
+            headers.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
+        }
+        Reach::Nowhere { reason } => {
+            add("nowhere");
+            add(reason);
+        }
+    }
+    digest.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unavailable(reason: &str) -> Failure {
+    Failure::Unavailable { reason: reason.to_owned() }
+}
+
+fn failure(error: ConnectError) -> Failure {
+    match error {
+        ConnectError::Unauthorized { reason } => Failure::Unauthorized { reason },
+        ConnectError::RateLimited { retry_after } => Failure::RateLimited { retry_after },
+        ConnectError::BadTarget { .. }
+        | ConnectError::Start { .. }
+        | ConnectError::Ended { .. }
+        | ConnectError::Unreachable { .. }
+        | ConnectError::Silent { .. }
+        | ConnectError::Refused { .. }
+        | ConnectError::Unusable { .. }
+        | ConnectError::NoCommonRevision { .. } => unavailable(&error.to_string()),
+    }
+}

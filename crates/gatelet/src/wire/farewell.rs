@@ -1,0 +1,34 @@
+//! How the program ends: the signals that ask for it, and nobody left behind.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal as listen};
+
+/// Waits for SIGINT, SIGTERM or SIGHUP and says which came.
+pub(crate) async fn signal() -> std::io::Result<&'static str> {
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut hang_up = listen(SignalKind::hangup())?;
+    Ok(tokio::select! {
+        _ = interrupt.recv() => "SIGINT",
+        _ = terminate.recv() => "SIGTERM",
+        _ = hang_up.recv() => "SIGHUP",
+    })
+}
+
+/// Waits until no child of ours is left, for as long as `limit`.
+///
+/// Upstreams were asked to end when their sessions were dropped. One that does
+/// not is killed when we are gone, so this is a courtesy, not the guarantee.
+pub(crate) async fn children_have_ended(limit: Duration) {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let wait = async {
+        while waitid(WaitId::All, options).is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(limit, wait).await.is_err() {
+        tracing::warn!("some upstreams did not end in time and are killed");
+    }
+}

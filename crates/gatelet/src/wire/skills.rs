@@ -1,0 +1,61 @@
+//! Skills, read from their directories.
+
+use std::path::{Path, PathBuf};
+
+use gateway::skill::{File, Library};
+use tool::Severity;
+
+use crate::builtin;
+use crate::config::Config;
+
+/// Skills lie at most this deep below the directory that is named.
+const DEEPEST: usize = 6;
+const MOST: usize = 5_000;
+
+/// All skills of a configuration. What is odd about one goes to the log.
+pub(super) fn library(config: &Config) -> Library {
+    let mut files = Vec::new();
+    if config.builtin {
+        let (path, text) = builtin::SKILL;
+        files.push(File { path: path.to_owned(), text: text.to_owned() });
+    }
+    for directory in &config.skills.directories {
+        if !directory.is_dir() {
+            tracing::warn!(directory = %directory.display(), "there is no such skills directory");
+        }
+        collect(directory, &mut PathBuf::new(), &mut files);
+    }
+    let (library, findings) = Library::read(&files);
+    for finding in findings {
+        match finding.severity {
+            Severity::Info => tracing::debug!("{finding}"),
+            Severity::Warning | Severity::Error => tracing::warn!("{finding}"),
+        }
+    }
+    library
+}
+
+/// Gathers every `SKILL.md` below `root`, in the order of their paths.
+fn collect(root: &Path, below: &mut PathBuf, files: &mut Vec<File>) {
+    let Ok(entries) = std::fs::read_dir(root.join(&*below)) else { return };
+    let mut entries: Vec<std::fs::DirEntry> = entries.filter_map(Result::ok).collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name();
+        let is_skill = name.eq_ignore_ascii_case("SKILL.md");
+        below.push(&name);
+        let path = root.join(&*below);
+        if is_skill && files.len() < MOST {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => files.push(File { path: below.to_string_lossy().into_owned(), text }),
+                Err(error) => tracing::warn!(file = %path.display(), %error, "cannot read a skill"),
+            }
+        } else if path.is_dir()
+            && below.components().count() <= DEEPEST
+            && !name.to_string_lossy().starts_with('.')
+        {
+            collect(root, below, files);
+        }
+        below.pop();
+    }
+}

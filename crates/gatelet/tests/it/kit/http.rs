@@ -1,0 +1,158 @@
+//! A gatelet that serves over HTTP, and just enough of a client for it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Home, PATIENCE};
+
+/// A running server.
+pub(crate) struct Served {
+    child: Child,
+    /// `http://127.0.0.1:PORT/mcp`
+    pub(crate) url: String,
+    /// What it said before it was ready.
+    pub(crate) greeting: String,
+}
+
+/// An HTTP answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Served {
+    /// Starts gatelet on a free port of loopback.
+    pub(crate) fn start(home: &Home) -> Served {
+        Served::start_with(home, &[])
+    }
+
+    pub(crate) fn start_with(home: &Home, args: &[&str]) -> Served {
+        let mut command = home.gatelet();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (mut greeting, mut url) = (String::new(), None);
+        // The last line of the greeting is empty.
+        loop {
+            let mut line = String::new();
+            let n_read = stderr.read_line(&mut line).unwrap();
+            assert_ne!(n_read, 0, "gatelet ended early: {greeting}");
+            greeting += &line;
+            let address = line.split_whitespace().find(|word| word.starts_with("http://"));
+            url = url.or(address.map(str::to_owned));
+            if url.is_some() && greeting.contains("VS Code") {
+                break;
+            }
+        }
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::stderr()));
+        Served { child, url: url.unwrap(), greeting }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Posts one message, as a client of `revision` does.
+    pub(crate) fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
+        let mut all = vec![
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        all.extend(headers);
+        self.send("POST", &all, &message.to_string())
+    }
+
+    pub(crate) fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let rest = self.url.strip_prefix("http://").unwrap();
+        let (host, path) = rest.split_once('/').unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut request = format!("{method} /{path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            request += &format!("Host: {host}\r\n");
+        }
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        request += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        read(&String::from_utf8_lossy(&answer))
+    }
+
+    /// A call of the revision without sessions.
+    pub(crate) fn call(&self, name: &str, arguments: &Value) -> Value {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": name, "arguments": arguments, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }},
+        });
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", name),
+        ];
+        let answer = self.post(&message, &headers);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.message()["result"].clone()
+    }
+
+    /// Asks it to end, as a service manager does, and waits.
+    pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
+        super::marks::signal(self.id(), "TERM");
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    /// The message in the body, or the last one of a stream of events.
+    pub(crate) fn message(&self) -> Value {
+        let data = self.body.lines().rev().find_map(|line| line.strip_prefix("data:"));
+        let text = data.unwrap_or(&self.body);
+        serde_json::from_str(text).unwrap_or_else(|_| panic!("no message in {:?}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+fn read(text: &str) -> Answer {
+    let (head, body) = text.split_once("\r\n\r\n").expect("an HTTP answer");
+    let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked { unchunk(body) } else { body.to_owned() };
+    Answer { status, head: head.to_owned(), body }
+}
+
+fn unchunk(mut text: &str) -> String {
+    let mut body = String::new();
+    while let Some((size, rest)) = text.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        if size == 0 {
+            break;
+        }
+        body += &rest[..size];
+        text = rest.get(size + 2..).unwrap_or("");
+    }
+    body
+}

@@ -1,0 +1,13 @@
+//! The real program, driven over stdio, over HTTP and from the shell, with
+//! real servers behind it and real clients before it.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is a failed test")]
+
+mod kit;
+
+mod clients;
+mod faults;
+mod first_minute;
+mod reload;
+mod servers;
+mod shell;

@@ -1,0 +1,103 @@
+//! The program from the shell: output for people and for programs, and exit
+//! codes.
+
+use crate::kit::{Home, shell, shell_with};
+
+#[test]
+fn the_three_verbs_answer_programs_in_json_and_people_in_text() {
+    let home = Home::new();
+    let help = shell(&home, &["help"]);
+    assert_eq!(help.code, 0, "{}", help.err);
+    assert!(help.json().to_string().contains("units"), "{}", help.out);
+    let human = shell(&home, &["help", "units.convert", "--text"]);
+    assert!(human.out.contains("value"), "{}", human.out);
+    let found = shell(&home, &["help", "--query", "what time is it", "--text"]);
+    assert!(found.out.contains("now"), "{}", found.out);
+    let call = shell(&home, &["call", "units.convert", "value=26.2", "from=mi", "to=km", "--text"]);
+    assert_eq!(call.code, 0, "{}", call.err);
+    assert!(call.out.contains("42.1648128"), "{}", call.out);
+    let piped =
+        shell_with(&home, &["call", "json.query", "-"], r#"{"json": [1, 2], "filter": "add"}"#);
+    assert_eq!(piped.json()["content"][0]["text"], "3\n", "{}", piped.out);
+    let skill = shell(&home, &["skill", "first_steps", "--text"]);
+    assert!(skill.out.contains("Working through the gate"), "{}", skill.out);
+}
+
+#[test]
+fn what_one_command_remembers_the_next_one_knows() {
+    let home = Home::new();
+    let written = shell(&home, &["call", "memory.write", "key=plan", "text=buy milk"]);
+    assert_eq!(written.code, 0, "{}", written.err);
+    let read = shell(&home, &["call", "memory.read", "key=plan", "--text"]);
+    assert_eq!(read.out.trim(), "buy milk");
+}
+
+#[test]
+fn exit_codes_tell_what_went_wrong() {
+    let home = Home::new();
+    let code = |words: &[&str]| shell(&home, words).code;
+    assert_eq!(code(&["call", "units.convert", "value=1", "from=kg", "to=m"]), 1);
+    assert_eq!(code(&["call", "units.convert", "nonsense"]), 2);
+    assert_eq!(code(&["no-such-command"]), 2);
+    assert_eq!(code(&["serve", "--config", "nowhere.toml"]), 2);
+    assert_eq!(code(&["serve", "--listen", "0.0.0.0:0"]), 2);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    assert_eq!(code(&["serve", "--listen", &address]), 4);
+}
+
+#[test]
+fn every_problem_in_a_configuration_is_shown_with_its_place() {
+    let home = Home::with("[[upstream]]\nlable = \"x\"\n\n[gate]\nlimit = 0\n");
+    let ended = shell(&home, &["config", "check"]);
+    assert_eq!(ended.code, 2);
+    for part in ["gatelet.toml:2:1", "did you mean `label`?", "gatelet.toml:5:9", "4 errors"] {
+        assert!(ended.err.contains(part), "no {part} in: {}", ended.err);
+    }
+    let schema = shell(&home, &["config", "schema"]).json();
+    assert!(schema["properties"]["upstream"].is_object());
+}
+
+#[test]
+fn the_files_of_other_clients_are_imported_and_served_as_they_are() {
+    let home = Home::new();
+    let clock = crate::kit::tool("py/bin/mcp-server-time");
+    home.write(".vscode/mcp.json", &format!(
+        "{{\n  // comments are fine\n  \"servers\": {{\"my clock\": {{\"command\": {clock:?}, \"gallery\": true,}}}},\n}}"
+    ));
+    let served = shell(&home, &["help", "my-clock", "--config", ".vscode/mcp.json", "--text"]);
+    assert_eq!(served.code, 0, "{}", served.err);
+    assert!(served.out.contains("get_current_time"), "{}", served.out);
+    let imported = shell(&home, &["import", ".vscode/mcp.json", "--output", "gatelet.toml"]);
+    assert_eq!(imported.code, 0, "{}", imported.err);
+    assert!(imported.err.contains("becomes the namespace `my-clock`"), "{}", imported.err);
+    assert_eq!(shell(&home, &["config", "check"]).code, 0);
+    let again = shell(&home, &["import", ".vscode/mcp.json", "--output", "gatelet.toml"]);
+    assert_eq!(again.code, 2, "a file is not replaced unasked");
+}
+
+#[test]
+fn init_writes_a_configuration_that_can_be_served() {
+    let home = Home::new();
+    assert_eq!(shell(&home, &["init"]).code, 0);
+    assert_eq!(shell(&home, &["config", "check"]).code, 0);
+    assert_eq!(shell(&home, &["init"]).code, 2, "a file is not replaced unasked");
+}
+
+#[test]
+fn the_version_tells_the_protocol_revisions() {
+    let version = shell(&Home::new(), &["--version"]);
+    for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
+        assert!(version.out.contains(revision), "{}", version.out);
+    }
+    let short = shell(&Home::new(), &["-V"]);
+    assert_eq!(short.out.trim(), format!("gatelet {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn shells_can_complete_our_commands() {
+    for name in ["bash", "zsh", "fish"] {
+        let script = shell(&Home::new(), &["completions", name]);
+        assert!(script.out.contains("upstreams"), "{name}: {}", script.out);
+    }
+}
