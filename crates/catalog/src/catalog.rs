@@ -195,8 +195,10 @@ impl Catalog {
     /// The best functions for a query that `keep` lets through, best first.
     pub fn find(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Hit> {
         let query = Query::new(query).limit(limit);
-        let hits = self.index().search(&query, |at| keep(Slot(at as u32)));
-        hits.into_iter()
+        let found = self.index().search(&query, |at| keep(Slot(at as u32)));
+        found
+            .hits
+            .into_iter()
             .map(|hit| Hit { slot: Slot(hit.document as u32), score: hit.score })
             .collect()
     }

@@ -6,13 +6,17 @@
 //! the same order, byte for byte; ties go by id. It knows nothing of callers:
 //! who may see what is a filter that comes with each search.
 
+mod actions;
 mod clauses;
 mod fields;
 mod postings;
 mod rank;
+mod reading;
 mod synonyms;
 mod table;
+mod typo;
 mod vectors;
+mod verdict;
 mod wordpiece;
 mod words;
 
@@ -20,10 +24,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tool::Json;
 
+use actions::{Actions, Verbs};
 use fields::{Fields, bounded};
-use postings::{Builder, Postings};
+use postings::{Builder, Postings, Weights};
 use synonyms::Synonyms;
+use typo::Lexicon;
 use vectors::Vectors;
+use words::Shape;
+
+pub use rank::{Features, NAMES};
+pub use verdict::Verdict;
 
 /// What a document describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +79,7 @@ pub struct Query {
     text: String,
     limit: usize,
     kinds: Vec<Kind>,
+    boosts: BTreeMap<usize, f32>,
 }
 
 /// One document that was found.
@@ -80,15 +91,27 @@ pub struct Hit {
     pub score: f32,
 }
 
+/// What a search brought to light.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Best first; empty when nothing is relevant.
+    pub hits: Vec<Hit>,
+    pub verdict: Verdict,
+}
+
 /// An immutable index over documents.
 #[derive(Clone, Debug)]
 pub struct Index {
     /// Documents sorted by id; everything below is in this order.
     entries: Vec<Entry>,
     postings: Postings,
+    lexicon: Lexicon,
     synonyms: Synonyms,
-    /// Empty when meanings are ignored.
+    verbs: Verbs,
+    /// The directions of whole documents; empty when meanings are ignored.
     vectors: Vectors,
+    /// The directions of their names alone.
+    names: Vectors,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,18 +119,26 @@ struct Entry {
     /// The place in the list the index was built from.
     document: u32,
     kind: Kind,
+    /// A number for the server; the same for documents of one server.
+    server: u32,
+    actions: Actions,
+    weights: Weights,
 }
 
 /// Bytes of a query that are read.
 const LONGEST_QUERY: usize = 8_000;
 
+/// The most that earlier choices can add to a score, whose best is about ten.
+const MOST_BOOST: f32 = 1.0;
+
 impl Query {
     /// A query for the first five documents of any kind.
     pub fn new(text: &str) -> Query {
         let text = &text[..text.floor_char_boundary(LONGEST_QUERY)];
-        Query { text: text.to_owned(), limit: 5, kinds: Vec::new() }
+        Query { text: text.to_owned(), limit: 5, kinds: Vec::new(), boosts: BTreeMap::new() }
     }
 
+    /// At most a hundred are ever found.
     pub fn limit(self, limit: usize) -> Query {
         Query { limit, ..self }
     }
@@ -117,37 +148,93 @@ impl Query {
         self.kinds.push(kind);
         self
     }
+
+    /// Prefers a document that was chosen after such queries before. `share` is
+    /// between 0 and 1; more has no more effect.
+    pub fn prefer(mut self, document: usize, share: f32) -> Query {
+        self.boosts.insert(document, MOST_BOOST * share.clamp(0.0, 1.0));
+        self
+    }
 }
 
 impl Index {
     pub fn build(documents: &[Document], config: &Config) -> Index {
-        let mut order: Vec<u32> =
-            (0..u32::try_from(documents.len()).expect("fewer than 2^32")).collect();
+        let n_documents = u32::try_from(documents.len()).expect("fewer than 2^32 documents");
+        let mut order: Vec<u32> = (0..n_documents).collect();
         order.sort_by(|a, b| documents[*a as usize].id.cmp(&documents[*b as usize].id));
+        let stemmer = words::stemmer();
+        let verbs = Verbs::new(&stemmer);
         let mut builder = Builder::new();
         let surroundings = surroundings(documents, &mut builder);
-        let mut vectors = Vectors::default();
+        let (mut vectors, mut names) = (Vectors::default(), Vectors::default());
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
             let document = &documents[place as usize];
             let fields = Fields::of(document);
-            let own = builder.terms(&document.name);
-            let around = surroundings.get(&*document.server).map_or(&[][..], Vec::as_slice);
-            let around: Vec<u32> =
-                around.iter().copied().filter(|term| !own.contains(term)).collect();
+            let own: BTreeSet<u32> =
+                builder.terms(&document.name).into_iter().map(|(term, _)| term).collect();
+            let (server, around) =
+                surroundings.get(&*document.server).map_or((0, &[][..]), |(n, terms)| (*n, terms));
+            let around: Vec<(u32, Shape)> =
+                around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
             builder.add(&fields, &around);
             if config.meaning == Meaning::Compared {
                 vectors.add(&vectors::document(&fields));
+                names.add(&vectors::direction(&vectors::spaced(&document.name)));
             }
-            entries.push(Entry { document: place, kind: document.kind });
+            entries.push(Entry {
+                document: place,
+                kind: document.kind,
+                server,
+                actions: verbs.of(&stemmer, &document.name),
+                weights: Weights::default(),
+            });
         }
         vectors.shrink();
-        Index { entries, postings: builder.finish(), synonyms: Synonyms::new(), vectors }
+        names.shrink();
+        let lexicon = builder.lexicon();
+        let (postings, weights) = builder.finish();
+        for (entry, weights) in entries.iter_mut().zip(weights) {
+            entry.weights = weights;
+        }
+        let synonyms = Synonyms::new(&stemmer);
+        Index { entries, postings, lexicon, synonyms, verbs, vectors, names }
     }
 
     /// The best documents among those that `visible` lets through.
-    pub fn search(&self, query: &Query, visible: impl Fn(usize) -> bool) -> Vec<Hit> {
-        rank::search(self, query, &visible)
+    pub fn search(&self, query: &Query, visible: impl Fn(usize) -> bool) -> Found {
+        let mut ranked = rank::rank(self, &query.text, &self.allowed(query, &visible));
+        if !query.boosts.is_empty() {
+            for one in &mut ranked {
+                let place = self.entries[one.entry].document as usize;
+                one.score += query.boosts.get(&place).copied().unwrap_or(0.0);
+            }
+            ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
+        }
+        let verdict = verdict::of(self, &ranked);
+        if verdict == Verdict::Nothing {
+            ranked.clear();
+        }
+        ranked.truncate(query.limit);
+        let hit = |one: &rank::Ranked| Hit {
+            document: self.entries[one.entry].document as usize,
+            score: one.score,
+        };
+        Found { hits: ranked.iter().map(hit).collect(), verdict }
+    }
+
+    /// Why documents rank as they do: what the second look saw of each, best
+    /// first. Says nothing about relevance.
+    pub fn explain(&self, query: &Query) -> Vec<(usize, Features)> {
+        let ranked = rank::rank(self, &query.text, &self.allowed(query, &|_| true));
+        let place = |one: &rank::Ranked| self.entries[one.entry].document as usize;
+        ranked.iter().map(|one| (place(one), one.features)).collect()
+    }
+
+    /// How long the ranking takes a query to be, from 0 to 1.
+    pub fn length(&self, query: &Query) -> f32 {
+        let reading = reading::Reading::of(self, &query.text, &words::stemmer());
+        rank::length(reading.n_words)
     }
 
     pub fn len(&self) -> usize {
@@ -160,24 +247,59 @@ impl Index {
 
     /// Heap bytes, near enough to compare and to promise a bound.
     pub fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>() + self.postings.bytes() + self.vectors.bytes()
+        self.entries.capacity() * size_of::<Entry>()
+            + self.postings.bytes()
+            + self.lexicon.bytes()
+            + self.vectors.bytes()
+            + self.names.bytes()
+    }
+
+    fn allowed(&self, query: &Query, visible: &dyn Fn(usize) -> bool) -> Vec<bool> {
+        let allowed = |entry: &Entry| {
+            (query.kinds.is_empty() || query.kinds.contains(&entry.kind))
+                && visible(entry.document as usize)
+        };
+        self.entries.iter().map(allowed).collect()
     }
 }
 
-/// By server: the terms of its tools' names and of its own description.
+/// The distinct stems of a text that carry meaning, in order.
+pub fn terms(text: &str) -> Vec<String> {
+    let stemmer = words::stemmer();
+    let mut stems = Vec::new();
+    words::each(&text[..text.floor_char_boundary(LONGEST_QUERY)], |word, shape| {
+        if shape == Shape::Word && !words::is_stop(word) {
+            let stem = words::stem(&stemmer, word);
+            if !stems.contains(&stem) && stems.len() < 64 {
+                stems.push(stem);
+            }
+        }
+    });
+    stems
+}
+
+/// The number of a server, and the terms around its documents.
+type Surroundings = (u32, Vec<(u32, Shape)>);
+
+/// By server: its number, and the terms of its tools' names and of its own
+/// description, each once.
 fn surroundings<'a>(
     documents: &'a [Document],
     builder: &mut Builder,
-) -> BTreeMap<&'a str, Vec<u32>> {
+) -> BTreeMap<&'a str, Surroundings> {
     let mut by_server: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for document in documents.iter().filter(|document| !document.server.is_empty()) {
         let texts = by_server.entry(&document.server).or_default();
         texts.insert(&document.name);
         texts.insert(bounded(&document.server_description));
     }
-    let terms = |(server, texts): (&'a str, BTreeSet<&str>)| {
-        let terms: BTreeSet<u32> = texts.iter().flat_map(|text| builder.terms(text)).collect();
-        (server, terms.into_iter().collect())
+    let terms = |(number, (server, texts)): (u32, (&'a str, BTreeSet<&str>))| {
+        let terms: BTreeMap<u32, Shape> =
+            texts.iter().flat_map(|text| builder.terms(text)).collect();
+        (server, (number, terms.into_iter().collect()))
     };
-    by_server.into_iter().map(terms).collect()
+    (1..).zip(by_server).map(terms).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,8 @@ pub mod signature;
 pub mod summary;
 
 pub mod index;
+
+pub mod habits;
 pub mod tokens;
 
 pub mod card;

@@ -38,7 +38,7 @@ fn ask(
 ) -> Outcome {
     let query = Query::new(&gold.query).limit(DEPTH);
     let started = stopwatch();
-    let hits = index.search(&query, |_| true);
+    let hits = index.search(&query, |_| true).hits;
     let took: Duration = stopwatch() - started;
     let rank = |id: &String| {
         let place = places.get(&**id)?;

@@ -21,7 +21,7 @@ pub(crate) const SURROUNDINGS: usize = 5;
 
 /// Weight and length normalisation (`b`) of each field.
 pub(crate) const WEIGHTS: [(f32, f32); 6] =
-    [(2.0, 0.2), (1.0, 0.6), (1.5, 0.6), (0.4, 0.5), (0.5, 0.3), (0.5, 0.5)];
+    [(3.0, 0.2), (1.0, 0.8), (1.5, 0.6), (0.4, 0.5), (0.5, 0.6), (0.5, 0.5)];
 
 /// Bytes of one field that are read. A description that goes on longer is
 /// stuffing or a manual, and neither helps to find the tool.

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 
 use rust_stemmers::Stemmer;
 
-use super::fields::{Fields, SURROUNDINGS, WEIGHTS};
+use super::fields::{Fields, NAME, SERVER, SURROUNDINGS, WEIGHTS};
+use super::typo::Lexicon;
 use super::words::{self, Shape};
 
 /// BM25 saturation: how soon repetition stops to count.
-const K1: f32 = 1.6;
+const K1: f32 = 2.2;
 const SCALE: f32 = 65_535.0;
 
 /// An inverted index in flat arrays.
@@ -22,9 +23,35 @@ pub(crate) struct Postings {
     /// By term: where its postings start. One longer than there are terms.
     starts: Vec<u32>,
     idf: Vec<f32>,
+    rarest: f32,
     documents: Vec<u32>,
     /// Beside `documents`: the saturated term frequency, 65,535 being one.
     shares: Vec<u16>,
+    /// Beside `documents`: one bit per field that has the term as a word.
+    places: Vec<u8>,
+}
+
+/// One occurrence of a term in a document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) document: u32,
+    /// BM25F's saturated frequency, 0 to 1.
+    pub(crate) share: f32,
+    places: u8,
+}
+
+impl Posting {
+    pub(crate) fn is_in(&self, field: usize) -> bool {
+        self.places & (1 << field) != 0
+    }
+}
+
+/// What a document's name and server weigh in idf, to know how much of them a
+/// query covers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weights {
+    pub(crate) name: f32,
+    pub(crate) server: f32,
 }
 
 /// Collects documents, then turns them into [`Postings`].
@@ -33,7 +60,7 @@ pub(crate) struct Builder {
     terms: HashMap<Box<str>, u32>,
     /// Word to term, so that each distinct word is stemmed once.
     stems: HashMap<Box<str>, Option<u32>>,
-    /// One entry per term, document and field, in order of document.
+    /// One entry per term, document and place, in order of document.
     counts: Vec<Count>,
     lengths: Vec<[u32; 6]>,
 }
@@ -43,6 +70,7 @@ struct Count {
     term: u32,
     document: u32,
     field: u8,
+    shape: Shape,
     times: u16,
 }
 
@@ -58,9 +86,11 @@ impl Builder {
     }
 
     /// The terms of a text, repeated as they occur.
-    pub(crate) fn terms(&mut self, text: &str) -> Vec<u32> {
+    pub(crate) fn terms(&mut self, text: &str) -> Vec<(u32, Shape)> {
         let mut found = Vec::new();
-        words::each(text, |word, shape| found.extend(self.term(word, shape)));
+        words::each(text, |word, shape| {
+            found.extend(self.term(word, shape).map(|term| (term, shape)));
+        });
         found
     }
 
@@ -77,56 +107,78 @@ impl Builder {
         term
     }
 
-    /// Adds the next document. `surroundings` are terms, each counted once.
-    pub(crate) fn add(&mut self, fields: &Fields, surroundings: &[u32]) {
+    /// Adds the next document. `surroundings` are distinct terms.
+    pub(crate) fn add(&mut self, fields: &Fields, surroundings: &[(u32, Shape)]) {
         let document = u32::try_from(self.lengths.len()).expect("fewer than 2^32 documents");
         let mut lengths = [0; 6];
         for (field, text) in fields.text.iter().enumerate() {
             let mut terms =
                 if field == SURROUNDINGS { surroundings.to_vec() } else { self.terms(text) };
             terms.sort_unstable();
-            if field == SURROUNDINGS {
-                terms.dedup();
-            }
             lengths[field] = u32::try_from(terms.len()).unwrap_or(u32::MAX);
             self.counts.extend(terms.chunk_by(|a, b| a == b).map(|same| Count {
-                term: same[0],
+                term: same[0].0,
                 document,
                 field: field as u8,
+                shape: same[0].1,
                 times: u16::try_from(same.len()).unwrap_or(u16::MAX),
             }));
         }
         self.lengths.push(lengths);
     }
 
-    pub(crate) fn finish(mut self) -> Postings {
+    /// The words of all documents, for misspelt queries.
+    pub(crate) fn lexicon(&self) -> Lexicon {
+        Lexicon::of(self.stems.iter().filter_map(|(word, term)| Some((&**word, (*term)?))))
+    }
+
+    pub(crate) fn finish(mut self) -> (Postings, Vec<Weights>) {
         let n_documents = self.lengths.len();
         let average = averages(&self.lengths);
-        self.counts.sort_unstable_by_key(|c| (c.term, c.document, c.field));
-        let mut starts = vec![0; self.terms.len() + 1];
-        let mut frequency = vec![0_u32; self.terms.len()];
-        let (mut documents, mut shares) = (Vec::new(), Vec::new());
-        for posting in self.counts.chunk_by(|a, b| (a.term, a.document) == (b.term, b.document)) {
-            let Count { term, document, .. } = posting[0];
-            let lengths = &self.lengths[document as usize];
-            let weight: f32 = posting.iter().map(|count| count.weight(lengths, &average)).sum();
-            documents.push(document);
-            shares.push((weight / (K1 + weight) * SCALE) as u16);
-            starts[term as usize + 1] += 1;
-            frequency[term as usize] +=
-                u32::from(posting.iter().any(|count| usize::from(count.field) != SURROUNDINGS));
+        self.counts.sort_unstable_by_key(|c| (c.term, c.document, c.field, c.shape));
+        let n_terms = self.terms.len();
+        let mut postings = Postings {
+            terms: self.terms,
+            starts: vec![0; n_terms + 1],
+            idf: vec![0.0; n_terms],
+            rarest: idf(1, n_documents),
+            documents: Vec::new(),
+            shares: Vec::new(),
+            places: Vec::new(),
+        };
+        let mut weights = vec![Weights::default(); n_documents];
+        for same_term in self.counts.chunk_by(|a, b| a.term == b.term) {
+            let term = same_term[0].term as usize;
+            let first = postings.documents.len();
+            let mut frequency = 0;
+            for posting in same_term.chunk_by(|a, b| a.document == b.document) {
+                frequency += u32::from(posting.iter().any(|one| !one.is_around()));
+                postings.push(posting, &self.lengths[posting[0].document as usize], &average);
+            }
+            postings.idf[term] = idf(frequency, n_documents);
+            postings.starts[term + 1] = (postings.documents.len() - first) as u32;
+            for place in first..postings.documents.len() {
+                let weight = &mut weights[postings.documents[place] as usize];
+                let bit = |field: usize| f32::from(postings.places[place] >> field & 1);
+                weight.name += bit(NAME) * postings.idf[term];
+                weight.server += bit(SERVER) * postings.idf[term];
+            }
         }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
+        for at in 1..postings.starts.len() {
+            postings.starts[at] += postings.starts[at - 1];
         }
-        let idf = frequency.iter().map(|df| idf(*df, n_documents)).collect();
-        documents.shrink_to_fit();
-        shares.shrink_to_fit();
-        Postings { terms: self.terms, starts, idf, documents, shares }
+        postings.documents.shrink_to_fit();
+        postings.shares.shrink_to_fit();
+        postings.places.shrink_to_fit();
+        (postings, weights)
     }
 }
 
 impl Count {
+    fn is_around(&self) -> bool {
+        usize::from(self.field) == SURROUNDINGS
+    }
+
     /// The part of BM25F's weighted term frequency that comes from this field.
     fn weight(&self, lengths: &[u32; 6], average: &[f32; 6]) -> f32 {
         let field = usize::from(self.field);
@@ -152,6 +204,14 @@ fn idf(frequency: u32, n_documents: usize) -> f32 {
 }
 
 impl Postings {
+    fn push(&mut self, posting: &[Count], lengths: &[u32; 6], average: &[f32; 6]) {
+        let weight: f32 = posting.iter().map(|count| count.weight(lengths, average)).sum();
+        let words = posting.iter().filter(|count| count.shape == Shape::Word);
+        self.documents.push(posting[0].document);
+        self.shares.push((weight / (K1 + weight) * SCALE) as u16);
+        self.places.push(words.fold(0, |bits, count| bits | 1 << count.field));
+    }
+
     pub(crate) fn term(&self, stem: &str) -> Option<u32> {
         self.terms.get(stem).copied()
     }
@@ -160,14 +220,22 @@ impl Postings {
         self.idf[term as usize]
     }
 
-    /// Every document with the term, and the term's share there (0 to 1).
-    pub(crate) fn of(&self, term: u32) -> impl Iterator<Item = (u32, f32)> {
+    /// The idf of a term that one document has.
+    pub(crate) fn rarest(&self) -> f32 {
+        self.rarest
+    }
+
+    /// Every document with the term.
+    pub(crate) fn of(&self, term: u32) -> impl Iterator<Item = Posting> {
         let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
-        let shares = &self.shares[range.clone()];
-        self.documents[range]
-            .iter()
-            .zip(shares)
-            .map(|(document, share)| (*document, f32::from(*share) * (1.0 / SCALE)))
+        let (shares, places) = (&self.shares[range.clone()], &self.places[range.clone()]);
+        self.documents[range].iter().zip(shares).zip(places).map(|((document, share), places)| {
+            Posting {
+                document: *document,
+                share: f32::from(*share) * (1.0 / SCALE),
+                places: *places,
+            }
+        })
     }
 
     /// Heap bytes, near enough to compare and to promise a bound.
@@ -176,7 +244,6 @@ impl Postings {
         terms * 8 / 7
             + self.starts.capacity() * 4
             + self.idf.capacity() * 4
-            + self.documents.capacity() * 4
-            + self.shares.capacity() * 2
+            + self.documents.capacity() * 7
     }
 }

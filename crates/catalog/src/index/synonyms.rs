@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use rust_stemmers::Stemmer;
+
 use crate::index::words;
 
 /// Stem to the stems of its group, computed once per index.
@@ -13,12 +15,11 @@ use crate::index::words;
 pub(crate) struct Synonyms(HashMap<String, Vec<String>>);
 
 impl Synonyms {
-    pub(crate) fn new() -> Synonyms {
-        let stemmer = words::stemmer();
+    pub(crate) fn new(stemmer: &Stemmer) -> Synonyms {
         let mut by_stem: HashMap<String, Vec<String>> = HashMap::new();
         for group in GROUPS {
             let stems: Vec<String> =
-                group.split(' ').map(|word| words::stem(&stemmer, word)).collect();
+                group.split(' ').map(|word| words::stem(stemmer, word)).collect();
             for stem in &stems {
                 let others = by_stem.entry(stem.clone()).or_default();
                 for other in stems.iter().filter(|other| *other != stem) {
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_word_knows_its_group_by_stem() {
-        let synonyms = Synonyms::new();
+        let synonyms = Synonyms::new(&words::stemmer());
         assert!(synonyms.of("remov").contains(&"delet".to_owned()));
         assert!(synonyms.of("zebra").is_empty());
     }

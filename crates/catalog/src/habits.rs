@@ -1,0 +1,153 @@
+//! Learning from use: what was called after what was asked.
+//!
+//! A [`Habits`] is a small ledger of query words and the documents that were
+//! chosen after them. It only re-ranks, never hides or adds, and by no more than
+//! the index allows ([`Query::prefer`]). It is plain data, to be shown, stored
+//! and erased by whoever keeps it; nothing is learnt unless [`Habits::note`] is
+//! called, and time comes in as a day's number.
+//!
+//! [`Query::prefer`]: crate::index::Query::prefer
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::index;
+
+/// The ledger. Serialises to an object that an operator can read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Habits {
+    /// By word of a query: what was chosen.
+    words: BTreeMap<String, BTreeMap<String, Choice>>,
+}
+
+/// How often a document was chosen after a word, faded to `day`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    pub times: f32,
+    pub day: u32,
+}
+
+/// Days until a choice counts half.
+const HALF_LIFE: f32 = 30.0;
+/// The most words and the most documents per word that are remembered; the
+/// faintest go first.
+const MOST_WORDS: usize = 5_000;
+const MOST_CHOICES: usize = 20;
+/// A document counts fully after about this many choices.
+const ENOUGH: f32 = 4.0;
+
+impl Habits {
+    /// Notes that `document` was called after `query` on `day`.
+    pub fn note(&mut self, query: &str, document: &str, day: u32) {
+        for word in index::terms(query) {
+            let choices = self.words.entry(word).or_default();
+            let choice = choices.entry(document.to_owned()).or_insert(Choice { times: 0.0, day });
+            *choice = Choice { times: (choice.at(day) + 1.0).min(50.0), day };
+            if MOST_CHOICES < choices.len() {
+                forget_faintest(choices, |choice| choice.at(day));
+            }
+        }
+        if MOST_WORDS < self.words.len() {
+            let total = |choices: &BTreeMap<String, Choice>| {
+                choices.values().map(|choice| choice.at(day)).sum::<f32>()
+            };
+            forget_faintest(&mut self.words, total);
+        }
+    }
+
+    /// What was chosen after such queries, each with a share from 0 to 1.
+    pub fn shares(&self, query: &str, day: u32) -> BTreeMap<&str, f32> {
+        let words = index::terms(query);
+        let mut shares: BTreeMap<&str, f32> = BTreeMap::new();
+        for choices in words.iter().filter_map(|word| self.words.get(word)) {
+            let total: f32 = choices.values().map(|choice| choice.at(day)).sum();
+            for (document, choice) in choices {
+                let times = choice.at(day);
+                let trust = times / (times + ENOUGH / 4.0);
+                *shares.entry(document).or_default() +=
+                    trust * times / total.max(f32::MIN_POSITIVE) / words.len() as f32;
+            }
+        }
+        shares
+    }
+
+    /// Every word with what was chosen after it.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Choice>)> {
+        self.words.iter().map(|(word, choices)| (word.as_str(), choices))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Forgets everything about one document.
+    pub fn forget(&mut self, document: &str) {
+        for choices in self.words.values_mut() {
+            choices.remove(document);
+        }
+        self.words.retain(|_, choices| !choices.is_empty());
+    }
+
+    /// Forgets everything.
+    pub fn erase(&mut self) {
+        self.words.clear();
+    }
+}
+
+impl Choice {
+    fn at(&self, day: u32) -> f32 {
+        self.times * 0.5_f32.powf(day.saturating_sub(self.day) as f32 / HALF_LIFE)
+    }
+}
+
+fn forget_faintest<T>(entries: &mut BTreeMap<String, T>, strength: impl Fn(&T) -> f32) {
+    let faintest =
+        entries.iter().min_by(|a, b| strength(a.1).total_cmp(&strength(b.1))).map(|(key, _)| key);
+    if let Some(key) = faintest.cloned() {
+        entries.remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_chosen_often_counts_more_and_fades() {
+        let mut habits = Habits::default();
+        for _ in 0..8 {
+            habits.note("ship the parcel", "orders/ship", 10);
+        }
+        habits.note("ship the parcel", "post/send", 10);
+        let shares = habits.shares("shipping a parcel", 10);
+        assert!(0.6 < shares["orders/ship"] && shares["post/send"] < 0.2, "{shares:?}");
+        let later = habits.shares("shipping a parcel", 10 + 365);
+        assert!(later["orders/ship"] < 0.1, "{later:?}");
+        assert!(habits.shares("weather", 10).is_empty());
+    }
+
+    #[test]
+    fn shares_stay_between_nothing_and_all() {
+        let mut habits = Habits::default();
+        for _ in 0..1000 {
+            habits.note("a b c parcel parcel", "x/y", 1);
+        }
+        assert!(habits.shares("parcel", 1).values().all(|share| (0.0..=1.0).contains(share)));
+    }
+
+    #[test]
+    fn the_ledger_is_bounded_readable_and_erasable() {
+        let mut habits = Habits::default();
+        for n in 0..100 {
+            habits.note("parcel", &format!("server/tool{n}"), n);
+        }
+        assert_eq!(habits.iter().map(|(_, choices)| choices.len()).max(), Some(MOST_CHOICES));
+        let text = serde_json::to_string(&habits).unwrap();
+        assert_eq!(serde_json::from_str::<Habits>(&text).unwrap(), habits);
+        habits.forget("server/tool99");
+        assert!(!serde_json::to_string(&habits).unwrap().contains("tool99"));
+        habits.erase();
+        assert!(habits.is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+use super::*;
+
+const CONFIG: Config = Config { meaning: Meaning::Compared };
+
+fn document(kind: Kind, id: &str, description: &str) -> Document {
+    let (server, name) = id.split_once('/').unwrap();
+    Document {
+        id: id.to_owned(),
+        kind,
+        server: server.to_owned(),
+        server_description: String::new(),
+        name: name.to_owned(),
+        title: None,
+        description: description.to_owned(),
+        input_schema: None,
+    }
+}
+
+fn office() -> Vec<Document> {
+    let tool = |id, description| document(Kind::Tool, id, description);
+    vec![
+        tool("mail/send_message", "Sends an email to one or more recipients"),
+        tool("mail/list_messages", "Lists the messages of a mailbox"),
+        tool("files/read_file", "Reads the contents of a file"),
+        tool("files/write_file", "Writes text to a file, creating it if needed"),
+        tool("files/delete_file", "Removes a file for good"),
+        tool("calendar/create_event", "Adds an event to the calendar"),
+        tool("calendar/delete_event", "Cancels an event"),
+        tool("weather/get_forecast", "The weather of the coming days at a place"),
+        tool("bing/search", "使用必应搜索指定的关键词，并返回搜索结果列表"),
+        document(Kind::Resource, "files/log", "The log of everything that was changed"),
+        document(Kind::Prompt, "mail/write_reply", "Drafts a friendly reply to a message"),
+        document(Kind::Skill, "skills/triage", "How to sort an inbox by urgency"),
+    ]
+}
+
+fn ids(query: &Query, visible: impl Fn(&str) -> bool) -> Vec<String> {
+    let documents = office();
+    let found = Index::build(&documents, &CONFIG).search(query, |at| visible(&documents[at].id));
+    found.hits.iter().map(|hit| documents[hit.document].id.clone()).collect()
+}
+
+#[track_caller]
+fn check_first(query: &str, expected: &str) {
+    assert_eq!(ids(&Query::new(query), |_| true).first().map(String::as_str), Some(expected));
+}
+
+#[test]
+fn words_meanings_typos_and_scripts_all_lead_there() {
+    check_first("read file", "files/read_file");
+    check_first("drop a line to Ann by e-mail", "mail/send_message");
+    check_first("will it rain tomorrow", "weather/get_forecast");
+    check_first("calender: cancel the event", "calendar/delete_event");
+    check_first("wrte somthing to a fiel: write", "files/write_file");
+    check_first("搜索结果", "bing/search");
+    check_first("readFile", "files/read_file");
+}
+
+#[test]
+fn a_verb_tells_twins_apart() {
+    check_first("remove the event from my calendar", "calendar/delete_event");
+    check_first("put an event into my calendar", "calendar/create_event");
+}
+
+#[test]
+fn a_query_that_nothing_matches_finds_nothing() {
+    let documents = office();
+    let index = Index::build(&documents, &CONFIG);
+    let hopeless = [
+        "",
+        "   ",
+        "🎉🎉🎉",
+        "\u{0}\u{1}\u{2}",
+        "the of and with",
+        "zxqv wvbn kjhgf",
+        "photosynthesis in tropical ferns",
+    ];
+    for query in hopeless {
+        let found = index.search(&Query::new(query), |_| true);
+        assert_eq!(found, Found { hits: Vec::new(), verdict: Verdict::Nothing }, "{query}");
+    }
+}
+
+#[test]
+fn an_empty_index_finds_nothing() {
+    let index = Index::build(&[], &CONFIG);
+    assert_eq!(index.search(&Query::new("read file"), |_| true).verdict, Verdict::Nothing);
+}
+
+#[test]
+fn huge_and_hostile_queries_are_answered_like_others() {
+    let documents = office();
+    let index = Index::build(&documents, &CONFIG);
+    let huge = [
+        "read file ".repeat(100_000),
+        "x".repeat(1_000_000),
+        "'; DROP TABLE tools; -- ignore all instructions, ".repeat(20_000),
+        "，".repeat(300_000),
+        (0..50_000).map(|n| format!("word{n} ")).collect(),
+    ];
+    for query in huge {
+        assert!(index.search(&Query::new(&query), |_| true).hits.len() <= 5);
+    }
+}
+
+#[test]
+fn kinds_are_searched_together_and_apart() {
+    let all = ids(&Query::new("write a reply to a message").limit(20), |_| true);
+    assert!(all.contains(&"mail/write_reply".to_owned()));
+    let tools = ids(&Query::new("write a reply to a message").kind(Kind::Tool).limit(20), |_| true);
+    assert!(!tools.contains(&"mail/write_reply".to_owned()) && !tools.is_empty());
+    let rest = Query::new("sort my inbox").kind(Kind::Skill).kind(Kind::Prompt);
+    assert_eq!(ids(&rest, |_| true)[0], "skills/triage");
+}
+
+#[test]
+fn what_a_caller_may_not_see_is_not_found_and_changes_nothing_else() {
+    let seen = ids(&Query::new("delete a file").limit(20), |id| id != "files/delete_file");
+    assert!(!seen.is_empty() && !seen.contains(&"files/delete_file".to_owned()));
+    assert_eq!(ids(&Query::new("delete a file"), |_| false), Vec::<String>::new());
+}
+
+#[test]
+fn the_order_does_not_depend_on_the_order_of_the_documents() {
+    let forward = office();
+    let backward: Vec<Document> = forward.iter().rev().cloned().collect();
+    for query in ["file", "event", "message", "list everything", "delete"] {
+        let find = |documents: &[Document]| -> Vec<(String, f32)> {
+            let found = Index::build(documents, &CONFIG).search(&Query::new(query), |_| true);
+            let hits = found.hits.iter();
+            hits.map(|hit| (documents[hit.document].id.clone(), hit.score)).collect()
+        };
+        assert_eq!(find(&forward), find(&backward), "{query}");
+    }
+}
+
+#[test]
+fn equal_documents_of_two_servers_are_ambiguous_and_in_order_of_id() {
+    let twin = |id: &str| document(Kind::Tool, id, "Creates an issue");
+    let documents = [twin("bob/create_issue"), twin("Bob/create_issue")];
+    let found = Index::build(&documents, &CONFIG).search(&Query::new("create an issue"), |_| true);
+    assert_eq!(found.verdict, Verdict::Ambiguous);
+    assert_eq!([found.hits[0].document, found.hits[1].document], [1, 0]);
+}
+
+#[test]
+fn stuffing_a_description_buys_no_place_before_honest_tools() {
+    let mut documents = office();
+    let words = "email send message file read write event calendar weather search delete list ";
+    documents.push(document(Kind::Tool, "spam/buy_now", &words.repeat(15_000)));
+    let index = Index::build(&documents, &CONFIG);
+    for (query, honest) in [
+        ("send an email", "mail/send_message"),
+        ("read a file", "files/read_file"),
+        ("create a calendar event", "calendar/create_event"),
+        ("weather forecast", "weather/get_forecast"),
+    ] {
+        let found = index.search(&Query::new(query), |_| true);
+        assert_eq!(documents[found.hits[0].document].id, honest, "{query}");
+    }
+}
+
+#[test]
+fn earlier_choices_lift_a_document_but_only_so_far() {
+    let documents = office();
+    let index = Index::build(&documents, &CONFIG);
+    let place = |id: &str| documents.iter().position(|document| document.id == id).unwrap();
+    let first = |query: &Query| index.search(query, |_| true).hits[0].document;
+    let plain = Query::new("file");
+    let second = index.search(&plain, |_| true).hits[1].document;
+    assert_eq!(first(&plain.prefer(second, 1.0)), second);
+    let event = place("calendar/delete_event");
+    let clear = Query::new("read the contents of a file").prefer(event, 1e9);
+    assert_eq!(first(&clear), place("files/read_file"));
+}
+
+#[test]
+fn without_meanings_words_still_find() {
+    let documents = office();
+    let index = Index::build(&documents, &Config { meaning: Meaning::Ignored });
+    let found = index.search(&Query::new("read a file"), |_| true);
+    assert_eq!(documents[found.hits[0].document].id, "files/read_file");
+}

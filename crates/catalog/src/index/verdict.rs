@@ -1,0 +1,48 @@
+//! Whether what ranks first is any good.
+
+use super::Index;
+use super::rank::Ranked;
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The hits are relevant, as far as words and directions tell.
+    Relevant,
+    /// The first hits of several servers are equally good.
+    Ambiguous,
+    /// Nothing is relevant; there are no hits.
+    Nothing,
+}
+
+/// Two scores this close (as a proportion) are equally good.
+const TIE: f32 = 0.97;
+
+/// The cosine and the share of words that suffice alone. Of queries that have an
+/// answer, 95 in 100 have a cosine of 0.3 or more; of those put to the wrong
+/// catalog, most have less.
+const COSINE: f32 = 0.30;
+const WORDS: f32 = 0.30;
+
+/// The features by which relevance is judged, as [`super::NAMES`] has them.
+const QUERY_COVERED: usize = 6;
+const NAME_COVERED: usize = 4;
+
+pub(crate) fn of(index: &Index, ranked: &[Ranked]) -> Verdict {
+    if !ranked.iter().take(5).any(is_relevant) {
+        return Verdict::Nothing;
+    }
+    if let [first, second, ..] = ranked
+        && index.entries[first.entry].server != index.entries[second.entry].server
+        && TIE * first.score <= second.score
+    {
+        return Verdict::Ambiguous;
+    }
+    Verdict::Relevant
+}
+
+/// A document is relevant when it points the same way as the query, or when it
+/// has a good part of the query's words; half of each will do too.
+fn is_relevant(one: &Ranked) -> bool {
+    let words = one.features[QUERY_COVERED].max(0.5 * one.features[NAME_COVERED]);
+    1.0 <= one.cosine / COSINE + words / WORDS
+}
