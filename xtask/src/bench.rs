@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use crate::run::{self, cargo};
 
 /// Every benchmark: its name, and the package and example that runs it.
-const BENCHES: &[(&str, &str, &str)] = &[];
+const BENCHES: &[(&str, &str, &str)] = &[("call", "gatelet", "bench_call")];
 
 pub(crate) fn run(names: &[String]) -> Result<()> {
     if let Some(unknown) = names.iter().find(|name| !BENCHES.iter().any(|b| b.0 == name.as_str())) {
@@ -14,6 +14,15 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
     }
     for (name, package, example) in BENCHES {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+            // A benchmark may start the program and other examples.
+            run::run(&mut cargo(&[
+                "build",
+                "--release",
+                "--package",
+                package,
+                "--bins",
+                "--examples",
+            ]))?;
             let flags = ["run", "--release", "--package", package, "--example", example];
             run::run(&mut cargo(&flags))?;
         }

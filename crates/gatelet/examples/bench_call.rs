@@ -209,16 +209,18 @@ fn gate(programs: &Programs, transport: &str, surface: &str) -> io::Result<Comma
     if transport == "stdio" {
         command.arg("--stdio");
     } else {
-        let port = programs.scratch.join("port");
-        let _ = std::fs::remove_file(&port);
-        command.args(["--listen", "127.0.0.1:0", "--port-file"]).arg(&port);
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        std::fs::write(programs.scratch.join("port"), port.to_string())?;
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
     }
     Ok(command)
 }
 
+/// The port that was given away, once somebody listens there.
 fn wait_for_port(file: &Path) -> io::Result<u16> {
+    let port = std::fs::read_to_string(file)?.trim().parse().map_err(io::Error::other)?;
     for _ in 0..1000 {
-        if let Some(port) = std::fs::read_to_string(file).ok().and_then(|t| t.trim().parse().ok()) {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok(port);
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -68,6 +68,7 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Import(commands::import::Args),
     Config(commands::config::Args),
+    Conform(commands::conform::Args),
     Key(commands::key::Args),
     Manifest(commands::manifest::Args),
     Completions(commands::completions::Args),

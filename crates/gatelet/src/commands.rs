@@ -14,6 +14,7 @@ pub(crate) mod config;
 pub(crate) mod import;
 pub(crate) mod init;
 
+pub(crate) mod conform;
 pub(crate) mod key;
 pub(crate) mod manifest;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Init(args) => init::run(&args, &cli.place),
         Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),
+        Command::Conform(args) => conform::run(&args),
         Command::Key(args) => key::run(&args, &cli.place),
         Command::Manifest(args) => manifest::run(&args),
         Command::Completions(args) => completions::run(&args),

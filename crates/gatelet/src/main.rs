@@ -7,6 +7,8 @@ mod builtin;
 mod config;
 mod wire;
 
+mod fetch;
+
 mod exit;
 mod secret;
 mod telemetry;

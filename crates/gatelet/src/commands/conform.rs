@@ -129,9 +129,8 @@ fn trial(text: &str) -> Result<Trial, String> {
 }
 
 fn text(report: &Report, brief: bool) -> String {
-    let telling = |outcome: &&Outcome| {
-        !brief || matches!(outcome.verdict, Verdict::Fail | Verdict::Warn)
-    };
+    let telling =
+        |outcome: &&Outcome| !brief || matches!(outcome.verdict, Verdict::Fail | Verdict::Warn);
     let line = |outcome: &Outcome| {
         let verdict = match outcome.verdict {
             Verdict::Pass => paint(GOOD, "PASS"),
