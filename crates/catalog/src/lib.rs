@@ -24,6 +24,7 @@ pub mod habits;
 pub mod tokens;
 
 pub mod card;
+pub mod directory;
 pub mod eval;
 pub mod id;
 pub mod selection;
@@ -31,4 +32,5 @@ pub mod tree;
 
 pub use catalog::{Catalog, Function, Hit, Namespace, Slot, Unresolved};
 pub use contract::{Contract, Parameter, Problem};
+pub use directory::Directory;
 pub use source::{Source, State};

@@ -16,6 +16,7 @@ pub mod surface;
 pub mod dispatch;
 pub mod stage;
 
+pub mod envelope;
 pub mod error;
 pub mod gate;
 pub mod redact;

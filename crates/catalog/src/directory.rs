@@ -1,0 +1,399 @@
+//! Everything in a catalog under the names that last: ids, cards and paths.
+//!
+//! Made from a [`Catalog`] when a surface first needs it. Tools, resources and
+//! prompts each have their own ids, tree and order, and never mix. Ids that
+//! meet are told apart and reported; nothing is left out.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
+use tool::{Finding, Severity};
+
+use crate::card::{Card, Draft, Kind, Line, Safety};
+use crate::id;
+use crate::index::{self, Document, Index, Meaning, Query};
+use crate::source::Role;
+use crate::tree::{Leaf, Tree};
+use crate::{Catalog, Slot};
+
+/// All ids of one catalog.
+#[derive(Debug, Default)]
+pub struct Directory {
+    pub tools: Section,
+    pub resources: Section,
+    pub prompts: Section,
+    pub findings: Vec<Finding>,
+}
+
+/// Everything of one kind.
+#[derive(Debug, Default)]
+pub struct Section {
+    entries: Vec<Entry>,
+    by_id: HashMap<String, usize>,
+    tree: Tree,
+    index: OnceLock<Index>,
+}
+
+/// One thing with an id.
+#[derive(Debug)]
+pub struct Entry {
+    pub id: String,
+    pub namespace: String,
+    /// The name within the namespace, as in the id.
+    pub name: String,
+    pub place: Place,
+    pub card: Card,
+    /// The card as it is sent, and with a call signature beside it.
+    line: OnceLock<String>,
+    signed: OnceLock<String>,
+}
+
+/// Where in the catalog a thing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Tool(Slot),
+    Resource { source: usize, at: usize },
+    Prompt { source: usize, at: usize },
+}
+
+/// The longest signature that is worth trying, in characters.
+const SIGNATURE: usize = 200;
+
+impl Directory {
+    pub fn build(catalog: &Catalog) -> Directory {
+        let mut findings = Vec::new();
+        let drafts = tools(catalog, &mut findings);
+        let tools = Section::build(drafts, &mut findings);
+        let (mut resources, mut prompts) = (Vec::new(), Vec::new());
+        for (source, own) in catalog.sources().iter().enumerate() {
+            for (at, resource) in own.listing.resources.iter().enumerate() {
+                let derived = id::of_resource(resource);
+                let words = resource.description.as_deref().or(resource.title.as_deref());
+                let place = Place::Resource { source, at };
+                resources.push(Named {
+                    tags: vec!["read-only".to_owned()],
+                    ..Named::new(&derived, place, &resource.name, words)
+                });
+            }
+            for (at, prompt) in own.listing.prompts.iter().enumerate() {
+                let qualified = id::qualify(&own.label, &prompt.name);
+                let derived = id::of_prompt(&qualified, prompt);
+                report(&derived, &own.label, &prompt.name, &mut findings);
+                let words = prompt.description.as_deref().or(prompt.title.as_deref());
+                let place = Place::Prompt { source, at };
+                prompts.push(Named {
+                    has_schema: !prompt.arguments.is_empty(),
+                    ..Named::new(&derived, place, &prompt.name, words)
+                });
+            }
+        }
+        let resources = Section::build(resources, &mut findings);
+        let prompts = Section::build(prompts, &mut findings);
+        Directory { tools, resources, prompts, findings }
+    }
+
+    /// What a pin pins: a hash over ids, names, descriptions and tags.
+    pub fn hash(&self, catalog: &Catalog) -> String {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for entry in self.tools.entries() {
+            let Place::Tool(slot) = entry.place else { continue };
+            let description = catalog.tool(slot).description.as_deref().unwrap_or_default();
+            lines.push((
+                entry.id.clone(),
+                pin_line(
+                    &entry.id,
+                    entry.card.name(),
+                    description,
+                    &entry.namespace,
+                    entry.card.tags(),
+                ),
+            ));
+        }
+        pin_hash(lines)
+    }
+}
+
+/// One line of a pinned catalog.
+pub fn pin_line(
+    id: &str,
+    name: &str,
+    description: &str,
+    namespace: &str,
+    tags: &[String],
+) -> String {
+    let mut tags = tags.to_vec();
+    tags.sort_unstable();
+    format!("{id}|{name}|{description}|{namespace}|{}", tags.join(","))
+}
+
+/// The hash over lines, in the order of their ids.
+pub fn pin_hash(mut lines: Vec<(String, String)>) -> String {
+    lines.sort();
+    let text: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+    let digest = Sha256::digest(text.join("\n").as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Section {
+    fn build(named: Vec<Named>, findings: &mut Vec<Finding>) -> Section {
+        let ids = id::disambiguate(named.iter().map(|named| named.id.as_str()));
+        for (named, id) in named.iter().zip(&ids) {
+            if named.id != *id {
+                let message = format!("CatalogError: `{}` is taken; this one is `{id}`", named.id);
+                let subject = named.name.as_str();
+                findings.push(Finding::new(Severity::Error, "duplicate-id", subject, message));
+            }
+        }
+        let entries: Vec<Entry> =
+            named.into_iter().zip(ids).map(|(named, id)| named.entry(id)).collect();
+        let leaf = |entry: &'_ Entry| (entry.namespace.clone(), entry.name.clone());
+        let names: Vec<(String, String)> = entries.iter().map(leaf).collect();
+        let leaves: Vec<Leaf<'_>> =
+            names.iter().map(|(namespace, name)| Leaf { namespace, name }).collect();
+        let by_id = entries.iter().enumerate().map(|(at, entry)| (entry.id.clone(), at)).collect();
+        Section { tree: Tree::build(&leaves), by_id, entries, index: OnceLock::new() }
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub fn get(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Ranks resources or prompts; tools are ranked by their catalog.
+    pub fn find(&self, query: &str, limit: usize) -> Vec<(usize, f32)> {
+        let index = self.index.get_or_init(|| {
+            let documents: Vec<Document> = self.entries.iter().map(Entry::document).collect();
+            Index::build(&documents, &index::Config { meaning: Meaning::Compared })
+        });
+        let hits = index.search(&Query::new(query).limit(limit), |_| true);
+        hits.into_iter().map(|hit| (hit.document, hit.score)).collect()
+    }
+}
+
+impl Entry {
+    /// The card as it is sent.
+    pub fn line(&self) -> &str {
+        self.line.get_or_init(|| Line::text(&self.card, None).into_string())
+    }
+
+    /// The card as it is sent, with how to call it when that fits.
+    pub fn signed(&self, catalog: &Catalog) -> &str {
+        self.signed.get_or_init(|| {
+            let signature = match self.place {
+                Place::Tool(slot) => catalog.signature(slot, SIGNATURE),
+                Place::Prompt { source, at } => prompt_signature(catalog, source, at),
+                Place::Resource { .. } => String::new(),
+            };
+            // The name stands in the card already.
+            let arguments = signature.find('(').map(|at| &signature[at..]);
+            Line::text(&self.card, arguments.filter(|text| *text != "()")).into_string()
+        })
+    }
+
+    fn document(&self) -> Document {
+        Document {
+            id: self.id.clone(),
+            kind: match self.place {
+                Place::Tool(_) => index::Kind::Tool,
+                Place::Resource { .. } => index::Kind::Resource,
+                Place::Prompt { .. } => index::Kind::Prompt,
+            },
+            server: self.namespace.clone(),
+            server_description: String::new(),
+            name: self.card.name().to_owned(),
+            title: None,
+            description: self.card.description().to_owned(),
+            input_schema: None,
+        }
+    }
+}
+
+fn prompt_signature(catalog: &Catalog, source: usize, at: usize) -> String {
+    let prompt = &catalog.sources()[source].listing.prompts[at];
+    let argument = |argument: &tool::listing::PromptArgument| {
+        format!("{}{}: string", argument.name, if argument.required { "" } else { "?" })
+    };
+    format!("({})", prompt.arguments.iter().map(argument).collect::<Vec<_>>().join(", "))
+}
+
+/// Something on its way to an entry.
+struct Named {
+    id: String,
+    namespace: String,
+    short: String,
+    name: String,
+    description: String,
+    tags: Vec<String>,
+    has_schema: bool,
+    side_effects: bool,
+    place: Place,
+}
+
+impl Named {
+    fn new(derived: &id::Derived, place: Place, name: &str, words: Option<&str>) -> Named {
+        Named {
+            id: derived.id.to_string(),
+            namespace: derived.id.body.namespace().to_owned(),
+            short: derived.id.body.name().to_owned(),
+            name: name.to_owned(),
+            description: words.unwrap_or(name).to_owned(),
+            tags: Vec::new(),
+            has_schema: false,
+            side_effects: false,
+            place,
+        }
+    }
+
+    fn entry(self, id: String) -> Entry {
+        let kind = match self.place {
+            Place::Tool(_) => Kind::Tool,
+            Place::Resource { .. } => Kind::Resource,
+            Place::Prompt { .. } => Kind::Prompt,
+        };
+        let own = match kind {
+            Kind::Resource => vec!["mcp", "resource"],
+            Kind::Prompt => vec!["mcp", "prompt"],
+            Kind::Tool | Kind::Agent | Kind::Skill | Kind::Internal | Kind::Flow => vec!["mcp"],
+        };
+        let mut tags: Vec<String> = own.into_iter().map(str::to_owned).collect();
+        tags.extend(self.tags);
+        let card = Card::cut(Draft {
+            id: id.clone(),
+            name: self.name,
+            description: self.description,
+            tags,
+            kind,
+            namespace: self.namespace.clone(),
+            has_schema: self.has_schema,
+            cost_hint: 0.0,
+            side_effects: self.side_effects,
+            safety: Safety::Unknown,
+            score: None,
+        });
+        Entry {
+            id,
+            namespace: self.namespace,
+            name: self.short,
+            place: self.place,
+            card,
+            line: OnceLock::new(),
+            signed: OnceLock::new(),
+        }
+    }
+}
+
+fn tools(catalog: &Catalog, findings: &mut Vec<Finding>) -> Vec<Named> {
+    let upstreams = catalog.slots().filter(|slot| catalog.source(*slot).role != Role::Own);
+    upstreams
+        .map(|slot| {
+            let (tool, label) = (catalog.tool(slot), &catalog.source(slot).label);
+            let qualified = id::qualify(label, &tool.name);
+            let derived = id::of_tool(&qualified, tool);
+            report(&derived, label, &tool.name, findings);
+            let words = tool.description.as_deref().or(tool.title.as_deref());
+            let mut tags = Vec::new();
+            let hint = |hint: Option<bool>, tag: &str| (hint == Some(true)).then(|| tag.to_owned());
+            tags.extend(hint(tool.annotations.read_only, "read-only"));
+            tags.extend(hint(tool.annotations.destructive, "destructive"));
+            Named {
+                tags,
+                has_schema: tool.input_schema.as_str() != "{}",
+                side_effects: tool.annotations.read_only != Some(true),
+                ..Named::new(&derived, Place::Tool(slot), &qualified, words)
+            }
+        })
+        .collect()
+}
+
+fn report(derived: &id::Derived, label: &str, name: &str, findings: &mut Vec<Finding>) {
+    if let Some(because) = &derived.because {
+        let message = format!("has the id `{}` here: {because}", derived.id);
+        let subject = format!("{label}/{name}");
+        findings.push(Finding::new(Severity::Info, "id-derived", subject, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use tool::{Json, Listing, Tool};
+
+    use super::*;
+    use crate::Source;
+
+    fn read(value: Value) -> Tool {
+        Tool::read(Json::from(value)).unwrap()
+    }
+
+    fn directory(label: &str, tools: Vec<Tool>) -> (Catalog, Directory) {
+        let listing = Listing { tools, ..Listing::default() };
+        let (catalog, _) = Catalog::build(vec![Source::new(label, Arc::new(listing))]);
+        let directory = Directory::build(&catalog);
+        (catalog, directory)
+    }
+
+    #[test]
+    fn tools_have_the_ids_that_their_upstreams_label_gives_them() {
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+        let tools = vec![
+            read(json!({"name": "read_file", "description": "Read.", "inputSchema": schema})),
+            read(json!({"name": "odd name!"})),
+        ];
+        let (catalog, directory) = directory("demo", tools);
+        let ids: Vec<&str> = directory.tools.entries().iter().map(|e| e.id.as_str()).collect();
+        assert!(ids[0].starts_with("demo:read_file#"), "{ids:?}");
+        assert!(ids[1].starts_with("demo:odd_name_#"), "{ids:?}");
+        assert_eq!(directory.findings.len(), 1);
+        let first = &directory.tools.entries()[0];
+        let signed = format!("{} Read.\n  (path?: string)", first.id);
+        assert_eq!(first.signed(&catalog), signed);
+    }
+
+    #[test]
+    fn two_tools_with_one_id_both_stay_and_it_is_reported() {
+        let version = json!({"version": "1"});
+        let tools = vec![
+            read(json!({"name": "demo.a", "_meta": version})),
+            read(json!({"name": "a", "_meta": version})),
+            read(json!({"name": "b"})),
+        ];
+        let (_, directory) = directory("demo", tools);
+        let ids: Vec<&str> = directory.tools.entries().iter().map(|e| e.id.as_str()).collect();
+        assert_eq!(&ids[..2], ["demo:a@1", "demo:a@1~2"]);
+        assert_eq!(directory.findings[0].code, "duplicate-id");
+        assert_eq!(directory.tools.get("demo:a@1~2"), Some(1));
+    }
+
+    #[test]
+    fn a_pin_is_the_hash_of_the_vectors() {
+        let text = include_str!("../tests/vectors/contextweaver_catalog_hash.json");
+        let vectors: Value = serde_json::from_str(text).unwrap();
+        for case in vectors["cases"].as_array().unwrap() {
+            let lines = case["tools"].as_array().unwrap().iter().map(|raw| {
+                let tool = read(raw.clone());
+                let id = id::of_tool(&tool.name, &tool).id;
+                let description = tool.description.clone().unwrap_or_default();
+                let tags = vec!["mcp".to_owned()];
+                let line =
+                    pin_line(&id.to_string(), &tool.name, &description, id.body.namespace(), &tags);
+                (id.to_string(), line)
+            });
+            assert_eq!(pin_hash(lines.collect()), case["catalog_hash"]);
+            assert_eq!(pin_hash(Vec::new()), case["hash_of_empty"]);
+        }
+    }
+}

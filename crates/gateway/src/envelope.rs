@@ -1,0 +1,364 @@
+//! What a model reads in place of an answer that is too long.
+//!
+//! A summary of what kind of data it is, facts that add something, and where
+//! every part of it is kept. Never a cut in the middle of a value.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tool::reply::ToolResult;
+use tool::{Json, Reply};
+
+use crate::artifact::{Artifact, readable};
+use crate::gate::Shape;
+use crate::stage::cache::CACHE_HIT;
+use crate::stage::tolerant::Repair;
+
+/// One piece of a kept answer that can be looked at by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub media_type: String,
+    pub label: String,
+    pub bytes: Vec<u8>,
+}
+
+/// What goes out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Envelope {
+    pub status: Status,
+    pub summary: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<String>,
+    pub artifacts: Vec<Reference>,
+    pub provenance: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Ok,
+    /// Part of a call's work was done.
+    Partial,
+    Error,
+}
+
+/// Where a part is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reference {
+    pub handle: String,
+    pub media_type: String,
+    pub size_bytes: usize,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+}
+
+/// How many lines or rows the summary shows, and how long each may be.
+const ROWS: usize = 3;
+const ROW: usize = 160;
+const FACTS: usize = 8;
+
+/// The parts of a kept answer. The first is what a reader reads; binary
+/// blocks, embedded resources and structured content follow.
+pub fn parts(artifact: &Artifact) -> Vec<Part> {
+    let reply = Reply::Result(artifact.result.clone());
+    let Some(result) = reply.tool_result() else {
+        return vec![Part {
+            media_type: "application/json".to_owned(),
+            label: String::new(),
+            bytes: artifact.result.as_bytes().to_vec(),
+        }];
+    };
+    let mut parts = Vec::new();
+    if let Some(text) = readable(&result) {
+        let media_type = media_type(&text).to_owned();
+        parts.push(Part { media_type, label: String::new(), bytes: text.into_bytes() });
+    }
+    parts.extend(result.content.iter().filter_map(block));
+    if let Some(structured) = &result.structured
+        && parts.first().is_none_or(|first| first.bytes != structured.as_bytes().as_ref())
+    {
+        parts.push(Part {
+            media_type: "application/json".to_owned(),
+            label: "structuredContent".to_owned(),
+            bytes: structured.as_bytes().to_vec(),
+        });
+    }
+    if parts.is_empty() {
+        let bytes = artifact.result.as_bytes().to_vec();
+        let media_type = "application/json".to_owned();
+        parts.push(Part { media_type, label: String::new(), bytes });
+    }
+    parts
+}
+
+/// The part that a handle names: `handle` or `handle/2`.
+pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
+    let mut parts = parts(artifact);
+    (at < parts.len()).then(|| parts.swap_remove(at))
+}
+
+/// A handle taken apart: the artifact's, and which part.
+pub fn split_handle(handle: &str) -> (&str, usize) {
+    let handle = handle.strip_prefix("artifact://").unwrap_or(handle);
+    match handle.rsplit_once('/').and_then(|(own, at)| Some((own, at.parse().ok()?))) {
+        Some((own, at)) => (own, at),
+        None => (handle, 0),
+    }
+}
+
+impl Envelope {
+    /// The envelope of a kept answer.
+    pub fn of(artifact: &Artifact, tool_id: &str, repairs: &[Repair], is_error: bool) -> Envelope {
+        let parts = parts(artifact);
+        let reply = Reply::Result(artifact.result.clone());
+        let result = reply.tool_result();
+        let mut provenance = Map::new();
+        provenance.insert("tool_id".to_owned(), tool_id.into());
+        if !repairs.is_empty() {
+            let repairs = serde_json::to_value(repairs).unwrap_or_default();
+            provenance.insert("arg_repairs".to_owned(), repairs);
+        }
+        let meta = artifact.result.member("_meta");
+        if meta.and_then(|meta| meta.member_as::<bool>(CACHE_HIT)) == Some(true) {
+            provenance.insert("cache_hit".to_owned(), true.into());
+        }
+        let reference = |(at, part): (usize, &Part)| Reference {
+            handle: match at {
+                0 => artifact.handle.clone(),
+                at => format!("{}/{at}", artifact.handle),
+            },
+            media_type: part.media_type.clone(),
+            size_bytes: part.bytes.len(),
+            label: part.label.clone(),
+        };
+        let text = result.as_ref().and_then(readable).unwrap_or_default();
+        Envelope {
+            status: if is_error { Status::Error } else { Status::Ok },
+            summary: summary(result.as_ref(), &text, artifact.chars),
+            facts: facts(&text),
+            artifacts: parts.iter().enumerate().map(reference).collect(),
+            provenance,
+        }
+    }
+
+    /// The envelope as a tool result.
+    pub fn to_reply(&self) -> Reply {
+        let text = Json::of(self);
+        let content = serde_json::json!([{"type": "text", "text": text.as_str()}]);
+        let result = match self.status {
+            Status::Error => serde_json::json!({"content": content, "isError": true}),
+            Status::Ok | Status::Partial => serde_json::json!({"content": content}),
+        };
+        Reply::Result(result.into())
+    }
+}
+
+/// What kind of data it is, how much, and how it begins.
+fn summary(result: Option<&ToolResult>, text: &str, chars: usize) -> String {
+    let shape = result.map(Shape::of);
+    let what = shape.as_ref().map_or_else(|| "result".to_owned(), Shape::describe);
+    let mut summary = format!("{what}; {chars} chars, kept. ");
+    match first_rows(text) {
+        Some(rows) => summary.push_str(&format!("First rows: {rows}")),
+        None => {
+            let lines: Vec<String> =
+                text.lines().filter(|line| !line.trim().is_empty()).take(ROWS).map(short).collect();
+            summary.push_str(&lines.join("\n"));
+        }
+    }
+    summary.trim_end().to_owned()
+}
+
+/// The first elements of an array, or of an object's largest array, whole.
+fn first_rows(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let rows = match &value {
+        Value::Array(rows) => rows,
+        Value::Object(members) => {
+            members.values().filter_map(Value::as_array).max_by_key(|rows| rows.len())?
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    };
+    let whole = rows.iter().take(ROWS).map(Value::to_string);
+    let shown: Vec<String> = whole.take_while(|row| row.chars().count() <= ROW * 2).collect();
+    Some(format!("[{}]", shown.join(",")))
+}
+
+/// Short `key: value` lines and scalar members that the summary does not show.
+fn facts(text: &str) -> Vec<String> {
+    if let Ok(Value::Object(members)) = serde_json::from_str::<Value>(text) {
+        let scalar = |(key, value): (&String, &Value)| match value {
+            Value::Bool(_) | Value::Number(_) => Some(format!("{key}: {value}")),
+            Value::String(text) if text.chars().count() <= 80 => Some(format!("{key}: {text}")),
+            Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        return members.iter().filter_map(scalar).take(FACTS).collect();
+    }
+    let told = ["error", "failed", "warning", "total", "exception", "success"];
+    let telling = |line: &&str| {
+        let folded = line.to_lowercase();
+        line.chars().count() <= ROW && told.iter().any(|word| folded.contains(word))
+    };
+    let mut facts: Vec<String> = Vec::new();
+    for line in text.lines().skip(ROWS).map(str::trim).filter(telling) {
+        if facts.len() == FACTS {
+            break;
+        }
+        if !facts.iter().any(|fact| fact == line) {
+            facts.push(line.to_owned());
+        }
+    }
+    facts
+}
+
+fn short(line: &str) -> String {
+    catalog::summary::cut(line.trim(), ROW)
+}
+
+fn media_type(text: &str) -> &'static str {
+    let start = text.trim_start();
+    match start.starts_with(['{', '['])
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    {
+        true => "application/json",
+        false if looks_like_table(text) => "text/csv",
+        false => "text/plain",
+    }
+}
+
+/// Several lines with the same number of commas, more than one each.
+fn looks_like_table(text: &str) -> bool {
+    let counts: Vec<usize> = text.lines().take(5).map(|line| line.matches(',').count()).collect();
+    3 <= counts.len() && 1 < counts[0] && counts.iter().all(|count| *count == counts[0])
+}
+
+/// A block that is a part by itself: binary data, or an embedded resource.
+fn block(block: &Json) -> Option<Part> {
+    let text = |json: &Json, key: &str| json.member_as::<String>(key);
+    let kind = text(block, "type").unwrap_or_default();
+    let decoded = |data: String| BASE64.decode(&data).unwrap_or_else(|_| data.into_bytes());
+    match kind.as_str() {
+        "image" | "audio" => {
+            let default = if kind == "image" { "image/png" } else { "audio/wav" };
+            let media_type = text(block, "mimeType").unwrap_or_else(|| default.to_owned());
+            Some(Part { media_type, label: kind, bytes: decoded(text(block, "data")?) })
+        }
+        "resource" => {
+            let resource = block.member("resource")?;
+            let bytes = match (text(&resource, "text"), text(&resource, "blob")) {
+                (Some(text), _) => text.into_bytes(),
+                (None, Some(blob)) => decoded(blob),
+                (None, None) => return None,
+            };
+            let media_type = text(&resource, "mimeType");
+            let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+            Some(Part { media_type, label: text(&resource, "uri").unwrap_or_default(), bytes })
+        }
+        "resource_link" => Some(Part {
+            media_type: "text/uri-list".to_owned(),
+            label: text(block, "name").unwrap_or_default(),
+            bytes: text(block, "uri")?.into_bytes(),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tool::Context;
+
+    use super::*;
+    use crate::artifact::Owner;
+
+    fn artifact(result: Value) -> Artifact {
+        Artifact {
+            handle: "h1".to_owned(),
+            owner: Owner::of(&Context::anonymous()),
+            made: 0,
+            upstream: "up".to_owned(),
+            tool: "t".to_owned(),
+            key: String::new(),
+            chars: result.to_string().chars().count(),
+            result: result.into(),
+        }
+    }
+
+    #[test]
+    fn a_summary_says_what_it_is_and_shows_whole_rows() {
+        let rows: Vec<Value> = (0..900).map(|n| json!({"id": n, "name": "x"})).collect();
+        let text = json!({"total": 900, "items": rows}).to_string();
+        let artifact = artifact(json!({"content": [{"type": "text", "text": text}]}));
+        let envelope = Envelope::of(&artifact, "up:t#1", &[], false);
+        assert_eq!(envelope.status, Status::Ok);
+        assert!(
+            envelope.summary.contains("900 items at `.items`, each with id, name"),
+            "{envelope:?}"
+        );
+        assert!(
+            envelope
+                .summary
+                .ends_with(r#"[{"id":0,"name":"x"},{"id":1,"name":"x"},{"id":2,"name":"x"}]"#),
+            "{}",
+            envelope.summary
+        );
+        assert_eq!(envelope.facts, ["total: 900"]);
+        assert_eq!(envelope.artifacts[0].handle, "h1");
+        assert_eq!(envelope.artifacts[0].media_type, "application/json");
+    }
+
+    #[test]
+    fn every_part_is_listed_and_can_be_had() {
+        let artifact = artifact(json!({
+            "content": [
+                {"type": "text", "text": "captured: ok"},
+                {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},
+                {"type": "resource", "resource": {"uri": "a://b", "blob": "AAEC"}},
+                {"type": "resource_link", "uri": "a://c", "name": "see"},
+            ],
+            "structuredContent": {"ok": true},
+        }));
+        let envelope = Envelope::of(&artifact, "up:t#1", &[], false);
+        let handles: Vec<&str> =
+            envelope.artifacts.iter().map(|part| part.handle.as_str()).collect();
+        assert_eq!(handles, ["h1", "h1/1", "h1/2", "h1/3", "h1/4"]);
+        let kinds: Vec<&str> =
+            envelope.artifacts.iter().map(|part| part.media_type.as_str()).collect();
+        assert_eq!(
+            kinds,
+            [
+                "text/plain",
+                "image/png",
+                "application/octet-stream",
+                "text/uri-list",
+                "application/json"
+            ]
+        );
+        for (at, handle) in handles.iter().enumerate() {
+            assert_eq!(split_handle(handle), ("h1", at));
+            assert!(part(&artifact, at).is_some());
+        }
+        assert_eq!(part(&artifact, 1).unwrap().bytes, [0x89, 0x50, 0x4e, 0x47]);
+        assert_eq!(part(&artifact, 5), None);
+    }
+
+    #[test]
+    fn facts_add_what_the_summary_does_not_show() {
+        let mut lines: Vec<String> = (0..200).map(|n| format!("step {n}")).collect();
+        lines.push("ERROR: disk full".to_owned());
+        lines.push("total: 7".to_owned());
+        let artifact = artifact(json!({"content": [{"type": "text", "text": lines.join("\n")}]}));
+        let envelope = Envelope::of(&artifact, "up:t#1", &[], true);
+        assert_eq!(envelope.facts, ["ERROR: disk full", "total: 7"]);
+        assert_eq!(envelope.status, Status::Error);
+        assert!(envelope.summary.contains("202 lines"), "{}", envelope.summary);
+    }
+
+    #[test]
+    fn odd_results_have_a_part_too() {
+        for odd in [json!({"content": []}), json!({"contents": [1]}), json!({"x": "y"})] {
+            assert!(!parts(&artifact(odd)).is_empty());
+        }
+    }
+}
