@@ -24,6 +24,7 @@ pub struct Directory {
     pub resources: Section,
     pub prompts: Section,
     pub findings: Vec<Finding>,
+    by_slot: HashMap<Slot, usize>,
 }
 
 /// Everything of one kind.
@@ -90,7 +91,17 @@ impl Directory {
         }
         let resources = Section::build(resources, &mut findings);
         let prompts = Section::build(prompts, &mut findings);
-        Directory { tools, resources, prompts, findings }
+        let slot = |(at, entry): (usize, &Entry)| match entry.place {
+            Place::Tool(slot) => Some((slot, at)),
+            Place::Resource { .. } | Place::Prompt { .. } => None,
+        };
+        let by_slot = tools.entries().iter().enumerate().filter_map(slot).collect();
+        Directory { tools, resources, prompts, findings, by_slot }
+    }
+
+    /// The entry of a function.
+    pub fn of_slot(&self, slot: Slot) -> Option<usize> {
+        self.by_slot.get(&slot).copied()
     }
 
     /// What a pin pins: a hash over ids, names, descriptions and tags.

@@ -14,7 +14,10 @@ use crate::record::{Desk, Sink};
 use crate::roster::{self, Roster, Shelf, Upstream};
 use crate::skill::Library;
 use crate::stage::Stages;
-use crate::surface::{Surface, cash::Cash, tasks::Tasks};
+use crate::surface::cash::Cash;
+use crate::surface::direct::Direct;
+use crate::surface::proxy::Proxy;
+use crate::surface::{Surface, gateway as browsing, meta, tasks::Tasks};
 
 /// What a gateway is made of.
 pub struct Parts {
@@ -27,6 +30,8 @@ pub struct Parts {
     pub gate: gate::Config,
     pub roster: roster::Config,
     pub stages: Stages,
+    /// How the gateway and proxy surfaces behave.
+    pub meta: meta::Config,
     pub artifacts: Arc<dyn artifact::Store>,
     pub shelf: Arc<dyn Shelf>,
     pub records: Arc<dyn Sink>,
@@ -46,6 +51,7 @@ impl Parts {
             gate: gate::Config::default(),
             roster: roster::Config::default(),
             stages: Stages::default(),
+            meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),
             shelf: Arc::new(roster::shelf::Memory::default()),
             records: Arc::new(crate::record::Nowhere),
@@ -68,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) dispatcher: Dispatcher,
     pub(crate) skills: ArcSwap<Library>,
     pub(crate) tasks: Tasks,
+    pub(crate) meta: meta::Config,
 }
 
 impl Gateway {
@@ -90,6 +97,7 @@ impl Gateway {
             },
             skills: ArcSwap::from_pointee(parts.skills),
             tasks: Tasks::default(),
+            meta: parts.meta,
         };
         Gateway { shared: Arc::new(shared) }
     }
@@ -125,8 +133,12 @@ struct Entrance {
 impl Door for Entrance {
     fn open(&self, client: &Arc<Client>, _: &Arc<Identity>) -> Arc<dyn Provider> {
         let hall = self.shared.roster.hall(client);
-        match self.surface {
-            Surface::Cash => Arc::new(Cash::new(Arc::clone(&self.shared), hall)),
+        let shared = Arc::clone(&self.shared);
+        match self.surface.for_client(client) {
+            Surface::Cash | Surface::Auto => Arc::new(Cash::new(shared, hall)),
+            Surface::Gateway => Arc::new(browsing::Gateway::new(shared, hall)),
+            Surface::Proxy => Arc::new(Proxy::new(shared, hall)),
+            Surface::Direct => Arc::new(Direct::new(shared, hall)),
         }
     }
 }

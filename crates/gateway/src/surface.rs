@@ -4,21 +4,73 @@
 //! differ in how much they show and how it is asked for.
 
 pub mod cash;
+pub mod direct;
+pub mod gateway;
+pub mod proxy;
+
+pub mod meta;
 pub mod offers;
 
+pub(crate) mod artifacts;
+
 pub(crate) mod tasks;
+
+use tool::Client;
 
 /// The surfaces there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Surface {
     /// `call`, `help`, `skill`.
     Cash,
+    /// `tool_browse`, `tool_execute`, `tool_view`, and more for resources and
+    /// prompts.
+    Gateway,
+    /// Every upstream tool, stripped, with `tool_hydrate` and the like.
+    Proxy,
+    /// Every upstream tool, whole.
+    Direct,
+    /// One of the others, by what the client says of itself.
+    Auto,
 }
 
+/// Clients that put off reading definitions until a tool is needed, so that
+/// listing everything whole costs them nothing.
+const DEFERRING: &[&str] = &["claude-code"];
+
 impl Surface {
+    pub const ALL: [Surface; 5] =
+        [Surface::Cash, Surface::Gateway, Surface::Proxy, Surface::Direct, Surface::Auto];
+
     pub fn name(self) -> &'static str {
         match self {
             Surface::Cash => "cash",
+            Surface::Gateway => "gateway",
+            Surface::Proxy => "proxy",
+            Surface::Direct => "direct",
+            Surface::Auto => "auto",
         }
+    }
+
+    /// The surface that a client gets.
+    pub fn for_client(self, client: &Client) -> Surface {
+        match self {
+            Surface::Auto if DEFERRING.contains(&client.name.as_str()) => Surface::Direct,
+            Surface::Auto => Surface::Cash,
+            Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Direct => self,
+        }
+    }
+}
+
+/// The text names no surface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no surface; use cash, gateway, proxy, direct or auto")]
+pub struct UnknownSurface(pub String);
+
+impl std::str::FromStr for Surface {
+    type Err = UnknownSurface;
+
+    fn from_str(text: &str) -> Result<Surface, UnknownSurface> {
+        let known = Surface::ALL.into_iter().find(|surface| surface.name() == text);
+        known.ok_or_else(|| UnknownSurface(text.to_owned()))
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use catalog::Catalog;
+use catalog::{Catalog, Directory};
 use tool::{Ask, Context, Failure, Finding, Listing, Reply};
 
 use super::Link;
 use crate::own::Own;
+use crate::surface::direct::Names;
 use crate::surface::offers::Offers;
+use crate::surface::proxy::Stripped;
 
 /// A catalog with the way to everything in it.
 pub struct Snapshot {
@@ -19,6 +21,9 @@ pub struct Snapshot {
     /// needed.
     pub(crate) cash: OnceLock<Arc<Listing>>,
     pub(crate) offers: OnceLock<Offers>,
+    directory: OnceLock<Directory>,
+    stripped: OnceLock<Stripped>,
+    names: OnceLock<Names>,
     /// The upstreams, in the order of the catalog's sources after the first.
     links: Vec<Arc<Link>>,
     own: Arc<Own>,
@@ -48,9 +53,27 @@ impl Snapshot {
             findings,
             cash: OnceLock::new(),
             offers: OnceLock::new(),
+            directory: OnceLock::new(),
+            stripped: OnceLock::new(),
+            names: OnceLock::new(),
             links,
             own,
         }
+    }
+
+    /// Everything under its lasting id, found out when first needed.
+    pub(crate) fn directory(&self) -> &Directory {
+        self.directory.get_or_init(|| Directory::build(&self.catalog))
+    }
+
+    /// Every tool, stripped, for the proxy surface.
+    pub(crate) fn stripped(&self) -> &Stripped {
+        self.stripped.get_or_init(|| Stripped::of(self))
+    }
+
+    /// Every tool under its direct name, beside the `rest` of a listing.
+    pub(crate) fn names(&self, rest: impl FnOnce() -> Arc<Listing>) -> &Names {
+        self.names.get_or_init(|| Names::of(self, &rest()))
     }
 
     /// The link behind a source; `None` for the gate's own functions.

@@ -1,0 +1,172 @@
+//! Every upstream tool, whole, under a name that every host accepts.
+//!
+//! Definitions, arguments and answers pass as they are; only the name is ours.
+//! A tool is called by its upstream's label and its own name, so what it is
+//! called does not depend on which other upstreams there are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::Slot;
+use futures::stream::BoxStream;
+use sha2::{Digest, Sha256};
+use tool::{
+    Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, RpcError, Tool,
+};
+
+use super::Surface;
+use super::cash::Cash;
+use crate::dispatch::{CallError, Mode, Outcome, Request};
+use crate::gateway::Shared;
+use crate::roster::{Hall, Snapshot};
+
+/// Characters that a host accepts in a name.
+const LONGEST: usize = 64;
+
+/// The surface, for clients of one kind.
+pub struct Direct {
+    shared: Arc<Shared>,
+    hall: Arc<Hall>,
+    /// Answers everything that is no call.
+    rest: Cash,
+}
+
+impl Direct {
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Direct {
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall));
+        Direct { shared, hall, rest }
+    }
+}
+
+/// The names of all tools, and the way back from each.
+pub(crate) struct Names {
+    listing: Arc<Listing>,
+    slots: HashMap<String, Slot>,
+}
+
+impl Names {
+    pub(crate) fn of(snapshot: &Snapshot, rest: &Listing) -> Names {
+        let catalog = &snapshot.catalog;
+        let (mut tools, mut slots) = (Vec::new(), HashMap::new());
+        let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
+        for slot in catalog.slots().filter(|slot| !catalog.is_own(*slot)) {
+            let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
+            let mut name = legal(label, &tool.name);
+            if slots.contains_key(&name) {
+                name = tagged(&name, label, &tool.name);
+            }
+            tools.push(renamed(tool, &name));
+            slots.insert(name, slot);
+            plain.entry(&tool.name).and_modify(|only| *only = None).or_insert(Some(slot));
+        }
+        // An upstream's own name works too while only one tool has it.
+        for (name, slot) in plain {
+            if let Some(slot) = slot {
+                slots.entry(name.to_owned()).or_insert(slot);
+            }
+        }
+        Names { listing: Arc::new(Listing { tools, ..rest.clone() }), slots }
+    }
+}
+
+/// The name of a tool here: `label_name` with what hosts reject replaced.
+fn legal(label: &str, name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let joined: String = format!("{label}_{name}").chars().map(keep).collect();
+    match joined.len() <= LONGEST {
+        true => joined,
+        false => tagged(&joined, label, name),
+    }
+}
+
+/// A name with a tag of what it stands for, short enough.
+fn tagged(joined: &str, label: &str, name: &str) -> String {
+    let digest = Sha256::digest(format!("{label}\n{name}").as_bytes());
+    let tag: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let head: String = joined.chars().take(LONGEST - 9).collect();
+    format!("{head}_{tag}")
+}
+
+/// The definition, whole but for its name.
+fn renamed(tool: &Tool, name: &str) -> Tool {
+    let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
+    raw.set("name", Json::of(name));
+    Tool { name: name.to_owned(), raw: raw.to_json(), ..tool.clone() }
+}
+
+#[async_trait]
+impl Provider for Direct {
+    fn listing(&self) -> Arc<Listing> {
+        let snapshot = self.hall.snapshot();
+        Arc::clone(&snapshot.names(|| self.rest.listing()).listing)
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.rest.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(call) => self.call(call, context).await,
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                self.rest.ask(ask, context).await
+            }
+        }
+    }
+}
+
+impl Direct {
+    async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        let snapshot = self.hall.snapshot();
+        let trust = &self.shared.dispatcher.stages.trust;
+        let slot = snapshot.names(|| self.rest.listing()).slots.get(&call.name).copied();
+        let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
+        let Some(slot) = seen else {
+            return Ok(Reply::Error(RpcError::new(-32602, format!("no tool `{}`", call.name))));
+        };
+        let request = Request {
+            slot,
+            arguments: call.arguments,
+            rest: call.rest,
+            wanted: None,
+            mode: Mode::Pass,
+        };
+        let mut failure = None;
+        let say = |outcome| match outcome {
+            Ok(Outcome::Reply(reply)) => {
+                self.shared.tasks.notice(&snapshot.catalog.source(slot).label, &reply);
+                reply
+            }
+            // Nothing is kept or planned in this mode.
+            Ok(Outcome::Kept { artifact, .. }) => Reply::Result(artifact.result.clone()),
+            Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
+            Err(CallError::Failed { cause, .. }) => {
+                let reply = Reply::error_text(&cause.to_string());
+                failure = Some(cause);
+                reply
+            }
+            Err(error @ (CallError::BadArguments { .. } | CallError::Refused(_))) => {
+                Reply::error_text(&error.to_string())
+            }
+        };
+        let dispatcher = &self.shared.dispatcher;
+        let reply = dispatcher.dispatch(&snapshot, request, Surface::Direct, context, say).await;
+        // A client that talks to the upstream itself would see the failure too.
+        failure.map_or(Ok(reply), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_legal_and_do_not_depend_on_other_upstreams() {
+        assert_eq!(legal("github", "create_issue"), "github_create_issue");
+        assert_eq!(legal("fs", "read.file x"), "fs_read_file_x");
+        let long = legal("label", &"n".repeat(100));
+        assert_eq!(long.len(), 64);
+        assert_ne!(long, legal("label", &"n".repeat(101)));
+    }
+}

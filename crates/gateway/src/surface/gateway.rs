@@ -1,0 +1,105 @@
+//! Three tools to browse, execute and view; four more for resources and
+//! prompts where upstreams have them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use serde_json::json;
+use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server, Tool};
+
+use super::Surface;
+use super::cash::Cash;
+use super::meta::{Meta, Sightings, definition};
+use crate::gateway::Shared;
+use crate::roster::{Hall, Snapshot};
+
+/// The surface, for clients of one kind.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    hall: Arc<Hall>,
+    /// Answers everything that is no call.
+    rest: Cash,
+    sightings: Sightings,
+}
+
+impl Gateway {
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Gateway {
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall));
+        Gateway { shared, hall, rest, sightings: Sightings::default() }
+    }
+}
+
+/// The names of the meta-tools over a catalog.
+pub(crate) fn names(snapshot: &Snapshot) -> Vec<&'static str> {
+    let mut names = vec!["tool_browse", "tool_execute", "tool_view"];
+    let directory = snapshot.directory();
+    if !directory.resources.is_empty() {
+        names.extend(["resource_browse", "resource_read"]);
+    }
+    if !directory.prompts.is_empty() {
+        names.extend(["prompt_browse", "prompt_get"]);
+    }
+    names
+}
+
+/// Our own tools, by name.
+pub(crate) fn tools(names: &[&str]) -> Vec<Tool> {
+    let read = |name: &&str| Tool::read(definition(name).into()).expect("our own tools have names");
+    names.iter().map(read).collect()
+}
+
+#[async_trait]
+impl Provider for Gateway {
+    fn listing(&self) -> Arc<Listing> {
+        let snapshot = self.hall.snapshot();
+        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+        Arc::new(Listing {
+            server: Server::new("gatelet", &self.shared.version, capabilities.into()),
+            tools: tools(&names(&snapshot)),
+            findings: snapshot
+                .findings
+                .iter()
+                .chain(&snapshot.directory().findings)
+                .cloned()
+                .collect(),
+            ..Listing::default()
+        })
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.rest.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(Call { name, arguments, .. }) => {
+                let snapshot = self.hall.snapshot();
+                let meta = Meta {
+                    shared: &self.shared,
+                    snapshot: &snapshot,
+                    context,
+                    surface: Surface::Gateway,
+                    sightings: &self.sightings,
+                };
+                let unknown = || {
+                    let known = names(&snapshot).join(", ");
+                    let message = format!(
+                        "no tool `{name}`: there are {known}; run others with tool_execute"
+                    );
+                    Reply::Error(RpcError::new(-32602, message))
+                };
+                Ok(meta.answer(&name, arguments.as_ref()).await.unwrap_or_else(unknown))
+            }
+            Ask::Read(read) if read.uri.starts_with("artifact://") => {
+                Ok(super::artifacts::read(&self.shared, &read.uri, context).await)
+            }
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                self.rest.ask(ask, context).await
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! Finding, calling and looking: what the gateway and proxy surfaces share.
+//!
+//! Each meta-tool is a method that takes its arguments as they came and always
+//! has an answer: a result, or an error in the specification's shape.
+
+mod browse;
+mod execute;
+mod primitives;
+pub(crate) mod stable;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use catalog::directory::{Entry, Place};
+use catalog::{Directory, Slot};
+use serde_json::{Map, Value, json};
+use tool::{Context, Json, Reply};
+
+use super::Surface;
+use crate::artifact::Owner;
+use crate::dispatch::Refusal;
+use crate::envelope;
+use crate::error::{Code, GatewayError, seconds};
+use crate::gateway::Shared;
+use crate::roster::Snapshot;
+use crate::stage::policy;
+use crate::view::{Limits, Selector, view};
+use stable::Seen;
+
+/// How the gateway and proxy surfaces behave.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Cards per browse unless the caller asks for another number.
+    pub top_k: usize,
+    /// Whether arguments are repaired where the schema leaves no doubt.
+    pub tolerant: bool,
+    /// Whether repeated browses keep a stable beginning, for prompt caches.
+    pub cache_stable: bool,
+    /// How much one look into an artifact may show.
+    pub view: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { top_k: 10, tolerant: false, cache_stable: false, view: Limits::default() }
+    }
+}
+
+/// No browse returns more cards by query.
+pub(crate) const MOST: usize = 50;
+
+/// What each owner has seen so far, for stable browsing.
+pub(crate) type Sightings = Mutex<HashMap<Owner, Seen>>;
+
+/// Everything one request needs.
+pub(crate) struct Meta<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) snapshot: &'a Arc<Snapshot>,
+    pub(crate) context: &'a Context,
+    pub(crate) surface: Surface,
+    pub(crate) sightings: &'a Sightings,
+}
+
+type Answer = Result<Reply, GatewayError>;
+
+impl Meta<'_> {
+    /// Answers one meta-tool; `None` when there is none of that name.
+    pub(crate) async fn answer(&self, name: &str, arguments: Option<&Json>) -> Option<Reply> {
+        let spent = || self.shared.dispatcher.stages.quota.spend_meta(name, self.context);
+        let answer = match name {
+            "tool_execute" => self.execute(arguments).await,
+            "tool_browse" | "resource_browse" | "prompt_browse" | "tool_view" | "tool_hydrate"
+            | "resource_read" | "prompt_get" => match spent() {
+                Err(refusal) => Err(refused(&refusal, "")),
+                Ok(()) => self.read_only(name, arguments).await,
+            },
+            _ => return None,
+        };
+        Some(answer.unwrap_or_else(|error| error.to_reply()))
+    }
+
+    async fn read_only(&self, name: &str, arguments: Option<&Json>) -> Answer {
+        match name {
+            "tool_browse" => self.browse(browse::Kind::Tools, arguments),
+            "resource_browse" => self.browse(browse::Kind::Resources, arguments),
+            "prompt_browse" => self.browse(browse::Kind::Prompts, arguments),
+            "tool_view" => self.view(arguments).await,
+            "tool_hydrate" => self.hydrate(arguments),
+            "resource_read" => self.read(arguments).await,
+            _ => self.prompt(arguments).await,
+        }
+    }
+
+    pub(crate) fn directory(&self) -> &Directory {
+        self.snapshot.directory()
+    }
+
+    pub(crate) fn sees(&self, slot: Slot) -> bool {
+        let trust = &self.shared.dispatcher.stages.trust;
+        trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
+    }
+
+    /// Whether an entry exists as far as this caller is concerned.
+    pub(crate) fn shows(&self, entry: &Entry) -> bool {
+        match entry.place {
+            Place::Tool(slot) => self.sees(slot),
+            Place::Resource { .. } | Place::Prompt { .. } => true,
+        }
+    }
+
+    fn config(&self) -> &Config {
+        &self.shared.meta
+    }
+
+    /// Everything about one tool that its card leaves out.
+    fn hydrate(&self, arguments: Option<&Json>) -> Answer {
+        let arguments = members(arguments)?;
+        let id = text(&arguments, "tool_id")?.ok_or_else(|| missing("tool_id"))?;
+        let (entry, slot, _) = self.resolve(&id)?;
+        let tool = self.snapshot.catalog.tool(slot);
+        let mut all = tool::Object::new();
+        all.push("tool_id", Json::of(&entry.id));
+        if let Some(description) = &tool.description {
+            all.push("description", Json::of(description));
+        }
+        all.push("args_schema", tool.input_schema.clone());
+        if let Some(schema) = &tool.output_schema {
+            all.push("output_schema", schema.clone());
+        }
+        if let Some(annotations) = tool.raw.member("annotations") {
+            all.push("annotations", annotations);
+        }
+        self.note(&entry.id);
+        Ok(Reply::text(all.to_json().as_str()))
+    }
+
+    /// A piece of something kept, or the list of everything kept.
+    async fn view(&self, arguments: Option<&Json>) -> Answer {
+        let given = members(arguments)?;
+        let owner = Owner::of(self.context);
+        let artifacts = &self.shared.dispatcher.artifacts;
+        let Some(handle) = text(&given, "handle")?.filter(|handle| !handle.is_empty()) else {
+            let kept = artifacts.list(&owner).await;
+            let line = |artifact: &Arc<crate::artifact::Artifact>| {
+                let crate::artifact::Artifact { handle, upstream, tool, chars, .. } = &**artifact;
+                format!("{handle} {upstream}/{tool} {chars} chars")
+            };
+            let lines: Vec<String> = kept.iter().take(MOST).map(line).collect();
+            let none = "nothing is kept; results too long to send are";
+            return Ok(Reply::text(
+                if lines.is_empty() { none.into() } else { lines.join("\n") }.as_str(),
+            ));
+        };
+        let failed = |message: String| GatewayError::new(Code::ViewFailed, message, &handle);
+        let (own, at) = envelope::split_handle(&handle);
+        let gone =
+            || failed(format!("no artifact `{handle}`: it expired, or is another session's"));
+        let artifact = artifacts.get(&owner, own).await.ok_or_else(gone)?;
+        let part = envelope::part(&artifact, at).ok_or_else(gone)?;
+        let selector = arguments.and_then(|arguments| arguments.member("selector"));
+        let selector = match &selector {
+            Some(selector) => Selector::parse(selector),
+            None => Ok(Selector::Head { start: 0, chars: 2_000 }),
+        };
+        let looked = selector.and_then(|selector| {
+            view(&part.bytes, &part.media_type, &selector, &self.config().view)
+        });
+        Ok(Reply::Result(looked.map_err(|error| failed(error.to_string()))?.to_result()))
+    }
+
+    /// Remembers that an id was seen, for stable browsing.
+    pub(crate) fn note(&self, id: &str) {
+        if self.config().cache_stable {
+            let mut sightings = self.sightings.lock().expect("nothing panics while it holds this");
+            sightings
+                .entry(Owner::of(self.context))
+                .or_default()
+                .note(self.snapshot.generation, id);
+        }
+    }
+}
+
+/// The arguments of a meta-tool.
+fn members(arguments: Option<&Json>) -> Result<Map<String, Value>, GatewayError> {
+    let Some(arguments) = arguments else { return Ok(Map::new()) };
+    match arguments.value() {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) | Err(_) => Err(bad("the arguments must be an object")),
+    }
+}
+
+fn text(members: &Map<String, Value>, key: &str) -> Result<Option<String>, GatewayError> {
+    match members.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(bad(&format!("`{key}` must be a string"))),
+    }
+}
+
+fn bad(message: &str) -> GatewayError {
+    GatewayError::new(Code::ArgsInvalid, message, "")
+}
+
+fn missing(key: &str) -> GatewayError {
+    bad(&format!("`{key}` is required"))
+}
+
+/// A refusal of the gate in the specification's shape.
+fn refused(refusal: &Refusal, path: &str) -> GatewayError {
+    let code = match refusal.code {
+        "rate-limited" => Code::RateLimited,
+        policy::DENIED => Code::PolicyDenied,
+        policy::UNAPPROVED => Code::AuthRequired,
+        _ => Code::PermissionDenied,
+    };
+    // Waiting helps only where a time to wait is known.
+    let error =
+        GatewayError::new(code, &refusal.message, path).retryable(refusal.retry_after.is_some());
+    let scope = refusal.message.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    let error = match (code == Code::RateLimited, scope) {
+        (true, Some(scope)) => error.detail("scope", scope),
+        (true, None) | (false, _) => error,
+    };
+    match refusal.retry_after {
+        Some(after) => error.detail("retry_after", seconds(after)),
+        None => error,
+    }
+}
+
+/// The definitions of the meta-tools, as small as they can be.
+pub(crate) fn definition(name: &str) -> Value {
+    let text = json!({"type": "string"});
+    let object = json!({"type": "object"});
+    let browse = json!({"query": text, "path": text, "top_k": {"type": "integer"}});
+    let (description, properties, required) = match name {
+        "tool_browse" => (
+            "Find tools by query (what to do) or path (\"/\" lists namespaces).",
+            browse,
+            json!([]),
+        ),
+        "tool_execute" => (
+            "Run a tool by tool_id. dry_run only validates.",
+            json!({"tool_id": text, "args": object, "dry_run": {"type": "boolean"}}),
+            json!(["tool_id"]),
+        ),
+        "tool_view" => (
+            "Part of a kept result. selector type: head|tail(chars), lines|rows(start,end), \
+             grep(pattern), jq(filter), json_keys(keys), image",
+            json!({"handle": text, "selector": object}),
+            json!(["handle"]),
+        ),
+        "tool_hydrate" => ("Schema of a tool.", json!({"tool_id": text}), json!(["tool_id"])),
+        "resource_browse" => ("Find resources, like tool_browse.", browse, json!([])),
+        "resource_read" => {
+            ("Read a resource.", json!({"resource_id": text}), json!(["resource_id"]))
+        }
+        "prompt_browse" => ("Find prompts, like tool_browse.", browse, json!([])),
+        _ => ("Get a prompt.", json!({"prompt_id": text, "args": object}), json!(["prompt_id"])),
+    };
+    let mut schema = json!({"type": "object", "properties": properties});
+    if required.as_array().is_some_and(|required| !required.is_empty()) {
+        schema["required"] = required;
+    }
+    json!({"name": name, "description": description, "inputSchema": schema})
+}

@@ -1,0 +1,200 @@
+//! `tool_browse`, `resource_browse`, `prompt_browse`.
+
+use catalog::card::{Card, Draft, Kind as CardKind, Line};
+use catalog::directory::{Entry, Place, Section};
+use catalog::tree::{Branch, Found, Node, Path};
+use serde_json::{Map, Value};
+use tool::{Json, Reply};
+
+use super::{Answer, MOST, Meta, bad, members, text};
+use crate::artifact::Owner;
+use crate::error::{Code, GatewayError};
+
+/// What is browsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tools,
+    Resources,
+    Prompts,
+}
+
+/// How many of the best hits say how they are called.
+const SIGNED: usize = 5;
+/// How many names a branch mentions.
+const NAMED: usize = 8;
+
+/// The form in which cards go out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+}
+
+/// A card on its way out: its id, and how it is written.
+type Shown = (String, String);
+
+impl Meta<'_> {
+    pub(super) fn browse(&self, kind: Kind, arguments: Option<&Json>) -> Answer {
+        let arguments = members(arguments)?;
+        let form = match text(&arguments, "format")?.as_deref() {
+            None | Some("text") => Form::Text,
+            Some("json") => Form::Json,
+            Some(_) => return Err(bad("`format` must be \"text\" or \"json\"")),
+        };
+        let top_k = self.top_k(&arguments)?;
+        let cards = match (text(&arguments, "query")?, text(&arguments, "path")?) {
+            (Some(query), None) => self.by_query(kind, &query, top_k, form),
+            (None, Some(path)) => self.by_path(kind, &path, form)?,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(bad("pass exactly one of `query` and `path`"));
+            }
+        };
+        let cards = self.arranged(cards);
+        Ok(Reply::text(&match form {
+            Form::Json => {
+                let lines: Vec<String> = cards.into_iter().map(|(_, line)| line).collect();
+                format!("[{}]", lines.join(","))
+            }
+            Form::Text if cards.is_empty() => {
+                "nothing found; try other words, or path \"/\"".to_owned()
+            }
+            Form::Text => cards.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n"),
+        }))
+    }
+
+    fn top_k(&self, arguments: &Map<String, Value>) -> Result<usize, GatewayError> {
+        match arguments.get("top_k") {
+            None | Some(Value::Null) => Ok(self.config().top_k.clamp(1, MOST)),
+            Some(value) => {
+                let wanted = value.as_u64().filter(|k| (1..=MOST as u64).contains(k));
+                let wanted = wanted.and_then(|k| usize::try_from(k).ok());
+                wanted.ok_or_else(|| bad(&format!("`top_k` must be an integer from 1 to {MOST}")))
+            }
+        }
+    }
+
+    fn section(&self, kind: Kind) -> &Section {
+        match kind {
+            Kind::Tools => &self.directory().tools,
+            Kind::Resources => &self.directory().resources,
+            Kind::Prompts => &self.directory().prompts,
+        }
+    }
+
+    fn by_query(&self, kind: Kind, query: &str, top_k: usize, form: Form) -> Vec<Shown> {
+        let section = self.section(kind);
+        let mut hits: Vec<(usize, f32)> = match kind {
+            Kind::Tools => {
+                let catalog = &self.snapshot.catalog;
+                let keep = |slot| !catalog.is_own(slot) && self.sees(slot);
+                let found = catalog.find(query, top_k, &keep).into_iter();
+                let directory = self.directory();
+                found.filter_map(|hit| Some((directory.of_slot(hit.slot)?, hit.score))).collect()
+            }
+            Kind::Resources | Kind::Prompts => section.find(query, top_k),
+        };
+        let id = |at: usize| section.entries()[at].id.as_str();
+        hits.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| id(a.0).cmp(id(b.0))));
+        let shown = |(rank, (at, score)): (usize, (usize, f32))| {
+            let entry = &section.entries()[at];
+            let line = match form {
+                Form::Text if rank < SIGNED => entry.signed(&self.snapshot.catalog).to_owned(),
+                Form::Text => entry.line().to_owned(),
+                Form::Json => {
+                    Line::json(&entry.card.clone().scored(Some(f64::from(score)))).into_string()
+                }
+            };
+            (entry.id.clone(), self.scrubbed(line))
+        };
+        hits.into_iter().enumerate().map(shown).collect()
+    }
+
+    fn by_path(&self, kind: Kind, text: &str, form: Form) -> Result<Vec<Shown>, GatewayError> {
+        let section = self.section(kind);
+        let invalid = |error: &dyn std::fmt::Display| {
+            GatewayError::new(Code::PathInvalid, error.to_string(), text)
+        };
+        let path: Path = text.parse().map_err(|error| invalid(&error))?;
+        let found = section.tree().walk(&path).map(|found| self.children(section, found, form));
+        match found {
+            Some(cards) if !cards.is_empty() || path.depth() == 0 => Ok(cards),
+            Some(_) | None => {
+                let (at, children) = section.tree().nearest(&path);
+                let children: Vec<&str> = children.into_iter().take(MOST).collect();
+                let message = format!("nothing is at this path; `{at}` has what `children` lists");
+                Err(GatewayError::new(Code::PathNotFound, message, text)
+                    .detail("at", at)
+                    .detail("children", children))
+            }
+        }
+    }
+
+    fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {
+        let entry = |at: usize| {
+            let entry = &section.entries()[at];
+            self.shows(entry)
+                .then(|| (entry.id.clone(), self.scrubbed(write(&entry.card, entry, form))))
+        };
+        let branch = |branch: &Branch| self.branch(section, branch, form);
+        match found {
+            Found::Leaf(at) => entry(at).into_iter().collect(),
+            Found::Branches(branches) => branches.into_iter().filter_map(branch).collect(),
+            Found::Children(children) => {
+                let child = |child: &Node| match child {
+                    Node::Branch(below) => branch(below),
+                    Node::Leaf { leaf, .. } => entry(*leaf),
+                };
+                children.iter().filter_map(child).collect()
+            }
+        }
+    }
+
+    /// The card of a branch: how much is there, and what it is called.
+    fn branch(&self, section: &Section, branch: &Branch, form: Form) -> Option<Shown> {
+        let visible = self.visible(section, branch);
+        if visible == 0 {
+            return None;
+        }
+        let mut names: Vec<&str> = branch.children.iter().take(NAMED).map(Node::segment).collect();
+        if NAMED < branch.children.len() {
+            names.push("…");
+        }
+        let words = format!("{visible}: {}", names.join(", "));
+        let card = Card::cut(Draft::new(&branch.path, &branch.segment, &words, CardKind::Internal));
+        let line = match form {
+            Form::Text => Line::text(&card, None),
+            Form::Json => Line::json(&card),
+        };
+        Some((branch.path.clone(), line.into_string()))
+    }
+
+    fn visible(&self, section: &Section, branch: &Branch) -> usize {
+        let child = |child: &Node| match child {
+            Node::Branch(below) => self.visible(section, below),
+            Node::Leaf { leaf, .. } => usize::from(self.shows(&section.entries()[*leaf])),
+        };
+        branch.children.iter().map(child).sum()
+    }
+
+    fn arranged(&self, cards: Vec<Shown>) -> Vec<Shown> {
+        if !self.config().cache_stable {
+            return cards;
+        }
+        let mut sightings = self.sightings.lock().expect("nothing panics while it holds this");
+        let seen = sightings.entry(Owner::of(self.context)).or_default();
+        seen.arrange(self.snapshot.generation, cards)
+    }
+
+    fn scrubbed(&self, line: String) -> String {
+        self.shared.dispatcher.stages.scrubber.scrub(&line).into_owned()
+    }
+}
+
+fn write(card: &Card, entry: &Entry, form: Form) -> String {
+    match (form, entry.place) {
+        (Form::Json, _) => Line::json(card).into_string(),
+        (Form::Text, Place::Tool(_) | Place::Resource { .. } | Place::Prompt { .. }) => {
+            entry.line().to_owned()
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `tool_execute`.
+
+use catalog::directory::{Entry, Place};
+use catalog::selection::{self, Reason, Repair, Repairs};
+use catalog::{Problem, Slot};
+use serde_json::{Map, Value, json};
+use tool::{Json, Object, Reply};
+
+use super::{Answer, Meta, bad, members, missing, refused, text};
+use crate::dispatch::{CallError, Mode, Outcome, Request};
+use crate::envelope::Envelope;
+use crate::error::{Code, GatewayError};
+use crate::stage::{ValidCall, tolerant};
+
+/// How much of a signature goes with an error.
+const SIGNATURE: usize = 300;
+
+impl Meta<'_> {
+    pub(super) async fn execute(&self, arguments: Option<&Json>) -> Answer {
+        let given = members(arguments)?;
+        let id = text(&given, "tool_id")?.ok_or_else(|| missing("tool_id"))?;
+        let mode = match given.get("dry_run") {
+            None | Some(Value::Null | Value::Bool(false)) => Mode::Strict,
+            Some(Value::Bool(true)) => Mode::Plan,
+            Some(_) => return Err(bad("`dry_run` must be true or false")),
+        };
+        let args = arguments.and_then(|arguments| arguments.member("args"));
+        self.run(&id, args, Object::new(), mode).await
+    }
+
+    /// Runs a tool by its id, with its arguments as they came.
+    pub(crate) async fn run(
+        &self,
+        id: &str,
+        args: Option<Json>,
+        rest: Object,
+        mode: Mode,
+    ) -> Answer {
+        let (entry, slot, repaired) = self.resolve(id)?;
+        let contract = self.snapshot.catalog.contract(slot);
+        if let Some(damage) = contract.damage() {
+            let message = self.shared.dispatcher.stages.scrubber.collapse(damage);
+            return Err(GatewayError::new(Code::SchemaInvalid, message, &entry.id));
+        }
+        let args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
+        let (args, repairs) = self.tolerated(args, slot);
+        if !args.is_object() {
+            return Err(bad("`args` must be an object"));
+        }
+        let request = Request { slot, arguments: Some(args), rest, wanted: None, mode };
+        let note = repaired.map(|_| format!("[tool_id read as {}]", entry.id));
+        let say = |outcome| {
+            let said = self.say(entry, slot, &repairs, note.as_deref(), outcome);
+            said.unwrap_or_else(|error| error.to_reply())
+        };
+        let dispatcher = &self.shared.dispatcher;
+        Ok(dispatcher.dispatch(self.snapshot, request, self.surface, self.context, say).await)
+    }
+
+    fn say(
+        &self,
+        entry: &Entry,
+        slot: Slot,
+        repairs: &[tolerant::Repair],
+        note: Option<&str>,
+        outcome: Result<Outcome, CallError>,
+    ) -> Answer {
+        match outcome {
+            Ok(Outcome::Reply(Reply::Error(refusal))) => {
+                let scrubber = &self.shared.dispatcher.stages.scrubber;
+                Err(GatewayError::of_refusal(&refusal, &entry.id, scrubber))
+            }
+            Ok(Outcome::Reply(reply)) => {
+                self.shared.tasks.notice(&self.snapshot.catalog.source(slot).label, &reply);
+                self.note(&entry.id);
+                Ok(noted(with_repairs(reply, repairs), note))
+            }
+            Ok(Outcome::Kept { artifact, over }) => {
+                self.note(&entry.id);
+                let envelope = Envelope::of(&artifact, &entry.id, repairs, over.is_error);
+                Ok(noted(envelope.to_reply(), note))
+            }
+            Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, &call).to_string())),
+            Err(error) => Err(self.failed(entry, slot, &error)),
+        }
+    }
+
+    /// The tool that an id means, and how it was repaired if it was.
+    pub(crate) fn resolve(&self, id: &str) -> Result<(&Entry, Slot, Option<Repair>), GatewayError> {
+        let section = &self.directory().tools;
+        let (at, repair) = match section.get(id) {
+            Some(at) => (at, None),
+            None => {
+                let ids: Vec<&str> = section
+                    .entries()
+                    .iter()
+                    .filter(|entry| self.shows(entry))
+                    .map(|entry| entry.id.as_str())
+                    .collect();
+                let found = selection::resolve(id.trim(), &ids, Repairs::Allowed);
+                let (found, repair) = found.map_err(|reason| unknown(id, reason, &ids))?;
+                let at =
+                    section.get(found).ok_or_else(|| unknown(id, Reason::NotACandidate, &[]))?;
+                (at, Some(repair.unwrap_or(Repair::Strip)))
+            }
+        };
+        let entry = &section.entries()[at];
+        match entry.place {
+            Place::Tool(slot) if self.sees(slot) => Ok((entry, slot, repair)),
+            Place::Tool(_) | Place::Resource { .. } | Place::Prompt { .. } => {
+                Err(unknown(id, Reason::NotACandidate, &[]))
+            }
+        }
+    }
+
+    fn tolerated(&self, args: Json, slot: Slot) -> (Json, Vec<tolerant::Repair>) {
+        if !self.config().tolerant {
+            return (args, Vec::new());
+        }
+        let schema = self.snapshot.catalog.tool(slot).input_schema.value();
+        let (Ok(value), Ok(schema)) = (args.value(), schema) else { return (args, Vec::new()) };
+        let (repaired, repairs) = tolerant::repair(value, &schema);
+        match repairs.is_empty() {
+            true => (args, repairs),
+            false => (repaired.into(), repairs),
+        }
+    }
+
+    /// What would happen, with every check that it would meet.
+    fn plan(&self, entry: &Entry, call: &ValidCall) -> Value {
+        let stages = &self.shared.dispatcher.stages;
+        let annotations = self.snapshot.catalog.tool(call.slot).raw.member("annotations");
+        let annotations = annotations.and_then(|annotations| annotations.value().ok());
+        let mut declared: Map<String, Value> = match annotations {
+            Some(Value::Object(declared)) => declared,
+            _ => Map::new(),
+        };
+        declared.insert("verified".to_owned(), false.into());
+        let verdict = |passed: bool| if passed { "pass" } else { "fail" };
+        let mut checks = vec![
+            json!({"name": "schema_validation", "status": "pass"}),
+            json!({"name": "rate_limit", "status": verdict(stages.quota.look(call, self.context).is_ok())}),
+        ];
+        if let Err(refusal) = stages.trust.admit(call, self.context) {
+            let code = refused(&refusal, "").code.as_str();
+            checks.push(json!({"name": "policy", "status": code}));
+        }
+        json!({
+            "dry_run": true,
+            "tool_id": entry.id,
+            "upstream_name": entry.card.name(),
+            "args_valid": true,
+            "annotations": declared,
+            "checks": checks,
+        })
+    }
+
+    fn failed(&self, entry: &Entry, slot: Slot, error: &CallError) -> GatewayError {
+        match error {
+            CallError::BadArguments { problems } => {
+                let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+                let each: Vec<Value> = problems
+                    .iter()
+                    .map(|problem| json!({"at": problem.at, "message": problem.message}))
+                    .collect();
+                GatewayError::new(Code::ArgsInvalid, said.join("; "), &entry.id)
+                    .detail("problems", each)
+                    .detail("signature", self.snapshot.catalog.signature(slot, SIGNATURE))
+            }
+            CallError::Refused(refusal) => refused(refusal, &entry.id),
+            CallError::Failed { cause, .. } => {
+                let scrubber = &self.shared.dispatcher.stages.scrubber;
+                GatewayError::of_failure(cause, &entry.id, scrubber)
+            }
+        }
+    }
+}
+
+fn unknown(id: &str, reason: Reason, ids: &[&str]) -> GatewayError {
+    let head = id.trim().to_lowercase();
+    let message = match reason {
+        Reason::AmbiguousPrefix | Reason::AmbiguousCaseFold => "several tools begin like this id",
+        Reason::EmptySelection | Reason::NotACandidate => {
+            "no tool has this id; find it with tool_browse"
+        }
+    };
+    let error = GatewayError::new(Code::HydrateFailed, message, id);
+    let near: Vec<&str> =
+        ids.iter().copied().filter(|id| id.to_lowercase().starts_with(&head)).take(5).collect();
+    if near.is_empty() { error } else { error.detail("candidates", near) }
+}
+
+/// The reply with what was repaired in its `_meta`, which costs no tokens.
+fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
+    let Reply::Result(json) = &reply else { return reply };
+    if repairs.is_empty() {
+        return reply;
+    }
+    let Ok(mut result) = Object::parse(json) else { return reply };
+    let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.set("gatelet/arg_repairs", Json::of(repairs));
+    result.set("_meta", meta.to_json());
+    Reply::Result(result.to_json())
+}
+
+/// The reply with a line of ours after its content, if there is one to say.
+fn noted(reply: Reply, line: Option<&str>) -> Reply {
+    let (Reply::Result(json), Some(line)) = (&reply, line) else { return reply };
+    let Ok(mut result) = Object::parse(json) else { return reply };
+    let content = result.get("content").and_then(|content| content.read::<Vec<Json>>().ok());
+    let mut content = content.unwrap_or_default();
+    content.push(json!({"type": "text", "text": line}).into());
+    result.set("content", Json::of(&content));
+    Reply::Result(result.to_json())
+}

@@ -1,0 +1,99 @@
+//! Browsing whose beginning does not change, for clients that cache prompts.
+//!
+//! What was seen before comes first, in the order of ids and exactly as it was
+//! first shown; then a marker; then everything new. Nothing that a browse
+//! found is left out, and nothing counts as seen that was not shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The line between what was seen and what is new.
+pub(crate) const MARKER: &str = "__cache_breakpoint__";
+
+/// What one session has seen of one catalog.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    generation: u64,
+    /// Shown lines by id, as they were first shown.
+    frozen: BTreeMap<String, String>,
+    /// Ids that were hydrated or called.
+    used: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Remembers an id that was hydrated or called.
+    pub(crate) fn note(&mut self, generation: u64, id: &str) {
+        self.at(generation);
+        self.used.insert(id.to_owned());
+    }
+
+    /// Arranges found cards, given as pairs of id and line.
+    pub(crate) fn arrange(
+        &mut self,
+        generation: u64,
+        found: Vec<(String, String)>,
+    ) -> Vec<(String, String)> {
+        self.at(generation);
+        let known = |id: &String| self.frozen.contains_key(id) || self.used.contains(id);
+        let (mut seen, mut new): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(id, _)| known(id));
+        seen.sort();
+        new.sort();
+        let freeze = |(id, line): (String, String)| {
+            let line = self.frozen.entry(id.clone()).or_insert(line).clone();
+            (id, line)
+        };
+        let both = !seen.is_empty() && !new.is_empty();
+        let marker = both.then(|| (MARKER.to_owned(), MARKER.to_owned()));
+        let (mut freeze_seen, mut out) = (freeze, Vec::new());
+        out.extend(seen.into_iter().map(&mut freeze_seen));
+        out.extend(marker);
+        out.extend(new.into_iter().map(&mut freeze_seen));
+        out
+    }
+
+    /// A new catalog starts anew.
+    fn at(&mut self, generation: u64) {
+        if self.generation != generation {
+            *self = Seen { generation, ..Seen::default() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(ids: &[&str], tag: &str) -> Vec<(String, String)> {
+        ids.iter().map(|id| ((*id).to_owned(), format!("{id} {tag}"))).collect()
+    }
+
+    fn lines(arranged: Vec<(String, String)>) -> Vec<String> {
+        arranged.into_iter().map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn what_was_seen_comes_first_as_it_was_and_everything_new_follows() {
+        let mut seen = Seen::default();
+        assert_eq!(lines(seen.arrange(1, found(&["b", "a"], "1"))), ["a 1", "b 1"]);
+        assert_eq!(
+            lines(seen.arrange(1, found(&["d", "b", "c"], "2"))),
+            ["b 1", MARKER, "c 2", "d 2"]
+        );
+        assert_eq!(lines(seen.arrange(1, found(&["d", "b"], "3"))), ["b 1", "d 2"]);
+    }
+
+    #[test]
+    fn what_was_used_counts_as_seen_and_is_frozen_at_its_first_showing() {
+        let mut seen = Seen::default();
+        seen.note(1, "x");
+        assert_eq!(lines(seen.arrange(1, found(&["a", "x"], "1"))), ["x 1", MARKER, "a 1"]);
+        assert_eq!(lines(seen.arrange(1, found(&["x"], "2"))), ["x 1"]);
+    }
+
+    #[test]
+    fn a_new_catalog_starts_anew() {
+        let mut seen = Seen::default();
+        seen.arrange(1, found(&["a"], "1"));
+        assert_eq!(lines(seen.arrange(2, found(&["a"], "2"))), ["a 2"]);
+    }
+}

@@ -1,0 +1,218 @@
+//! Every upstream tool, stripped, for hosts that search definitions
+//! themselves but pay for each.
+//!
+//! An entry has a name that every host accepts, a short description and no
+//! schema. `tool_hydrate` tells the rest and `tool_execute` runs it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::card;
+use futures::stream::BoxStream;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server, Tool};
+
+use super::Surface;
+use super::cash::Cash;
+use super::gateway::tools;
+use super::meta::{Meta, Sightings};
+use crate::dispatch::Mode;
+use crate::gateway::Shared;
+use crate::roster::{Hall, Snapshot};
+
+/// The meta-tools beside the stripped entries.
+const OWN: [&str; 3] = ["tool_hydrate", "tool_execute", "tool_view"];
+/// Tokens that a stripped description may have.
+const DESCRIPTION: usize = 40;
+/// Characters that a host accepts in a name.
+const LONGEST: usize = 64;
+
+/// The surface, for clients of one kind.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    hall: Arc<Hall>,
+    /// Answers everything that is no call.
+    rest: Cash,
+    sightings: Sightings,
+}
+
+impl Proxy {
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Proxy {
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall));
+        Proxy { shared, hall, rest, sightings: Sightings::default() }
+    }
+}
+
+/// An id as a name of at most 64 letters, digits, `_` and `-`.
+///
+/// `-` introduces what a name cannot hold, so [`decode`] gives the id back. An
+/// id that is too long keeps its beginning and gets a digest of the whole; such
+/// a name is known only beside its id.
+pub fn encode(id: &str) -> String {
+    let mut name = String::with_capacity(id.len() + 4);
+    for c in id.chars() {
+        match c {
+            '-' => name.push_str("--"),
+            ':' => name.push_str("-_"),
+            '.' => name.push_str("-d"),
+            '#' => name.push_str("-h"),
+            '@' => name.push_str("-v"),
+            '~' => name.push_str("-t"),
+            _ => name.push(c),
+        }
+    }
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let digest = Sha256::digest(id.as_bytes());
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let head: String = name.chars().take(LONGEST - digest.len() - 2).collect();
+    format!("{}-x{digest}", head.trim_end_matches('-'))
+}
+
+/// The id that a name encodes; nothing when the name was shortened or is none.
+pub fn decode(name: &str) -> Option<String> {
+    let mut id = String::with_capacity(name.len());
+    let mut chars = name.chars();
+    while let Some(c) = chars.next() {
+        id.push(match c {
+            '-' => match chars.next()? {
+                '-' => '-',
+                '_' => ':',
+                'd' => '.',
+                'h' => '#',
+                'v' => '@',
+                't' => '~',
+                _ => return None,
+            },
+            _ => c,
+        });
+    }
+    Some(id)
+}
+
+/// The stripped definitions, and the ids of the names that were shortened.
+pub(crate) struct Stripped {
+    tools: Vec<Tool>,
+    shortened: HashMap<String, String>,
+}
+
+impl Stripped {
+    pub(crate) fn of(snapshot: &Snapshot) -> Stripped {
+        let mut stripped = Stripped { tools: tools(&OWN), shortened: HashMap::new() };
+        for entry in snapshot.directory().tools.entries() {
+            let name = encode(&entry.id);
+            if decode(&name).as_ref() != Some(&entry.id) {
+                stripped.shortened.insert(name.clone(), entry.id.clone());
+            }
+            let raw = json!({
+                "name": name,
+                "description": card::truncate(entry.card.description(), DESCRIPTION),
+                "inputSchema": {"type": "object"},
+            });
+            stripped.tools.extend(Tool::read(raw.into()));
+        }
+        stripped
+    }
+
+    fn id(&self, name: &str) -> Option<String> {
+        self.shortened.get(name).cloned().or_else(|| decode(name))
+    }
+}
+
+#[async_trait]
+impl Provider for Proxy {
+    fn listing(&self) -> Arc<Listing> {
+        let snapshot = self.hall.snapshot();
+        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+        Arc::new(Listing {
+            server: Server::new("gatelet", &self.shared.version, capabilities.into()),
+            tools: snapshot.stripped().tools.clone(),
+            findings: snapshot
+                .findings
+                .iter()
+                .chain(&snapshot.directory().findings)
+                .cloned()
+                .collect(),
+            ..Listing::default()
+        })
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.rest.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(call) => Ok(self.call(call, context).await),
+            Ask::Read(read) if read.uri.starts_with("artifact://") => {
+                Ok(super::artifacts::read(&self.shared, &read.uri, context).await)
+            }
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                self.rest.ask(ask, context).await
+            }
+        }
+    }
+}
+
+impl Proxy {
+    async fn call(&self, call: Call, context: &Context) -> Reply {
+        let Call { name, arguments, rest } = call;
+        let snapshot = self.hall.snapshot();
+        let meta = Meta {
+            shared: &self.shared,
+            snapshot: &snapshot,
+            context,
+            surface: Surface::Proxy,
+            sightings: &self.sightings,
+        };
+        if OWN.contains(&name.as_str())
+            && let Some(reply) = meta.answer(&name, arguments.as_ref()).await
+        {
+            return reply;
+        }
+        // A stripped entry that is called by its name is run all the same.
+        let Some(id) = snapshot.stripped().id(&name) else {
+            let message = format!("no tool `{name}`; names are those of tools/list");
+            return Reply::Error(RpcError::new(-32602, message));
+        };
+        let ran = meta.run(&id, arguments, rest, Mode::Strict).await;
+        ran.unwrap_or_else(|error| error.to_reply())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn accepted(name: &str) -> bool {
+        (1..=64).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    }
+
+    #[test]
+    fn names_are_readable_and_lead_back() {
+        let name = encode("github:create_issue#34afee88");
+        assert_eq!(name, "github-_create_issue-h34afee88");
+        assert_eq!(decode(&name).as_deref(), Some("github:create_issue#34afee88"));
+        assert_eq!(decode("tool-xff"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_has_a_name_that_hosts_accept(
+            id in "[a-z][a-z0-9_-]{0,63}:[A-Za-z_][A-Za-z0-9_.-]{0,127}(@[A-Za-z0-9._-]{1,32}|#[0-9a-f]{8})(~[2-9])?"
+        ) {
+            let name = encode(&id);
+            prop_assert!(accepted(&name), "{name}");
+            match decode(&name) {
+                Some(back) => prop_assert_eq!(back, id),
+                None => prop_assert!(name.contains("-x")),
+            }
+        }
+    }
+}
