@@ -128,6 +128,22 @@ impl Dispatcher {
         reply
     }
 
+    /// The record of a call that a surface could not make anything of.
+    pub(crate) fn refused(
+        &self,
+        surface: Surface,
+        context: &Context,
+        code: &'static str,
+        reply: &Reply,
+    ) {
+        let mut record = self.desk.open(surface, context);
+        record.note(|record| record.ending = Ending::Refused(code));
+        record.close(match reply {
+            Reply::Result(json) => json,
+            Reply::Error(error) => &error.raw,
+        });
+    }
+
     /// The statements below are the pipeline, in order. Where order is a matter
     /// of safety the types force it: only `validate` makes the call that later
     /// stages take, and only `gate` makes what may be returned.

@@ -99,22 +99,33 @@ impl View<'_> {
         let call = crate::trust::confirm::lift(call);
         let arguments = match CallArguments::read(call.arguments.as_ref()) {
             Ok(arguments) => arguments,
-            Err(problem) => return self.bad_call(&problem),
+            Err(problem) => return self.refuse("bad-call", self.bad_call(&problem)),
         };
         let slot = match self.resolve(&arguments.namespace, &arguments.function) {
             Ok(slot) => slot,
-            Err(unresolved) => return self.unknown(&unresolved, &arguments),
+            Err(unresolved) => {
+                return self.refuse("unknown-function", self.unknown(&unresolved, &arguments));
+            }
         };
         let contract = self.snapshot.catalog.contract(slot);
         let (kwargs, wanted) = match arguments.settle(contract) {
             Ok(settled) => settled,
-            Err(problem) => return self.bad_kwargs(slot, &[problem]),
+            Err(problem) => {
+                return self.refuse("bad-arguments", self.bad_kwargs(slot, &[problem]));
+            }
         };
         let request =
             Request { slot, arguments: Some(kwargs), rest: call.rest, wanted, mode: Mode::Run };
         let say = |outcome| self.say(slot, outcome);
         let dispatcher = &self.shared.dispatcher;
         dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context, say).await
+    }
+
+    /// An answer to a call that never got as far as the pipeline; it leaves a
+    /// record all the same.
+    fn refuse(&self, code: &'static str, reply: Reply) -> Reply {
+        self.shared.dispatcher.refused(Surface::Cash, self.context, code, &reply);
+        reply
     }
 
     fn say(&self, slot: Slot, outcome: Result<Outcome, CallError>) -> Reply {

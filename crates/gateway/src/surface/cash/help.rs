@@ -228,7 +228,8 @@ impl View<'_> {
 
     pub(super) fn away(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
-        source.unavailable().map(str::to_owned)
+        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        source.unavailable().map(|reason| scrubber.scrub(reason).into_owned())
     }
 
     fn is_remembered(&self, namespace: &Namespace) -> bool {

@@ -45,7 +45,8 @@ impl Leaf<'_> {
         let catalog = &self.view.snapshot.catalog;
         let mut text =
             format!("# {}.{}\n\n", catalog.path(self.slot), catalog.function(self.slot).name);
-        if let Some(reason) = catalog.source(self.slot).unavailable() {
+        let namespace = &catalog.namespaces()[catalog.function(self.slot).namespace];
+        if let Some(reason) = self.view.away(namespace) {
             text.push_str(&format!("available: false — unavailable: {reason}\n\n"));
         }
         let description = self.description();

@@ -181,7 +181,10 @@ impl View<'_> {
                 super::annotated(&text, true, &meta)
             }
             CallError::Failed { upstream, cause } => {
-                Reply::error_text(&format!("**Error:** {}", told(upstream, cause)))
+                // What an upstream says when it fails may hold its credentials.
+                let told = told(upstream, cause);
+                let told = self.shared.dispatcher.stages.scrubber.scrub(&told);
+                Reply::error_text(&format!("**Error:** {told}"))
             }
         }
     }

@@ -113,6 +113,9 @@ async fn an_unknown_name_is_answered_with_the_nearest_and_their_signatures() {
     let told = opened.say("call", json!({"namespace": "a..b", "function": "x"})).await;
     holds(&told, &["!**Error:** `a..b` is no namespace"]);
     assert!(orders.asked().is_empty());
+    let records = opened.records.records();
+    let refused = |r: &crate::record::Record| r.ending == Ending::Refused("unknown-function");
+    assert_eq!(records.iter().filter(|record| refused(record)).count(), 4, "one record per call");
 }
 
 #[tokio::test(start_paused = true)]
