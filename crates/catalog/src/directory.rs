@@ -188,8 +188,8 @@ impl Section {
             let documents: Vec<Document> = self.entries.iter().map(Entry::document).collect();
             Index::build(&documents, &index::Config { meaning: Meaning::Compared })
         });
-        let hits = index.search(&Query::new(query).limit(limit), |_| true);
-        hits.into_iter().map(|hit| (hit.document, hit.score)).collect()
+        let found = index.search(&Query::new(query).limit(limit), |_| true);
+        found.hits.into_iter().map(|hit| (hit.document, hit.score)).collect()
     }
 }
 

@@ -44,8 +44,9 @@ pub struct GatewayError {
     pub path: String,
     /// Whether the same call may succeed when it is made again.
     pub retryable: bool,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub details: Map<String, Value>,
+    /// What helps to do better; boxed, because most errors have none.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub details: Box<Map<String, Value>>,
 }
 
 impl Code {
@@ -90,7 +91,7 @@ impl GatewayError {
             message: message.into(),
             path: path.into(),
             retryable: false,
-            details: Map::new(),
+            details: Box::default(),
         }
     }
 
@@ -192,6 +193,10 @@ pub fn classify_text(text: &str) -> Code {
     } else {
         Code::UpstreamError
     }
+}
+
+fn is_empty(details: &Map<String, Value>) -> bool {
+    details.is_empty()
 }
 
 /// Seconds with three decimals, as `retry_after` is given.

@@ -1,7 +1,7 @@
 //! `tool_browse`, `resource_browse`, `prompt_browse`.
 
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
-use catalog::directory::{Entry, Place, Section};
+use catalog::directory::{Entry, Section};
 use catalog::tree::{Branch, Found, Node, Path};
 use serde_json::{Map, Value};
 use tool::{Json, Reply};
@@ -104,7 +104,7 @@ impl Meta<'_> {
                     Line::json(&entry.card.clone().scored(Some(f64::from(score)))).into_string()
                 }
             };
-            (entry.id.clone(), self.scrubbed(line))
+            (entry.id.clone(), self.scrubbed(&line))
         };
         hits.into_iter().enumerate().map(shown).collect()
     }
@@ -132,8 +132,7 @@ impl Meta<'_> {
     fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {
         let entry = |at: usize| {
             let entry = &section.entries()[at];
-            self.shows(entry)
-                .then(|| (entry.id.clone(), self.scrubbed(write(&entry.card, entry, form))))
+            self.shows(entry).then(|| (entry.id.clone(), self.scrubbed(&write(entry, form))))
         };
         let branch = |branch: &Branch| self.branch(section, branch, form);
         match found {
@@ -185,16 +184,14 @@ impl Meta<'_> {
         seen.arrange(self.snapshot.generation, cards)
     }
 
-    fn scrubbed(&self, line: String) -> String {
-        self.shared.dispatcher.stages.scrubber.scrub(&line).into_owned()
+    fn scrubbed(&self, line: &str) -> String {
+        self.shared.dispatcher.stages.scrubber.scrub(line).into_owned()
     }
 }
 
-fn write(card: &Card, entry: &Entry, form: Form) -> String {
-    match (form, entry.place) {
-        (Form::Json, _) => Line::json(card).into_string(),
-        (Form::Text, Place::Tool(_) | Place::Resource { .. } | Place::Prompt { .. }) => {
-            entry.line().to_owned()
-        }
+fn write(entry: &Entry, form: Form) -> String {
+    match form {
+        Form::Json => Line::json(&entry.card).into_string(),
+        Form::Text => entry.line().to_owned(),
     }
 }
