@@ -15,7 +15,7 @@ pub(crate) mod jq;
 use std::path::Path;
 use std::sync::Arc;
 
-use native::Registry;
+use native::{Registry, Report};
 use tool::Provider;
 
 use memory::Memory;
@@ -32,18 +32,32 @@ pub(crate) const SKILL: (&str, &str) =
 
 /// All groups. What the memory holds is kept in `state`.
 pub(crate) fn groups(state: &Path) -> Vec<Group> {
-    let group = |label: &'static str, about: &str, module: &str| {
-        let registry = Registry::new(label, env!("CARGO_PKG_VERSION")).instructions(about);
-        let registry = registry.state(Memory::in_directory(state)).discover_in(module);
-        Group { label, provider: registry.into_provider() }
+    let group = |(label, registry): (&'static str, Registry)| Group {
+        label,
+        provider: registry.into_provider(),
     };
+    registries(state).into_iter().map(group).collect()
+}
+
+/// What was found of each group.
+pub(crate) fn reports(state: &Path) -> Vec<(&'static str, Report)> {
+    let report = |(label, registry): (&'static str, Registry)| (label, registry.report().clone());
+    registries(state).into_iter().map(report).collect()
+}
+
+fn registries(state: &Path) -> Vec<(&'static str, Registry)> {
     let own = module_path!();
+    let group = |label: &'static str, about: &str| {
+        let registry = Registry::new(label, env!("CARGO_PKG_VERSION")).instructions(about);
+        let registry = registry.state(Memory::in_directory(state));
+        (label, registry.discover_in(&format!("{own}::{label}")))
+    };
     vec![
-        group("json", "Query, format and convert JSON, YAML and TOML.", &format!("{own}::json")),
-        group("memory", "A scratch memory for notes between calls.", &format!("{own}::memory")),
-        group("text", "Count, search, replace and encode text.", &format!("{own}::text")),
-        group("time", "The time anywhere, and sums with dates.", &format!("{own}::time")),
-        group("units", "Convert between units of measurement.", &format!("{own}::units")),
+        group("json", "Query, format and convert JSON, YAML and TOML."),
+        group("memory", "A scratch memory for notes between calls."),
+        group("text", "Count, search, replace and encode text."),
+        group("time", "The time anywhere, and sums with dates."),
+        group("units", "Convert between units of measurement."),
     ]
 }
 

@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Config(commands::config::Args),
     Conform(commands::conform::Args),
     Key(commands::key::Args),
+    Trust(commands::trust::Args),
+    Spec(commands::spec::Args),
+    Tools(commands::tools::Args),
     Manifest(commands::manifest::Args),
     Completions(commands::completions::Args),
     /// Run one jq filter for a gatelet that serves

@@ -18,6 +18,10 @@ pub(crate) mod conform;
 pub(crate) mod key;
 pub(crate) mod manifest;
 
+pub(crate) mod spec;
+pub(crate) mod tools;
+pub(crate) mod trust;
+
 pub(crate) mod completions;
 
 use crate::builtin;
@@ -37,6 +41,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Config(args) => config::run(&args, &cli.place),
         Command::Conform(args) => conform::run(&args),
         Command::Key(args) => key::run(&args, &cli.place),
+        Command::Trust(args) => trust::run(&args, &cli.place),
+        Command::Spec(args) => spec::run(&args, &cli.place),
+        Command::Tools(args) => tools::run(&args, &cli.place),
         Command::Manifest(args) => manifest::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::JqWorker => builtin::jq::work().map(|()| Done::Fine),

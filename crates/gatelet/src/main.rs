@@ -10,6 +10,7 @@ mod wire;
 mod fetch;
 
 mod exit;
+mod ledger;
 mod secret;
 mod telemetry;
 mod terminal;

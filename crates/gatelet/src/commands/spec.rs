@@ -1,0 +1,303 @@
+//! `gatelet spec`: documents that describe tools.
+
+mod baseline;
+mod report;
+mod subject;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use toolspec::{Against, Finding, Options};
+
+use crate::cli::Place;
+use crate::exit::{Done, Stop};
+use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
+use baseline::Baseline;
+use report::{Format, Report};
+
+pub(crate) use subject::live;
+
+/// Check, repair, write, compare and serve documents that describe tools
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Check documents against the rules; exit code 1 when there is an error
+    Lint {
+        /// Documents, or directories in which `MCP_TOOL_SPECIFICATION.md` are looked for
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        #[arg(long, default_value = "human")]
+        format: Format,
+        /// Findings to be silent about, as `--write-baseline` wrote them
+        #[arg(long, value_name = "FILE")]
+        baseline: Option<PathBuf>,
+        /// Write all present findings to the baseline and report none
+        #[arg(long, requires = "baseline")]
+        write_baseline: bool,
+        /// Warnings count as errors
+        #[arg(long)]
+        strict: bool,
+        /// Compare versions with this git revision of the same file
+        #[arg(long, value_name = "REVISION")]
+        since: Option<String>,
+    },
+    /// Bring documents to the canonical form, without touching prose
+    Fix {
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Only say what would change; exit code 1 when something would
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write the document of a server, a listing or the built-in tools
+    Generate {
+        /// A listing (JSON), a document, a server's address or command, or `builtin`
+        subject: String,
+        /// The name in the title [default: the server's]
+        #[arg(long)]
+        module: Option<String>,
+        /// The version of the document, and of tools that have none [default: the server's]
+        #[arg(long)]
+        version: Option<String>,
+        /// Where to write [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Compare a document with a live server, both ways
+    Check {
+        document: PathBuf,
+        /// An upstream of the configuration, an address, a command, or a listing (JSON)
+        #[arg(long, value_name = "SERVER")]
+        server: String,
+        #[arg(long, default_value = "human")]
+        format: Format,
+    },
+    /// Tell breaking changes from others, and which version is owed; exit code 1 when one is
+    Diff {
+        /// A document, a listing, a server, or `REVISION:PATH` of git
+        old: String,
+        new: String,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Serve the documented tools on standard input and output, answering with the examples
+    Serve { document: PathBuf },
+    /// Say what a rule asks for and show what breaks it; all rules without a code
+    Explain { code: Option<String> },
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    match &args.action {
+        Action::Lint { paths, format, baseline, write_baseline, strict, since } => {
+            let reports = lint(paths, since.as_deref())?;
+            finish(reports, *format, baseline.as_deref(), *write_baseline, *strict)
+        }
+        Action::Fix { paths, check } => fix(paths, *check),
+        Action::Generate { subject, module, version, output } => {
+            generate(subject, module.as_deref(), version.as_deref(), output.as_deref(), place)
+        }
+        Action::Check { document, server, format } => check(document, server, *format, place),
+        Action::Diff { old, new, json } => diff(old, new, *json, place),
+        Action::Serve { document } => serve(document),
+        Action::Explain { code } => explain(code.as_deref()),
+    }
+}
+
+fn lint(paths: &[PathBuf], since: Option<&str>) -> anyhow::Result<Vec<Report>> {
+    let today = jiff::Zoned::now();
+    let month = u8::try_from(today.month()).unwrap_or(1);
+    let today = u16::try_from(today.year()).ok().map(|year| (year, month));
+    let mut reports = Vec::new();
+    for path in subject::documents(paths)? {
+        let text = subject::read(&path)?;
+        let previous = since.map(|revision| subject::revision(revision, &path)).transpose()?;
+        let previous = previous.map(|text| toolspec::parse(&text).0);
+        let against = Against { previous: previous.as_ref(), today, ..Against::default() };
+        let (_, findings) = toolspec::lint(&text, &against);
+        reports.push(Report { path: path.display().to_string(), text, findings });
+    }
+    Ok(reports)
+}
+
+fn finish(
+    mut reports: Vec<Report>,
+    format: Format,
+    baseline: Option<&Path>,
+    write_baseline: bool,
+    strict: bool,
+) -> anyhow::Result<Done> {
+    if let Some(file) = baseline {
+        if write_baseline {
+            let known = Baseline::of(&reports);
+            known.save(file)?;
+            say(&format!(
+                "{} {} findings in `{}`",
+                paint(GOOD, "kept"),
+                known.len(),
+                file.display()
+            ));
+            return Ok(Done::Fine);
+        }
+        let known = Baseline::load(file)?;
+        for report in &mut reports {
+            known.hide(report);
+        }
+    }
+    out(&report::write(&reports, format));
+    let fails = |finding: &Finding| match finding.severity {
+        tool::Severity::Error => true,
+        tool::Severity::Warning => strict,
+        tool::Severity::Info => false,
+    };
+    let failed = reports.iter().any(|report| report.findings.iter().any(fails));
+    Ok(if failed { Done::AnswerIsError } else { Done::Fine })
+}
+
+fn fix(paths: &[PathBuf], check: bool) -> anyhow::Result<Done> {
+    let mut changed = 0;
+    for path in subject::documents(paths)? {
+        let text = subject::read(&path)?;
+        let (fixed, left) = toolspec::fix(&text);
+        if fixed == text {
+            continue;
+        }
+        changed += 1;
+        let left = left.iter().filter(|finding| finding.severity != tool::Severity::Info).count();
+        if !check {
+            std::fs::write(&path, fixed)
+                .with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        let word = if check { "would change" } else { "changed" };
+        say(&format!("{} `{}`, {left} findings are left", paint(GOOD, word), path.display()));
+    }
+    if changed == 0 {
+        say(&paint(DIM, "nothing to repair"));
+    }
+    Ok(if check && changed != 0 { Done::AnswerIsError } else { Done::Fine })
+}
+
+fn generate(
+    subject: &str,
+    module: Option<&str>,
+    version: Option<&str>,
+    output: Option<&Path>,
+    place: &Place,
+) -> anyhow::Result<Done> {
+    let found = subject::find(subject, place)?;
+    let usual = if found.version.is_empty() { "1.0.0" } else { &found.version };
+    let options = Options {
+        module: module.unwrap_or(&found.name).to_owned(),
+        version: version.unwrap_or(usual).trim_start_matches('v').to_owned(),
+        updated: jiff::Zoned::now().strftime("%B %Y").to_string(),
+    };
+    let text = toolspec::generate(&found.tools, &options);
+    match output {
+        Some(file) => {
+            std::fs::write(file, text)
+                .with_context(|| format!("cannot write `{}`", file.display()))?;
+            say(&format!(
+                "{} {} tools to `{}`",
+                paint(GOOD, "wrote"),
+                found.tools.len(),
+                file.display()
+            ));
+        }
+        None => out(&text),
+    }
+    Ok(Done::Fine)
+}
+
+fn check(document: &Path, server: &str, format: Format, place: &Place) -> anyhow::Result<Done> {
+    let text = subject::read(document)?;
+    let (parsed, _) = toolspec::parse(&text);
+    let live = subject::find(server, place)?;
+    let findings = toolspec::check(&parsed, &live.tools);
+    let report = Report { path: document.display().to_string(), text, findings };
+    finish(vec![report], format, None, false, false)
+}
+
+fn diff(old: &str, new: &str, json: bool, place: &Place) -> anyhow::Result<Done> {
+    let (old, new) = (subject::find(old, place)?, subject::find(new, place)?);
+    let report = toolspec::diff(&old.tools, &new.tools);
+    if json {
+        out(&serde_json::to_string_pretty(&report)?);
+    } else {
+        for change in &report.changes {
+            let (style, word) = match change.bump {
+                toolspec::Bump::Major => (BAD, "breaking"),
+                toolspec::Bump::Minor => (WARNING, "minor   "),
+                toolspec::Bump::Patch => (DIM, "patch   "),
+            };
+            out(&format!("{} `{}`: {}", paint(style, word), change.tool, change.what));
+        }
+        for owed in &report.owed {
+            out(&format!(
+                "{} `{}` went from {} to {} and owes at least {}",
+                paint(BAD, "owed    "),
+                owed.tool,
+                owed.from,
+                owed.to,
+                owed.expected
+            ));
+        }
+        if report.changes.is_empty() {
+            out("no change");
+        }
+    }
+    Ok(if report.owed.is_empty() { Done::Fine } else { Done::AnswerIsError })
+}
+
+fn serve(document: &Path) -> anyhow::Result<Done> {
+    let text = subject::read(document)?;
+    let (parsed, _) = toolspec::parse(&text);
+    let (mock, findings) = toolspec::mock::serve(&parsed);
+    for finding in &findings {
+        say(&format!("{}: {}", paint(WARNING, finding.code), finding.message));
+    }
+    let n_tools = tool::Provider::listing(&*mock).tools.len();
+    say(&paint(DIM, format!("serving {n_tools} tools of `{}`", document.display())));
+    let door = std::sync::Arc::new(tool::Always(mock));
+    let runtime = tokio::runtime::Runtime::new()?;
+    let ended =
+        runtime.block_on(mcp::serve::stdio::stdio(door, mcp::serve::stdio::Options::default()))?;
+    say(&paint(DIM, ended));
+    // A reader thread may still wait for standard input.
+    runtime.shutdown_background();
+    Ok(Done::Fine)
+}
+
+fn explain(code: Option<&str>) -> anyhow::Result<Done> {
+    let Some(code) = code else {
+        for rule in toolspec::rules::all() {
+            let fix = if rule.fixable { " (can be repaired)" } else { "" };
+            out(&format!("{}  {}{}", paint(HEADING, rule.code), rule.title, paint(DIM, fix)));
+        }
+        return Ok(Done::Fine);
+    };
+    let Some(rule) = toolspec::rules::find(code) else {
+        return Err(Stop::Usage(format!(
+            "no rule is called `{code}`; `gatelet spec explain` lists all"
+        ))
+        .into());
+    };
+    out(&format!("{}: {}\n\n{}\n", paint(HEADING, rule.code), rule.title, rule.explanation));
+    let example = rule.example();
+    let against = Against {
+        previous: example.previous.as_ref(),
+        live: example.live.as_deref(),
+        ..Against::default()
+    };
+    let (_, findings) = toolspec::lint(&example.text, &against);
+    let findings = findings.into_iter().filter(|finding| finding.code == rule.code).collect();
+    let report = Report { path: "example.md".to_owned(), text: example.text, findings };
+    out(&report::write(&[report], Format::Human));
+    if rule.fixable {
+        out("`gatelet spec fix` repairs this.");
+    }
+    Ok(Done::Fine)
+}

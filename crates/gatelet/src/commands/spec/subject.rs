@@ -1,0 +1,220 @@
+//! Where tools come from: documents, listings, servers, git revisions, and
+//! the tools that are built in.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use mcp::connect::{self, Endpoint, Program, Target};
+use serde_json::Value;
+use tool::{Client, Json, Listing, Provider, Tool};
+use toolspec::Definition;
+
+use crate::builtin;
+use crate::cli::Place;
+use crate::config::{self, Reach};
+use crate::exit::Stop;
+
+/// Tools, and what they belong to.
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) tools: Vec<Definition>,
+}
+
+/// Reads a file as text.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Stop::Usage(format!("cannot read `{}`: {error}", path.display())).into())
+}
+
+/// The documents that are meant: files as they are, directories searched.
+pub(super) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            search(path, &mut found, 0)?;
+        } else {
+            found.push(path.clone());
+        }
+    }
+    found.sort();
+    found.dedup();
+    if found.is_empty() {
+        return Err(Stop::Usage("no `MCP_TOOL_SPECIFICATION.md` was found there".to_owned()).into());
+    }
+    Ok(found)
+}
+
+fn search(directory: &Path, found: &mut Vec<PathBuf>, depth: usize) -> anyhow::Result<()> {
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("cannot read `{}`", directory.display()))?;
+    for entry in entries.filter_map(Result::ok) {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().to_lowercase());
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_directory
+            && depth < 32
+            && !name.starts_with('.')
+            && name != "node_modules"
+            && name != "target"
+        {
+            search(&path, found, depth + 1)?;
+        } else if name == "mcp_tool_specification.md" {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A file as it was in a git revision.
+pub(super) fn revision(revision: &str, path: &Path) -> anyhow::Result<String> {
+    show(
+        &format!(
+            "{revision}:./{}",
+            path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
+        ),
+        path.parent(),
+    )
+}
+
+fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
+    let mut git = Command::new("git");
+    if let Some(directory) = directory.filter(|directory| !directory.as_os_str().is_empty()) {
+        git.current_dir(directory);
+    }
+    let output = git.args(["show", object]).output().context("cannot run `git`")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Stop::Usage(format!("git has no `{object}`: {said}")).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Finds out what is meant, and reads its tools.
+pub(crate) fn find(subject: &str, place: &Place) -> anyhow::Result<Subject> {
+    if subject == "builtin" {
+        return Ok(built_in(place)?);
+    }
+    let path = Path::new(subject);
+    if path.is_file() {
+        return parse(subject, &read(path)?);
+    }
+    if let Some(server) = live(subject, place)? {
+        return Ok(of_listing(&server));
+    }
+    // `REVISION:PATH`, as git writes it.
+    match subject.split_once(':') {
+        Some((_, inside)) if !inside.is_empty() => parse(inside, &show(subject, None)?),
+        Some(_) | None => Err(Stop::Usage(format!(
+            "`{subject}` is no file, no upstream of the configuration, no address, no command and no git revision"
+        ))
+        .into()),
+    }
+}
+
+/// The listing of a server: an upstream by its label, an address or a command.
+pub(crate) fn live(subject: &str, place: &Place) -> anyhow::Result<Option<Listing>> {
+    let target = match labelled(subject, place)? {
+        Some(target) => target,
+        None if subject.starts_with("http://") || subject.starts_with("https://") => {
+            Target::Http(Endpoint { url: subject.to_owned(), ..Endpoint::default() })
+        }
+        None if subject.contains(' ') || Path::new(subject).is_file() => {
+            let mut words = subject.split_whitespace().map(str::to_owned);
+            let command = PathBuf::from(words.next().unwrap_or_default());
+            Target::Stdio(Program { command, args: words.collect(), ..Program::default() })
+        }
+        None => return Ok(None),
+    };
+    let options = connect::Options { label: subject.to_owned(), ..connect::Options::default() };
+    let client = Client::named("gatelet", "2025-11-25");
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        let upstream = connect::connect(&target, &options, &client)
+            .await
+            .map_err(|error| Stop::NoAnswer(format!("`{subject}`: {error}")))?;
+        let listing = (*upstream.listing()).clone();
+        upstream.close().await;
+        Ok(Some(listing))
+    })
+}
+
+fn labelled(label: &str, place: &Place) -> anyhow::Result<Option<Target>> {
+    let loaded = config::load(place)?;
+    let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
+    Ok(match upstream.map(|upstream| upstream.reach) {
+        None => None,
+        Some(Reach::Program { command, args, env, cwd }) => {
+            Some(Target::Stdio(Program { command: command.into(), args, env, cwd }))
+        }
+        Some(Reach::Address { url, headers, wire }) => {
+            let endpoint = Endpoint { url, headers };
+            Some(match wire {
+                Some(config::Wire::Sse) => Target::Sse(endpoint),
+                Some(config::Wire::Http) | None => Target::Http(endpoint),
+            })
+        }
+        Some(Reach::Nowhere { reason }) => return Err(Stop::NoAnswer(reason).into()),
+    })
+}
+
+fn built_in(place: &Place) -> anyhow::Result<Subject> {
+    let state = config::state_directory(place)?;
+    let mut tools = Vec::new();
+    for group in builtin::groups(&state) {
+        tools.extend(Definition::all(&group.provider.listing()));
+    }
+    let (name, version) = ("gatelet".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    Ok(Subject { name, version, tools })
+}
+
+fn of_listing(listing: &Listing) -> Subject {
+    Subject {
+        name: listing.server.name.clone(),
+        version: listing.server.version.clone(),
+        tools: Definition::all(listing),
+    }
+}
+
+/// A document or a listing, by what is in it.
+fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
+    let stem = Path::new(name)
+        .file_stem()
+        .map_or("tools".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    if !text.trim_start().starts_with(['{', '[']) {
+        let (document, _) = toolspec::parse(text);
+        let version =
+            document.pair("version").map_or(String::new(), |version| version.value.clone());
+        let tools = document.definitions();
+        return Ok(Subject { name: stem, version, tools });
+    }
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| Stop::Usage(format!("`{name}` is no listing: {error}")))?;
+    let list = [
+        Some(&value),
+        value.get("tools"),
+        value.pointer("/result/tools"),
+        value.pointer("/tools/tools"),
+    ]
+    .into_iter()
+    .flatten()
+    .find_map(Value::as_array);
+    let Some(list) = list else {
+        return Err(Stop::Usage(format!("`{name}` has no list called `tools`")).into());
+    };
+    let mut tools = Vec::new();
+    for raw in list {
+        let tool = Tool::read(Json::from(raw.clone()))
+            .map_err(|finding| Stop::Usage(finding.to_string()))?;
+        tools.push(Definition::of(&tool));
+    }
+    let server = |key: &str| {
+        let text = value.pointer(&format!("/serverInfo/{key}")).and_then(Value::as_str);
+        text.map(str::to_owned)
+    };
+    Ok(Subject {
+        name: server("name").unwrap_or(stem),
+        version: server("version").unwrap_or_default(),
+        tools,
+    })
+}

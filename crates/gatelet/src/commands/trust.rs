@@ -1,0 +1,192 @@
+//! `gatelet trust`: which tools are trusted. The only way to grant it.
+
+use gateway::trust::{Book, Digest, Ledger, Standing, State, drift, ledger};
+use jiff::Timestamp;
+use tool::Tool;
+
+use super::spec::live;
+use crate::cli::Place;
+use crate::config;
+use crate::exit::{Done, Stop};
+use crate::ledger::File;
+use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
+
+/// See, grant and take back the trust in tools
+///
+/// Tools are named `upstream/tool`, or `upstream/*` for all of an upstream.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List what is known of every tool
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one tool: what was vouched for, and what changed since
+    Show { tool: String },
+    /// Vouch for a tool as it is now; it may destroy without asking unless `--verified`
+    Grant {
+        tool: String,
+        /// Only verified: what destroys still asks
+        #[arg(long)]
+        verified: bool,
+    },
+    /// Take trust away: the tool cannot be called
+    Revoke { tool: String },
+    /// Forget one tool, or everything, with a new key
+    Reset { tool: Option<String> },
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let state = config::state_directory(place)?;
+    if let Action::Reset { tool: None } = &args.action {
+        File::reset(&state)?;
+        say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
+        return Ok(Done::Fine);
+    }
+    let file = File::open(&state)?;
+    let mut known = match file.read() {
+        Ok(known) => known,
+        Err(tampered) => return Err(anyhow::anyhow!(tampered)),
+    };
+    match &args.action {
+        Action::List { json } => list(&known, *json)?,
+        Action::Show { tool } => show(&known, tool, place)?,
+        Action::Grant { tool, verified } => {
+            let state = if *verified { State::Verified } else { State::Trusted };
+            grant(&mut known, tool, state, place)?;
+            file.save(&known)?;
+        }
+        Action::Revoke { tool } => {
+            each(&known, tool)?.iter().for_each(|name| {
+                known.revoke(name, now());
+                say(&format!("{} `{name}`", paint(GOOD, "revoked")));
+            });
+            file.save(&known)?;
+        }
+        Action::Reset { tool: Some(tool) } => {
+            each(&known, tool)?.iter().for_each(|name| {
+                known.forget(name);
+                say(&format!("{} `{name}`", paint(GOOD, "forgot")));
+            });
+            file.save(&known)?;
+        }
+        Action::Reset { tool: None } => {}
+    }
+    Ok(Done::Fine)
+}
+
+fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+/// The names in the ledger that are meant.
+fn each(known: &Ledger, wanted: &str) -> anyhow::Result<Vec<String>> {
+    let fits = |name: &str| match wanted.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == wanted,
+    };
+    let names: Vec<String> =
+        known.iter().map(|(name, _)| name.to_owned()).filter(|name| fits(name)).collect();
+    if names.is_empty() {
+        return Err(Stop::Usage(format!(
+            "nothing is known of `{wanted}`; `gatelet trust list` shows what is"
+        ))
+        .into());
+    }
+    Ok(names)
+}
+
+fn list(known: &Ledger, json: bool) -> anyhow::Result<()> {
+    if json {
+        let all: serde_json::Map<String, serde_json::Value> = known
+            .iter()
+            .map(|(name, entry)| {
+                (name.to_owned(), serde_json::json!({"state": entry.state, "digest": entry.digest, "since": entry.since}))
+            })
+            .collect();
+        out(&serde_json::to_string_pretty(&all)?);
+        return Ok(());
+    }
+    for (name, entry) in known.iter() {
+        let style = match entry.state {
+            State::Untrusted => BAD,
+            State::Verified => HEADING,
+            State::Trusted => GOOD,
+        };
+        let state = paint(style, format!("{:<9}", entry.state.to_string()));
+        out(&format!("{state} {name} {}", paint(DIM, entry.digest.short())));
+    }
+    if known.iter().next().is_none() {
+        say(&paint(DIM, "nothing yet: tools are noted when they are first seen or granted"));
+    }
+    Ok(())
+}
+
+/// The tools of an upstream that are meant, as they are now.
+fn present(wanted: &str, place: &Place) -> anyhow::Result<Vec<(String, Tool)>> {
+    let Some((upstream, tool)) = wanted.split_once('/') else {
+        return Err(
+            Stop::Usage("tools are named `upstream/tool`, or `upstream/*`".to_owned()).into()
+        );
+    };
+    let Some(listing) = live(upstream, place)? else {
+        return Err(Stop::Usage(format!("no upstream is called `{upstream}`")).into());
+    };
+    let fits = |found: &Tool| tool == "*" || found.name == tool;
+    let tools: Vec<(String, Tool)> = listing
+        .tools
+        .into_iter()
+        .filter(fits)
+        .map(|found| (ledger::name(upstream, &found.name), found))
+        .collect();
+    if tools.is_empty() {
+        return Err(Stop::Usage(format!("`{upstream}` has no tool `{tool}`")).into());
+    }
+    Ok(tools)
+}
+
+fn show(known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
+    for (name, tool) in present(wanted, place)? {
+        let digest = Digest::of(&tool);
+        let standing = match known.standing(&name, &tool, &digest) {
+            Standing::New => paint(DIM, "never seen"),
+            Standing::Known(state) => paint(GOOD, state),
+            Standing::Drifted { was, .. } => paint(WARNING, format!("changed since it was {was}")),
+        };
+        out(&format!("{} {standing}", paint(HEADING, &name)));
+        out(&format!("  digest {digest}"));
+        let Some(entry) = known.get(&name).filter(|entry| entry.digest != digest) else { continue };
+        let now = gateway::trust::Seen::of(&tool);
+        for change in drift(&entry.seen, &now) {
+            out(&format!("  {} {change}", paint(WARNING, "~")));
+        }
+        if entry.seen.description != now.description {
+            entry
+                .seen
+                .description
+                .lines()
+                .for_each(|line| out(&format!("  {} {line}", paint(BAD, "-"))));
+            now.description.lines().for_each(|line| out(&format!("  {} {line}", paint(GOOD, "+"))));
+        }
+        out(&paint(DIM, format!("  accept it with `gatelet trust grant {name}`")));
+    }
+    Ok(())
+}
+
+fn grant(known: &mut Ledger, wanted: &str, state: State, place: &Place) -> anyhow::Result<()> {
+    for (name, tool) in present(wanted, place)? {
+        known.set(&name, &tool, state, now());
+        say(&format!(
+            "{} `{name}` as it is now ({})",
+            paint(GOOD, state),
+            Digest::of(&tool).short()
+        ));
+    }
+    Ok(())
+}

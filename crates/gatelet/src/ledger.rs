@@ -1,0 +1,137 @@
+//! The trust ledger on disk: signed with a key that only its owner reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use anyhow::Context;
+use gateway::trust::{Book, Ledger, Tampered};
+
+use crate::secret;
+
+/// The ledger of a state directory.
+pub(crate) struct File {
+    ledger: PathBuf,
+    key: Vec<u8>,
+    /// What was read last, and when that was written.
+    last: Mutex<Option<(SystemTime, Ledger)>>,
+}
+
+impl File {
+    /// Opens the ledger; makes its key, and an empty ledger, when there is none.
+    pub(crate) fn open(state: &Path) -> anyhow::Result<File> {
+        let (ledger, key_file) = (state.join("trust.json"), state.join("trust.key"));
+        let key = match std::fs::read_to_string(&key_file) {
+            Ok(text) => unhex(text.trim()).with_context(|| {
+                format!("`{}` is no key; `gatelet trust reset` makes one", key_file.display())
+            })?,
+            Err(_) => make_key(&key_file)?,
+        };
+        let file = File { ledger, key, last: Mutex::default() };
+        Ok(file)
+    }
+
+    /// Starts over: a new key and an empty ledger.
+    pub(crate) fn reset(state: &Path) -> anyhow::Result<File> {
+        let key = make_key(&state.join("trust.key"))?;
+        let file = File { ledger: state.join("trust.json"), key, last: Mutex::default() };
+        file.save(&Ledger::default())?;
+        Ok(file)
+    }
+
+    pub(crate) fn save(&self, ledger: &Ledger) -> anyhow::Result<()> {
+        secret::write(&self.ledger, &ledger.write(&self.key))
+    }
+
+    fn load(&self) -> Result<Ledger, Tampered> {
+        let Ok(meta) = std::fs::metadata(&self.ledger) else { return Err(Tampered::Unreadable) };
+        let written = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        let mut last = self.last.lock().expect("nothing panics while it holds this");
+        if let Some((when, ledger)) = &*last
+            && *when == written
+        {
+            return Ok(ledger.clone());
+        }
+        let text = std::fs::read_to_string(&self.ledger).map_err(|_| Tampered::Unreadable)?;
+        let ledger = Ledger::read(&text, &self.key)?;
+        *last = Some((written, ledger.clone()));
+        Ok(ledger)
+    }
+}
+
+impl Book for File {
+    fn read(&self) -> Result<Ledger, Tampered> {
+        self.load()
+    }
+
+    fn write(&self, ledger: &Ledger) {
+        if let Err(error) = self.save(ledger) {
+            tracing::error!(%error, "the trust ledger cannot be written");
+        }
+    }
+}
+
+/// A key without a ledger means that somebody took the ledger away, so both
+/// are made together.
+fn make_key(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let key: [u8; 32] = secret::random();
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let ledger = file.with_file_name("trust.json");
+    if !ledger.exists() {
+        secret::write(&ledger, &Ledger::default().write(&key))?;
+    }
+    secret::write(file, &text)?;
+    Ok(key.to_vec())
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if text.len() != 64 {
+        return None;
+    }
+    let pair = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    (0..64).step_by(2).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use gateway::trust::State;
+    use tool::{Json, Tool};
+
+    use super::*;
+
+    fn some_tool() -> Tool {
+        Tool::read(Json::parse(r#"{"name":"t"}"#).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_by_who_has_the_key_and_only_by_the_owner() {
+        let state = tempfile::tempdir().unwrap();
+        let file = File::open(state.path()).unwrap();
+        let mut ledger = file.read().unwrap();
+        ledger.set("up/t", &some_tool(), State::Trusted, 1);
+        file.write(&ledger);
+        assert_eq!(File::open(state.path()).unwrap().read(), Ok(ledger));
+        for name in ["trust.json", "trust.key"] {
+            let mode = std::fs::metadata(state.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_ledger_that_was_edited_or_taken_away_is_not_believed() {
+        let state = tempfile::tempdir().unwrap();
+        let file = File::open(state.path()).unwrap();
+        let mut ledger = Ledger::default();
+        ledger.set("up/t", &some_tool(), State::Verified, 1);
+        file.write(&ledger);
+        let path = state.path().join("trust.json");
+        let text = std::fs::read_to_string(&path).unwrap().replace("verified", "trusted");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(File::open(state.path()).unwrap().read(), Err(Tampered::Forged));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(File::open(state.path()).unwrap().read(), Err(Tampered::Unreadable));
+        assert_eq!(File::reset(state.path()).unwrap().read(), Ok(Ledger::default()));
+    }
+}
