@@ -74,6 +74,7 @@ pub(crate) enum Command {
     Spec(commands::spec::Args),
     Tools(commands::tools::Args),
     Manifest(commands::manifest::Args),
+    Content(commands::content::Args),
     Completions(commands::completions::Args),
     /// Run one jq filter for a gatelet that serves
     #[command(name = crate::builtin::jq::COMMAND, hide = true)]

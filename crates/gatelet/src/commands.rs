@@ -22,6 +22,8 @@ pub(crate) mod spec;
 pub(crate) mod tools;
 pub(crate) mod trust;
 
+pub(crate) mod content;
+
 pub(crate) mod completions;
 
 use crate::builtin;
@@ -45,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Spec(args) => spec::run(&args, &cli.place),
         Command::Tools(args) => tools::run(&args, &cli.place),
         Command::Manifest(args) => manifest::run(&args),
+        Command::Content(args) => content::run(&args, &cli.place),
         Command::Completions(args) => completions::run(&args),
         Command::JqWorker => builtin::jq::work().map(|()| Done::Fine),
     }

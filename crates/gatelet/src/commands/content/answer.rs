@@ -1,0 +1,170 @@
+//! Messages answered one by one, without sessions.
+//!
+//! The contract's clients may leave out `initialize` and the session, so this
+//! stands where a full endpoint would insist on both.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use content::http::{Answered, Inner};
+use serde_json::{Value, json};
+use tool::{Ask, Client, Context, Failure, Identity, Json, Object, Provider, Reply, RpcError};
+
+/// Revisions that are spoken, the newest first.
+const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Those that know no instructions.
+const TERSE: [&str; 2] = ["2025-03-26", "2024-11-05"];
+
+const PAGE: usize = 15;
+const MAX_PAGE: usize = 50;
+
+/// A provider that answers messages.
+pub(super) struct Stateless(pub(super) Arc<dyn Provider>);
+
+#[async_trait]
+impl Inner for Stateless {
+    async fn respond(
+        &self,
+        message: Bytes,
+        caller: &Arc<Identity>,
+        session: Option<&str>,
+    ) -> Answered {
+        let Some(message) = Json::parse(message).ok().and_then(|it| Object::parse(&it).ok()) else {
+            return answered(&Json::null(), &refusal(-32600, "Invalid Request."));
+        };
+        let id = message.get("id").filter(|id| !id.is_null());
+        let version = message.get("jsonrpc").and_then(|version| version.read::<String>().ok());
+        let odd_id =
+            id.is_some_and(|id| !matches!(id.as_str().as_bytes()[0], b'"' | b'-' | b'0'..=b'9'));
+        if version.as_deref() != Some("2.0") || odd_id {
+            let text = "Invalid Request: `jsonrpc` must be \"2.0\" and `id` text or an integer.";
+            let id = id.filter(|_| !odd_id).cloned().unwrap_or_else(Json::null);
+            return answered(&id, &refusal(-32600, text));
+        }
+        let Some(id) = id else { return Answered::default() };
+        let method: String =
+            message.get("method").and_then(|it| it.read().ok()).unwrap_or_default();
+        let params = message.get("params").cloned().unwrap_or_else(Json::empty_object);
+        let reply = self.answer(&method, &params, caller, session).await;
+        answered(id, &reply)
+    }
+}
+
+impl Stateless {
+    async fn answer(
+        &self,
+        method: &str,
+        params: &Json,
+        caller: &Arc<Identity>,
+        session: Option<&str>,
+    ) -> Reply {
+        match method {
+            "initialize" => self.initialize(params),
+            "ping" => Reply::Result(Json::empty_object()),
+            "tools/list" => self.list(params),
+            "tools/call" => self.call(params, caller, session).await,
+            "resources/list" => Reply::Result(json!({"resources": []}).into()),
+            "resources/templates/list" => Reply::Result(json!({"resourceTemplates": []}).into()),
+            "prompts/list" => Reply::Result(json!({"prompts": []}).into()),
+            _ => refusal(-32601, &format!("The method [{method}] was not found.")),
+        }
+    }
+
+    fn initialize(&self, params: &Json) -> Reply {
+        let wanted: Option<String> = params.member_as("protocolVersion");
+        let wanted = wanted.unwrap_or_else(|| REVISIONS[0].to_owned());
+        if !REVISIONS.contains(&wanted.as_str()) {
+            let data = json!({"supported": REVISIONS, "requested": wanted}).into();
+            return Reply::Error(RpcError::with_data(
+                -32602,
+                "Unsupported protocol version",
+                &data,
+            ));
+        }
+        let server = &self.0.listing().server;
+        let mut result = Object::new();
+        result.push("protocolVersion", Json::of(&wanted));
+        result.push("capabilities", server.capabilities.clone());
+        result.push("serverInfo", server.raw.clone());
+        if let Some(text) =
+            server.instructions.as_ref().filter(|_| !TERSE.contains(&wanted.as_str()))
+        {
+            result.push("instructions", Json::of(text));
+        }
+        Reply::Result(result.to_json())
+    }
+
+    /// A page of tools. The cursor is the base64 of `{"offset":N}`.
+    fn list(&self, params: &Json) -> Reply {
+        use base64::Engine;
+        use base64::engine::general_purpose::STANDARD;
+        let per_page: usize = params.member_as("per_page").unwrap_or(PAGE);
+        let per_page = per_page.clamp(1, MAX_PAGE);
+        let offset = match params.member_as::<String>("cursor") {
+            None => 0,
+            Some(cursor) => {
+                let read = || {
+                    let text = STANDARD.decode(&cursor).ok()?;
+                    let value: Value = serde_json::from_slice(&text).ok()?;
+                    usize::try_from(value["offset"].as_u64()?).ok()
+                };
+                match read() {
+                    Some(offset) => offset,
+                    None => return refusal(-32602, "Invalid cursor."),
+                }
+            }
+        };
+        let listing = self.0.listing();
+        let page: Vec<&Json> =
+            listing.tools.iter().skip(offset).take(per_page).map(|tool| &tool.raw).collect();
+        let mut result = Object::new();
+        let next = offset.saturating_add(page.len());
+        result.push("tools", Json::of(&page));
+        if next < listing.tools.len() {
+            let cursor = STANDARD.encode(json!({"offset": next}).to_string());
+            result.push("nextCursor", Json::of(&cursor));
+        }
+        Reply::Result(result.to_json())
+    }
+
+    async fn call(&self, params: &Json, caller: &Arc<Identity>, session: Option<&str>) -> Reply {
+        let Ok(ask) = Ask::read("tools/call", params) else {
+            return refusal(-32602, "Missing [name] parameter.");
+        };
+        let context = Context {
+            client: Arc::new(Client::named("", REVISIONS[0])),
+            caller: Arc::clone(caller),
+            session: session.unwrap_or_default().into(),
+            ..Context::anonymous()
+        };
+        match self.0.ask(ask, &context).await {
+            Ok(reply) => reply,
+            Err(failure) => {
+                let text = match &failure {
+                    Failure::Unavailable { .. } | Failure::Timeout { .. } => failure.to_string(),
+                    Failure::Lost { .. }
+                    | Failure::Unauthorized { .. }
+                    | Failure::RateLimited { .. }
+                    | Failure::Unusable { .. }
+                    | Failure::Cancelled
+                    | Failure::Unsupported { .. } => {
+                        "Something went wrong while processing the request.".to_owned()
+                    }
+                };
+                refusal(-32603, &text)
+            }
+        }
+    }
+}
+
+fn refusal(code: i64, message: &str) -> Reply {
+    Reply::Error(RpcError::new(code, message))
+}
+
+fn answered(id: &Json, reply: &Reply) -> Answered {
+    let mut message = Vec::new();
+    mcp::message::write_response(&mut message, id.as_str(), reply);
+    Answered { body: Some(message.into()), ..Answered::default() }
+}

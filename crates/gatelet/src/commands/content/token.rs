@@ -1,0 +1,127 @@
+//! `gatelet content token`: personal access tokens.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use content::http::{NewToken, State, Token};
+
+use super::{now, state_file};
+use crate::cli::Place;
+use crate::exit::{Done, Stop};
+use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
+
+const SCOPES: [&str; 5] = ["mcp:read", "mcp:call", "mcp:write", "mcp:admin", "*"];
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Action {
+    /// Make a token and print it, once: only its hash is kept
+    Create {
+        /// What the token is for
+        name: String,
+        /// The id of the CMS user it acts for; private documents then follow that user's rights
+        #[arg(long, value_name = "ID")]
+        owner: Option<i64>,
+        /// What its holder may do
+        #[arg(
+            long,
+            value_name = "SCOPES",
+            value_delimiter = ',',
+            default_value = "mcp:read,mcp:call"
+        )]
+        scopes: Vec<String>,
+        /// How many days it is good for; for ever without
+        #[arg(long, value_name = "DAYS")]
+        expires: Option<u32>,
+    },
+    /// List the tokens, without their secrets
+    List,
+    /// Make a token useless from now on
+    Revoke {
+        /// Its id, as `list` shows it
+        id: i64,
+    },
+}
+
+pub(super) async fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
+    let state = State::open(&state_file(place)?).await?;
+    match action {
+        Action::Create { name, owner, scopes, expires } => {
+            let scopes: BTreeSet<String> = scopes.iter().map(|one| one.trim().to_owned()).collect();
+            if let Some(odd) = scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
+                let message = format!("`{odd}` is no scope; there are {}", SCOPES.join(", "));
+                return Err(Stop::Usage(message).into());
+            }
+            if name.is_empty() || name.len() > 100 {
+                let message = "a token's name has 1 to 100 bytes".to_owned();
+                return Err(Stop::Usage(message).into());
+            }
+            let expires = expires.map(|days| Duration::from_secs(u64::from(days) * 86_400));
+            let new = NewToken { name: name.clone(), user_id: *owner, scopes, expires };
+            let (text, token) = state.create_token(&new, now()).await?;
+            out(&text);
+            let note = format!(
+                "Token {}. Keep it now: it cannot be shown again. A running server knows it already.",
+                token.id
+            );
+            say(&paint(DIM, note));
+        }
+        Action::List => {
+            let tokens = state.list_tokens().await?;
+            if is_read_by_a_person() {
+                out(&table(&tokens));
+            } else {
+                for token in &tokens {
+                    out(&line(token).to_string());
+                }
+            }
+        }
+        Action::Revoke { id } => {
+            if !state.revoke_token(*id, now()).await? {
+                return Err(Stop::Usage(format!("there is no token {id} to revoke")).into());
+            }
+            say(&format!("{} token {id}", paint(GOOD, "revoked")));
+        }
+    }
+    Ok(Done::Fine)
+}
+
+fn line(token: &Token) -> serde_json::Value {
+    serde_json::json!({
+        "id": token.id,
+        "name": token.name,
+        "prefix": token.prefix,
+        "owner": token.user_id,
+        "scopes": token.scopes,
+        "created": time(Some(token.created_at)),
+        "last_used": time(token.last_used_at),
+        "expires": time(token.expires_at),
+        "revoked": time(token.revoked_at),
+    })
+}
+
+fn table(tokens: &[Token]) -> String {
+    if tokens.is_empty() {
+        return "no tokens: make one with `gatelet content token create NAME`".to_owned();
+    }
+    let row = |token: &Token| {
+        let scopes: Vec<&str> = token.scopes.iter().map(String::as_str).collect();
+        let owner = token.user_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+        let state = match (token.revoked_at, token.expires_at) {
+            (Some(_), _) => "revoked".to_owned(),
+            (None, Some(at)) => format!("until {}", time(Some(at)).unwrap_or_default()),
+            (None, None) => "good".to_owned(),
+        };
+        format!(
+            "{:>4}  {:16}  {}…  owner {owner:>4}  {}  {state}",
+            token.id,
+            token.name,
+            token.prefix,
+            scopes.join(",")
+        )
+    };
+    tokens.iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn time(seconds: Option<i64>) -> Option<String> {
+    jiff::Timestamp::from_second(seconds?).ok().map(|time| time.to_string())
+}
