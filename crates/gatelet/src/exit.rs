@@ -19,6 +19,8 @@ pub(crate) enum Done {
     Fine,
     /// The answer was given, and it is an error.
     AnswerIsError,
+    /// What was said is why no answer came.
+    NoAnswer,
 }
 
 /// Why a command could not be carried out. One variant per exit code.
@@ -36,6 +38,7 @@ pub(crate) fn success(done: Done) -> ExitCode {
     match done {
         Done::Fine => ExitCode::SUCCESS,
         Done::AnswerIsError => ExitCode::from(1),
+        Done::NoAnswer => ExitCode::from(3),
     }
 }
 

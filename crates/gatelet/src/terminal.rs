@@ -134,13 +134,18 @@ pub(crate) fn markdown(text: &str) -> String {
         if line.starts_with('#') {
             return paint(HEADING, line.trim_start_matches('#').trim_start());
         }
-        let mut parts = String::new();
-        for (at, part) in line.split('`').enumerate() {
-            parts += &if at % 2 == 1 { paint(PLACE, part) } else { part.to_owned() };
-        }
-        if line.matches('`').count().is_multiple_of(2) { parts } else { line.to_owned() }
+        between(&between(line, "`", PLACE), "**", HEADING)
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What stands between two marks, in a style and without the marks.
+fn between(line: &str, mark: &str, style: Style) -> String {
+    if !line.matches(mark).count().is_multiple_of(2) {
+        return line.to_owned();
+    }
+    let parts = line.split(mark).enumerate();
+    parts.map(|(at, part)| if at % 2 == 1 { paint(style, part) } else { part.to_owned() }).collect()
 }
 
 /// Something that shows on a terminal that we are at work.
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn markdown_loses_no_text() {
         let plain = |text: &str| anstream::adapter::strip_str(&markdown(text)).to_string();
-        assert_eq!(plain("# Title\n- `a`: b"), "Title\n- a: b");
+        assert_eq!(plain("# Title\n- `a`: **b**"), "Title\n- a: b");
         assert_eq!(plain("a ` b"), "a ` b");
         assert_eq!(plain("```\n# x\n```"), "```\n# x\n```");
     }

@@ -50,7 +50,10 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     }
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
         verb::settle(gateway, Pace::WhenAsked).await;
-        verb::answer(&verb::ask(gateway, "call", arguments).await?, args.output)
+        let done = verb::answer(&verb::ask(gateway, "call", arguments).await?, args.output)?;
+        let label = args.function.split('.').next().unwrap_or_default();
+        let down = done == Done::AnswerIsError && verb::is_down(gateway, label);
+        Ok(if down { Done::NoAnswer } else { done })
     })
 }
 

@@ -11,7 +11,7 @@ use tool::{Ask, Object};
 use super::verb::{self, Output};
 use crate::cli::Place;
 use crate::exit::Done;
-use crate::terminal::{self, out, say};
+use crate::terminal::{self, out, paint, say};
 use crate::wire::Pace;
 
 /// Connect to every upstream and show how each fares
@@ -89,18 +89,14 @@ fn table(rows: &[Row]) -> String {
     let mut table = terminal::table(&head);
     for row in rows {
         let listing = &row.status.listing;
-        let (state, reason) = state(&row.status.phase);
-        let state = match reason {
-            Some(reason) => format!("{state}: {reason}"),
-            None => state.to_owned(),
-        };
+        let (state, _) = state(&row.status.phase);
         let style = if row.status.phase == Phase::Up { terminal::GOOD } else { terminal::BAD };
         let server = format!("{} {}", listing.server.name, listing.server.version);
         let number = |n: usize| Cell::new(n).set_alignment(CellAlignment::Right);
         let ping = row.ping.map(|ping| format!("{:.1}", ping.as_secs_f64() * 1000.0));
         table.add_row(vec![
             Cell::new(&row.status.label),
-            terminal::cell(style, &state),
+            terminal::cell(style, state),
             Cell::new(server.trim()),
             Cell::new(&listing.server.protocol),
             number(listing.tools.len()),
@@ -110,7 +106,13 @@ fn table(rows: &[Row]) -> String {
             Cell::new(ping.unwrap_or_default()).set_alignment(CellAlignment::Right),
         ]);
     }
-    table.to_string()
+    let mut text = table.to_string();
+    for row in rows {
+        if let (_, Some(reason)) = state(&row.status.phase) {
+            text += &format!("\n{}: {reason}", paint(terminal::BAD, &row.status.label));
+        }
+    }
+    text
 }
 
 fn state(phase: &Phase) -> (&'static str, Option<&str>) {

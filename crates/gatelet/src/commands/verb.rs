@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::roster::{Phase, Status};
+use catalog::{Source, State};
+use gateway::roster::{Link, Phase, Status};
 use gateway::{Gateway, Surface};
 use serde_json::{Map, Value};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
@@ -97,13 +98,13 @@ pub(crate) async fn settle(gateway: &Gateway, pace: Pace) {
     loop {
         let snapshot = hall.snapshot();
         // The catalog's first source is the gate itself.
-        let listed = snapshot.catalog.sources().iter().skip(1).map(|source| &source.listing);
+        let shown = snapshot.catalog.sources().iter().skip(1);
         let waiting: Vec<String> = snapshot
             .links()
             .iter()
-            .zip(listed)
-            .map(|(link, listed)| (link.status(), listed))
-            .filter(|(status, listed)| is_unsettled(status, listed, pace))
+            .zip(shown)
+            .map(|(link, shown)| (link.status(), shown))
+            .filter(|(status, shown)| is_unsettled(status, shown, pace))
             .map(|(status, _)| status.label)
             .collect();
         if waiting.is_empty() {
@@ -115,12 +116,24 @@ pub(crate) async fn settle(gateway: &Gateway, pace: Pace) {
     progress.finish_and_clear();
 }
 
-fn is_unsettled(status: &Status, listed: &Arc<Listing>, pace: Pace) -> bool {
+/// Whether an upstream named like this cannot be reached.
+pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
+    let snapshot = gateway.roster().default_hall().snapshot();
+    let named = |link: &&Arc<Link>| catalog::name::same(link.label(), label);
+    let link = snapshot.links().iter().find(named);
+    link.is_some_and(|link| matches!(link.status().phase, Phase::Down { .. }))
+}
+
+fn is_unsettled(status: &Status, shown: &Source, pace: Pace) -> bool {
     let unknown = !status.seen && *status.listing == Listing::default();
     match &status.phase {
         Phase::Asleep | Phase::Starting => unknown || pace == Pace::AtOnce,
-        Phase::Up => !Arc::ptr_eq(listed, &status.listing) && *listed != status.listing,
-        Phase::Down { failures, .. } => *failures == 0,
+        Phase::Up => {
+            !Arc::ptr_eq(&shown.listing, &status.listing) && shown.listing != status.listing
+        }
+        Phase::Down { failures, .. } => {
+            *failures == 0 || !matches!(shown.state, State::Unavailable { .. })
+        }
     }
 }
 

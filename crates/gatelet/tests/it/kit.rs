@@ -18,7 +18,7 @@ pub(crate) use pipe::Pipe;
 pub(crate) use shell::{shell, shell_with};
 
 /// No single answer takes longer, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(200);
 
 /// A place of its own for one gatelet: a home, a state and a configuration.
 pub(crate) struct Home {
@@ -92,7 +92,9 @@ pub(crate) fn npm_server(name: &str) -> PathBuf {
 /// An `[[upstream]]` that runs a program.
 pub(crate) fn upstream(label: &str, command: &Path, args: &[&str]) -> String {
     let args = json!(args);
-    format!("[[upstream]]\nlabel = {label:?}\ncommand = {command:?}\nargs = {args}\n\n")
+    // A dozen interpreters that start at once on a busy machine take a while.
+    let patience = "start_timeout = \"3m\"";
+    format!("[[upstream]]\nlabel = {label:?}\ncommand = {command:?}\nargs = {args}\n{patience}\n\n")
 }
 
 /// An `[[upstream]]` that runs an official server on npm.

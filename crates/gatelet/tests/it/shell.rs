@@ -44,6 +44,10 @@ fn exit_codes_tell_what_went_wrong() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     assert_eq!(code(&["serve", "--listen", &address]), 4);
+    home.write("gatelet.toml", "[[upstream]]\nlabel = \"gone\"\ncommand = \"/nowhere/at/all\"\n");
+    let gone = shell(&home, &["call", "gone.thing", "--text"]);
+    assert_eq!(gone.code, 3, "{gone:?}");
+    assert!(gone.out.contains("/nowhere/at/all"), "{gone:?}");
 }
 
 #[test]

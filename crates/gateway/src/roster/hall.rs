@@ -129,11 +129,12 @@ impl Hall {
         self.core.links.load().iter().any(|link| link.is_awaited())
     }
 
-    /// Whether the snapshot has what a link lists.
+    /// Whether the snapshot shows a link as it stands.
     fn shows(&self, link: &Link) -> bool {
-        let listing = link.listing();
-        let snapshot = self.snapshot();
-        snapshot.catalog.sources().iter().any(|source| Arc::ptr_eq(&source.listing, &listing))
+        let now = link.source();
+        let same =
+            |shown: &Source| Arc::ptr_eq(&shown.listing, &now.listing) && shown.state == now.state;
+        self.snapshot().catalog.sources().iter().any(same)
     }
 
     /// Starts what is to run without being asked for, if that has not
