@@ -151,11 +151,18 @@ impl Http {
         self.errand(body.into()).await;
     }
 
-    /// Starts to listen to what belongs to no question, where that is a thing.
-    pub(super) fn listen(self: &Arc<Http>, revision: Revision) {
-        if !revision.is_modern() && Revision::V2024_11_05 < revision {
-            tokio::spawn(standing::listen(Arc::clone(self)));
+    /// Starts to listen to what belongs to no question, where that is a thing,
+    /// and says when somebody listens, or never will.
+    pub(super) fn listen(
+        self: &Arc<Http>,
+        revision: Revision,
+    ) -> Option<tokio::sync::oneshot::Receiver<()>> {
+        if revision.is_modern() || revision == Revision::V2024_11_05 {
+            return None;
         }
+        let (ready, standing) = tokio::sync::oneshot::channel();
+        tokio::spawn(standing::listen(Arc::clone(self), ready));
+        Some(standing)
     }
 
     pub(super) fn close(&self, reason: &str) {

@@ -20,6 +20,9 @@ use crate::revision::{Revision, code, meta, method};
 
 type Answer = Result<Reply, Failure>;
 
+/// How long a server may take to open its standing stream.
+const STANDING: Duration = Duration::from_secs(2);
+
 /// Reaches the target, opens a session and reads its lists.
 pub(super) async fn open(
     target: &Target,
@@ -82,11 +85,12 @@ impl Opening<'_> {
     async fn finish(&mut self) -> Result<Arc<Upstream>, ConnectError> {
         let session = self.agree().await?;
         let link = Arc::clone(self.link());
+        let mut standing = None;
         match &*link {
             Link::Http(http) if !session.revision.is_modern() => {
                 http.agreed(session.revision);
                 http.opened().await;
-                http.listen(session.revision);
+                standing = http.listen(session.revision);
             }
             Link::Pipe(_) if !session.revision.is_modern() => {
                 link.notify(method::INITIALIZED, None);
@@ -97,6 +101,11 @@ impl Opening<'_> {
         let core = Core::new(link, Arc::clone(&self.relay), session, client, self.options);
         let core = Arc::new(core);
         read_all(&core).await?;
+        if let Some(standing) = standing {
+            // What a server asks during a call may come on the standing stream,
+            // and is lost when nobody listens there yet.
+            timeout(STANDING, standing).await.ok();
+        }
         self.link = None;
         let upstream = Arc::new(Upstream::new(Arc::clone(&core)));
         tokio::spawn(keeper::keep(Arc::clone(&core)));
@@ -150,7 +159,22 @@ impl Opening<'_> {
         }
     }
 
+    /// Asks who is there, and once more when the server says that it does speak
+    /// our revision although it just refused it.
     async fn discover(&self) -> Answer {
+        let answer = self.discover_once().await;
+        match &answer {
+            Ok(Reply::Error(error))
+                if error.code == code::UNSUPPORTED_VERSION
+                    && supported(error).iter().any(|v| v == Revision::LATEST.as_str()) =>
+            {
+                self.discover_once().await
+            }
+            Ok(_) | Err(_) => answer,
+        }
+    }
+
+    async fn discover_once(&self) -> Answer {
         let params = params::modern(&Object::new(), self.client);
         self.request(method::DISCOVER, params, headers::plain(method::DISCOVER, None)).await
     }
@@ -271,13 +295,16 @@ async fn read_all(core: &Arc<Core>) -> Result<(), ConnectError> {
 /// Whether a server that does not speak the latest revision speaks another of
 /// ours.
 fn older(error: &RpcError) -> Result<(), ConnectError> {
-    let theirs: Vec<String> =
-        error.data().and_then(|data| data.member_as("supported")).unwrap_or_default();
+    let theirs = supported(error);
     let ours = |version: &String| version.parse::<Revision>().is_ok();
     if theirs.is_empty() || theirs.iter().any(ours) {
         return Ok(());
     }
     Err(ConnectError::NoCommonRevision { theirs: theirs.join(", ") })
+}
+
+fn supported(error: &RpcError) -> Vec<String> {
+    error.data().and_then(|data| data.member_as("supported")).unwrap_or_default()
 }
 
 fn server(result: &Json, who: Option<Json>, revision: Revision) -> Server {

@@ -4,6 +4,7 @@
 mod support;
 mod web;
 
+mod conformance;
 mod faithful;
 mod hostile;
 mod http;

@@ -14,12 +14,12 @@ use tool::{Ask, Client, Context, GetPrompt, Object, Provider, Read};
 use crate::support::{Listener, call, call_in, options, other, result};
 
 #[expect(clippy::disallowed_methods, reason = "where the tools are is told by the environment")]
-fn tools() -> PathBuf {
+pub(crate) fn tools() -> PathBuf {
     let tools = std::env::var_os("GATELET_TOOLS");
     PathBuf::from(tools.expect("GATELET_TOOLS is not set: run `cargo xtask test`"))
 }
 
-fn node() -> PathBuf {
+pub(crate) fn node() -> PathBuf {
     tools().join("node/bin/node")
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use reqwest::Response;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::Http;
@@ -19,15 +20,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const TRIES: u32 = 6;
 
 /// Listens to the end of the upstream, or until the server has no such stream.
-pub(super) async fn listen(http: Arc<Http>) {
+///
+/// `ready` is told when the first connection stands; it is dropped when there
+/// will be none.
+pub(super) async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
     let closing = http.closing.clone();
     tokio::select! {
         () = closing.cancelled() => {}
-        () = keep_listening(&http) => {}
+        () = keep_listening(&http, ready) => {}
     }
 }
 
-async fn keep_listening(http: &Arc<Http>) {
+async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
+    let mut ready = Some(ready);
     let mut parser = Parser::new(http.limit);
     let mut n_failed = 0;
     let mut pause = PAUSE;
@@ -36,6 +41,9 @@ async fn keep_listening(http: &Arc<Http>) {
         match http.get(parser.last_id()).send().await {
             Ok(response) if response.status().is_success() && is_stream(response.headers()) => {
                 n_failed = 0;
+                if let Some(ready) = ready.take() {
+                    ready.send(()).ok();
+                }
                 // Without ids nobody can say what was missed in between.
                 if !is_first && parser.last_id().is_none() {
                     http.relay.stale.mark(&KINDS);

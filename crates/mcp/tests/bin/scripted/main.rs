@@ -2,13 +2,15 @@
 //!
 //! `scripted MODE` speaks on its standard input and output; the modes are those
 //! of [`Mode`]. `scripted __tether …` is the tether of the tests, and `scripted
-//! parent FILE` connects to another one and waits to be killed.
+//! parent` connects to another one and waits to be killed. `scripted driver URL`
+//! is a client for the official conformance suite.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "stdout is its wire, stderr its log"
 )]
 
+mod driver;
 mod lists;
 mod parent;
 mod script;
@@ -24,6 +26,9 @@ fn main() -> ExitCode {
     let mode = std::env::args().nth(1).unwrap_or_default();
     if mode == "parent" {
         return parent::run();
+    }
+    if mode == "driver" {
+        return driver::run();
     }
     if mode == "exit" {
         eprintln!("Error: no API key");
