@@ -81,7 +81,7 @@ async fn run(mut client: Command, over: Over) -> Value {
             said
         }
         Over::Pipe => {
-            client.arg(tools::everything()).args(["stdio", "asking"]);
+            client.arg(tools::example("everything")).args(["stdio", "asking"]);
             tools::output(client).await
         }
     };

@@ -6,6 +6,8 @@ mod clients;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod driven;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod through;

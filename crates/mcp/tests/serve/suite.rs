@@ -8,6 +8,7 @@ use std::time::Duration;
 use mcp::serve::http::{Endpoint, Options, at, listen};
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::process::Command;
 use tool::{Always, Provider};
 
 use crate::tools;
@@ -45,30 +46,46 @@ pub(crate) async fn check(
     let endpoint = Endpoint::new(Arc::new(Always(provider)), options);
     let serving = tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
     let results = tempfile::tempdir().unwrap();
-    run(suite, &url, results.path()).await;
+    let mut command = suite.command("server");
+    command.args(["--url", &url, "--suite", "all"]);
+    run(command, results.path()).await;
     serving.abort();
-    let outcome = Outcome::read(results.path());
-    let expected: BTreeSet<_> =
-        expected.iter().map(|(scenario, check)| format!("{scenario}: {check}")).collect();
-    let failed: BTreeSet<_> = outcome.failed.iter().map(|(name, _)| name.clone()).collect();
-    assert_eq!(failed, expected, "{:#?}", outcome.failed);
-    assert!(at_least <= outcome.n_passed, "only {} checks passed", outcome.n_passed);
+    Outcome::read(results.path()).check(expected, at_least);
 }
 
-async fn run(suite: Suite, url: &str, results: &Path) {
-    let bin = "node_modules/.bin/conformance";
-    let mut command = match suite {
-        Suite::Stable => tools::node(&format!("npm-conf-0.1/{bin}")),
-        Suite::Next(_) => tools::node(&format!("npm-conf-0.2/{bin}")),
-    };
-    command.args(["server", "--url", url, "--suite", "all"]).arg("-o").arg(results);
-    if let Suite::Next(revision) = suite {
-        command.args(["--spec-version", revision]);
+/// Runs scenarios for a client, with the driver as the client.
+pub(crate) async fn check_driver(suite: Suite, scenarios: &[&str], at_least: usize) {
+    let results = tempfile::tempdir().unwrap();
+    for scenario in scenarios {
+        let mut command = suite.command("client");
+        command.arg("--command").arg(tools::example("driver")).args(["--scenario", scenario]);
+        run(command, results.path()).await;
     }
-    command.kill_on_drop(true).stdin(std::process::Stdio::null());
+    Outcome::read(results.path()).check(&[], at_least);
+}
+
+async fn run(mut command: Command, results: &Path) {
+    command.arg("-o").arg(results).kill_on_drop(true).stdin(std::process::Stdio::null());
     // The exit code only says that something failed; the results say what.
     let ended = tokio::time::timeout(Duration::from_secs(180), command.output()).await;
     ended.expect("the suite ends in time").expect("the suite starts");
+}
+
+impl Suite {
+    /// The suite, to try a `server` or a `client`.
+    fn command(self, what: &str) -> Command {
+        let bin = "node_modules/.bin/conformance";
+        let (version, revision) = match self {
+            Suite::Stable => ("0.1", None),
+            Suite::Next(revision) => ("0.2", Some(revision)),
+        };
+        let mut command = tools::node(&format!("npm-conf-{version}/{bin}"));
+        command.arg(what);
+        if let Some(revision) = revision {
+            command.args(["--spec-version", revision]);
+        }
+        command
+    }
 }
 
 /// What a run of the suite found.
@@ -78,6 +95,14 @@ struct Outcome {
 }
 
 impl Outcome {
+    fn check(&self, expected: &[(&str, &str)], at_least: usize) {
+        let name = |(scenario, check): &(&str, &str)| format!("{scenario}: {check}");
+        let expected: BTreeSet<_> = expected.iter().map(name).collect();
+        let failed: BTreeSet<_> = self.failed.iter().map(|(name, _)| name.clone()).collect();
+        assert_eq!(failed, expected, "{:#?}", self.failed);
+        assert!(at_least <= self.n_passed, "only {} checks passed", self.n_passed);
+    }
+
     fn read(results: &Path) -> Outcome {
         let mut outcome = Outcome { n_passed: 0, failed: Vec::new() };
         for entry in std::fs::read_dir(results).unwrap() {

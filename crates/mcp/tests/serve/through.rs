@@ -76,7 +76,7 @@ async fn a_modern_client_and_an_older_upstream_over_http() {
 /// An upstream at the other end of a pipe.
 async fn piped(style: &str, revision: Revision) -> Arc<Tailored> {
     let args = ["stdio", style].map(str::to_owned).to_vec();
-    let program = Program { command: tools::everything(), args, ..Program::default() };
+    let program = Program { command: tools::example("everything"), args, ..Program::default() };
     open(Target::Stdio(program), revision).await
 }
 

@@ -26,12 +26,12 @@ pub(crate) fn node(script: &str) -> Command {
     command
 }
 
-/// The program that serves the conformance provider over a pipe.
-pub(crate) fn everything() -> PathBuf {
+/// A program of ours that is only an example.
+pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     let built = test.ancestors().nth(2).expect("tests are built in target/PROFILE/deps");
-    let path = built.join("examples/everything");
-    let hint = "cargo build -p gatelet-mcp --example everything";
+    let path = built.join("examples").join(name);
+    let hint = "cargo build -p gatelet-mcp --examples";
     assert!(path.exists(), "{} is missing: run `{hint}`", path.display());
     path
 }
