@@ -46,6 +46,12 @@ pub trait Trust: Send + Sync {
         call: &ValidCall,
         context: &Context,
     ) -> Result<(), Refusal>;
+
+    /// What [`Trust::admit`] would say, as far as that can be known without
+    /// asking anybody.
+    fn foresee(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        Ok(())
+    }
 }
 
 /// How often calls may be made.

@@ -197,12 +197,34 @@ impl Trust for Rules {
         let (decision, id) = self.judge(call);
         match decision.action {
             Action::Allow | Action::Ask => Ok(()),
-            Action::Deny => {
-                let message = format!("policy denied tool_execute for '{id}': {}", decision.reason);
-                Err(Refusal { code: DENIED, message, retry_after: None })
-            }
+            Action::Deny => Err(denied(&id, &decision.reason)),
         }
     }
+
+    fn foresee(
+        &self,
+        catalog: &Catalog,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        self.rest.foresee(catalog, call, context)?;
+        let (decision, id) = self.judge(call);
+        match decision.action {
+            Action::Allow => Ok(()),
+            Action::Ask => Err(unapproved(&id, &decision.reason)),
+            Action::Deny => Err(denied(&id, &decision.reason)),
+        }
+    }
+}
+
+fn denied(id: &str, reason: &str) -> Refusal {
+    let message = format!("policy denied tool_execute for '{id}': {reason}");
+    Refusal { code: DENIED, message, retry_after: None }
+}
+
+fn unapproved(id: &str, reason: &str) -> Refusal {
+    let message = format!("tool_execute for '{id}' requires approval: {reason}");
+    Refusal { code: UNAPPROVED, message, retry_after: None }
 }
 
 /// The codes of refusals by rules.
@@ -222,8 +244,7 @@ impl Approval for Rules {
         let reason = decision.reason;
         let refusal = |code, message| Refusal { code, message, retry_after: None };
         if !context.client.can("elicitation") {
-            let message = format!("tool_execute for '{id}' requires approval: {reason}");
-            return Err(refusal(UNAPPROVED, message));
+            return Err(unapproved(&id, &reason));
         }
         let arguments = call.call().arguments.as_ref().map_or("{}", Json::as_str);
         let shown: String = arguments.chars().take(500).collect();

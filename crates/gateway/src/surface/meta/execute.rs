@@ -141,7 +141,7 @@ impl Meta<'_> {
             json!({"name": "schema_validation", "status": "pass"}),
             json!({"name": "rate_limit", "status": verdict(stages.quota.look(call, self.context).is_ok())}),
         ];
-        if let Err(refusal) = stages.trust.admit(call, self.context) {
+        if let Err(refusal) = stages.trust.foresee(&self.snapshot.catalog, call, self.context) {
             let code = refused(&refusal, "").code.as_str();
             checks.push(json!({"name": "policy", "status": code}));
         }
