@@ -18,8 +18,8 @@ pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use watch::watch;
 
 use crate::builtin;
-use crate::config::{self, Config, Loaded, Upstream};
-use connector::Remote;
+use crate::config::{self, Config, Loaded, Reach, Upstream};
+use connector::{Remote, Site};
 use shelf::Directory;
 
 /// When upstreams are started.
@@ -85,11 +85,20 @@ impl Wiring {
             (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
         };
         let remote = Remote::new(upstream, Arc::clone(&self.shelf));
+        let fingerprint = remote.fingerprint().to_owned();
+        let connector: Arc<dyn roster::Connector> = match &upstream.reach {
+            Reach::Content { database, prefix } => {
+                Arc::new(Site::new(database.as_deref(), prefix.as_deref()))
+            }
+            Reach::Program { .. } | Reach::Address { .. } | Reach::Nowhere { .. } => {
+                Arc::new(remote)
+            }
+        };
         roster::Upstream {
             label: upstream.label.clone(),
             description: upstream.description.clone(),
-            fingerprint: remote.fingerprint().to_owned(),
-            connector: Arc::new(remote),
+            fingerprint,
+            connector,
             start,
             idle_stop: upstream.idle_stop,
             start_timeout: upstream.start_timeout,

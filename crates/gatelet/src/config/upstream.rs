@@ -45,6 +45,16 @@ pub(crate) struct Raw {
     /// Headers sent with every request to `url`. `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
+    /// `content` for the tools of a CMS site, read straight from its database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<Kind>,
+    /// The site's database, for `kind = "content"`: `sqlite:`, `mysql:`, `mariadb:` or `postgres:`.
+    /// `${env:NAME}` is filled in. The sample site when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) database: Option<String>,
+    /// What stands before every table name of the site; found out when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prefix: Option<String>,
     /// How to talk to `url`; found out when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<Wire>,
@@ -66,6 +76,14 @@ pub(crate) struct Raw {
     /// Keep the entry but leave the server out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) disabled: bool,
+}
+
+/// An upstream that is neither a program nor an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// The content tools of a CMS site.
+    Content,
 }
 
 /// How to talk to a `url`.
@@ -114,6 +132,8 @@ pub(crate) enum Reach {
         /// Found out when `None`.
         wire: Option<Wire>,
     },
+    /// A CMS site; the sample site without a database.
+    Content { database: Option<String>, prefix: Option<String> },
     /// It cannot be reached as things are, and why. It keeps its place, so
     /// that one missing secret does not stop everything else.
     Nowhere { reason: String },
@@ -211,6 +231,13 @@ impl Entry<'_> {
         base: &FilePath,
         environment: &dyn Environment,
     ) -> Option<Reach> {
+        if raw.kind == Some(Kind::Content) {
+            self.misplaced(raw.command.is_some(), "command", "a program");
+            self.misplaced(raw.url.is_some(), "url", "an address");
+            return Some(self.content(raw, environment));
+        }
+        self.misplaced(raw.database.is_some(), "database", "kind = \"content\"");
+        self.misplaced(raw.prefix.is_some(), "prefix", "kind = \"content\"");
         match (&raw.command, &raw.url) {
             (Some(command), None) => {
                 self.misplaced(raw.transport.is_some(), "transport", "url");
@@ -283,6 +310,17 @@ impl Entry<'_> {
         }
     }
 
+    fn content(&mut self, raw: &Raw, environment: &dyn Environment) -> Reach {
+        let mut holes = Vec::new();
+        let path = self.path.key("database");
+        let fill = |text: &String| self.fill(&path, text, environment, &mut holes);
+        let database = raw.database.as_ref().map(fill);
+        match holes.into_iter().next() {
+            Some(reason) => Reach::Nowhere { reason },
+            None => Reach::Content { database, prefix: raw.prefix.clone() },
+        }
+    }
+
     fn address(&mut self, url: &str, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
         let mut holes = Vec::new();
         let url = self.fill(&self.path.key("url"), url, environment, &mut holes);
@@ -346,6 +384,9 @@ impl std::fmt::Debug for Reach {
                 .field("url", url)
                 .field("wire", wire)
                 .finish_non_exhaustive(),
+            Reach::Content { prefix, .. } => {
+                f.debug_struct("Content").field("prefix", prefix).finish_non_exhaustive()
+            }
             Reach::Nowhere { reason } => f.debug_struct("Nowhere").field("reason", reason).finish(),
         }
     }

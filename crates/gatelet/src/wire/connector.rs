@@ -23,6 +23,30 @@ impl Connector for Local {
     }
 }
 
+/// A CMS site, opened once for everybody.
+pub(super) struct Site {
+    config: content::Config,
+    open: tokio::sync::OnceCell<Arc<dyn Provider>>,
+}
+
+impl Site {
+    pub(super) fn new(database: Option<&str>, prefix: Option<&str>) -> Site {
+        let mut config = database.map_or_else(content::Config::sample, content::Config::new);
+        config.prefix = prefix.map(str::to_owned);
+        Site { config, open: tokio::sync::OnceCell::new() }
+    }
+}
+
+#[async_trait]
+impl Connector for Site {
+    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        let open = async || {
+            content::open(&self.config).await.map_err(|error| unavailable(&error.to_string()))
+        };
+        self.open.get_or_try_init(open).await.cloned()
+    }
+}
+
 /// A server somewhere else: a program to start or an address to reach.
 pub(super) struct Remote {
     /// Where to try, in this order; or why there is nowhere.
@@ -113,6 +137,7 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
                 None => vec![Target::Http(endpoint.clone()), Target::Sse(endpoint)],
             })
         }
+        Reach::Content { .. } => Err("a site is read in this process".to_owned()),
         Reach::Nowhere { reason } => Err(reason.clone()),
     }
 }
@@ -143,6 +168,12 @@ fn fingerprint(reach: &Reach) -> String {
             add(url);
             add(&format!("{wire:?}"));
             headers.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
+        }
+        Reach::Content { database, prefix } => {
+            add("content");
+            add(env!("CARGO_PKG_VERSION"));
+            add(database.as_deref().unwrap_or_default());
+            add(prefix.as_deref().unwrap_or_default());
         }
         Reach::Nowhere { reason } => {
             add("nowhere");

@@ -1,6 +1,7 @@
 //! Where tools come from: documents, listings, servers, git revisions, and
 //! the tools that are built in.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -153,6 +154,17 @@ fn labelled(label: &str, place: &Place) -> anyhow::Result<Option<Target>> {
                 Some(config::Wire::Sse) => Target::Sse(endpoint),
                 Some(config::Wire::Http) | None => Target::Http(endpoint),
             })
+        }
+        Some(Reach::Content { database, .. }) => {
+            // The same site, as anybody else would be served it.
+            let database = database.into_iter().flat_map(|url| ["--database".to_owned(), url]);
+            let words = ["content", "serve", "--stdio"].map(str::to_owned);
+            Some(Target::Stdio(Program {
+                command: std::env::current_exe()?,
+                args: words.into_iter().chain(database).collect(),
+                env: BTreeMap::new(),
+                cwd: None,
+            }))
         }
         Some(Reach::Nowhere { reason }) => return Err(Stop::NoAnswer(reason).into()),
     })
