@@ -1,5 +1,9 @@
 //! The official conformance suite's scenarios for clients, with everything in
 //! between: a client of an older revision, our serving, our connection.
+//!
+//! Not here: `elicitation-sep1034-client-defaults`. Its server asks on the stream
+//! that belongs to no request and forgets the question when that stream is not
+//! open yet, so on a busy machine it depends on which arrives first.
 
 use crate::suite::{Suite, check_driver};
 
