@@ -182,7 +182,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What the params of `initialize` say of the client.
 pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Client {
-    let member = |key: &str| params.and_then(|params| params.member(key));
+    // Copied, because a session would keep the whole buffer of its first
+    // request alive otherwise.
+    let member = |key: &str| {
+        let part = params.and_then(|params| params.member(key))?;
+        Some(Json::trusted(part.as_str().to_owned()))
+    };
     client(member("clientInfo"), member("capabilities"), revision)
 }
 
