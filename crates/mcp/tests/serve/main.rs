@@ -10,6 +10,8 @@ mod driven;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod leaving;
+#[cfg(test)]
 mod through;
 
 #[cfg(test)]
