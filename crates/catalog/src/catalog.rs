@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use tool::{Finding, Tool};
 
-use crate::index::{self, Document, Index, Kind, Meaning, Query};
+use crate::index::{self, Document, Index, Kind, Meaning, Query, Verdict};
 use crate::source::Role;
 use crate::{Contract, Source, name, nearest, signature, summary};
 
@@ -70,6 +70,16 @@ pub struct Hit {
     pub slot: Slot,
     /// Comparable within one answer only; higher is better.
     pub score: f32,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// Best first; empty when nothing is relevant.
+    pub hits: Vec<Hit>,
+    pub verdict: Verdict,
+    /// When nothing is relevant: what came nearest, to name namespaces by.
+    pub near: Vec<Slot>,
 }
 
 /// Why a name leads nowhere.
@@ -192,15 +202,23 @@ impl Catalog {
         summary::sentence(text, limit)
     }
 
-    /// The best functions for a query that `keep` lets through, best first.
+    /// The best functions for a query that `keep` lets through, best first;
+    /// none when nothing is relevant.
     pub fn find(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Hit> {
+        self.search(query, limit, keep).hits
+    }
+
+    /// What [`Catalog::find`] finds, and how good it is.
+    pub fn search(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Search {
+        let slot = |at: usize| Slot(at as u32);
         let query = Query::new(query).limit(limit);
-        let found = self.index().search(&query, |at| keep(Slot(at as u32)));
-        found
-            .hits
-            .into_iter()
-            .map(|hit| Hit { slot: Slot(hit.document as u32), score: hit.score })
-            .collect()
+        let found = self.index().search(&query, |at| keep(slot(at)));
+        let hit = |hit: index::Hit| Hit { slot: slot(hit.document), score: hit.score };
+        Search {
+            hits: found.hits.into_iter().map(hit).collect(),
+            verdict: found.verdict,
+            near: found.near.into_iter().map(slot).collect(),
+        }
     }
 
     /// Builds the index now, for who has time before the first query.

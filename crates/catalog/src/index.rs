@@ -97,6 +97,8 @@ pub struct Found {
     /// Best first; empty when nothing is relevant.
     pub hits: Vec<Hit>,
     pub verdict: Verdict,
+    /// When nothing is relevant: the documents that came nearest.
+    pub near: Vec<usize>,
 }
 
 /// An immutable index over documents.
@@ -212,15 +214,17 @@ impl Index {
             ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         }
         let verdict = verdict::of(self, &ranked);
-        if verdict == Verdict::Nothing {
-            ranked.clear();
-        }
         ranked.truncate(query.limit);
+        let mut near = Vec::new();
+        if verdict == Verdict::Nothing {
+            let nearest = ranked.drain(..);
+            near.extend(nearest.map(|one| self.entries[one.entry].document as usize));
+        }
         let hit = |one: &rank::Ranked| Hit {
             document: self.entries[one.entry].document as usize,
             score: one.score,
         };
-        Found { hits: ranked.iter().map(hit).collect(), verdict }
+        Found { hits: ranked.iter().map(hit).collect(), verdict, near }
     }
 
     /// Why documents rank as they do: what the second look saw of each, best

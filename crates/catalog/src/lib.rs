@@ -21,6 +21,7 @@ pub mod summary;
 pub mod index;
 
 pub mod habits;
+pub mod reply;
 pub mod tokens;
 
 pub mod card;
@@ -30,7 +31,7 @@ pub mod id;
 pub mod selection;
 pub mod tree;
 
-pub use catalog::{Catalog, Function, Hit, Namespace, Slot, Unresolved};
+pub use catalog::{Catalog, Function, Hit, Namespace, Search, Slot, Unresolved};
 pub use contract::{Contract, Parameter, Problem};
 pub use directory::Directory;
 pub use source::{Source, State};

@@ -1,0 +1,194 @@
+//! What a model reads after a search, and before it knows what to search for.
+//!
+//! Both texts are bounded in exact tokens. A hit has what a call needs: the name
+//! as it must be written, a compact signature, the first sentence. The same
+//! catalog, query and caller give the same bytes.
+
+use std::fmt::Write;
+
+use crate::index::Verdict;
+use crate::{Catalog, Slot, summary, tokens};
+
+/// How much a reply may say.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The most hits.
+    pub limit: usize,
+    /// The most tokens of the whole reply.
+    pub tokens: usize,
+}
+
+/// How much room one hit gets, widest first; characters of the signature and of
+/// the sentence.
+const ROOMS: [(usize, usize); 5] = [(160, 120), (110, 90), (80, 60), (60, 40), (40, 0)];
+
+/// The answer to a search, as text.
+pub fn search(
+    catalog: &Catalog,
+    query: &str,
+    config: &Config,
+    keep: &dyn Fn(Slot) -> bool,
+) -> String {
+    let found = catalog.search(query, config.limit, keep);
+    let slots: Vec<Slot> = found.hits.iter().map(|hit| hit.slot).collect();
+    if found.verdict == Verdict::Nothing {
+        return nothing(catalog, &found.near, config.tokens);
+    }
+    let ambiguous = found.verdict == Verdict::Ambiguous;
+    for room in ROOMS {
+        let text = hits(catalog, &slots, room, ambiguous);
+        if tokens::fits(&text, config.tokens) {
+            return text;
+        }
+    }
+    // Names alone, as many as fit.
+    let mut text = String::new();
+    for slot in slots {
+        let line = format!("{}\n", written(catalog, slot));
+        if tokens::fits(&format!("{text}{line}"), config.tokens) {
+            text.push_str(&line);
+        }
+    }
+    text
+}
+
+/// What lies behind the gate, in one line that stays the same as long as the
+/// catalog does: namespaces with the number of their functions.
+pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> String {
+    let mut parts: Vec<(String, usize)> = Vec::new();
+    for slot in catalog.slots().filter(|slot| keep(*slot) && !catalog.is_own(*slot)) {
+        let label = &catalog.source(slot).label;
+        match parts.iter_mut().find(|(known, _)| known == label) {
+            Some((_, count)) => *count += 1,
+            None => parts.push((label.clone(), 1)),
+        }
+    }
+    parts.sort();
+    let all = parts.len();
+    for shown in (0..=all).rev() {
+        let listed = parts[..shown].iter();
+        let mut names: Vec<String> = listed.map(|(label, n)| format!("{label} ({n})")).collect();
+        if shown < all {
+            names.push(format!("and {} more", all - shown));
+        }
+        let text = names.join(", ");
+        if tokens::fits(&text, limit) {
+            return text;
+        }
+    }
+    String::new()
+}
+
+fn hits(
+    catalog: &Catalog,
+    slots: &[Slot],
+    (signature, sentence): (usize, usize),
+    ambiguous: bool,
+) -> String {
+    let mut text = String::new();
+    if ambiguous {
+        text.push_str("Several servers offer this; choose by server or say more.\n");
+    }
+    for slot in slots {
+        let path = catalog.path(*slot);
+        let dot = if path.is_empty() { "" } else { "." };
+        let _ = write!(text, "{path}{dot}{}", catalog.signature(*slot, signature));
+        let line = catalog.summary(*slot, sentence);
+        if 0 < sentence && !line.is_empty() {
+            let _ = write!(text, " — {line}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn written(catalog: &Catalog, slot: Slot) -> String {
+    let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
+    if path.is_empty() { name.clone() } else { format!("{path}.{name}") }
+}
+
+fn nothing(catalog: &Catalog, near: &[Slot], limit: usize) -> String {
+    let mut paths: Vec<&str> = Vec::new();
+    for slot in near {
+        let path = catalog.path(*slot);
+        if !path.is_empty() && !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let mut text = "Nothing matches. Say what should be done in other words".to_owned();
+    if paths.is_empty() {
+        text.push('.');
+    } else {
+        let _ = write!(text, "; the nearest namespaces are {}.", paths.join(", "));
+    }
+    if tokens::fits(&text, limit) { text } else { summary::cut(&text, limit) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use tool::{Listing, Tool};
+
+    use super::*;
+    use crate::Source;
+
+    fn source(label: &str, tools: &[(&str, String)]) -> Source {
+        let read = |(name, description): &(&str, String)| {
+            let schema = json!({"type": "object", "properties": {"path": {"type": "string"}},
+                "required": ["path"]});
+            let raw = json!({"name": name, "description": description, "inputSchema": schema});
+            Tool::read(raw.into()).unwrap()
+        };
+        let tools = tools.iter().map(read).collect();
+        Source::new(label, Arc::new(Listing { tools, ..Listing::default() }))
+    }
+
+    fn catalog() -> Catalog {
+        let long = "Word ".repeat(500);
+        Catalog::build(vec![
+            source(
+                "files",
+                &[
+                    ("read_file", format!("Reads a file. {long}")),
+                    ("write_file", format!("Writes a file. {long}")),
+                ],
+            ),
+            source("mail", &[("send", "Sends an email to somebody.".to_owned())]),
+        ])
+        .0
+    }
+
+    #[test]
+    fn a_hit_has_what_a_call_needs() {
+        let config = Config { limit: 1, tokens: 400 };
+        let text = search(&catalog(), "read a file", &config, &|_| true);
+        assert_eq!(text, "files.read_file(path: string) — Reads a file.\n");
+    }
+
+    #[test]
+    fn a_reply_stays_within_its_tokens() {
+        for limit in [5, 20, 60, 400] {
+            let config = Config { limit: 5, tokens: limit };
+            let text = search(&catalog(), "read or write a file", &config, &|_| true);
+            assert!(tokens::count(&text) <= limit, "{limit}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_hopeless_query_is_told_so_with_what_is_near() {
+        let config = Config { limit: 5, tokens: 400 };
+        let text = search(&catalog(), "photosynthesis of ferns", &config, &|_| true);
+        assert!(text.starts_with("Nothing matches."), "{text}");
+    }
+
+    #[test]
+    fn the_map_is_sorted_bounded_and_per_caller() {
+        let catalog = catalog();
+        assert_eq!(map(&catalog, 50, &|_| true), "files (2), mail (1)");
+        assert_eq!(map(&catalog, 50, &|slot| slot != Slot(2)), "files (2)");
+        assert_eq!(map(&catalog, 6, &|_| true), "and 2 more");
+        assert_eq!(map(&catalog, 0, &|_| true), "");
+    }
+}
