@@ -7,6 +7,7 @@ pub(crate) mod help;
 pub(crate) mod skill;
 mod verb;
 
+pub(crate) mod eval;
 pub(crate) mod tokens;
 pub(crate) mod upstreams;
 
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Skill(args) => skill::run(&args, &cli.place),
         Command::Upstreams(args) => upstreams::run(&args, &cli.place),
         Command::Tokens(args) => tokens::run(&args, &cli.place),
+        Command::Eval(args) => eval::run(&args),
         Command::Init(args) => init::run(&args, &cli.place),
         Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),

@@ -1,0 +1,159 @@
+//! `gatelet eval`: how well search finds, over gold queries.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use catalog::eval::{self, Report};
+use catalog::index::{Config, Meaning};
+use clap::ValueEnum;
+
+use crate::exit::{Done, Stop};
+use crate::terminal::out;
+
+/// Measure search: recall, rank, latency and size over gold queries
+///
+/// A set is `corpus.jsonl` (one document per line: id, server, name,
+/// description, `input_schema`) and `queries.jsonl` (qid, query, relevant).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The documents of one set
+    #[arg(long, value_name = "FILE", requires = "queries", required_unless_present = "dir")]
+    corpus: Option<PathBuf>,
+
+    /// The queries of that set
+    #[arg(long, value_name = "FILE", requires = "corpus")]
+    queries: Option<PathBuf>,
+
+    /// A directory of sets: every folder with `corpus.jsonl` and `queries*.jsonl`
+    #[arg(long, value_name = "DIR", conflicts_with = "corpus")]
+    dir: Option<PathBuf>,
+
+    /// A table, or JSON with `recall@5`, `mrr@10` and the rest
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+
+    /// Also show where each relevant document ranked
+    #[arg(long)]
+    per_query: bool,
+
+    /// Rank by words alone, without the token table
+    #[arg(long)]
+    words_only: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+/// One set's files, under the name it is reported by.
+struct Set {
+    name: String,
+    corpus: PathBuf,
+    queries: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
+    let meaning = if args.words_only { Meaning::Ignored } else { Meaning::Compared };
+    let mut reports = Vec::new();
+    for set in sets(args)? {
+        reports.push(measure(&set, &Config { meaning })?);
+    }
+    match args.format {
+        Format::Json => out(&as_json(reports, args.per_query)?),
+        Format::Table => out(&as_table(reports, args.per_query)),
+    }
+    Ok(Done::Fine)
+}
+
+fn measure(set: &Set, config: &Config) -> anyhow::Result<Report> {
+    let documents = eval::documents(&set.corpus.display().to_string(), &read(&set.corpus)?)?;
+    let queries = eval::queries(&set.queries.display().to_string(), &read(&set.queries)?)?;
+    let started = Instant::now();
+    Ok(eval::run(&set.name, &documents, &queries, config, &|| started.elapsed()))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
+    if let (Some(corpus), Some(queries)) = (&args.corpus, &args.queries) {
+        let name = corpus
+            .parent()
+            .and_then(Path::file_name)
+            .map_or("set".into(), |folder| folder.to_string_lossy().into_owned());
+        return Ok(vec![Set { name, corpus: corpus.clone(), queries: queries.clone() }]);
+    }
+    let Some(directory) = &args.dir else {
+        return Err(Stop::Usage("give --corpus and --queries, or --dir".to_owned()).into());
+    };
+    let mut found = Vec::new();
+    for folder in entries(directory)? {
+        found.extend(sets_of(&folder)?);
+    }
+    found.extend(sets_of(directory)?);
+    if found.is_empty() {
+        let text = format!(
+            "no set in `{}`: a set is a folder with `corpus.jsonl` and `queries.jsonl`",
+            directory.display()
+        );
+        return Err(Stop::Usage(text).into());
+    }
+    Ok(found)
+}
+
+fn sets_of(folder: &Path) -> anyhow::Result<Vec<Set>> {
+    let corpus = folder.join("corpus.jsonl");
+    if !corpus.is_file() {
+        return Ok(Vec::new());
+    }
+    let label = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let set = |path: PathBuf| {
+        let file = path.file_name()?.to_str()?;
+        let middle = file.strip_prefix("queries")?.strip_suffix(".jsonl")?;
+        Some(Set {
+            name: format!("{label}{middle}"),
+            corpus: corpus.clone(),
+            queries: path.clone(),
+        })
+    };
+    Ok(entries(folder)?.into_iter().filter_map(set).collect())
+}
+
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read the directory `{}`", folder.display()))?;
+    let mut paths: Vec<PathBuf> =
+        listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn as_json(mut reports: Vec<Report>, per_query: bool) -> anyhow::Result<String> {
+    let mean = eval::mean(&reports);
+    if !per_query {
+        reports.iter_mut().for_each(|report| report.per_query.clear());
+    }
+    Ok(serde_json::to_string_pretty(&serde_json::json!({"sets": reports, "mean": mean}))?)
+}
+
+fn as_table(mut reports: Vec<Report>, per_query: bool) -> String {
+    let mut text = String::new();
+    if per_query {
+        for report in &reports {
+            for outcome in &report.per_query {
+                let rank = |rank: &Option<usize>| rank.map_or("-".to_owned(), |at| at.to_string());
+                let ranks: Vec<String> = outcome.ranks.iter().map(rank).collect();
+                let query: String = outcome.query.chars().take(100).collect();
+                text += &format!("{}\t{}\t{}\t{query}\n", report.set, outcome.qid, ranks.join(","));
+            }
+        }
+    }
+    if 1 < reports.len() {
+        reports.push(eval::mean(&reports));
+    }
+    text + eval::table(&reports).trim_end()
+}
