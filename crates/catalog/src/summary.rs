@@ -23,7 +23,11 @@ pub fn cut(text: &str, limit: usize) -> String {
 
 fn first_paragraph(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
-    for line in text.lines().map(|line| line.trim().trim_start_matches('#').trim()) {
+    // A heading says less than the text below it, where there is any.
+    let is_heading = |line: &str| line.trim_start().starts_with('#');
+    let skips = text.lines().any(|line| !line.trim().is_empty() && !is_heading(line));
+    let kept = text.lines().filter(|line| !skips || !is_heading(line));
+    for line in kept.map(|line| line.trim().trim_start_matches('#').trim()) {
         let ends = line.is_empty() || starts_block(line);
         if ends && !lines.is_empty() {
             break;
@@ -66,7 +70,8 @@ mod tests {
     fn the_first_sentence_is_enough() {
         check("Search orders. Needs a query.", "Search orders.");
         check("Search v1.2 files e.g. Rust ones. More.", "Search v1.2 files e.g. Rust ones.");
-        check("# Title\n\nBody text", "Title");
+        check("# Title\n\nBody text", "Body text");
+        check("# Title", "Title");
         check("List them:\n- a\n- b", "List them:");
         check("  spread\n over lines  ", "spread over lines");
         check("", "");

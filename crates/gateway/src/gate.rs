@@ -139,7 +139,8 @@ fn mirrors(structured: &Json, result: &ToolResult) -> bool {
     }
     let Ok(value) = structured.value() else { return false };
     let repeated = |value: &Value| serde_json::from_str::<Value>(&text).is_ok_and(|t| t == *value);
-    let wrapped = value.get("result").filter(|_| value.as_object().is_some_and(|o| o.len() == 1));
+    // Servers wrap a plain result into an object with one member.
+    let wrapped = value.as_object().filter(|o| o.len() == 1).and_then(|o| o.values().next());
     repeated(&value)
         || wrapped.is_some_and(|inner| inner.as_str() == Some(&text) || repeated(inner))
 }

@@ -27,6 +27,15 @@ fn structured_content_that_repeats_the_text_counts_once() {
 }
 
 #[test]
+fn a_text_wrapped_into_one_member_counts_once() {
+    let both = json!({
+        "content": [{"type": "text", "text": "0123456789abc"}],
+        "structuredContent": {"content": "0123456789abc"},
+    });
+    check(both, 10, Some(13));
+}
+
+#[test]
 fn binary_content_and_embedded_resources_count_as_they_travel() {
     let data = "A".repeat(64);
     check(

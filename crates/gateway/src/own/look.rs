@@ -35,8 +35,8 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
         let kept = kept(&store.list(&owner).await);
         return Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"));
     };
-    let (text, media_type) = content(&artifact);
     let viewed = selector(arguments).and_then(|selector| {
+        let (text, media_type) = content(&artifact, &selector);
         view::view(text.as_bytes(), media_type, &selector, &Limits::default())
     });
     match viewed {
@@ -45,18 +45,29 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
     }
 }
 
-/// The text that selectors work on. For jq, structured content is better than
-/// a text about it.
-fn content(artifact: &Artifact) -> (String, &'static str) {
+/// What a selector works on: the text as a reader sees it, but for jq and its
+/// like the structured content where the text is no JSON.
+fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
     let is_json = |text: &str| {
         text.trim_start().starts_with(['{', '[']) && Json::parse(text.to_owned()).is_ok()
+    };
+    let wants_json = match selector {
+        Selector::Jq { .. } | Selector::JsonKeys { .. } | Selector::Slice { .. } => true,
+        Selector::Head { .. }
+        | Selector::Tail { .. }
+        | Selector::Lines(_)
+        | Selector::Rows(_)
+        | Selector::Grep(_)
+        | Selector::Bytes { .. }
+        | Selector::Image => false,
     };
     let result: Option<ToolResult> = Reply::Result(artifact.result.clone()).tool_result();
     let text = result.as_ref().and_then(readable);
     match (text, result.and_then(|result| result.structured)) {
         (Some(text), _) if is_json(&text) => (text, "application/json"),
-        (_, Some(structured)) => (structured.to_string(), "application/json"),
-        (Some(text), None) => (text, "text/plain"),
+        (_, Some(structured)) if wants_json => (structured.to_string(), "application/json"),
+        (Some(text), _) => (text, "text/plain"),
+        (None, Some(structured)) => (structured.to_string(), "application/json"),
         (None, None) => (artifact.result.to_string(), "application/json"),
     }
 }

@@ -116,8 +116,26 @@ impl Hall {
         let link = self.core.links.load().iter().find(named).cloned();
         let Some(link) = link.filter(|link| link.is_awaited()) else { return };
         link.known().await;
+        self.published(&link).await;
+    }
+
+    /// Has an upstream whose listing is from memory started and seen, for who
+    /// looks for something that the memory does not know.
+    pub async fn verified(&self, namespace: &str) {
+        let label = namespace.split('.').next().unwrap_or_default();
+        let named = |link: &&Arc<Link>| catalog::name::same(link.label(), label);
+        let link = self.core.links.load().iter().find(named).cloned();
+        let Some(link) = link else { return };
+        if (link.status().seen && self.shows(&link)) || link.provider().await.is_err() {
+            return;
+        }
+        self.published(&link).await;
+    }
+
+    /// Waits until the snapshot shows a link as it stands, for a while.
+    async fn published(&self, link: &Link) {
         let published = async {
-            while !self.shows(&link) {
+            while !self.shows(link) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

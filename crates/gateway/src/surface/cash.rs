@@ -46,6 +46,9 @@ impl Cash {
             let namespace = call.arguments.as_ref().and_then(namespace);
             self.hall.known(&namespace.unwrap_or_default()).await;
         }
+        if call.name == "call" {
+            self.look_again(call.arguments.as_ref()).await;
+        }
         let snapshot = self.hall.snapshot();
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
         match call.name.as_str() {
@@ -58,6 +61,16 @@ impl Cash {
                 );
                 Ok(Reply::Error(RpcError::new(-32602, message)))
             }
+        }
+    }
+
+    /// What is remembered of an upstream may be out of date: a function that
+    /// nobody knows is looked for at its upstream before it is called unknown.
+    async fn look_again(&self, arguments: Option<&Json>) {
+        let Ok(wanted) = CallArguments::read(arguments) else { return };
+        let snapshot = self.hall.snapshot();
+        if snapshot.catalog.resolve(&wanted.namespace, &wanted.function).is_err() {
+            self.hall.verified(&wanted.namespace).await;
         }
     }
 

@@ -419,6 +419,27 @@ async fn failures_say_whether_the_function_may_have_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_function_that_memory_does_not_know_is_looked_for_at_its_upstream() {
+    let shelf = Arc::new(crate::roster::shelf::Memory::default());
+    let upstream = |names: &[&str]| {
+        let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
+        let provider = Scripted::new(listing(tools), |_| Ok(Reply::text("done")));
+        let start = crate::roster::Start::OnDemand;
+        Upstream { start, ..Upstream::new("up", Scripts::of(provider)) }
+    };
+    let keep = Arc::clone(&shelf);
+    drop(open(vec![upstream(&["old"])], |parts| parts.shelf = keep).await);
+    let opened = open(vec![upstream(&["old", "new"])], |parts| parts.shelf = shelf).await;
+    holds(&opened.say("help", json!({})).await, &["**up**", "(from memory)"]);
+    let call = |name: &str| json!({"namespace": "up", "function": name});
+    assert_eq!(opened.say("call", call("new")).await, "done");
+    holds(
+        &opened.say("call", call("newer")).await,
+        &["!**Error:** No function `newer`", "up / new()"],
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refusal_of_the_upstream_is_passed_on_as_it_is() {
     let error = tool::RpcError::new(-32602, "no");
     let told = error.clone();
