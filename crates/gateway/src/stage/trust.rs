@@ -143,6 +143,14 @@ impl Trust for Keeper {
             Verdict::Refuse(reason) => Err(refusal(reason)),
         }
     }
+
+    fn foresee(&self, catalog: &Catalog, call: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        match self.judge(catalog, call)? {
+            // Whether somebody agrees is known only when they are asked.
+            Verdict::Allow | Verdict::Warn(_) | Verdict::Confirm(_) => Ok(()),
+            Verdict::Refuse(reason) => Err(refusal(reason)),
+        }
+    }
 }
 
 #[cfg(test)]
