@@ -10,8 +10,10 @@ use tool::Json;
 /// How much of a line over the limit is kept at either end.
 const EDGE: usize = 256;
 
-/// How much room a read has at least.
+/// How much room a read has when there is too little left, and what that is:
+/// a new buffer for every message would cost more than reading it.
 const ROOM: usize = 64 << 10;
+const LEAST_ROOM: usize = 4 << 10;
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +47,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Reads more. `false` at the end of the input. Cancel safe.
     pub async fn fill(&mut self) -> io::Result<bool> {
         // Growing with what is there already keeps long lines linear in cost.
-        self.buffer.reserve(ROOM.max(self.buffer.len() / 2));
+        if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
+            self.buffer.reserve(ROOM.max(self.buffer.len() / 2));
+        }
         let n_read = self.reader.read_buf(&mut self.buffer).await?;
         self.ended |= n_read == 0;
         Ok(n_read != 0)
