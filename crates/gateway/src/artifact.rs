@@ -49,6 +49,11 @@ impl Owner {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The owner that [`Owner::as_str`] wrote down.
+    pub fn read(text: &str) -> Owner {
+        Owner(text.to_owned())
+    }
 }
 
 impl Artifact {

@@ -1,0 +1,372 @@
+//! Kept answers on disk, for who wants them to outlive the process.
+//!
+//! One file per artifact, written beside its place and moved there, so that a
+//! crash leaves no half of one. What is there is known from memory; a file is
+//! read only when its artifact is asked for, and its name never comes from
+//! outside.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use gateway::artifact::{Artifact, Config, Owner, Store};
+use gateway::clock::Clock;
+use serde::{Deserialize, Serialize};
+use tool::Json;
+
+/// Artifacts in a directory.
+pub struct Disk {
+    directory: PathBuf,
+    config: Config,
+    clock: Arc<dyn Clock>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<String, Entry>,
+    uses: u64,
+}
+
+/// What is known of an artifact without reading it.
+#[derive(Clone)]
+struct Entry {
+    owner: Owner,
+    made: u64,
+    key: String,
+    bytes: usize,
+    /// Whether the call that made it may be answered with it.
+    attached: bool,
+    /// Grows with every use: the smallest goes first.
+    used: u64,
+}
+
+/// An artifact as it is written.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    handle: String,
+    owner: String,
+    made: u64,
+    upstream: String,
+    tool: String,
+    key: String,
+    chars: usize,
+    result: Json,
+}
+
+impl Disk {
+    /// Opens a directory, making it when it is missing. Files that are damaged
+    /// or too old are removed.
+    pub async fn open(
+        directory: &Path,
+        config: Config,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Disk> {
+        tokio::fs::create_dir_all(directory).await?;
+        let directory = directory.to_owned();
+        let disk = Disk { directory, config, clock, kept: Mutex::default() };
+        disk.recall().await?;
+        Ok(disk)
+    }
+
+    async fn recall(&self) -> std::io::Result<()> {
+        let mut files = tokio::fs::read_dir(&self.directory).await?;
+        let mut found: Vec<(String, Entry)> = Vec::new();
+        while let Some(file) = files.next_entry().await? {
+            let path = file.path();
+            let ours = path.extension().is_some_and(|kind| kind == "artifact" || kind == "part");
+            match read(&path).await {
+                Some(written) if path == self.path(&written.handle) => {
+                    found.push((written.handle.clone(), Entry::of(&written)));
+                }
+                Some(_) | None if ours => tokio::fs::remove_file(&path).await?,
+                Some(_) | None => {}
+            }
+        }
+        found.sort_by_key(|(_, entry)| entry.made);
+        let gone = self.with(|kept| {
+            for (handle, entry) in found {
+                kept.add(handle, entry);
+            }
+            kept.over(&self.config, self.clock.unix_millis(), None)
+        });
+        self.remove(gone).await;
+        Ok(())
+    }
+
+    fn path(&self, handle: &str) -> PathBuf {
+        self.directory.join(format!("{handle}.artifact"))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        act(&mut self.kept.lock().expect("nothing panics while it holds this"))
+    }
+
+    async fn remove(&self, handles: Vec<String>) {
+        for handle in handles {
+            // A file that is gone already is what was wanted.
+            let _ = tokio::fs::remove_file(self.path(&handle)).await;
+        }
+    }
+
+    async fn load(&self, handle: &str) -> Option<Arc<Artifact>> {
+        let written = read(&self.path(handle)).await?;
+        Some(Arc::new(Artifact {
+            handle: written.handle,
+            owner: Owner::read(&written.owner),
+            made: written.made,
+            upstream: written.upstream,
+            tool: written.tool,
+            key: written.key,
+            result: written.result,
+            chars: written.chars,
+        }))
+    }
+
+    async fn write(&self, artifact: &Artifact) -> std::io::Result<()> {
+        let written = Written {
+            handle: artifact.handle.clone(),
+            owner: artifact.owner.as_str().to_owned(),
+            made: artifact.made,
+            upstream: artifact.upstream.clone(),
+            tool: artifact.tool.clone(),
+            key: artifact.key.clone(),
+            chars: artifact.chars,
+            result: artifact.result.clone(),
+        };
+        let path = self.path(&artifact.handle);
+        let part = path.with_extension("part");
+        tokio::fs::write(&part, Json::of(&written).as_bytes()).await?;
+        tokio::fs::rename(&part, &path).await
+    }
+
+    fn expire(&self) -> Vec<String> {
+        self.with(|kept| kept.over(&self.config, self.clock.unix_millis(), None))
+    }
+}
+
+impl Entry {
+    fn of(written: &Written) -> Entry {
+        Entry {
+            owner: Owner::read(&written.owner),
+            made: written.made,
+            key: written.key.clone(),
+            bytes: written.result.as_bytes().len(),
+            // Whether it was detached is not written down; running a call
+            // again is right where in doubt.
+            attached: false,
+            used: 0,
+        }
+    }
+}
+
+impl Kept {
+    fn add(&mut self, handle: String, mut entry: Entry) {
+        self.uses += 1;
+        entry.used = self.uses;
+        self.entries.insert(handle, entry);
+    }
+
+    /// Takes out what is too old, and what was unused for longest until the
+    /// bounds of `owner` and of all hold.
+    fn over(&mut self, config: &Config, now: u64, owner: Option<&Owner>) -> Vec<String> {
+        let life = u64::try_from(config.life.as_millis()).unwrap_or(u64::MAX);
+        let old = |entry: &Entry| life <= now.saturating_sub(entry.made);
+        let mut gone: Vec<String> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| old(entry))
+            .map(|(handle, _)| handle.clone())
+            .collect();
+        for handle in &gone {
+            self.entries.remove(handle);
+        }
+        if let Some(owner) = owner {
+            self.evict(config.owner_bytes, |entry| entry.owner == *owner, &mut gone);
+        }
+        self.evict(config.total_bytes, |_| true, &mut gone);
+        gone
+    }
+
+    fn evict(&mut self, limit: usize, mine: impl Fn(&Entry) -> bool, gone: &mut Vec<String>) {
+        let mut bytes: usize =
+            self.entries.values().filter(|entry| mine(entry)).map(|entry| entry.bytes).sum();
+        while limit < bytes {
+            let oldest = self
+                .entries
+                .iter()
+                .filter(|(_, entry)| mine(entry))
+                .min_by_key(|(_, entry)| entry.used)
+                .map(|(handle, entry)| (handle.clone(), entry.bytes));
+            let Some((handle, size)) = oldest else { return };
+            self.entries.remove(&handle);
+            bytes -= size;
+            gone.push(handle);
+        }
+    }
+
+    fn touch(&mut self, owner: &Owner, handle: &str) -> bool {
+        self.uses += 1;
+        let used = self.uses;
+        match self.entries.get_mut(handle).filter(|entry| entry.owner == *owner) {
+            Some(entry) => {
+                entry.used = used;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Disk {
+    async fn put(&self, artifact: Artifact) {
+        // What cannot be written is not there to be read: callers get a
+        // handle that says so, and the answer they have still counts.
+        if self.write(&artifact).await.is_err() {
+            return;
+        }
+        let entry = Entry {
+            owner: artifact.owner.clone(),
+            made: artifact.made,
+            key: artifact.key.clone(),
+            bytes: artifact.result.as_bytes().len(),
+            attached: true,
+            used: 0,
+        };
+        let gone = self.with(|kept| {
+            kept.add(artifact.handle.clone(), entry);
+            kept.over(&self.config, self.clock.unix_millis(), Some(&artifact.owner))
+        });
+        self.remove(gone).await;
+    }
+
+    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
+        self.remove(self.expire()).await;
+        match self.with(|kept| kept.touch(owner, handle)) {
+            true => self.load(handle).await,
+            false => None,
+        }
+    }
+
+    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+        self.remove(self.expire()).await;
+        let latest = self.with(|kept| {
+            let mine = |entry: &Entry| entry.attached && entry.key == key && entry.owner == *owner;
+            let found = kept.entries.iter().filter(|(_, entry)| mine(entry));
+            found.max_by_key(|(_, entry)| entry.used).map(|(handle, _)| handle.clone())
+        });
+        self.load(&latest?).await
+    }
+
+    async fn detach(&self, owner: &Owner, handle: &str) {
+        self.with(|kept| {
+            if let Some(entry) = kept.entries.get_mut(handle).filter(|e| e.owner == *owner) {
+                entry.attached = false;
+            }
+        });
+    }
+
+    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>> {
+        self.remove(self.expire()).await;
+        let mut mine: Vec<(u64, String)> = self.with(|kept| {
+            let mine = kept.entries.iter().filter(|(_, entry)| entry.owner == *owner);
+            mine.map(|(handle, entry)| (entry.made, handle.clone())).collect()
+        });
+        mine.sort_by(|a, b| b.cmp(a));
+        let mut artifacts = Vec::with_capacity(mine.len());
+        for (_, handle) in mine {
+            artifacts.extend(self.load(&handle).await);
+        }
+        artifacts
+    }
+}
+
+async fn read(path: &Path) -> Option<Written> {
+    let bytes = tokio::fs::read(path).await.ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use gateway::clock::Fake;
+    use serde_json::json;
+
+    use super::*;
+
+    fn artifact(handle: &str, owner: &str, text: &str, clock: &Fake) -> Artifact {
+        Artifact {
+            handle: handle.to_owned(),
+            owner: Owner::read(owner),
+            made: clock.unix_millis(),
+            upstream: "up".to_owned(),
+            tool: "t".to_owned(),
+            key: "k".to_owned(),
+            result: json!({"content": [{"type": "text", "text": text}]}).into(),
+            chars: text.len(),
+        }
+    }
+
+    async fn disk(directory: &Path, clock: &Arc<Fake>, bytes: usize) -> Disk {
+        let config =
+            Config { life: Duration::from_secs(60), owner_bytes: bytes, total_bytes: 10 * bytes };
+        Disk::open(directory, config, Arc::clone(clock) as _).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn artifacts_survive_a_restart_and_only_their_owner_reads_them() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let first = disk(directory.path(), &clock, 10_000).await;
+        let kept = artifact("h1", "ann", "hello", &clock);
+        first.put(kept.clone()).await;
+        drop(first);
+        std::fs::write(directory.path().join("h9.part"), "{").unwrap();
+        std::fs::write(directory.path().join("h8.artifact"), "damaged").unwrap();
+        let second = disk(directory.path(), &clock, 10_000).await;
+        assert_eq!(*second.get(&kept.owner, "h1").await.unwrap(), kept);
+        assert_eq!(second.get(&Owner::read("bob"), "h1").await, None);
+        assert_eq!(second.get(&kept.owner, "../h1").await, None);
+        assert_eq!(second.list(&kept.owner).await.len(), 1);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_too_old_goes_from_the_disk_too() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let disk = disk(directory.path(), &clock, 10_000).await;
+        disk.put(artifact("h1", "ann", "hello", &clock)).await;
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(disk.get(&Owner::read("ann"), "h1").await, None);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_owner_over_their_quota_loses_what_they_used_least_recently() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let disk = disk(directory.path(), &clock, 110).await;
+        let ann = Owner::read("ann");
+        disk.put(artifact("h1", "ann", "one", &clock)).await;
+        disk.put(artifact("h2", "ann", "two", &clock)).await;
+        disk.put(artifact("h3", "bob", "other", &clock)).await;
+        assert!(disk.get(&ann, "h1").await.is_some());
+        disk.put(artifact("h4", "ann", "three", &clock)).await;
+        assert_eq!(disk.get(&ann, "h2").await, None);
+        assert!(disk.get(&ann, "h1").await.is_some() && disk.get(&ann, "h4").await.is_some());
+        assert!(disk.get(&Owner::read("bob"), "h3").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn the_latest_answer_of_a_call_is_found_until_it_is_detached() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let disk = disk(directory.path(), &clock, 10_000).await;
+        let ann = Owner::read("ann");
+        disk.put(artifact("h1", "ann", "one", &clock)).await;
+        disk.put(artifact("h2", "ann", "two", &clock)).await;
+        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2");
+        disk.detach(&ann, "h2").await;
+        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h1");
+    }
+}
