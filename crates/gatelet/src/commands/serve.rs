@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 }
 
 async fn over_stdio(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
-    let surface = site::surface(args.surface.unwrap_or(loaded.config.serve.surface))?;
+    let surface = site::surface(args.surface.unwrap_or(loaded.config.serve.surface));
     let serving = stdio::stdio(gateway.door(surface), stdio::Options::default());
     tokio::select! {
         reason = serving => tracing::info!("the client is gone: {}", reason?),
@@ -96,7 +96,7 @@ async fn over_http(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::R
         .await
         .with_context(|| format!("cannot listen on {address}; try --listen with another port"))?;
     let address = listener.local_addr()?;
-    let site = site::site(gateway, args.surface.unwrap_or(serve.surface), serve)?;
+    let site = site::site(gateway, args.surface.unwrap_or(serve.surface), serve);
     gateway.warm();
     greeting::greet(address, loaded, gateway);
     let signal = async {

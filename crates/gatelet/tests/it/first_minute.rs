@@ -91,6 +91,20 @@ fn over_http_old_and_new_clients_are_served_side_by_side() {
 }
 
 #[test]
+fn every_surface_is_at_its_path() {
+    let home = Home::new();
+    let served = Served::start(&home);
+    let tools = |surface: &str| served.at(surface).tools();
+    assert_eq!(tools("cash"), ["call", "help", "skill"]);
+    assert!(tools("gateway").iter().any(|name| name == "tool_browse"), "{:?}", tools("gateway"));
+    assert!(tools("proxy").iter().any(|name| name == "tool_hydrate"), "{:?}", tools("proxy"));
+    assert!(20 <= tools("direct").len(), "{:?}", tools("direct"));
+    let lost = served.at("nowhere").send("GET", &[], "");
+    assert_eq!(lost.status, 404);
+    assert!(lost.body.contains("/mcp/direct"), "{}", lost.body);
+}
+
+#[test]
 fn a_page_in_a_browser_cannot_talk_to_the_gate() {
     let home = Home::new();
     let served = Served::start(&home);

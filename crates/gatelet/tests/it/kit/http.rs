@@ -8,11 +8,16 @@ use serde_json::{Value, json};
 
 use super::{Home, PATIENCE};
 
+/// Where a server listens.
+pub(crate) struct Site {
+    /// `http://127.0.0.1:PORT/mcp`
+    pub(crate) url: String,
+}
+
 /// A running server.
 pub(crate) struct Served {
     child: Child,
-    /// `http://127.0.0.1:PORT/mcp`
-    pub(crate) url: String,
+    site: Site,
     /// What it said before it was ready.
     pub(crate) greeting: String,
 }
@@ -50,13 +55,34 @@ impl Served {
             }
         }
         std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::stderr()));
-        Served { child, url: url.unwrap(), greeting }
+        Served { child, site: Site { url: url.unwrap() }, greeting }
     }
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
+    /// The endpoint of one surface.
+    pub(crate) fn at(&self, surface: &str) -> Site {
+        Site { url: format!("{}/{surface}", self.url) }
+    }
+
+    /// Asks it to end, as a service manager does, and waits.
+    pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
+        super::marks::signal(self.id(), "TERM");
+        self.child.wait().unwrap()
+    }
+}
+
+impl std::ops::Deref for Served {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
+impl Site {
     /// Posts one message, as a client of `revision` does.
     pub(crate) fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
         let mut all = vec![
@@ -88,28 +114,31 @@ impl Served {
 
     /// A call of the revision without sessions.
     pub(crate) fn call(&self, name: &str, arguments: &Value) -> Value {
-        let message = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": name, "arguments": arguments, "_meta": {
-                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            }},
+        self.alone("tools/call", &json!({"name": name, "arguments": arguments}))
+    }
+
+    /// The names of the tools here.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let listed = self.alone("tools/list", &json!({}));
+        let tools = listed["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// A request of the revision without sessions.
+    fn alone(&self, method: &str, params: &Value) -> Value {
+        let mut params = params.clone();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let headers = [
-            ("MCP-Protocol-Version", "2026-07-28"),
-            ("Mcp-Method", "tools/call"),
-            ("Mcp-Name", name),
-        ];
+        let name = params["name"].as_str().map(str::to_owned);
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
         let answer = self.post(&message, &headers);
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.message()["result"].clone()
-    }
-
-    /// Asks it to end, as a service manager does, and waits.
-    pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
-        super::marks::signal(self.id(), "TERM");
-        self.child.wait().unwrap()
     }
 }
 
