@@ -209,3 +209,19 @@ fn missing_indexes_are_only_suggested() {
     let again = run(&state, &["bench-site", "--database", &url]);
     assert!(!again.status.success());
 }
+
+#[test]
+fn a_site_behind_the_gate_is_a_namespace_like_any_other() {
+    let state = tempfile::tempdir().unwrap();
+    let config = state.path().join("gatelet.toml");
+    std::fs::write(&config, "[[upstream]]\nlabel = \"evo\"\nkind = \"content\"\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatelet"));
+    command.arg("--state").arg(state.path()).arg("--config").arg(&config);
+    let output = command.args(["call", "evo.content.get", "id:=1"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("Welcome to the sample site"),
+        "{text}{:?}",
+        output.stderr.escape_ascii().to_string()
+    );
+}
