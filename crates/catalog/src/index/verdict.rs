@@ -22,13 +22,16 @@ const TIE: f32 = 0.97;
 /// catalog, most have less.
 const COSINE: f32 = 0.30;
 const WORDS: f32 = 0.30;
+/// Where meanings are ignored, few words in common have to do.
+const WORDS_ALONE: f32 = 0.08;
 
 /// The features by which relevance is judged, as [`super::NAMES`] has them.
 const QUERY_COVERED: usize = 6;
 const NAME_COVERED: usize = 4;
 
 pub(crate) fn of(index: &Index, ranked: &[Ranked]) -> Verdict {
-    if !ranked.iter().take(5).any(is_relevant) {
+    let words = if index.vectors.len() == 0 { WORDS_ALONE } else { WORDS };
+    if !ranked.iter().take(5).any(|one| is_relevant(one, words)) {
         return Verdict::Nothing;
     }
     if let [first, second, ..] = ranked
@@ -42,7 +45,7 @@ pub(crate) fn of(index: &Index, ranked: &[Ranked]) -> Verdict {
 
 /// A document is relevant when it points the same way as the query, or when it
 /// has a good part of the query's words; half of each will do too.
-fn is_relevant(one: &Ranked) -> bool {
+fn is_relevant(one: &Ranked, enough: f32) -> bool {
     let words = one.features[QUERY_COVERED].max(0.5 * one.features[NAME_COVERED]);
-    1.0 <= one.cosine / COSINE + words / WORDS
+    1.0 <= one.cosine / COSINE + words / enough
 }
