@@ -118,6 +118,49 @@ async fn the_definitions_keep_their_budgets() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_browse_of_ten_and_a_small_result_keep_their_budgets() {
+    let nouns = ["issue", "invoice", "branch", "message", "ticket", "customer"];
+    let verbs = [
+        "create", "get", "list", "update", "delete", "search", "close", "archive", "export",
+        "assign",
+    ];
+    let named = |noun: &str, verb: &str| {
+        let schema = json!({"type": "object", "properties": {"id": {"type": "string"}, "limit": {"type": "integer"}}, "required": ["id"]});
+        let words = format!(
+            "{verb} one {noun} record in the workspace. Requires the matching scope and returns the {noun} as JSON."
+        );
+        tool(&format!("{verb}_{noun}"), &words, &schema)
+    };
+    let tools: Vec<Tool> =
+        nouns.iter().flat_map(|noun| verbs.map(|verb| named(noun, verb))).collect();
+    let provider =
+        Scripted::new(Listing { tools, ..Listing::default() }, |_| Ok(Reply::text("hello")));
+    let clock: Arc<Fake> = Arc::default();
+    let gate = Gate::new(Parts::new(
+        vec![Upstream::new("work", Scripts::of(Arc::clone(&provider)))],
+        clock,
+    ));
+    let surface =
+        gate.door(Surface::Gateway).open(&Arc::new(Client::named("test", "")), &Arc::default());
+    settle().await;
+    let opened = Opened { surface, provider, gate };
+    for query in ["create an issue", "find invoices of a customer", "archive"] {
+        let cards = opened.say("tool_browse", json!({"query": query, "top_k": 10})).await;
+        assert!(tokens::count(&cards) <= 600, "{} {cards}", tokens::count(&cards));
+    }
+    let Reply::Result(small) =
+        opened.ask("tool_execute", json!({"tool_id": "work:get_issue", "args": {"id": "1"}})).await
+    else {
+        panic!("no result")
+    };
+    let said = Reply::Result(small).tool_result().unwrap();
+    assert_eq!(said.content.len(), 2);
+    let exact = opened.say("tool_browse", json!({"path": "/work"})).await;
+    assert!(exact.lines().count() <= 20);
+    assert!(tokens::count(&opened.say("tool_browse", json!({"path": "/"})).await) <= 80);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_query_finds_tools_and_says_how_to_call_them() {
     let opened = open().await;
     let found = opened.say("tool_browse", json!({"query": "read file", "top_k": 1})).await;
@@ -354,7 +397,7 @@ async fn resources_and_prompts_are_browsed_and_read() {
         opened.say("resource_read", json!({"resource_id": "resource::file:README"})).await,
         "# Hi"
     );
-    let found = opened.say("prompt_browse", json!({"query": "hello"})).await;
+    let found = opened.say("prompt_browse", json!({"query": "greet"})).await;
     assert!(
         found.starts_with("prompt::demo:demo.greet#")
             && found.ends_with("Says hello.\n  (who: string)"),

@@ -150,7 +150,7 @@ fn read_as_result(json: &Json) -> Json {
             }
         }
     };
-    result_of(contents.iter().map(block).collect())
+    result_of(&contents.iter().map(block).collect::<Vec<_>>())
 }
 
 /// A rendered prompt: every message, with who says it.
@@ -171,11 +171,11 @@ fn prompt_as_result(json: &Json) -> Json {
             }
         }
     }
-    result_of(blocks)
+    result_of(&blocks)
 }
 
-fn result_of(content: Vec<Json>) -> Json {
+fn result_of(content: &[Json]) -> Json {
     let mut result = Object::new();
-    result.push("content", Json::of(&content));
+    result.push("content", Json::of(content));
     result.to_json()
 }
