@@ -174,7 +174,10 @@ fn built_in(place: &Place) -> anyhow::Result<Subject> {
     let state = config::state_directory(place)?;
     let mut tools = Vec::new();
     for group in builtin::groups(&state) {
-        tools.extend(Definition::all(&group.provider.listing()));
+        // Names are unique within a group only.
+        for tool in Definition::all(&group.provider.listing()) {
+            tools.push(Definition { name: format!("{}.{}", group.label, tool.name), ..tool });
+        }
     }
     let (name, version) = ("gatelet".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     Ok(Subject { name, version, tools })
