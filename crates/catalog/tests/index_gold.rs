@@ -6,8 +6,8 @@ use catalog::eval;
 use catalog::index::{Config, Meaning};
 
 fn report(meaning: Meaning) -> eval::Report {
-    let documents = eval::documents("corpus", include_str!("gold/corpus.jsonl")).unwrap();
-    let queries = eval::queries("queries", include_str!("gold/queries.jsonl")).unwrap();
+    let documents = eval::documents("corpus", include_str!("gold/corpus.jsonl")).expect("ours");
+    let queries = eval::queries("queries", include_str!("gold/queries.jsonl")).expect("ours");
     assert!(150 <= queries.len(), "{} queries", queries.len());
     for gold in &queries {
         for id in &gold.relevant {

@@ -4,7 +4,6 @@
 //! `cargo run --release -p example-notes --example speed`
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
-#![expect(clippy::disallowed_methods, reason = "a benchmark looks at the clock")]
 
 use std::hint::black_box;
 use std::sync::Arc;

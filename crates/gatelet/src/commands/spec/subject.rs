@@ -94,7 +94,7 @@ fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
 /// Finds out what is meant, and reads its tools.
 pub(crate) fn find(subject: &str, place: &Place) -> anyhow::Result<Subject> {
     if subject == "builtin" {
-        return Ok(built_in(place)?);
+        return built_in(place);
     }
     let path = Path::new(subject);
     if path.is_file() {
