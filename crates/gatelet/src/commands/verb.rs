@@ -131,8 +131,8 @@ fn is_unsettled(status: &Status, shown: &Source, pace: Pace) -> bool {
         Phase::Up => {
             !Arc::ptr_eq(&shown.listing, &status.listing) && shown.listing != status.listing
         }
-        Phase::Down { failures, .. } => {
-            *failures == 0 || !matches!(shown.state, State::Unavailable { .. })
+        Phase::Down { failures, reason } => {
+            *failures == 0 || shown.state != State::Unavailable { reason: reason.clone() }
         }
     }
 }
