@@ -90,7 +90,8 @@ fn table(rows: &[Row]) -> String {
     for row in rows {
         let listing = &row.status.listing;
         let (state, _) = state(&row.status.phase);
-        let style = if row.status.phase == Phase::Up { terminal::GOOD } else { terminal::BAD };
+        let down = matches!(row.status.phase, Phase::Down { .. });
+        let style = if down { terminal::BAD } else { terminal::GOOD };
         let server = format!("{} {}", listing.server.name, listing.server.version);
         let number = |n: usize| Cell::new(n).set_alignment(CellAlignment::Right);
         let ping = row.ping.map(|ping| format!("{:.1}", ping.as_secs_f64() * 1000.0));
@@ -117,7 +118,7 @@ fn table(rows: &[Row]) -> String {
 
 fn state(phase: &Phase) -> (&'static str, Option<&str>) {
     match phase {
-        Phase::Asleep => ("asleep", None),
+        Phase::Asleep => ("ready", None),
         Phase::Starting => ("starting", None),
         Phase::Up => ("up", None),
         Phase::Down { reason, .. } => ("down", Some(reason)),

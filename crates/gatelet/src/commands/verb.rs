@@ -127,7 +127,9 @@ pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
 fn is_unsettled(status: &Status, shown: &Source, pace: Pace) -> bool {
     let unknown = !status.seen && *status.listing == Listing::default();
     match &status.phase {
-        Phase::Asleep | Phase::Starting => unknown || pace == Pace::AtOnce,
+        // What is known beforehand is not started until it is asked.
+        Phase::Asleep => unknown || pace == Pace::AtOnce && !status.seen,
+        Phase::Starting => unknown || pace == Pace::AtOnce,
         Phase::Up => {
             !Arc::ptr_eq(&shown.listing, &status.listing) && shown.listing != status.listing
         }
