@@ -67,7 +67,7 @@ fn replies(listings: &Path, queries: &[eval::Gold]) -> Result<(), Box<dyn std::e
         sources.push(Source::new(&label, Arc::new(listing(&server))));
     }
     let (catalog, _) = Catalog::build(sources);
-    let config = reply::Config { limit: 5, tokens: 400 };
+    let config = reply::Config::of(5, reply::Spelling::Apart);
     let mut sizes: Vec<usize> = queries
         .iter()
         .map(|gold| {

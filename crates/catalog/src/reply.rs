@@ -16,7 +16,29 @@ pub struct Config {
     pub limit: usize,
     /// The most tokens of the whole reply.
     pub tokens: usize,
+    pub spelling: Spelling,
 }
+
+/// How a namespace and a function are given in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// As one name: `files.read`.
+    Dotted,
+    /// Each by itself: `files / read`.
+    Apart,
+}
+
+impl Config {
+    /// Room for `limit` hits; five of them take at most 400 tokens.
+    pub fn of(limit: usize, spelling: Spelling) -> Config {
+        Config { limit, tokens: PER_HIT * limit.max(5), spelling }
+    }
+}
+
+const PER_HIT: usize = 80;
+
+/// How hits are to be read where names are given apart.
+const LEGEND: &str = "namespace / function(kwargs) — what it does\n";
 
 /// How much room one hit gets, widest first; characters of the signature and of
 /// the sentence.
@@ -34,9 +56,15 @@ pub fn search(
     if found.verdict == Verdict::Nothing {
         return nothing(catalog, &found.near, config.tokens);
     }
-    let ambiguous = found.verdict == Verdict::Ambiguous;
+    let mut first = match config.spelling {
+        Spelling::Dotted => String::new(),
+        Spelling::Apart => LEGEND.to_owned(),
+    };
+    if found.verdict == Verdict::Ambiguous {
+        first.push_str("Several servers offer this; choose by server or say more.\n");
+    }
     for room in ROOMS {
-        let text = hits(catalog, &slots, room, ambiguous);
+        let text = first.clone() + &hits(catalog, &slots, room, config.spelling);
         if tokens::fits(&text, config.tokens) {
             return text;
         }
@@ -44,7 +72,8 @@ pub fn search(
     // Names alone, as many as fit.
     let mut text = String::new();
     for slot in slots {
-        let line = format!("{}\n", written(catalog, slot));
+        let name = &catalog.function(slot).name;
+        let line = format!("{}\n", written(catalog, slot, name, config.spelling));
         if tokens::fits(&format!("{text}{line}"), config.tokens) {
             text.push_str(&line);
         }
@@ -83,28 +112,31 @@ fn hits(
     catalog: &Catalog,
     slots: &[Slot],
     (signature, sentence): (usize, usize),
-    ambiguous: bool,
+    spelling: Spelling,
 ) -> String {
     let mut text = String::new();
-    if ambiguous {
-        text.push_str("Several servers offer this; choose by server or say more.\n");
-    }
     for slot in slots {
-        let path = catalog.path(*slot);
-        let dot = if path.is_empty() { "" } else { "." };
-        let _ = write!(text, "{path}{dot}{}", catalog.signature(*slot, signature));
+        let signature = catalog.signature(*slot, signature);
+        text.push_str(&written(catalog, *slot, &signature, spelling));
         let line = catalog.summary(*slot, sentence);
         if 0 < sentence && !line.is_empty() {
             let _ = write!(text, " — {line}");
+        }
+        if catalog.source(*slot).unavailable().is_some() {
+            text.push_str(" (unavailable)");
         }
         text.push('\n');
     }
     text
 }
 
-fn written(catalog: &Catalog, slot: Slot) -> String {
-    let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
-    if path.is_empty() { name.clone() } else { format!("{path}.{name}") }
+/// A function, with its namespace as a call wants it.
+fn written(catalog: &Catalog, slot: Slot, function: &str, spelling: Spelling) -> String {
+    match (catalog.path(slot), spelling) {
+        ("", _) => function.to_owned(),
+        (path, Spelling::Dotted) => format!("{path}.{function}"),
+        (path, Spelling::Apart) => format!("{path} / {function}"),
+    }
 }
 
 fn nothing(catalog: &Catalog, near: &[Slot], limit: usize) -> String {
@@ -162,15 +194,16 @@ mod tests {
 
     #[test]
     fn a_hit_has_what_a_call_needs() {
-        let config = Config { limit: 1, tokens: 400 };
-        let text = search(&catalog(), "read a file", &config, &|_| true);
-        assert_eq!(text, "files.read_file(path: string) — Reads a file.\n");
+        let ask = |spelling| search(&catalog(), "read a file", &Config::of(1, spelling), &|_| true);
+        let line = "files.read_file(path: string) — Reads a file.\n";
+        assert_eq!(ask(Spelling::Dotted), line);
+        assert_eq!(ask(Spelling::Apart), format!("{LEGEND}{}", line.replacen('.', " / ", 1)));
     }
 
     #[test]
     fn a_reply_stays_within_its_tokens() {
         for limit in [5, 20, 60, 400] {
-            let config = Config { limit: 5, tokens: limit };
+            let config = Config { limit: 5, tokens: limit, spelling: Spelling::Dotted };
             let text = search(&catalog(), "read or write a file", &config, &|_| true);
             assert!(tokens::count(&text) <= limit, "{limit}: {text}");
         }
@@ -178,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_hopeless_query_is_told_so_with_what_is_near() {
-        let config = Config { limit: 5, tokens: 400 };
+        let config = Config::of(5, Spelling::Dotted);
         let text = search(&catalog(), "photosynthesis of ferns", &config, &|_| true);
         assert!(text.starts_with("Nothing matches."), "{text}");
     }

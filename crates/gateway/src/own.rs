@@ -8,7 +8,7 @@ mod look;
 use std::sync::Arc;
 
 use catalog::source::Role;
-use catalog::{Catalog, Slot, Source};
+use catalog::{Catalog, Slot, Source, reply};
 use serde_json::json;
 use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Tool};
 
@@ -21,8 +21,8 @@ use crate::stage::Trust;
 pub const LABEL: &str = "gatelet";
 
 /// How many functions a search names unless more are asked for.
-const FOUND: usize = 8;
-const MOST_FOUND: usize = 50;
+pub(crate) const FOUND: usize = 5;
+pub(crate) const MOST_FOUND: usize = 50;
 
 /// Answers for the namespace `gatelet`.
 pub struct Own {
@@ -72,19 +72,15 @@ impl Own {
     }
 }
 
-/// The best functions for a query, one line each.
+/// The best functions for a query, in few words.
 pub(crate) fn found(
     catalog: &Catalog,
     query: &str,
     limit: usize,
     sees: &dyn Fn(Slot) -> bool,
 ) -> String {
-    let hits = catalog.find(query, limit, sees);
-    if hits.is_empty() {
-        return format!("Nothing matches `{query}`. Use `help()` to see the namespaces.");
-    }
-    let lines: Vec<String> = hits.iter().map(|hit| line(catalog, hit.slot)).collect();
-    format!("namespace / function(kwargs) — what it does\n\n{}", lines.join("\n"))
+    let config = reply::Config::of(limit, reply::Spelling::Apart);
+    reply::search(catalog, query, &config, sees)
 }
 
 /// `- orders / create(customer_id: string) — Create an order.`

@@ -132,7 +132,7 @@ impl View<'_> {
 
     fn matches(&self, namespace: &str, query: &str, asked: &Loose, format: Format) -> String {
         let catalog = &self.snapshot.catalog;
-        let limit = asked.number("limit").unwrap_or(8).clamp(1, 50);
+        let limit = asked.number("limit").unwrap_or(own::FOUND).clamp(1, own::MOST_FOUND);
         let within = catalog.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
         let inside = |slot| {
             let path = catalog.path(slot);

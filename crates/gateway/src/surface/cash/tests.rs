@@ -344,12 +344,38 @@ async fn help_can_be_json() {
 async fn a_query_finds_functions_in_all_namespaces_with_their_signatures() {
     let (opened, _) = opened().await;
     let found = opened.say("help", json!({"kwargs": {"query": "is the product in stock"}})).await;
-    holds(&found, &["- inventory / check(product_id?: string, quantity?: integer) — Check stock."]);
+    holds(&found, &["\ninventory / check(product_id?: string, quantity?: integer) — Check stock."]);
     let found = opened.say("call", json!({"namespace": "gatelet", "function": "find", "kwargs": {"query": "update a contact", "limit": 1}})).await;
-    holds(&found, &["- crm / contact_update("]);
+    holds(&found, &["\ncrm / contact_update("]);
     let within =
         opened.say("help", json!({"namespace": "orders", "kwargs": {"query": "stock"}})).await;
     assert!(!within.contains("inventory"), "{within}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_nothing_matches_is_told_so_in_few_words() {
+    let (opened, _) = opened().await;
+    for query in ["photosynthesis of tropical ferns", "zzzz qqqq", &"x".repeat(100_000)] {
+        let found = opened.say("help", json!({"kwargs": {"query": query}})).await;
+        assert!(found.starts_with("Nothing matches."), "{found}");
+        assert!(catalog::tokens::count(&found) <= 100, "{found}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hits_take_at_most_400_tokens_and_more_come_when_asked_for() {
+    let long = "Sends the monthly report to everybody who wants it ".repeat(20);
+    let properties: serde_json::Map<String, Value> =
+        (0..30).map(|n| (format!("report_field_{n}"), json!({"type": "string"}))).collect();
+    let schema = json!({"properties": properties});
+    let names: Vec<String> = (0..12).map(|n| format!("send_report_{n}")).collect();
+    let upstreams = names.iter().map(|name| one(name, name, &long, &schema)).collect();
+    let opened = open(upstreams, |_| {}).await;
+    let found = opened.say("help", json!({"kwargs": {"query": "send a report"}})).await;
+    assert!(catalog::tokens::count(&found) <= 400, "{found}");
+    assert_eq!(found.matches(" / send_report").count(), 5, "{found}");
+    let found = opened.say("help", json!({"kwargs": {"query": "send a report", "limit": 9}})).await;
+    assert_eq!(found.matches(" / send_report").count(), 9, "{found}");
 }
 
 #[tokio::test(start_paused = true)]
