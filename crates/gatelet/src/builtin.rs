@@ -45,20 +45,23 @@ pub(crate) fn reports(state: &Path) -> Vec<(&'static str, Report)> {
     registries(state).into_iter().map(report).collect()
 }
 
+/// The namespaces of the groups, with what is in them.
+pub(crate) const LABELS: &[(&str, &str)] = &[
+    ("json", "Query, format and convert JSON, YAML and TOML."),
+    ("memory", "A scratch memory for notes between calls."),
+    ("text", "Count, search, replace and encode text."),
+    ("time", "The time anywhere, and sums with dates."),
+    ("units", "Convert between units of measurement."),
+];
+
 fn registries(state: &Path) -> Vec<(&'static str, Registry)> {
     let own = module_path!();
-    let group = |label: &'static str, about: &str| {
+    let group = |(label, about): &(&'static str, &'static str)| {
         let registry = Registry::new(label, env!("CARGO_PKG_VERSION")).instructions(about);
         let registry = registry.state(Memory::in_directory(state));
-        (label, registry.discover_in(&format!("{own}::{label}")))
+        (*label, registry.discover_in(&format!("{own}::{label}")))
     };
-    vec![
-        group("json", "Query, format and convert JSON, YAML and TOML."),
-        group("memory", "A scratch memory for notes between calls."),
-        group("text", "Count, search, replace and encode text."),
-        group("time", "The time anywhere, and sums with dates."),
-        group("units", "Convert between units of measurement."),
-    ]
+    LABELS.iter().map(group).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@
 //! ([`shape`]), then each section is parsed; every problem is collected with
 //! its place and all are reported together.
 
+mod auth;
 mod builtin;
 mod gate;
+mod manifest;
 mod serve;
 mod skills;
 mod upstream;
@@ -25,7 +27,9 @@ use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use auth::Auth;
 pub(crate) use gate::Gate;
+pub(crate) use manifest::Manifest;
 pub(crate) use problem::{Problems, Source};
 pub(crate) use serve::{Serve, Surface, address};
 pub(crate) use skills::Skills;
@@ -52,6 +56,10 @@ pub(crate) struct Raw {
     skills: skills::Raw,
     #[serde(default)]
     builtin: builtin::Raw,
+    #[serde(default)]
+    auth: auth::Raw,
+    #[serde(default)]
+    manifest: manifest::Raw,
 }
 
 /// The configuration as it is meant.
@@ -63,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) skills: Skills,
     /// Whether the tools that come with gatelet are offered.
     pub(crate) builtin: bool,
+    pub(crate) auth: Auth,
+    pub(crate) manifest: Manifest,
 }
 
 /// A configuration and where it came from.
@@ -184,6 +194,8 @@ fn parse(
         serve: serve::parse(raw.serve, problems),
         skills: skills::parse(raw.skills, base, environment),
         builtin: builtin::parse(&raw.builtin),
+        auth: auth::parse(raw.auth, base, environment, problems),
+        manifest: manifest::parse(raw.manifest, base, problems),
     }
 }
 

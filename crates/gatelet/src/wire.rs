@@ -1,6 +1,7 @@
 //! Where things are connected: the only place that starts programs, opens
 //! connections and knows every crate.
 
+mod card;
 mod connector;
 mod farewell;
 mod shelf;
@@ -14,6 +15,7 @@ use gateway::clock::System;
 use gateway::roster::{self, Start};
 use gateway::{Gateway, Parts, gate};
 
+pub(crate) use card::manifest;
 pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use watch::watch;
 
@@ -59,6 +61,7 @@ impl Wiring {
                 gated_is_error: config.gate.gated_is_error,
             },
             shelf: Arc::clone(&self.shelf) as _,
+            manifest: Some(card::manifest(config).to_value().into()),
             ..Parts::new(self.upstreams(config), Arc::new(System::start()))
         };
         Gateway::new(parts)

@@ -94,7 +94,8 @@ fn save(file: &Path, ring: &Ring) -> anyhow::Result<()> {
     secret::write(file, &serde_json::to_string_pretty(ring)?)
 }
 
-fn now() -> u64 {
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
 }
 

@@ -4,6 +4,7 @@ mod greeting;
 mod site;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -44,7 +45,8 @@ pub(crate) struct Args {
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let loaded = config::load(place)?;
+    let mut loaded = config::load(place)?;
+    loaded.config.serve.listen = args.listen.unwrap_or(loaded.config.serve.listen);
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         let outcome = if args.stdio {
             over_stdio(args, &loaded, &gateway).await
         } else {
-            over_http(args, &loaded, &gateway).await
+            over_http(args, &loaded, &gateway, &state).await
         };
         watching.abort();
         let _ = watching.await;
@@ -81,22 +83,27 @@ async fn over_stdio(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::
     Ok(Done::Fine)
 }
 
-async fn over_http(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
+async fn over_http(
+    args: &Args,
+    loaded: &Loaded,
+    gateway: &Gateway,
+    state: &Path,
+) -> anyhow::Result<Done> {
     let serve = &loaded.config.serve;
-    let address = args.listen.unwrap_or(serve.listen);
-    let allowed = address.ip().is_loopback() || args.open || serve.open;
-    if !allowed {
+    let guarded = loaded.config.auth.required || args.open || serve.open;
+    if !serve.listen.ip().is_loopback() && !guarded {
         let message = format!(
-            "`{address}` can be reached from other machines, and nobody is asked who they are; \
-             listen on 127.0.0.1, or say --open if that is what you want"
+            "`{}` can be reached from other machines, and nobody is asked who they are; listen on \
+             127.0.0.1, set `auth.required`, or say --open if that is what you want",
+            serve.listen
         );
         return Err(Stop::Usage(message).into());
     }
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}; try --listen with another port"))?;
+    let listener = TcpListener::bind(serve.listen).await.with_context(|| {
+        format!("cannot listen on {}; try --listen with another port", serve.listen)
+    })?;
     let address = listener.local_addr()?;
-    let site = site::site(gateway, args.surface.unwrap_or(serve.surface), serve);
+    let site = site::site(gateway, args.surface.unwrap_or(serve.surface), &loaded.config, state);
     gateway.warm();
     greeting::greet(address, loaded, gateway);
     let signal = async {
@@ -105,6 +112,15 @@ async fn over_http(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::R
             Err(error) => tracing::error!(%error, "cannot listen for signals"),
         }
     };
-    mcp::serve::http::listen(listener, site, signal).await?;
+    let closing = site.clone();
+    let signal = async move {
+        signal.await;
+        closing.drain();
+    };
+    let answer = move |request| {
+        let site = site.clone();
+        async move { site.respond(request).await }
+    };
+    mcp::serve::http::listen(listener, answer, signal).await?;
     Ok(Done::Fine)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-pub(crate) use http::Served;
+pub(crate) use http::{Answer, Served, Site};
 pub(crate) use marks::{Mark, signal};
 pub(crate) use pipe::Pipe;
 pub(crate) use shell::{shell, shell_with};

@@ -6,6 +6,7 @@
 mod kit;
 
 mod clients;
+mod edge;
 mod faults;
 mod first_minute;
 mod reload;

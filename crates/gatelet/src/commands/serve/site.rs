@@ -1,15 +1,19 @@
-//! What is at which path: every surface under its name, the chosen one at
-//! `/mcp`.
+//! What is at which path, and who may come in: every surface under its name,
+//! the chosen one at `/mcp`, the manifest where it is looked for.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::future::BoxFuture;
 use gateway::Gateway;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use mcp::serve::http::{Body, Endpoint, Hosts, Options};
+use mcp::serve::http::{Endpoint, Hosts, Options};
+use web::identity::key::Ring;
+use web::identity::{Anonymous, Policy};
+use web::site::{Parts, Site};
 
-use crate::config::{Serve, Surface};
+use crate::commands::key;
+use crate::config::{Auth, Config, Surface};
+use crate::wire;
 
 /// The surface that the configuration means.
 pub(super) fn surface(surface: Surface) -> gateway::Surface {
@@ -22,45 +26,73 @@ pub(super) fn surface(surface: Surface) -> gateway::Surface {
     }
 }
 
-/// Answers every request by its path.
-pub(super) fn site(
-    gateway: &Gateway,
-    chosen: Surface,
-    serve: &Serve,
-) -> impl Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Clone + Send + 'static {
-    let options = Options { hosts: hosts(serve), ..Options::default() };
+/// Everything that is answered over HTTP.
+pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &Path) -> Site {
+    let options = Options { hosts: hosts(config), ..Options::default() };
     let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
-    let mut places = vec![("/mcp".to_owned(), endpoint(surface(chosen)))];
+    let main = endpoint(surface(chosen));
+    let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
-        places.push((format!("/mcp/{}", surface.name()), endpoint(surface)));
+        endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
     }
-    let places = Arc::new(places);
-    move |request: Request<Incoming>| {
-        let places = Arc::clone(&places);
-        Box::pin(async move {
-            let path = request.uri().path().trim_end_matches('/');
-            match places.iter().find(|(place, _)| place == path) {
-                Some((_, endpoint)) => endpoint.respond(request).await,
-                None => nothing(&places),
-            }
-        })
-    }
+    let issuers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
+    let manifest = wire::manifest(config);
+    Site::new(Parts {
+        endpoints,
+        old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
+        policy: policy(config, key::file(state)),
+        manifest: Box::new(move || Some(manifest.clone())),
+        now: Box::new(key::now),
+        config: web::site::Config {
+            origins: config.auth.origins.clone(),
+            concurrency: CONCURRENCY,
+            public_url: config.auth.public_url.clone(),
+            authorization_servers: issuers.collect(),
+        },
+    })
 }
 
-fn hosts(serve: &Serve) -> Hosts {
+/// How many requests are worked on at once.
+const CONCURRENCY: usize = 1024;
+
+/// Who is let in. The keys are read again when their file has changed, so a
+/// key that was just made or revoked counts at once.
+fn policy(config: &Config, file: PathBuf) -> Box<dyn Fn() -> Arc<Policy> + Send + Sync> {
+    let make = |keys: Ring, auth: &Auth| {
+        let anonymous = if auth.required { Anonymous::Refused } else { Anonymous::Allowed };
+        let (tokens, scope) = (auth.issuers.clone(), auth.scope.clone());
+        Arc::new(Policy { anonymous, keys, tokens, scope })
+    };
+    let auth = config.auth.clone();
+    let written = |file: &Path| std::fs::metadata(file).and_then(|data| data.modified()).ok();
+    let first = make(key::load(&file).unwrap_or_default(), &auth);
+    let known = Mutex::new((written(&file), first));
+    Box::new(move || {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = written(&file);
+        if known.0 != now {
+            match key::load(&file) {
+                Ok(keys) => *known = (now, make(keys, &auth)),
+                Err(error) => tracing::error!("the keys stay as they were: {error:#}"),
+            }
+        }
+        Arc::clone(&known.1)
+    })
+}
+
+fn hosts(config: &Config) -> Hosts {
+    let serve = &config.serve;
+    // A page of a listed origin is let in by the endpoint, too.
+    let named = serve.hosts.iter().chain(&config.auth.origins).cloned();
     if serve.hosts.iter().any(|host| host == "*") {
         Hosts::Any
-    } else if serve.hosts.is_empty() {
-        Hosts::Loopback
     } else {
-        Hosts::Named(serve.hosts.clone())
+        let named = named.map(|name| bare(&name).to_owned()).collect::<Vec<_>>();
+        if named.is_empty() { Hosts::Loopback } else { Hosts::Named(named) }
     }
 }
 
-fn nothing(places: &[(String, Endpoint)]) -> Response<Body> {
-    let known: Vec<&str> = places.iter().map(|(place, _)| place.as_str()).collect();
-    let text = format!("nothing is here; the gate is at {}\n", known.join(", "));
-    let mut response = Response::new(Body::whole(text));
-    *response.status_mut() = http::StatusCode::NOT_FOUND;
-    response
+/// The host of an origin.
+fn bare(origin: &str) -> &str {
+    origin.split_once("://").map_or(origin, |(_, host)| host)
 }

@@ -1,0 +1,57 @@
+//! `[manifest]`: what the gate says of itself to anybody.
+
+use std::path::{Path as FilePath, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use web::manifest::sign::SecretKey;
+
+use super::node::Path;
+use super::problem::Problems;
+
+/// What the gate says of itself to anybody, at `/.well-known/cash-mcp.yaml`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Manifest")]
+pub(crate) struct Raw {
+    /// Who runs this gate. `gatelet` when left out.
+    publisher: Option<String>,
+    copyright: Option<String>,
+    /// Where it is explained how to get credentials.
+    docs_url: Option<String>,
+    /// For how many seconds others may keep the manifest. 3600 when left out.
+    cache_ttl: Option<u64>,
+    /// A key made by `gatelet manifest keygen` that signs the manifest, relative to this file.
+    key: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) publisher: String,
+    pub(crate) copyright: Option<String>,
+    pub(crate) docs_url: Option<String>,
+    pub(crate) cache_ttl: Option<u64>,
+    /// The secret key, as text.
+    pub(crate) key: Option<String>,
+}
+
+pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Manifest {
+    let path = Path::default().key("manifest").key("key");
+    let key = raw.key.and_then(|file| {
+        let file = base.join(file);
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if SecretKey::parse(&text).is_err() {
+            let message = format!("`{}` holds no signing key", file.display());
+            problems.error(&path, message, Some("make one with `gatelet manifest keygen FILE`"));
+            return None;
+        }
+        Some(text)
+    });
+    Manifest {
+        publisher: raw.publisher.unwrap_or_else(|| "gatelet".to_owned()),
+        copyright: raw.copyright,
+        docs_url: raw.docs_url,
+        cache_ttl: raw.cache_ttl,
+        key,
+    }
+}

@@ -1,0 +1,57 @@
+//! The manifest of this gate, from its configuration.
+
+use web::manifest::sign::SecretKey;
+use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
+
+use crate::builtin;
+use crate::config::Config;
+
+/// What anybody may know of this gate: the namespaces that the operator
+/// configured, never what only some callers see.
+pub(crate) fn manifest(config: &Config) -> Manifest {
+    let today = jiff::Zoned::now().date().to_string();
+    let address = config.serve.listen;
+    let own = if config.builtin { builtin::LABELS } else { &[] };
+    let own = own.iter().map(|(label, description)| suggested(label, description));
+    let upstreams = config.upstreams.iter().map(|upstream| {
+        let description = upstream.description.as_deref().unwrap_or("Tools of an MCP server.");
+        suggested(&upstream.label, description)
+    });
+    let base = config.auth.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let scheme = match (config.auth.required, config.auth.issuers.is_empty()) {
+        (false, _) => None,
+        (true, true) => Some(Scheme::ApiKey),
+        (true, false) => Some(Scheme::Bearer),
+    };
+    let docs_url = config.manifest.docs_url.clone();
+    let mut namespaces: Vec<Suggested> = own.chain(upstreams).collect();
+    namespaces.push(suggested("gatelet", "This gate: search, long results in parts, health."));
+    let skills = if config.builtin {
+        let description = "How to find and use what is behind this gate.".to_owned();
+        vec![Advertised { name: "first_steps".to_owned(), description }]
+    } else {
+        Vec::new()
+    };
+    let manifest = Manifest {
+        cash_version: CASH_VERSION.to_owned(),
+        last_updated: today,
+        publisher: config.manifest.publisher.clone(),
+        copyright: config.manifest.copyright.clone(),
+        endpoint: format!("{base}/mcp"),
+        cache_ttl: config.manifest.cache_ttl,
+        authentication: scheme.map(|scheme| Authentication { scheme, docs_url }),
+        namespaces,
+        skills,
+        signature: None,
+    };
+    match config.manifest.key.as_deref().map(SecretKey::parse) {
+        Some(Ok(key)) => key.sign(&manifest),
+        Some(Err(_)) | None => manifest,
+    }
+}
+
+fn suggested(label: &str, description: &str) -> Suggested {
+    let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let line = description.lines().next().unwrap_or_default().trim();
+    Suggested { suggested: label.chars().map(legal).collect(), description: line.to_owned() }
+}
