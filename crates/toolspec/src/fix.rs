@@ -13,23 +13,32 @@ use crate::types;
 const MOST_PASSES: usize = 8;
 
 /// Repairs what can be repaired. Returns the text and what is left to do.
+///
+/// A pass that leaves the same things to repair has repaired nothing (its text
+/// went where nobody reads it, behind an open comment say) and is taken back,
+/// so repairing a repaired text changes nothing.
 pub fn fix(text: &str) -> (String, Vec<Finding>) {
     let mut text = text.to_owned();
+    let mut findings = lint(&text, &Against::default()).1;
     for _ in 0..MOST_PASSES {
-        let (_, findings) = lint(&text, &Against::default());
         // Behind an open fence nobody knows what is text.
         if findings.iter().any(|finding| finding.code == "E01") {
-            return (text, findings);
+            break;
         }
         let edits: Vec<Edit> = findings.iter().filter_map(|finding| finding.fix.clone()).collect();
         let next = apply(&text, edits);
-        if next == text {
-            return (text, findings);
+        let left = lint(&next, &Against::default()).1;
+        if next == text || repairable(&left) == repairable(&findings) {
+            break;
         }
-        text = next;
+        (text, findings) = (next, left);
     }
-    let findings = lint(&text, &Against::default()).1;
     (text, findings)
+}
+
+/// What has a repair, by its code, in order.
+fn repairable(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().filter(|finding| finding.fix.is_some()).map(|finding| finding.code).collect()
 }
 
 /// Applies edits from the last line to the first; of two that touch the same
