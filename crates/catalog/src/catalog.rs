@@ -5,19 +5,31 @@
 //! merged or left out is a [`Finding`].
 
 mod build;
+mod finder;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use tool::{Finding, Tool};
 
-use crate::index::{self, Document, Index, Kind, Meaning, Query, Verdict};
+use finder::Finder;
+
+use crate::index::{self, Kind, Query, Verdict};
 use crate::source::Role;
 use crate::{Contract, Source, name, nearest, signature, summary};
 
 /// The place of a function in one catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
+
+/// Where in a catalog something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    Tool(Slot),
+    Resource { source: usize, at: usize },
+    Template { source: usize, at: usize },
+    Prompt { source: usize, at: usize },
+}
 
 /// Which tools exist at one moment.
 #[derive(Debug)]
@@ -29,7 +41,7 @@ pub struct Catalog {
     /// Canonical dotted path to namespace.
     paths: HashMap<String, usize>,
     /// Shared with the catalogs before it that hold the same.
-    index: Arc<OnceLock<Index>>,
+    finder: Arc<OnceLock<Finder>>,
 }
 
 /// One tool under the name by which it is called here.
@@ -120,7 +132,7 @@ impl Catalog {
                 same(one, other) && one.label == other.label && one.description == other.description
             });
         if alike {
-            self.index = Arc::clone(&earlier.index);
+            self.finder = Arc::clone(&earlier.finder);
         }
         self
     }
@@ -210,9 +222,10 @@ impl Catalog {
 
     /// What [`Catalog::find`] finds, and how good it is.
     pub fn search(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Search {
+        // Functions come first in the index, in their own order.
         let slot = |at: usize| Slot(at as u32);
-        let query = Query::new(query).limit(limit);
-        let found = self.index().search(&query, |at| keep(slot(at)));
+        let query = Query::new(query).limit(limit).kind(Kind::Tool);
+        let found = self.finder().index.search(&query, |at| keep(slot(at)));
         let hit = |hit: index::Hit| Hit { slot: slot(hit.document), score: hit.score };
         Search {
             hits: found.hits.into_iter().map(hit).collect(),
@@ -221,9 +234,24 @@ impl Catalog {
         }
     }
 
+    /// The best things of one kind for a query, with scores that are comparable
+    /// within one answer; none when nothing is relevant.
+    pub fn seek(
+        &self,
+        kind: Kind,
+        query: &str,
+        limit: usize,
+        keep: &dyn Fn(Place) -> bool,
+    ) -> Vec<(Place, f32)> {
+        let finder = self.finder();
+        let query = Query::new(query).limit(limit).kind(kind);
+        let found = finder.index.search(&query, |at| keep(finder.places[at]));
+        found.hits.into_iter().map(|hit| (finder.places[hit.document], hit.score)).collect()
+    }
+
     /// Builds the index now, for who has time before the first query.
     pub fn warm(&self) {
-        self.index();
+        self.finder();
     }
 
     /// The namespaces whose path is closest to `path`.
@@ -273,32 +301,8 @@ impl Catalog {
         found
     }
 
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| {
-            let documents: Vec<Document> = self.slots().map(|slot| self.document(slot)).collect();
-            Index::build(&documents, &index::Config { meaning: Meaning::Compared })
-        })
-    }
-
-    fn document(&self, slot: Slot) -> Document {
-        let (tool, source) = (self.tool(slot), self.source(slot));
-        let (path, name) = (self.path(slot), &self.function(slot).name);
-        let server = source.listing.server.instructions.as_deref();
-        Document {
-            id: format!("{path}/{name}"),
-            kind: Kind::Tool,
-            server: path.to_owned(),
-            server_description: source
-                .description
-                .as_deref()
-                .or(server)
-                .unwrap_or_default()
-                .to_owned(),
-            name: name.clone(),
-            title: tool.title.clone(),
-            description: tool.description.clone().unwrap_or_default(),
-            input_schema: Some(tool.input_schema.clone()),
-        }
+    fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| Finder::of(self))
     }
 }
 

@@ -10,12 +10,13 @@ use std::sync::OnceLock;
 use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 
+use crate::Catalog;
 use crate::card::{Card, Draft, Kind, Line, Safety};
 use crate::id;
-use crate::index::{self, Document, Index, Meaning, Query};
 use crate::source::Role;
 use crate::tree::{Leaf, Tree};
-use crate::{Catalog, Slot};
+
+pub use crate::catalog::Place;
 
 /// All ids of one catalog.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ pub struct Directory {
     pub resources: Section,
     pub prompts: Section,
     pub findings: Vec<Finding>,
-    by_slot: HashMap<Slot, usize>,
+    by_place: HashMap<Place, usize>,
 }
 
 /// Everything of one kind.
@@ -33,7 +34,6 @@ pub struct Section {
     entries: Vec<Entry>,
     by_id: HashMap<String, usize>,
     tree: Tree,
-    index: OnceLock<Index>,
 }
 
 /// One thing with an id.
@@ -48,14 +48,6 @@ pub struct Entry {
     /// The card as it is sent, and with a call signature beside it.
     line: OnceLock<String>,
     signed: OnceLock<String>,
-}
-
-/// Where in the catalog a thing is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    Tool(Slot),
-    Resource { source: usize, at: usize },
-    Prompt { source: usize, at: usize },
 }
 
 /// The longest signature that is worth trying, in characters.
@@ -91,17 +83,17 @@ impl Directory {
         }
         let resources = Section::build(resources, &mut findings);
         let prompts = Section::build(prompts, &mut findings);
-        let slot = |(at, entry): (usize, &Entry)| match entry.place {
-            Place::Tool(slot) => Some((slot, at)),
-            Place::Resource { .. } | Place::Prompt { .. } => None,
-        };
-        let by_slot = tools.entries().iter().enumerate().filter_map(slot).collect();
-        Directory { tools, resources, prompts, findings, by_slot }
+        let mut by_place = HashMap::new();
+        for section in [&tools, &resources, &prompts] {
+            by_place.extend(section.entries().iter().enumerate().map(|(at, e)| (e.place, at)));
+        }
+        Directory { tools, resources, prompts, findings, by_place }
     }
 
-    /// The entry of a function.
-    pub fn of_slot(&self, slot: Slot) -> Option<usize> {
-        self.by_slot.get(&slot).copied()
+    /// The position of a thing's entry in the section of its kind; `None` for
+    /// what has no id, such as the gate's own functions and templates.
+    pub fn at(&self, place: Place) -> Option<usize> {
+        self.by_place.get(&place).copied()
     }
 
     /// What a pin pins: a hash over ids, names, descriptions and tags.
@@ -163,7 +155,7 @@ impl Section {
         let leaves: Vec<Leaf<'_>> =
             names.iter().map(|(namespace, name)| Leaf { namespace, name }).collect();
         let by_id = entries.iter().enumerate().map(|(at, entry)| (entry.id.clone(), at)).collect();
-        Section { tree: Tree::build(&leaves), by_id, entries, index: OnceLock::new() }
+        Section { tree: Tree::build(&leaves), by_id, entries }
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -181,16 +173,6 @@ impl Section {
     pub fn get(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
-
-    /// Ranks resources or prompts; tools are ranked by their catalog.
-    pub fn find(&self, query: &str, limit: usize) -> Vec<(usize, f32)> {
-        let index = self.index.get_or_init(|| {
-            let documents: Vec<Document> = self.entries.iter().map(Entry::document).collect();
-            Index::build(&documents, &index::Config { meaning: Meaning::Compared })
-        });
-        let found = index.search(&Query::new(query).limit(limit), |_| true);
-        found.hits.into_iter().map(|hit| (hit.document, hit.score)).collect()
-    }
 }
 
 impl Entry {
@@ -205,29 +187,12 @@ impl Entry {
             let signature = match self.place {
                 Place::Tool(slot) => catalog.signature(slot, SIGNATURE),
                 Place::Prompt { source, at } => prompt_signature(catalog, source, at),
-                Place::Resource { .. } => String::new(),
+                Place::Resource { .. } | Place::Template { .. } => String::new(),
             };
             // The name stands in the card already.
             let arguments = signature.find('(').map(|at| &signature[at..]);
             Line::text(&self.card, arguments.filter(|text| *text != "()")).into_string()
         })
-    }
-
-    fn document(&self) -> Document {
-        Document {
-            id: self.id.clone(),
-            kind: match self.place {
-                Place::Tool(_) => index::Kind::Tool,
-                Place::Resource { .. } => index::Kind::Resource,
-                Place::Prompt { .. } => index::Kind::Prompt,
-            },
-            server: self.namespace.clone(),
-            server_description: String::new(),
-            name: self.card.name().to_owned(),
-            title: None,
-            description: self.card.description().to_owned(),
-            input_schema: None,
-        }
     }
 }
 
@@ -270,7 +235,7 @@ impl Named {
     fn entry(self, id: String) -> Entry {
         let kind = match self.place {
             Place::Tool(_) => Kind::Tool,
-            Place::Resource { .. } => Kind::Resource,
+            Place::Resource { .. } | Place::Template { .. } => Kind::Resource,
             Place::Prompt { .. } => Kind::Prompt,
         };
         let own = match kind {

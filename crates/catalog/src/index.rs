@@ -272,7 +272,7 @@ pub fn terms(text: &str) -> Vec<String> {
     let stemmer = words::stemmer();
     let mut stems = Vec::new();
     words::each(&text[..text.floor_char_boundary(LONGEST_QUERY)], |word, shape| {
-        if shape == Shape::Word && !words::is_stop(word) {
+        if shape == Shape::Word && !words::is_stop(word) && !words::is_small_talk(word) {
             let stem = words::stem(&stemmer, word);
             if !stems.contains(&stem) && stems.len() < 64 {
                 stems.push(stem);
@@ -286,7 +286,8 @@ pub fn terms(text: &str) -> Vec<String> {
 type Surroundings = (u32, Vec<(u32, Shape)>);
 
 /// By server: its number, and the terms of its tools' names and of its own
-/// description, each once.
+/// description, each once. The names of resources are data: there may be
+/// thousands, and they say little about what the server does.
 fn surroundings<'a>(
     documents: &'a [Document],
     builder: &mut Builder,
@@ -294,7 +295,9 @@ fn surroundings<'a>(
     let mut by_server: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for document in documents.iter().filter(|document| !document.server.is_empty()) {
         let texts = by_server.entry(&document.server).or_default();
-        texts.insert(&document.name);
+        if document.kind != Kind::Resource {
+            texts.insert(&document.name);
+        }
         texts.insert(bounded(&document.server_description));
     }
     let terms = |(number, (server, texts)): (u32, (&'a str, BTreeSet<&str>))| {

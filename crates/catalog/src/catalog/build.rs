@@ -30,7 +30,7 @@ pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
         functions: tree.functions,
         namespaces: tree.namespaces,
         paths: tree.paths,
-        index: Arc::default(),
+        finder: Arc::default(),
     };
     describe(&mut catalog);
     (catalog, findings)

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::{listing, tool};
+use tool::{Listing, Prompt, Resource, Template};
 
 use super::*;
 use crate::State;
@@ -136,6 +137,40 @@ fn a_query_finds_what_it_is_about() {
 }
 
 #[test]
+fn resources_templates_and_prompts_are_found_beside_functions_and_never_among_them() {
+    let listing = Listing {
+        tools: vec![tool("read_log", "Read the log.", &json!({}))],
+        resources: vec![
+            Resource::read(json!({"uri": "file:///log", "name": "log"}).into()).unwrap(),
+        ],
+        templates: vec![
+            Template::read(
+                json!({"uriTemplate": "log://{day}", "name": "log of a day", "description": "The log of one day."}).into(),
+            )
+            .unwrap(),
+        ],
+        prompts: vec![
+            Prompt::read(json!({"name": "greet", "description": "Says hello."}).into()).unwrap(),
+            Prompt::read(json!({"name": "sum_up", "description": "Sums up the log."}).into())
+                .unwrap(),
+        ],
+        ..Listing::default()
+    };
+    let (catalog, _) = Catalog::build(vec![Source::new("ops", Arc::new(listing))]);
+    let places = |kind, query| -> Vec<Place> {
+        catalog.seek(kind, query, 5, &|_| true).into_iter().map(|(place, _)| place).collect()
+    };
+    assert_eq!(catalog.find("log", 5, &|_| true).len(), 1);
+    assert_eq!(places(Kind::Tool, "log"), [Place::Tool(Slot(0))]);
+    let mut resources = places(Kind::Resource, "log of a day");
+    assert_eq!(resources.remove(0), Place::Template { source: 0, at: 0 });
+    assert_eq!(resources, [Place::Resource { source: 0, at: 0 }]);
+    assert_eq!(places(Kind::Prompt, "sum up the log")[0], Place::Prompt { source: 0, at: 1 });
+    assert_eq!(places(Kind::Prompt, "hello")[0], Place::Prompt { source: 0, at: 0 });
+    assert_eq!(catalog.seek(Kind::Resource, "log", 5, &|_| false), []);
+}
+
+#[test]
 fn a_catalog_takes_over_what_was_found_out_about_the_same_listings() {
     let (one, two) = (source("one", &["a", "b", "b", "c"]), source("two", &["x"]));
     let (before, _) = Catalog::build(vec![one.clone(), two]);
@@ -149,7 +184,7 @@ fn a_catalog_takes_over_what_was_found_out_about_the_same_listings() {
     let (moved, _) = Catalog::build(vec![after.sources()[0].clone(), away]);
     after.warm();
     let moved = moved.inheriting(&after);
-    assert!(Arc::ptr_eq(&moved.index, &after.index));
+    assert!(Arc::ptr_eq(&moved.finder, &after.finder));
 }
 
 proptest! {

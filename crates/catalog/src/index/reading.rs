@@ -63,7 +63,11 @@ impl Word {
 
 impl Reading {
     pub(crate) fn of(index: &Index, text: &str, stemmer: &Stemmer) -> Reading {
-        let (words, n_words) = distinct(text, stemmer);
+        let wordy = |word: &str| !words::is_stop(word) && !words::is_small_talk(word);
+        let (mut words, mut n_words) = distinct(text, stemmer, &wordy);
+        if n_words == 0 {
+            (words, n_words) = distinct(text, stemmer, &|word| !words::is_stop(word));
+        }
         let mut terms = Vec::new();
         let (mut wanted, mut makes_sense) = (0.0, false);
         let mut slips = Vec::new();
@@ -121,7 +125,7 @@ fn synonyms(index: &Index, words: &[Word], terms: &mut Vec<Term>) {
 }
 
 /// The distinct words of a text, and how many of its words carry meaning.
-fn distinct(text: &str, stemmer: &Stemmer) -> (Vec<Word>, usize) {
+fn distinct(text: &str, stemmer: &Stemmer, means: &dyn Fn(&str) -> bool) -> (Vec<Word>, usize) {
     let mut found: Vec<Word> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut n_words = 0;
@@ -143,7 +147,7 @@ fn distinct(text: &str, stemmer: &Stemmer) -> (Vec<Word>, usize) {
             note(word, Origin::Joined);
             return;
         }
-        if !words::is_stop(word) {
+        if means(word) {
             n_words += 1;
             note(word, Origin::Written);
         }

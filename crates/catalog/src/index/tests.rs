@@ -57,6 +57,20 @@ fn words_meanings_typos_and_scripts_all_lead_there() {
 }
 
 #[test]
+fn small_talk_counts_only_where_nothing_else_is_said() {
+    let mut documents = office();
+    documents.push(document(Kind::Prompt, "demo/greet", "Says hello."));
+    let index = Index::build(&documents, &CONFIG);
+    let first = |query: &str| {
+        let hits = index.search(&Query::new(query), |_| true).hits;
+        hits.first().map(|hit| documents[hit.document].id.as_str())
+    };
+    assert_eq!(first("hello"), Some("demo/greet"));
+    assert_eq!(first("Hello! Please help me read a file, thanks"), Some("files/read_file"));
+    assert_eq!(first("the and of with"), None);
+}
+
+#[test]
 fn a_verb_tells_twins_apart() {
     check_first("remove the event from my calendar", "calendar/delete_event");
     check_first("put an event into my calendar", "calendar/create_event");

@@ -86,6 +86,12 @@ pub(crate) fn is_stop(word: &str) -> bool {
     STOP.binary_search(&word).is_ok()
 }
 
+/// Whether a word is small talk beside others: `hello, help me send a mail` is
+/// about mail. Where it stands alone, it is what is meant.
+pub(crate) fn is_small_talk(word: &str) -> bool {
+    SMALL_TALK.contains(&word)
+}
+
 /// `user's` is `user`, `don't` is `dont`.
 fn skip_ending(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, parts: &mut [String]) {
     let mut ending = String::new();
@@ -159,20 +165,22 @@ const STOP: &[&str] = &[
     "anything", "are", "around", "as", "at", "be", "because", "been", "before", "being", "but",
     "by", "can", "cannot", "could", "couldnt", "did", "do", "does", "doing", "dont", "each",
     "either", "else", "etc", "ever", "every", "few", "for", "from", "further", "get", "give",
-    "given", "gonna", "got", "had", "has", "have", "having", "he", "hello", "help", "her", "here",
-    "hers", "hey", "hi", "him", "his", "how", "however", "i", "if", "ill", "im", "in", "into",
+    "given", "gonna", "got", "had", "has", "have", "having", "he", "her", "here",
+    "hers", "him", "his", "how", "however", "i", "if", "ill", "im", "in", "into",
     "is", "isnt", "it", "its", "itself", "ive", "just", "kindly", "know", "let", "lets", "like",
     "looking", "may", "maybe", "me", "might", "more", "most", "much", "must", "my", "myself",
     "need", "needs", "no", "nor", "not", "now", "of", "off", "on", "once", "one", "only", "or",
     "other", "our", "ours", "out", "over", "own", "please", "provide", "quite", "rather", "really",
     "same", "shall", "she", "should", "since", "so", "some", "something", "specific", "specified",
-    "such", "sure", "tell", "than", "thanks", "that", "thats", "the", "their", "theirs", "them",
+    "such", "sure", "tell", "than", "that", "thats", "the", "their", "theirs", "them",
     "then", "there", "theres", "these", "they", "theyre", "thing", "things", "this", "those",
     "through", "to", "too", "under", "until", "up", "us", "use", "used", "using", "very", "via",
     "wanna", "want", "wants", "was", "we", "well", "were", "what", "whats", "when", "where",
     "whether", "which", "while", "who", "whom", "whose", "why", "will", "with", "within",
     "without", "wont", "would", "yes", "yet", "you", "your", "yours", "yourself",
 ];
+
+const SMALL_TALK: &[&str] = &["hello", "help", "hey", "hi", "thanks"];
 
 #[cfg(test)]
 mod tests {

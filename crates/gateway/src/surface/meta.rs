@@ -104,7 +104,7 @@ impl Meta<'_> {
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
         match entry.place {
             Place::Tool(slot) => self.sees(slot),
-            Place::Resource { .. } | Place::Prompt { .. } => true,
+            Place::Resource { .. } | Place::Template { .. } | Place::Prompt { .. } => true,
         }
     }
 

@@ -403,6 +403,7 @@ async fn resources_and_prompts_are_browsed_and_read() {
             && found.ends_with("Says hello.\n  (who: string)"),
         "{found}"
     );
+    assert_eq!(opened.say("prompt_browse", json!({"query": "hello"})).await, found);
     let id = found.split(' ').next().unwrap();
     assert_eq!(
         opened.say("prompt_get", json!({"prompt_id": id, "args": {"who": "Ann"}})).await,

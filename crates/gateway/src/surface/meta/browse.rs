@@ -2,6 +2,7 @@
 
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
 use catalog::directory::{Entry, Section};
+use catalog::index;
 use catalog::tree::{Branch, Found, Node, Path};
 use serde_json::{Map, Value};
 use tool::{Json, Reply};
@@ -83,16 +84,18 @@ impl Meta<'_> {
 
     fn by_query(&self, kind: Kind, query: &str, top_k: usize, form: Form) -> Vec<Shown> {
         let section = self.section(kind);
-        let mut hits: Vec<(usize, f32)> = match kind {
-            Kind::Tools => {
-                let catalog = &self.snapshot.catalog;
-                let keep = |slot| !catalog.is_own(slot) && self.sees(slot);
-                let found = catalog.find(query, top_k, &keep).into_iter();
-                let directory = self.directory();
-                found.filter_map(|hit| Some((directory.of_slot(hit.slot)?, hit.score))).collect()
-            }
-            Kind::Resources | Kind::Prompts => section.find(query, top_k),
+        let directory = self.directory();
+        let kind = match kind {
+            Kind::Tools => index::Kind::Tool,
+            Kind::Resources => index::Kind::Resource,
+            Kind::Prompts => index::Kind::Prompt,
         };
+        // The search names only places of this kind, so positions are of this section.
+        let entry = |place| directory.at(place).map(|at| &section.entries()[at]);
+        let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
+        let found = self.snapshot.catalog.seek(kind, query, top_k, &keep).into_iter();
+        let mut hits: Vec<(usize, f32)> =
+            found.filter_map(|(place, score)| Some((directory.at(place)?, score))).collect();
         let id = |at: usize| section.entries()[at].id.as_str();
         hits.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| id(a.0).cmp(id(b.0))));
         let shown = |(rank, (at, score)): (usize, (usize, f32))| {

@@ -107,9 +107,10 @@ impl Meta<'_> {
         let entry = &section.entries()[at];
         match entry.place {
             Place::Tool(slot) if self.sees(slot) => Ok((entry, slot, repair)),
-            Place::Tool(_) | Place::Resource { .. } | Place::Prompt { .. } => {
-                Err(unknown(id, Reason::NotACandidate, &[]))
-            }
+            Place::Tool(_)
+            | Place::Resource { .. }
+            | Place::Template { .. }
+            | Place::Prompt { .. } => Err(unknown(id, Reason::NotACandidate, &[])),
         }
     }
 

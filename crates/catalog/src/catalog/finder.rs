@@ -1,0 +1,127 @@
+//! The index over everything that the sources offer.
+
+use serde_json::{Map, Value, json};
+use tool::{Json, Prompt};
+
+use super::{Catalog, Place, Slot};
+use crate::index::{self, Document, Index, Kind, Meaning};
+
+/// One index over all kinds, and what each of its documents stands for.
+#[derive(Debug)]
+pub(super) struct Finder {
+    pub(super) index: Index,
+    /// By document; the functions first, in the order of their slots.
+    pub(super) places: Vec<Place>,
+}
+
+impl Finder {
+    pub(super) fn of(catalog: &Catalog) -> Finder {
+        let mut places: Vec<Place> = catalog.slots().map(Place::Tool).collect();
+        for (source, own) in catalog.sources().iter().enumerate() {
+            let listing = &own.listing;
+            places.extend((0..listing.resources.len()).map(|at| Place::Resource { source, at }));
+            places.extend((0..listing.templates.len()).map(|at| Place::Template { source, at }));
+            places.extend((0..listing.prompts.len()).map(|at| Place::Prompt { source, at }));
+        }
+        let homes = homes(catalog);
+        let documents: Vec<Document> =
+            places.iter().map(|place| document(catalog, &homes, *place)).collect();
+        let index = Index::build(&documents, &index::Config { meaning: Meaning::Compared });
+        Finder { index, places }
+    }
+}
+
+/// By source: the path of its first namespace, or its label when it has none.
+fn homes(catalog: &Catalog) -> Vec<&str> {
+    let mut homes: Vec<&str> =
+        catalog.sources().iter().map(|source| source.label.as_str()).collect();
+    for namespace in catalog.namespaces().iter().rev() {
+        if let Some(source) = namespace.source {
+            homes[source] = &namespace.path;
+        }
+    }
+    homes
+}
+
+fn document(catalog: &Catalog, homes: &[&str], place: Place) -> Document {
+    match place {
+        Place::Tool(slot) => of_function(catalog, slot),
+        Place::Resource { source, at } => {
+            let resource = &catalog.sources()[source].listing.resources[at];
+            let home = homes[source];
+            Document {
+                id: format!("resource:{home}/{}", resource.uri),
+                kind: Kind::Resource,
+                name: resource.name.clone(),
+                title: resource.title.clone(),
+                description: resource.description.as_ref().unwrap_or(&resource.uri).clone(),
+                ..blank(catalog, source, home)
+            }
+        }
+        Place::Template { source, at } => {
+            let template = &catalog.sources()[source].listing.templates[at];
+            let home = homes[source];
+            let words = template.description.as_ref().unwrap_or(&template.uri_template);
+            Document {
+                id: format!("template:{home}/{}", template.uri_template),
+                kind: Kind::Resource,
+                name: template.name.clone(),
+                title: template.title.clone(),
+                description: words.clone(),
+                ..blank(catalog, source, home)
+            }
+        }
+        Place::Prompt { source, at } => {
+            let prompt = &catalog.sources()[source].listing.prompts[at];
+            let home = homes[source];
+            Document {
+                id: format!("prompt:{home}/{}", prompt.name),
+                kind: Kind::Prompt,
+                name: prompt.name.clone(),
+                title: prompt.title.clone(),
+                description: prompt.description.clone().unwrap_or_default(),
+                input_schema: Some(arguments(prompt)),
+                ..blank(catalog, source, home)
+            }
+        }
+    }
+}
+
+fn of_function(catalog: &Catalog, slot: Slot) -> Document {
+    let (tool, function) = (catalog.tool(slot), catalog.function(slot));
+    let path = catalog.path(slot);
+    Document {
+        id: format!("{path}/{}", function.name),
+        name: function.name.clone(),
+        title: tool.title.clone(),
+        description: tool.description.clone().unwrap_or_default(),
+        input_schema: Some(tool.input_schema.clone()),
+        ..blank(catalog, function.source, path)
+    }
+}
+
+/// What all documents of a source have in common.
+fn blank(catalog: &Catalog, source: usize, server: &str) -> Document {
+    let source = &catalog.sources()[source];
+    let words = source.description.as_ref().or(source.listing.server.instructions.as_ref());
+    Document {
+        id: String::new(),
+        kind: Kind::Tool,
+        server: server.to_owned(),
+        server_description: words.cloned().unwrap_or_default(),
+        name: String::new(),
+        title: None,
+        description: String::new(),
+        input_schema: None,
+    }
+}
+
+/// The arguments of a prompt, as the schema that a tool would have.
+fn arguments(prompt: &Prompt) -> Json {
+    let property = |argument: &tool::listing::PromptArgument| {
+        let words = argument.description.as_deref().unwrap_or_default();
+        (argument.name.clone(), json!({"type": "string", "description": words}))
+    };
+    let properties: Map<String, Value> = prompt.arguments.iter().map(property).collect();
+    json!({"type": "object", "properties": properties}).into()
+}
