@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Skill(commands::skill::Args),
     Upstreams(commands::upstreams::Args),
     Tokens(commands::tokens::Args),
+    Stats(commands::stats::Args),
     Eval(commands::eval::Args),
     Init(commands::init::Args),
     Import(commands::import::Args),

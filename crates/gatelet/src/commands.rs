@@ -8,6 +8,7 @@ pub(crate) mod skill;
 mod verb;
 
 pub(crate) mod eval;
+pub(crate) mod stats;
 pub(crate) mod tokens;
 pub(crate) mod upstreams;
 
@@ -39,6 +40,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Skill(args) => skill::run(&args, &cli.place),
         Command::Upstreams(args) => upstreams::run(&args, &cli.place),
         Command::Tokens(args) => tokens::run(&args, &cli.place),
+        Command::Stats(args) => stats::run(&args, &cli.place),
         Command::Eval(args) => eval::run(&args),
         Command::Init(args) => init::run(&args, &cli.place),
         Command::Import(args) => import::run(&args),

@@ -5,10 +5,13 @@
 //! ([`shape`]), then each section is parsed; every problem is collected with
 //! its place and all are reported together.
 
+mod artifacts;
 mod auth;
 mod builtin;
+mod controls;
 mod gate;
 mod manifest;
+mod records;
 mod serve;
 mod skills;
 mod upstream;
@@ -27,16 +30,19 @@ use anyhow::Context;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use artifacts::{Artifacts, Place};
 pub(crate) use auth::Auth;
+pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
 pub(crate) use manifest::Manifest;
 pub(crate) use problem::{Problems, Source};
+pub(crate) use records::Records;
 pub(crate) use serve::{Serve, Surface, address};
 pub(crate) use skills::Skills;
 pub(crate) use text::{Environment, Process};
 pub(crate) use upstream::{Reach, Start, Upstream, Wire, write};
 
-use crate::cli::Place;
+use crate::cli;
 use crate::exit::Stop;
 use problem::{Problem, Weight};
 
@@ -60,6 +66,12 @@ pub(crate) struct Raw {
     auth: auth::Raw,
     #[serde(default)]
     manifest: manifest::Raw,
+    #[serde(default)]
+    records: records::Raw,
+    #[serde(default)]
+    artifacts: artifacts::Raw,
+    #[serde(default)]
+    controls: controls::Raw,
 }
 
 /// The configuration as it is meant.
@@ -73,6 +85,18 @@ pub(crate) struct Config {
     pub(crate) builtin: bool,
     pub(crate) auth: Auth,
     pub(crate) manifest: Manifest,
+    pub(crate) records: Records,
+    pub(crate) artifacts: Artifacts,
+    pub(crate) controls: Controls,
+}
+
+impl Config {
+    /// Whether everything is the same but what a running gate can take up.
+    pub(crate) fn differs_in_upstreams_only(&self, other: &Config) -> bool {
+        let upstreams = other.upstreams.clone();
+        let (skills, builtin) = (other.skills.clone(), other.builtin);
+        Config { upstreams, skills, builtin, ..self.clone() } == *other
+    }
 }
 
 /// A configuration and where it came from.
@@ -87,7 +111,7 @@ pub(crate) struct Loaded {
 
 /// Reads the configuration that the command line points to, or the first one
 /// that is found, or the embedded default.
-pub(crate) fn load(place: &Place) -> anyhow::Result<Loaded> {
+pub(crate) fn load(place: &cli::Place) -> anyhow::Result<Loaded> {
     match place.config.clone().or_else(find) {
         Some(file) => {
             let shown = file.display().to_string();
@@ -188,14 +212,19 @@ fn parse(
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Config {
+    let upstreams = upstream::parse(found, base, environment, problems);
+    let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
     Config {
-        upstreams: upstream::parse(found, base, environment, problems),
+        artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
+        controls: controls::parse(raw.controls, &labels, problems),
         gate: gate::parse(&raw.gate),
         serve: serve::parse(raw.serve, problems),
         skills: skills::parse(raw.skills, base, environment),
         builtin: builtin::parse(&raw.builtin),
         auth: auth::parse(raw.auth, base, environment, problems),
         manifest: manifest::parse(raw.manifest, base, problems),
+        records: records::parse(raw.records, base, environment),
+        upstreams,
     }
 }
 
@@ -205,7 +234,7 @@ pub(crate) fn schema() -> serde_json::Value {
 }
 
 /// The directory in which things are remembered between runs.
-pub(crate) fn state_directory(place: &Place) -> anyhow::Result<PathBuf> {
+pub(crate) fn state_directory(place: &cli::Place) -> anyhow::Result<PathBuf> {
     if let Some(state) = &place.state {
         return Ok(state.clone());
     }

@@ -4,16 +4,24 @@
 mod card;
 mod connector;
 mod farewell;
+mod keeping;
 mod shelf;
 mod skills;
+mod stages;
 mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use gateway::clock::System;
+use anyhow::Context;
+use gateway::clock::{Clock, System};
+use gateway::record::Nowhere;
 use gateway::roster::{self, Start};
+use gateway::stage::Open;
+use gateway::surface::meta;
 use gateway::{Gateway, Parts, gate};
+use store::events::Events;
 
 pub(crate) use card::manifest;
 pub(crate) use farewell::{children_have_ended, signal};
@@ -35,6 +43,9 @@ pub(crate) enum Pace {
     AtOnce,
 }
 
+/// How long the last records may take to be written.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// What a gateway is wired from, kept to wire it anew when the configuration
 /// changes.
 #[derive(Clone)]
@@ -42,17 +53,20 @@ pub(crate) struct Wiring {
     state: PathBuf,
     shelf: Arc<Directory>,
     pace: Pace,
+    records: Option<Arc<Events>>,
 }
 
 impl Wiring {
-    pub(crate) fn new(state: &Path, pace: Pace) -> Wiring {
+    pub(crate) fn new(state: &Path, pace: Pace, config: &Config) -> anyhow::Result<Wiring> {
         let shelf = Arc::new(Directory::new(&state.join("listings")));
-        Wiring { state: state.to_owned(), shelf, pace }
+        let records = config.records.file.as_deref().map(open_records).transpose()?;
+        Ok(Wiring { state: state.to_owned(), shelf, pace, records: records.map(Arc::new) })
     }
 
     /// The gateway of a configuration. Starts nothing yet.
     pub(crate) fn gateway(&self, loaded: &Loaded) -> Gateway {
         let config = &loaded.config;
+        let clock: Arc<dyn Clock> = Arc::new(System::start());
         let parts = Parts {
             skills: skills::library(config),
             gate: gate::Config {
@@ -62,9 +76,23 @@ impl Wiring {
             },
             shelf: Arc::clone(&self.shelf) as _,
             manifest: Some(card::manifest(config).to_value().into()),
-            ..Parts::new(self.upstreams(config), Arc::new(System::start()))
+            artifacts: keeping::store(&config.artifacts, &self.state, &clock),
+            stages: stages::stages(&config.controls, Arc::new(Open), &clock),
+            meta: meta::Config { tolerant: config.controls.tolerant, ..meta::Config::default() },
+            records: match &self.records {
+                Some(events) => Arc::clone(events) as _,
+                None => Arc::new(Nowhere),
+            },
+            ..Parts::new(self.upstreams(config), clock)
         };
         Gateway::new(parts)
+    }
+
+    /// Waits until every record is written, at the end of the process.
+    pub(crate) fn close(&self) {
+        if let Some(events) = &self.records {
+            events.flush(LAST_WORDS);
+        }
     }
 
     /// Takes up a changed configuration without dropping a session.
@@ -109,4 +137,14 @@ impl Wiring {
             known: None,
         }
     }
+}
+
+fn open_records(file: &Path) -> anyhow::Result<Events> {
+    let opened = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => {
+            std::fs::create_dir_all(parent).and_then(|()| Events::open(file))
+        }
+        Some(_) | None => Events::open(file),
+    };
+    opened.with_context(|| format!("cannot write records to `{}`", file.display()))
 }

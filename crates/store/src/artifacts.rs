@@ -80,7 +80,10 @@ impl Disk {
                 Some(written) if path == self.path(&written.handle) => {
                     found.push((written.handle.clone(), Entry::of(&written)));
                 }
-                Some(_) | None if ours => tokio::fs::remove_file(&path).await?,
+                // Another process that opens the same directory may be faster.
+                Some(_) | None if ours => {
+                    let _ = tokio::fs::remove_file(&path).await;
+                }
                 Some(_) | None => {}
             }
         }

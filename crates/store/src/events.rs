@@ -7,7 +7,8 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 use gateway::record::{Ending, Record, Sink};
 use serde_json::{Value, json};
@@ -17,27 +18,52 @@ const QUEUE: usize = 4_096;
 
 /// A file of events.
 pub struct Events {
-    queue: SyncSender<Record>,
+    queue: SyncSender<Task>,
+}
+
+/// What the thread that writes has to do.
+enum Task {
+    Write(Box<Record>),
+    /// Say so when everything before this is written.
+    Tell(Sender<()>),
 }
 
 impl Events {
     /// Appends to the file at `path`.
     pub fn open(path: &Path) -> std::io::Result<Events> {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-        let (queue, records) = sync_channel::<Record>(QUEUE);
+        let (queue, tasks) = sync_channel::<Task>(QUEUE);
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
-            for record in records {
-                // A full disk must not stop calls; the next line tries again.
-                let _ = writeln!(file, "{}", event(&record));
+            for task in tasks {
+                match task {
+                    // Line by line and each in one piece: another process may
+                    // append to the same file. A full disk must not stop
+                    // calls; the next line tries again.
+                    Task::Write(record) => {
+                        let _ = file.write_all(format!("{}\n", event(&record)).as_bytes());
+                    }
+                    Task::Tell(done) => {
+                        let _ = done.send(());
+                    }
+                }
             }
         })?;
         Ok(Events { queue })
+    }
+
+    /// Waits until what was put so far is in the file, but no longer than
+    /// `patience`. For the end of a process, which nothing else waits for.
+    pub fn flush(&self, patience: Duration) {
+        let (done, told) = channel();
+        if self.queue.try_send(Task::Tell(done)).is_ok() {
+            let _ = told.recv_timeout(patience);
+        }
     }
 }
 
 impl Sink for Events {
     fn put(&self, record: Record) {
-        let _ = self.queue.try_send(record);
+        let _ = self.queue.try_send(Task::Write(Box::new(record)));
     }
 }
 
@@ -128,12 +154,7 @@ mod tests {
         for _ in 0..3 {
             events.put(record(Ending::Answered));
         }
-        drop(events);
-        // The writer ends when the queue does; wait for its last line.
-        let lines = || std::fs::read_to_string(&path).unwrap().lines().count();
-        while lines() < 3 {
-            std::thread::yield_now();
-        }
-        assert_eq!(lines(), 3);
+        events.flush(Duration::from_secs(60));
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
     }
 }

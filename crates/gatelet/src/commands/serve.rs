@@ -53,9 +53,9 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let state = config::state_directory(place)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let wiring = Wiring::new(&state, Pace::Configured);
+        let wiring = Wiring::new(&state, Pace::Configured, &loaded.config)?;
         let gateway = wiring.gateway(&loaded);
-        let watching = wire::watch(wiring, gateway.clone(), place.clone(), loaded.clone());
+        let watching = wire::watch(wiring.clone(), gateway.clone(), place.clone(), loaded.clone());
         let watching = tokio::spawn(watching);
         let outcome = if args.stdio {
             over_stdio(args, &loaded, &gateway).await
@@ -66,6 +66,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         let _ = watching.await;
         drop(gateway);
         wire::children_have_ended(FAREWELL).await;
+        wiring.close();
         outcome
     });
     // Reading stdin blocks a thread that nobody can wake.

@@ -44,13 +44,14 @@ pub(crate) fn with_gateway<T>(
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
-    let wiring = Wiring::new(&config::state_directory(place)?, pace);
+    let wiring = Wiring::new(&config::state_directory(place)?, pace, &loaded.config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gateway = wiring.gateway(&loaded);
         let outcome = run(&gateway).await;
         drop(gateway);
         children_have_ended(Duration::from_secs(3)).await;
+        wiring.close();
         outcome
     })
 }

@@ -5,7 +5,7 @@ use std::path::{Path as FilePath, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::text::Environment;
+use super::text::{self, Environment};
 
 /// Instructions that a model can ask for.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -23,10 +23,6 @@ pub(crate) struct Skills {
 }
 
 pub(super) fn parse(raw: Raw, base: &FilePath, environment: &dyn Environment) -> Skills {
-    let home = environment.get("HOME").map(PathBuf::from);
-    let place = |path: PathBuf| match (path.strip_prefix("~"), &home) {
-        (Ok(below), Some(home)) => home.join(below),
-        (Ok(_), None) | (Err(_), _) => base.join(path),
-    };
+    let place = |path| text::place(path, base, environment);
     Skills { directories: raw.directories.into_iter().map(place).collect() }
 }

@@ -1,5 +1,6 @@
 //! Values that are written as text: durations, and text with holes in it.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where the values of `${env:NAME}` come from. A parameter, so that reading
@@ -83,6 +84,16 @@ pub(crate) fn variables(text: &str) -> impl Iterator<Item = (String, String)> {
             .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
         Some((name.trim().to_owned(), quoted.unwrap_or(value).to_owned()))
     })
+}
+
+/// A path as a configuration names it: below the home directory when it begins
+/// with `~`, else relative to where the configuration is.
+pub(crate) fn place(path: PathBuf, base: &Path, environment: &dyn Environment) -> PathBuf {
+    let home = environment.get("HOME").map(PathBuf::from);
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        (Ok(_), None) | (Err(_), _) => base.join(path),
+    }
 }
 
 /// Reads `500ms`, `30s`, `5m`, `1h 30m`.

@@ -47,8 +47,8 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, place: Place, first:
 
 fn take_up(wiring: &Wiring, gateway: &Gateway, before: &Loaded, after: &Loaded) {
     wiring.reload(gateway, &after.config);
-    if before.config.serve != after.config.serve || before.config.gate != after.config.gate {
-        tracing::warn!("changes of [serve] and [gate] take effect after a restart");
+    if !before.config.differs_in_upstreams_only(&after.config) {
+        tracing::warn!("only changes of upstreams and skills are taken up without a restart");
     }
     tracing::info!(upstreams = after.config.upstreams.len(), "configuration reloaded");
 }

@@ -6,6 +6,7 @@
 mod kit;
 
 mod clients;
+mod controls;
 mod edge;
 mod faults;
 mod first_minute;

@@ -1,0 +1,182 @@
+//! `gatelet stats`: what the records of calls add up to.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+
+use comfy_table::{Cell, CellAlignment};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::verb::Output;
+use crate::cli::Place;
+use crate::config;
+use crate::exit::{Done, Stop};
+use crate::terminal::{self, BAD, DIM, HEADING, out, say};
+
+/// Add up the records of calls: how many, how they ended, and the tokens saved
+///
+/// Records are written when the configuration has a `file` in `[records]`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file of records [default: the one in the configuration]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// One line of the file, as far as it is counted.
+#[derive(Deserialize)]
+struct Event {
+    tool_id: String,
+    success: bool,
+    attributes: Attributes,
+}
+
+#[derive(Deserialize)]
+struct Attributes {
+    raw_tokens: usize,
+    compact_tokens: usize,
+    tokens_saved: usize,
+}
+
+/// What some events add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    calls: usize,
+    errors: usize,
+    raw: usize,
+    sent: usize,
+    saved: usize,
+}
+
+/// A whole file, added up.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Stats {
+    tools: BTreeMap<String, Sum>,
+    total: Sum,
+    /// Lines that are no events, such as one that was cut off by a crash.
+    odd: usize,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let file = match &args.file {
+        Some(file) => file.clone(),
+        None => config::load(place)?.config.records.file.ok_or_else(|| {
+            let how = "name a file, or set `file` in `[records]` of the configuration";
+            Stop::Usage(format!("no records are kept: {how}"))
+        })?,
+    };
+    let opened = std::fs::File::open(&file);
+    let opened = opened.map_err(|error| {
+        Stop::Usage(format!("cannot read the records in `{}`: {error}", file.display()))
+    })?;
+    let stats = Stats::read(BufReader::new(opened))?;
+    if args.output.is_json() {
+        out(&serde_json::to_string_pretty(&stats.to_json())?);
+    } else {
+        out(&stats.to_table());
+        if stats.odd != 0 {
+            say(&format!("({} lines are no records)", stats.odd));
+        }
+    }
+    Ok(Done::Fine)
+}
+
+impl Sum {
+    fn add(&mut self, event: &Event) {
+        self.calls += 1;
+        self.errors += usize::from(!event.success);
+        self.raw += event.attributes.raw_tokens;
+        self.sent += event.attributes.compact_tokens;
+        self.saved += event.attributes.tokens_saved;
+    }
+
+    fn to_json(self) -> Value {
+        json!({
+            "calls": self.calls,
+            "errors": self.errors,
+            "tokens_raw": self.raw,
+            "tokens_sent": self.sent,
+            "tokens_saved": self.saved,
+        })
+    }
+}
+
+impl Stats {
+    fn read(lines: impl BufRead) -> std::io::Result<Stats> {
+        let mut stats = Stats::default();
+        for line in lines.split(b'\n') {
+            let line = line?;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<Event>(&line) {
+                Ok(event) => {
+                    stats.total.add(&event);
+                    stats.tools.entry(event.tool_id.clone()).or_default().add(&event);
+                }
+                Err(_) => stats.odd += 1,
+            }
+        }
+        Ok(stats)
+    }
+
+    fn to_json(&self) -> Value {
+        let tools: serde_json::Map<String, Value> =
+            self.tools.iter().map(|(tool, sum)| (tool.clone(), sum.to_json())).collect();
+        json!({"tools": tools, "total": self.total.to_json(), "odd_lines": self.odd})
+    }
+
+    /// The tools that were called most come first.
+    fn to_table(&self) -> String {
+        let head = ["tool", "calls", "errors", "tokens raw", "tokens sent", "saved"];
+        let mut table = terminal::table(&head);
+        let mut tools: Vec<(&String, &Sum)> = self.tools.iter().collect();
+        tools.sort_by(|one, other| other.1.calls.cmp(&one.1.calls).then(one.0.cmp(other.0)));
+        for (tool, sum) in tools {
+            table.add_row(row(Cell::new(shown(tool)), sum));
+        }
+        table.add_row(row(terminal::cell(HEADING, "total"), &self.total));
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.to_string()
+    }
+}
+
+/// A call that named no known tool has an empty one.
+fn shown(tool: &str) -> &str {
+    if tool == ":" { "(no such tool)" } else { tool }
+}
+
+fn row(name: Cell, sum: &Sum) -> Vec<Cell> {
+    let number = |n: usize| Cell::new(terminal::thousands(n));
+    let style = if sum.errors == 0 { DIM } else { BAD };
+    let errors = terminal::cell(style, &terminal::thousands(sum.errors));
+    vec![name, number(sum.calls), errors, number(sum.raw), number(sum.sent), number(sum.saved)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(tool: &str, success: bool, raw: usize, sent: usize) -> String {
+        let saved = raw.saturating_sub(sent);
+        let attributes = json!({"raw_tokens": raw, "compact_tokens": sent, "tokens_saved": saved});
+        json!({"tool_id": tool, "success": success, "attributes": attributes}).to_string() + "\n"
+    }
+
+    #[test]
+    fn calls_errors_and_tokens_are_added_up_by_tool() {
+        let text =
+            line("a:x", true, 100, 10) + &line("b:y", false, 5, 9) + &line("a:x", true, 7, 7);
+        let stats = Stats::read((text + "\n{\"cut").as_bytes()).unwrap();
+        assert_eq!(stats.tools["a:x"], Sum { calls: 2, errors: 0, raw: 107, sent: 17, saved: 90 });
+        assert_eq!(stats.total, Sum { calls: 3, errors: 1, raw: 112, sent: 26, saved: 90 });
+        assert_eq!(stats.odd, 1);
+        let table = stats.to_table();
+        assert!(table.find("a:x") < table.find("b:y") && table.contains("107"), "{table}");
+    }
+}

@@ -1,0 +1,126 @@
+//! What an operator switches on: records, kept results, limits, rules, trust.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Pipe, shell, text};
+
+const BUILTIN: &str = "[builtin]\ntools = true\n\n";
+
+#[test]
+fn every_call_leaves_one_line_and_the_lines_add_up() {
+    let home = Home::with(&format!("{BUILTIN}[records]\nfile = \"log/calls.jsonl\"\n"));
+    let mut pipe = Pipe::open(&home);
+    let long: Vec<u32> = (0..10_000).collect();
+    pipe.call("json.query", &json!({"json": long, "filter": "."}));
+    pipe.call("units.convert", &json!({"value": 4711, "from": "mi", "to": "km"}));
+    let bad = json!({"value": 1, "from": "kg", "to": "m"});
+    let bad = json!({"namespace": "units", "function": "convert", "kwargs": bad});
+    assert_eq!(pipe.verb("call", &bad)["isError"], true);
+    assert!(pipe.close().success());
+    let lines = home.read("log/calls.jsonl");
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+    assert!(!lines.contains("4711"), "{lines}");
+    // A command that is over soon writes its line too.
+    assert_eq!(shell(&home, &["call", "time.now"]).code, 0);
+
+    let stats = shell(&home, &["stats"]).json();
+    assert_eq!(stats["total"]["calls"], 4, "{stats}");
+    assert_eq!(stats["tools"]["units:convert"]["calls"], 2, "{stats}");
+    assert_eq!(stats["tools"]["units:convert"]["errors"], 1, "{stats}");
+    let query = &stats["tools"]["json:query"];
+    assert!(10_000 < query["tokens_saved"].as_u64().unwrap(), "{stats}");
+    let table = shell(&home, &["stats", "log/calls.jsonl", "--text"]);
+    assert!(table.out.contains("units:convert") && table.out.contains("total"), "{}", table.out);
+}
+
+#[test]
+fn statistics_without_records_say_how_to_keep_some() {
+    let home = Home::with(BUILTIN);
+    let none = shell(&home, &["stats"]);
+    assert_eq!(none.code, 2);
+    assert!(none.err.contains("[records]"), "{}", none.err);
+}
+
+/// The answer of a call to a built-in tool, whatever it is.
+fn answer(pipe: &mut Pipe, function: &str, kwargs: &Value) -> Value {
+    let (namespace, function) = function.rsplit_once('.').unwrap();
+    pipe.verb("call", &json!({"namespace": namespace, "function": function, "kwargs": kwargs}))
+}
+
+#[test]
+fn a_kept_result_survives_a_restart_unless_memory_is_enough() {
+    let kept_after_restart = |section: &str| {
+        let home = Home::with(&format!("{BUILTIN}{section}"));
+        let mut pipe = Pipe::open(&home);
+        let numbers: Vec<u32> = (0..10_000).collect();
+        pipe.call("json.query", &json!({"json": numbers, "filter": "."}));
+        assert!(text(&answer(&mut pipe, "gatelet.view", &json!({}))).contains("json query"));
+        assert!(pipe.close().success());
+        let mut again = Pipe::open(&home);
+        text(&answer(&mut again, "gatelet.view", &json!({}))).contains("json query")
+    };
+    assert!(kept_after_restart(""));
+    assert!(kept_after_restart("[artifacts]\ndirectory = \"kept\"\nlife = \"5m\"\n"));
+    assert!(!kept_after_restart("[artifacts]\nstore = \"memory\"\n"));
+}
+
+#[test]
+fn a_tool_that_is_denied_is_refused_with_the_reason() {
+    let rule = "[[controls.rule]]\naction = \"deny\"\ntool = \"units.*\"\nreason = \"no sums\"\n";
+    let home = Home::with(&format!("{BUILTIN}{rule}"));
+    let mut pipe = Pipe::open(&home);
+    let miles = json!({"value": 1, "from": "mi", "to": "km"});
+    let refused = answer(&mut pipe, "units.convert", &miles);
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(text(&refused).contains("no sums"), "{refused}");
+    assert!(pipe.call("time.now", &json!({})).contains("UTC"));
+}
+
+#[test]
+fn a_limit_on_a_tool_is_kept_and_the_others_go_on() {
+    let rate = "[[controls.rate]]\ntool = \"time.now\"\nper_session = 2\n";
+    let home = Home::with(&format!("{BUILTIN}{rate}"));
+    let mut pipe = Pipe::open(&home);
+    let mut is_error =
+        |function: &str, kwargs| answer(&mut pipe, function, &kwargs)["isError"] == true;
+    assert!(!is_error("time.now", json!({})));
+    assert!(!is_error("time.now", json!({})));
+    assert!(is_error("time.now", json!({})));
+    assert!(!is_error("units.convert", json!({"value": 1, "from": "mi", "to": "km"})));
+}
+
+#[test]
+fn an_answer_of_a_read_only_tool_is_kept_where_that_is_allowed() {
+    let cache = "[controls.cache]\nread_only = true\nallow = [\"units.convert\"]\n";
+    let records = "[records]\nfile = \"calls.jsonl\"\n";
+    let home = Home::with(&format!("{BUILTIN}{cache}\n{records}"));
+    let mut pipe = Pipe::open(&home);
+    for _ in 0..2 {
+        pipe.call("units.convert", &json!({"value": 1, "from": "mi", "to": "km"}));
+        pipe.call("time.now", &json!({}));
+    }
+    assert!(pipe.close().success());
+    let lines = home.read("calls.jsonl");
+    let hits: Vec<&str> = lines.lines().filter(|line| line.contains("execute.cache_hit")).collect();
+    assert!(matches!(hits[..], [hit] if hit.contains("units:convert")), "{lines}");
+}
+
+#[test]
+fn what_is_wrong_with_the_controls_is_said_with_a_suggestion() {
+    let home = Home::with(
+        "[controls]\ndefalt = \"deny\"\n[controls.retry]\njitter = 2.0\n\
+         [[controls.rate]]\ntool = \"x\"\n[controls.upstreams.files]\nat_once = 1\n\
+         [artifacts]\nlife = \"soon\"\n[records]\nfil = \"x\"\n",
+    );
+    let check = shell(&home, &["config", "check"]);
+    assert_eq!(check.code, 2, "{}", check.err);
+    let said = check.out + &check.err;
+    for part in ["did you mean `default`", "from 0 to 1", "limits nothing", "no upstream `files`"] {
+        assert!(said.contains(part), "no {part} in: {said}");
+    }
+    assert!(said.contains("not a duration") && said.contains("did you mean `file`"), "{said}");
+    let schema = shell(&home, &["config", "schema"]).json();
+    for section in ["records", "artifacts", "controls"] {
+        assert!(schema["properties"][section].is_object(), "no {section}");
+    }
+}
