@@ -25,7 +25,7 @@ pub struct Lane {
 }
 
 /// How upstreams are asked. Once each, without limits, by default.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub retry: retry::Config,
     pub breaker: breaker::Config,
