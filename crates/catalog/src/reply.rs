@@ -81,26 +81,29 @@ pub fn search(
     text
 }
 
-/// What lies behind the gate, in one line that stays the same as long as the
-/// catalog does: namespaces with the number of their functions.
+/// What lies behind the gate, in one line: the first levels of the namespaces
+/// that have a function to show. It changes when one comes or goes and not
+/// with what is in them, so that a prompt that holds it stays cached.
 pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> String {
-    let mut parts: Vec<(String, usize)> = Vec::new();
-    for slot in catalog.slots().filter(|slot| keep(*slot) && !catalog.is_own(*slot)) {
-        let label = &catalog.source(slot).label;
-        match parts.iter_mut().find(|(known, _)| known == label) {
-            Some((_, count)) => *count += 1,
-            None => parts.push((label.clone(), 1)),
+    let mut parts: Vec<&str> = Vec::new();
+    for slot in catalog.slots().filter(|slot| !catalog.is_own(*slot)) {
+        let path = catalog.path(slot);
+        let first = path.split_once('.').map_or(path, |(first, _)| first);
+        // Functions lie together by source.
+        if !first.is_empty() && parts.last() != Some(&first) && keep(slot) {
+            parts.push(first);
         }
     }
-    parts.sort();
+    parts.sort_unstable();
+    parts.dedup();
     let all = parts.len();
-    for shown in (0..=all).rev() {
-        let listed = parts[..shown].iter();
-        let mut names: Vec<String> = listed.map(|(label, n)| format!("{label} ({n})")).collect();
+    // A name takes a token at least, and its comma another.
+    for shown in (0..=all.min(limit)).rev() {
+        let mut text = parts[..shown].join(", ");
         if shown < all {
-            names.push(format!("and {} more", all - shown));
+            let comma = if shown == 0 { "" } else { ", " };
+            let _ = write!(text, "{comma}and {} more", all - shown);
         }
-        let text = names.join(", ");
         if tokens::fits(&text, limit) {
             return text;
         }
@@ -219,9 +222,13 @@ mod tests {
     #[test]
     fn the_map_is_sorted_bounded_and_per_caller() {
         let catalog = catalog();
-        assert_eq!(map(&catalog, 50, &|_| true), "files (2), mail (1)");
-        assert_eq!(map(&catalog, 50, &|slot| slot != Slot(2)), "files (2)");
-        assert_eq!(map(&catalog, 6, &|_| true), "and 2 more");
+        assert_eq!(map(&catalog, 50, &|_| true), "files, mail");
+        assert_eq!(map(&catalog, 50, &|slot| slot != Slot(2)), "files");
+        let labels = ["delta", "alpha", "gamma", "beta", "epsilon", "zeta"];
+        let sources = labels.map(|label| source(label, &[("f", String::new())])).to_vec();
+        let many = map(&Catalog::build(sources).0, 8, &|_| true);
+        assert!(many.starts_with("alpha, ") && many.ends_with(" more"), "{many}");
+        assert!(tokens::count(&many) <= 8, "{many}");
         assert_eq!(map(&catalog, 0, &|_| true), "");
     }
 }

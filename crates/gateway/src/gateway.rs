@@ -131,14 +131,15 @@ struct Entrance {
 }
 
 impl Door for Entrance {
-    fn open(&self, client: &Arc<Client>, _: &Arc<Identity>) -> Arc<dyn Provider> {
+    fn open(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
+        let caller = Arc::clone(caller);
         let hall = self.shared.roster.hall(client);
         let shared = Arc::clone(&self.shared);
         match self.surface.for_client(client) {
-            Surface::Cash | Surface::Auto => Arc::new(Cash::new(shared, hall)),
-            Surface::Gateway => Arc::new(browsing::Gateway::new(shared, hall)),
-            Surface::Proxy => Arc::new(Proxy::new(shared, hall)),
-            Surface::Direct => Arc::new(Direct::new(shared, hall)),
+            Surface::Cash | Surface::Auto => Arc::new(Cash::new(shared, hall, caller)),
+            Surface::Gateway => Arc::new(browsing::Gateway::new(shared, hall, caller)),
+            Surface::Proxy => Arc::new(Proxy::new(shared, hall, caller)),
+            Surface::Direct => Arc::new(Direct::new(shared, hall, caller)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What one request sees: a catalog and the links behind it, of one moment.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use catalog::{Catalog, Directory};
 use tool::{Ask, Context, Failure, Finding, Listing, Reply};
@@ -17,9 +18,9 @@ pub struct Snapshot {
     pub generation: u64,
     pub catalog: Arc<Catalog>,
     pub findings: Vec<Finding>,
-    /// The listing of the default surface over this catalog, made when first
-    /// needed.
-    pub(crate) cash: OnceLock<Arc<Listing>>,
+    /// The listings of the default surface over this catalog, made when first
+    /// needed; by what callers are told of the namespaces that they see.
+    pub(crate) cash: Mutex<BTreeMap<String, Arc<Listing>>>,
     pub(crate) offers: OnceLock<Offers>,
     directory: OnceLock<Directory>,
     stripped: OnceLock<Stripped>,
@@ -51,7 +52,7 @@ impl Snapshot {
             generation,
             catalog: Arc::new(catalog),
             findings,
-            cash: OnceLock::new(),
+            cash: Mutex::default(),
             offers: OnceLock::new(),
             directory: OnceLock::new(),
             stripped: OnceLock::new(),

@@ -16,10 +16,12 @@ mod teach;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use catalog::Slot;
+use catalog::{Slot, reply};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use tool::{Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, RpcError};
+use tool::{
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, RpcError,
+};
 
 use super::{Surface, offers::Offers};
 use crate::dispatch::{CallError, Mode, Outcome, Request};
@@ -33,11 +35,13 @@ pub use definitions::tools;
 pub struct Cash {
     shared: Arc<Shared>,
     hall: Arc<Hall>,
+    /// Who came in.
+    caller: Arc<Identity>,
 }
 
 impl Cash {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Cash {
-        Cash { shared, hall }
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Cash {
+        Cash { shared, hall, caller }
     }
 
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
@@ -163,8 +167,16 @@ impl View<'_> {
 impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let make = || Arc::new(definitions::listing(&self.shared, &snapshot));
-        Arc::clone(snapshot.cash.get_or_init(make))
+        let trust = &self.shared.dispatcher.stages.trust;
+        let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
+        let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
+        let mut made = snapshot.cash.lock().expect("nothing panics while it holds this");
+        if let Some(listing) = made.get(&map) {
+            return Arc::clone(listing);
+        }
+        let listing = Arc::new(definitions::listing(&self.shared, &snapshot, &map));
+        made.insert(map, Arc::clone(&listing));
+        listing
     }
 
     fn events(&self) -> BoxStream<'static, Event> {

@@ -12,7 +12,8 @@ use catalog::Slot;
 use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, RpcError, Tool,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, RpcError,
+    Tool,
 };
 
 use super::Surface;
@@ -33,8 +34,8 @@ pub struct Direct {
 }
 
 impl Direct {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Direct {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall));
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Direct {
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), caller);
         Direct { shared, hall, rest }
     }
 }

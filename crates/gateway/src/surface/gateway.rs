@@ -6,7 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::json;
-use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server, Tool};
+use tool::{
+    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Server, Tool,
+};
 
 use super::Surface;
 use super::cash::Cash;
@@ -24,8 +26,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Gateway {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall));
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Gateway {
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), caller);
         Gateway { shared, hall, rest, sightings: Sightings::default() }
     }
 }

@@ -12,7 +12,9 @@ use catalog::card;
 use futures::stream::BoxStream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server, Tool};
+use tool::{
+    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Server, Tool,
+};
 
 use super::Surface;
 use super::cash::Cash;
@@ -39,8 +41,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>) -> Proxy {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall));
+    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Proxy {
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), caller);
         Proxy { shared, hall, rest, sightings: Sightings::default() }
     }
 }

@@ -6,8 +6,18 @@ use tool::{Json, Listing, Reply, Resource, Server, Tool};
 use crate::gateway::Shared;
 use crate::roster::Snapshot;
 
-/// `call`, `help` and `skill`, as every client sees them.
-pub fn tools() -> Vec<Tool> {
+/// Tokens that the names of the namespaces may take in the definition of
+/// `help`.
+pub(super) const MAP: usize = 60;
+
+/// `call`, `help` and `skill`; `map` names the namespaces that there are.
+pub fn tools(map: &str) -> Vec<Tool> {
+    let mut help = "help() lists namespaces; add namespace, then function, for detail. \
+        kwargs={\"query\": \"what to do\"} searches all functions."
+        .to_owned();
+    if !map.is_empty() {
+        help.push_str(&format!(" Namespaces: {map}."));
+    }
     let namespace = json!({"type": "string", "description": "Dotted path; empty for root"});
     let text = json!({"type": "string"});
     let object = json!({"type": "object"});
@@ -29,8 +39,7 @@ pub fn tools() -> Vec<Tool> {
         }),
         json!({
             "name": "help",
-            "description": "help() lists namespaces; add namespace, then function, for detail. \
-                kwargs={\"query\": \"what to do\"} searches all functions.",
+            "description": help,
             "inputSchema": {
                 "type": "object",
                 "properties": {"namespace": text, "function": text, "kwargs": object},
@@ -62,7 +71,7 @@ pub(super) fn identity(manifest: &Json) -> Reply {
 }
 
 /// The whole listing over one catalog.
-pub(super) fn listing(shared: &Shared, snapshot: &Snapshot) -> Listing {
+pub(super) fn listing(shared: &Shared, snapshot: &Snapshot, map: &str) -> Listing {
     let offers = snapshot.offers();
     let identity = shared.manifest.as_ref().map(|_| {
         let raw = json!({
@@ -79,7 +88,7 @@ pub(super) fn listing(shared: &Shared, snapshot: &Snapshot) -> Listing {
     };
     Listing {
         server,
-        tools: tools(),
+        tools: tools(map),
         resources: identity.into_iter().chain(offers.resources.iter().cloned()).collect(),
         templates: offers.templates.clone(),
         prompts: offers.prompts.clone(),

@@ -37,9 +37,31 @@ fn holds(text: &str, parts: &[&str]) {
 
 #[test]
 fn the_three_definitions_cost_little() {
-    let text = Json::of(&super::tools()).to_string();
-    let cost = tokens::count(&text);
-    assert!(cost <= 350, "{cost} tokens");
+    let bare = tokens::count(Json::of(&super::tools("")).as_str());
+    assert!(bare + super::definitions::MAP + 5 <= 350, "{bare} tokens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_definition_of_help_names_the_namespaces_and_stays_within_the_budget() {
+    let schema = json!({});
+    let described = |labels: Vec<String>, function: &'static str| async move {
+        let schema = &json!({});
+        let upstreams = labels.iter().map(|l| one(l, function, "F.", schema)).collect();
+        let listing = open(upstreams, |_| {}).await.surface.listing();
+        let cost = tokens::count(Json::of(&listing.tools).as_str());
+        assert!(cost <= 350, "{cost} tokens");
+        listing.tools[1].description.clone().unwrap_or_default()
+    };
+    let few = described(vec!["mail".into(), "files".into()], "f").await;
+    assert!(few.ends_with(" Namespaces: files, mail."), "{few}");
+    assert_eq!(few, described(vec!["files".into(), "mail".into()], "other").await);
+    let many = described((0..90).map(|n| format!("upstream_number_{n}")).collect(), "f").await;
+    assert!(many.contains("upstream_number_0, ") && many.ends_with(" more."), "{many}");
+    let hidden = open(vec![one("orders", "f", "F.", &schema)], |parts| {
+        parts.stages = Stages { trust: Arc::new(OrdersForAdmin), ..Stages::default() };
+    })
+    .await;
+    assert!(!Json::of(&hidden.surface.listing().tools).as_str().contains("orders"));
 }
 
 #[tokio::test(start_paused = true)]
