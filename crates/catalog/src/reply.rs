@@ -97,19 +97,27 @@ pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Stri
     parts.sort_unstable();
     parts.dedup();
     let all = parts.len();
-    // A name takes a token at least, and its comma another.
-    for shown in (0..=all.min(limit)).rev() {
-        let mut text = parts[..shown].join(", ");
-        if shown < all {
-            let comma = if shown == 0 { "" } else { ", " };
-            let _ = write!(text, "{comma}and {} more", all - shown);
-        }
-        if tokens::fits(&text, limit) {
-            return text;
-        }
+    // Names are rated by their length instead of counted: this text is in a
+    // tool definition, and loading the vocabulary would hold up the first
+    // answer. Three bytes a token is more than names ever take.
+    let mut left = limit.saturating_sub(REST);
+    let fits = |part: &&&str| {
+        let cost = part.len().div_ceil(3) + 1;
+        let fits = cost <= left;
+        left = left.saturating_sub(cost);
+        fits
+    };
+    let shown: Vec<&str> = parts.iter().take_while(fits).copied().collect();
+    let mut text = shown.join(", ");
+    if shown.len() < all && REST <= limit {
+        let comma = if shown.is_empty() { "" } else { ", " };
+        let _ = write!(text, "{comma}and {} more", all - shown.len());
     }
-    String::new()
+    text
 }
+
+/// What `and 12 more` takes, in tokens.
+const REST: usize = 5;
 
 fn hits(
     catalog: &Catalog,
