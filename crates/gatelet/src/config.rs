@@ -14,6 +14,7 @@ mod manifest;
 mod records;
 mod serve;
 mod skills;
+mod trust;
 mod upstream;
 
 pub(crate) mod foreign;
@@ -72,6 +73,8 @@ pub(crate) struct Raw {
     artifacts: artifacts::Raw,
     #[serde(default)]
     controls: controls::Raw,
+    #[serde(default)]
+    trust: trust::Raw,
 }
 
 /// The configuration as it is meant.
@@ -88,6 +91,7 @@ pub(crate) struct Config {
     pub(crate) records: Records,
     pub(crate) artifacts: Artifacts,
     pub(crate) controls: Controls,
+    pub(crate) trust: gateway::trust::Config,
 }
 
 impl Config {
@@ -217,6 +221,7 @@ fn parse(
     Config {
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
         controls: controls::parse(raw.controls, &labels, problems),
+        trust: trust::parse(raw.trust, &labels, problems),
         gate: gate::parse(&raw.gate),
         serve: serve::parse(raw.serve, problems),
         skills: skills::parse(raw.skills, base, environment),

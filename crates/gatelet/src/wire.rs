@@ -8,6 +8,7 @@ mod keeping;
 mod shelf;
 mod skills;
 mod stages;
+mod trust;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,6 @@ use anyhow::Context;
 use gateway::clock::{Clock, System};
 use gateway::record::Nowhere;
 use gateway::roster::{self, Start};
-use gateway::stage::Open;
 use gateway::surface::meta;
 use gateway::{Gateway, Parts, gate};
 use store::events::Events;
@@ -67,6 +67,7 @@ impl Wiring {
     pub(crate) fn gateway(&self, loaded: &Loaded) -> Gateway {
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(System::start());
+        let trust = trust::trust(config, &self.state, &clock);
         let parts = Parts {
             skills: skills::library(config),
             gate: gate::Config {
@@ -77,7 +78,7 @@ impl Wiring {
             shelf: Arc::clone(&self.shelf) as _,
             manifest: Some(card::manifest(config).to_value().into()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
-            stages: stages::stages(&config.controls, Arc::new(Open), &clock),
+            stages: stages::stages(&config.controls, trust, &clock),
             meta: meta::Config { tolerant: config.controls.tolerant, ..meta::Config::default() },
             records: match &self.records {
                 Some(events) => Arc::clone(events) as _,

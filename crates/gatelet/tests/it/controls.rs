@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Pipe, shell, text};
+use crate::kit::{Home, Pipe, npm_upstream, shell, text};
 
 const BUILTIN: &str = "[builtin]\ntools = true\n\n";
 
@@ -120,7 +120,66 @@ fn what_is_wrong_with_the_controls_is_said_with_a_suggestion() {
     }
     assert!(said.contains("not a duration") && said.contains("did you mean `file`"), "{said}");
     let schema = shell(&home, &["config", "schema"]).json();
-    for section in ["records", "artifacts", "controls"] {
+    for section in ["records", "artifacts", "controls", "trust"] {
         assert!(schema["properties"][section].is_object(), "no {section}");
     }
+}
+
+/// A home with the official file server behind the gate.
+fn with_files(section: &str) -> Home {
+    let home = Home::new();
+    let files = home.path().join("files");
+    std::fs::create_dir_all(&files).unwrap();
+    let upstream = npm_upstream("files", "server-filesystem", &[files.to_str().unwrap()]);
+    home.write("gatelet.toml", &format!("{BUILTIN}{section}\n{upstream}"));
+    home
+}
+
+fn writing(home: &Home) -> Value {
+    json!({"path": home.path().join("files/note.txt"), "content": "hello"})
+}
+
+/// The token in a refusal.
+fn token(refused: &Value) -> String {
+    let said = text(refused);
+    let at = said.find("\"confirm-").unwrap_or_else(|| panic!("no token in: {said}"));
+    said[at + 1..].split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_tool_that_destroys_asks_first_and_only_the_operator_can_change_that() {
+    let home = with_files("");
+    let mut pipe = Pipe::open(&home);
+    let refused = answer(&mut pipe, "files.write_file", &writing(&home));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(!home.path().join("files/note.txt").exists());
+
+    let confirmed = json!({"namespace": "files", "function": "write_file",
+                           "kwargs": writing(&home), "confirm": token(&refused)});
+    let written = pipe.verb("call", &confirmed);
+    assert_ne!(written["isError"], true, "{written}");
+    assert_eq!(home.read("files/note.txt"), "hello");
+    // A token is good once.
+    assert_eq!(pipe.verb("call", &confirmed)["isError"], true);
+    // What only reads is not asked about, and neither are our own tools.
+    pipe.call("files.list_allowed_directories", &json!({}));
+    pipe.call("memory.write", &json!({"key": "a", "text": "b"}));
+    pipe.call("memory.delete", &json!({"key": "a"}));
+
+    let granted = shell(&home, &["trust", "grant", "files/write_file"]);
+    assert_eq!(granted.code, 0, "{}", granted.err);
+    pipe.call("files.write_file", &writing(&home));
+}
+
+#[test]
+fn an_operator_may_switch_trust_off_or_say_what_a_tool_does() {
+    let home = with_files("[trust]\nmode = \"off\"\n");
+    let mut pipe = Pipe::open(&home);
+    pipe.call("files.write_file", &writing(&home));
+    assert!(!home.path().join("state/trust.json").exists());
+
+    let rule = "[[trust.rule]]\ntool = \"files.write_file\"\ndestructive = false\n";
+    let home = with_files(rule);
+    let mut pipe = Pipe::open(&home);
+    pipe.call("files.write_file", &writing(&home));
 }

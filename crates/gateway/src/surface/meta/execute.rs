@@ -4,13 +4,14 @@ use catalog::directory::{Entry, Place};
 use catalog::selection::{self, Reason, Repair, Repairs};
 use catalog::{Problem, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Json, Object, Reply};
+use tool::{Call, Json, Object, Reply};
 
 use super::{Answer, Meta, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
 use crate::stage::{ValidCall, tolerant};
+use crate::trust::confirm::lift;
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -25,7 +26,9 @@ impl Meta<'_> {
             Some(_) => return Err(bad("`dry_run` must be true or false")),
         };
         let args = arguments.and_then(|arguments| arguments.member("args"));
-        self.run(&id, args, Object::new(), mode).await
+        let lifted = |arguments: &Json| lift(Call::new("tool_execute", arguments.clone()));
+        let rest = arguments.map(lifted).map_or_else(Object::new, |call| call.rest);
+        self.run(&id, args, rest, mode).await
     }
 
     /// Runs a tool by its id, with its arguments as they came.
