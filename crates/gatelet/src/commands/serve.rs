@@ -45,7 +45,8 @@ pub(crate) struct Args {
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let mut loaded = config::load(place)?;
+    let written = config::load(place)?;
+    let mut loaded = written.clone();
     loaded.config.serve.listen = args.listen.unwrap_or(loaded.config.serve.listen);
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let outcome = runtime.block_on(async {
         let wiring = Wiring::new(&state, Pace::Configured, &loaded.config)?;
         let gateway = wiring.gateway(&loaded);
-        let watching = wire::watch(wiring.clone(), gateway.clone(), place.clone(), loaded.clone());
+        let watching = wire::watch(wiring.clone(), gateway.clone(), place.clone(), written);
         let watching = tokio::spawn(watching);
         let outcome = if args.stdio {
             over_stdio(args, &loaded, &gateway).await

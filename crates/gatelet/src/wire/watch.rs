@@ -22,31 +22,45 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, place: Place, first:
     let mut current = first;
     loop {
         let Some(file) = current.file.clone() else { return };
-        let mut paths = vec![file.clone()];
-        paths.extend(current.config.skills.directories.iter().cloned());
+        let paths = watched(&file, &current);
         let Ok((_watcher, mut changes)) = changes(&paths) else {
             tracing::warn!(file = %file.display(), "cannot watch the configuration for changes");
             return;
         };
-        while changes.recv().await.is_some() {
-            tokio::time::sleep(SETTLE).await;
-            while changes.try_recv().is_ok() {}
+        // What changed before the watch began is taken up at once.
+        let mut is_fresh = true;
+        while is_fresh || changes.recv().await.is_some() {
+            if !is_fresh {
+                tokio::time::sleep(SETTLE).await;
+                while changes.try_recv().is_ok() {}
+            }
             let named = Place { config: Some(file.clone()), ..place.clone() };
             match tokio::task::spawn_blocking(move || config::load(&named)).await {
                 Ok(Ok(loaded)) => {
-                    take_up(&wiring, &gateway, &current, &loaded);
+                    wiring.reload(&gateway, &loaded.config);
+                    if !is_fresh || loaded.config != current.config {
+                        announce(&current, &loaded);
+                    }
                     current = loaded;
-                    break;
                 }
                 Ok(Err(error)) => report(&error),
                 Err(error) => tracing::error!(%error, "reading the configuration broke off"),
+            }
+            is_fresh = false;
+            if watched(&file, &current) != paths {
+                break;
             }
         }
     }
 }
 
-fn take_up(wiring: &Wiring, gateway: &Gateway, before: &Loaded, after: &Loaded) {
-    wiring.reload(gateway, &after.config);
+/// What is looked at: the file, and where its skills are.
+fn watched(file: &Path, loaded: &Loaded) -> Vec<PathBuf> {
+    let skills = loaded.config.skills.directories.iter().cloned();
+    std::iter::once(file.to_owned()).chain(skills).collect()
+}
+
+fn announce(before: &Loaded, after: &Loaded) {
     if !before.config.differs_in_upstreams_only(&after.config) {
         tracing::warn!("only changes of upstreams and skills are taken up without a restart");
     }
