@@ -5,7 +5,11 @@ use anyhow::{Result, bail};
 use crate::run::{self, cargo};
 
 /// Every benchmark: its name, and the package and example that runs it.
-const BENCHES: &[(&str, &str, &str)] = &[("call", "gatelet", "bench_call")];
+const BENCHES: &[(&str, &str, &str)] = &[
+    ("call", "gatelet", "bench_call"),
+    ("content", "gatelet-content", "bench"),
+    ("native", "example-notes", "speed"),
+];
 
 pub(crate) fn run(names: &[String]) -> Result<()> {
     if let Some(unknown) = names.iter().find(|name| !BENCHES.iter().any(|b| b.0 == name.as_str())) {

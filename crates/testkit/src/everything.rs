@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -203,17 +202,7 @@ impl Provider for Everything {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        let receiver = self.events.subscribe();
-        futures::stream::unfold(receiver, |mut receiver| async {
-            loop {
-                match receiver.recv().await {
-                    Ok(event) => return Some((event, receiver)),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
+        crate::heard(&self.events)
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {

@@ -61,23 +61,27 @@ impl Provider for Scripted {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        let receiver = self.events.subscribe();
-        futures::stream::unfold(receiver, |mut receiver| async {
-            loop {
-                match receiver.recv().await {
-                    Ok(event) => return Some((event, receiver)),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                }
-            }
-        })
-        .boxed()
+        heard(&self.events)
     }
 
     async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
         self.asked.lock().expect("no test panics while it holds this").push(ask.clone());
         (self.answer)(&ask)
     }
+}
+
+/// Everything that is told from now on; who is too slow misses some.
+fn heard(events: &broadcast::Sender<Event>) -> BoxStream<'static, Event> {
+    futures::stream::unfold(events.subscribe(), |mut receiver| async {
+        loop {
+            match receiver.recv().await {
+                Ok(event) => return Some((event, receiver)),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    })
+    .boxed()
 }
 
 /// A tool with a name, a description and an input schema.

@@ -47,7 +47,7 @@ fn a_bad_credential_is_refused_even_where_nobody_needs_one() {
 }
 
 #[test]
-fn the_manifest_is_where_it_is_looked_for_and_equals_the_resource() {
+fn the_manifest_is_where_it_is_looked_for() {
     let home = Home::new();
     let served = Served::start(&home);
     let base = served.url.strip_suffix("/mcp").unwrap();
