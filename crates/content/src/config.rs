@@ -12,6 +12,9 @@ pub struct Config {
     pub limits: Limits,
     pub pool: Pool,
     pub tree: Tree,
+    /// Down to where there are no more documents than this, trees are read
+    /// from their roots; beyond, in the order of ids.
+    pub few_documents: i64,
     pub errors: ErrorForm,
     pub ownership: Ownership,
 }
@@ -105,6 +108,7 @@ impl Config {
                 statement: Duration::from_secs(10),
             },
             tree: Tree::Auto,
+            few_documents: 5_000,
             errors: ErrorForm::Rpc,
             ownership: Ownership::Honoured,
         }

@@ -6,17 +6,19 @@
 
 mod cell;
 mod connect;
+mod readers;
+mod verdict;
 
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
-use tokio::time::error::Elapsed;
+use sqlx::{MySqlPool, PgPool};
 use tokio::time::timeout;
 
-pub(crate) use cell::Cell;
+pub(crate) use cell::{Cell, Rows};
+use readers::Readers;
+use verdict::{Verdict, verdict};
 
 use crate::config::{Pool, Source};
-use crate::query::Operand;
 use crate::sql::{Dialect, Statement};
 
 /// A pool of connections to one database.
@@ -28,7 +30,7 @@ pub(crate) struct Database {
 
 #[derive(Clone)]
 enum Engine {
-    Sqlite(SqlitePool),
+    Sqlite(Readers),
     MySql(MySqlPool),
     Postgres(PgPool),
 }
@@ -60,49 +62,33 @@ pub(crate) enum NoConnection {
     Unreachable(#[source] sqlx::Error),
 }
 
-/// What an attempt came to.
-type Fetched = Result<Vec<Vec<Cell>>, sqlx::Error>;
-
 /// A statement with its values, ready for one engine.
 macro_rules! bound {
     ($statement:expr) => {{
-        let mut query = sqlx::query(AssertSqlSafe($statement.text.as_str()));
+        let mut query = sqlx::query(sqlx::AssertSqlSafe($statement.text.as_str()));
         for value in &$statement.values {
             query = match value {
-                Operand::Integer(integer) => query.bind(*integer),
-                Operand::Real(real) => query.bind(*real),
-                Operand::Text(text) => query.bind(text.as_str()),
+                crate::query::Operand::Integer(integer) => query.bind(*integer),
+                crate::query::Operand::Real(real) => query.bind(*real),
+                crate::query::Operand::Text(text) => query.bind(text.as_str()),
             };
         }
         query
     }};
 }
+use bound;
 
-/// Runs a statement and turns its rows into cells.
-macro_rules! rows {
-    ($executor:expr, $statement:expr, $cells:path) => {
-        async {
-            let rows = bound!($statement).fetch_all($executor).await?;
-            rows.iter().map($cells).collect::<Fetched>()
-        }
-    };
-}
-
-/// A connection, or the way out of an attempt.
-macro_rules! acquired {
-    ($pool:expr) => {
-        match $pool.acquire().await {
-            Ok(connection) => connection,
-            Err(error) => return Ok(Err(error)),
-        }
-    };
-}
-
-/// Runs a statement and counts its rows.
-macro_rules! count {
-    ($executor:expr, $statement:expr) => {
-        bound!($statement).fetch_all($executor).await.map(|rows| rows.len())
-    };
+/// Runs a statement on a connection of a pool, and turns its rows into cells.
+/// Waiting for a connection has its own limit, so only the statement is timed.
+macro_rules! run {
+    ($self:ident, $pool:expr, $statement:expr, $cells:path) => {{
+        let mut connection = $pool.acquire().await.map_err(|error| $self.judge(error))?;
+        let rows = bound!($statement).fetch_all(&mut *connection);
+        let Ok(rows) = timeout($self.patience + GRACE, rows).await else {
+            return Err(Trouble::Slow($self.patience));
+        };
+        rows.and_then(|rows| rows.iter().map($cells).collect())
+    }};
 }
 
 impl Database {
@@ -120,23 +106,18 @@ impl Database {
     }
 
     /// All rows of a statement.
-    pub(crate) async fn fetch(&self, statement: &Statement) -> Result<Vec<Vec<Cell>>, Trouble> {
+    pub(crate) async fn fetch(&self, statement: &Statement) -> Result<Rows, Trouble> {
         let mut attempts_left = self.n_idle() + 1;
         loop {
             match self.run(statement).await {
-                Ok(Ok(rows)) => return Ok(rows),
-                Err(_) => return Err(Trouble::Slow(self.patience)),
-                // After a restart every idle connection is a dead one; but who
-                // has waited for a connection in vain need not wait again.
-                Ok(Err(error)) => match self.judge(error) {
-                    Trouble::Lost(sqlx::Error::PoolTimedOut) => {
-                        return Err(Trouble::Lost(sqlx::Error::PoolTimedOut));
-                    }
-                    Trouble::Lost(_) if attempts_left > 0 => attempts_left -= 1,
-                    trouble @ (Trouble::Lost(_) | Trouble::Slow(_) | Trouble::Refused(_)) => {
-                        return Err(trouble);
-                    }
-                },
+                // Who has waited for a connection in vain need not wait again;
+                // but after a restart every idle connection is a dead one.
+                Err(Trouble::Lost(error))
+                    if attempts_left > 0 && !matches!(error, sqlx::Error::PoolTimedOut) =>
+                {
+                    attempts_left -= 1;
+                }
+                outcome => return outcome,
             }
         }
     }
@@ -149,51 +130,27 @@ impl Database {
         }
     }
 
-    /// One attempt. Waiting for a connection has its own limit, so only the
-    /// statement itself is timed here.
-    async fn run(&self, statement: &Statement) -> Result<Fetched, Elapsed> {
-        let patience = self.patience + GRACE;
-        match &self.engine {
-            Engine::Sqlite(pool) => {
-                let mut connection = acquired!(pool);
-                if let Err(error) = connect::limit(&mut connection, self.patience).await {
-                    return Ok(Err(error));
-                }
-                timeout(patience, rows!(&mut *connection, statement, cell::sqlite)).await
-            }
-            Engine::MySql(pool) => {
-                let mut connection = acquired!(pool);
-                timeout(patience, rows!(&mut *connection, statement, cell::mysql)).await
-            }
-            Engine::Postgres(pool) => {
-                let mut connection = acquired!(pool);
-                timeout(patience, rows!(&mut *connection, statement, cell::postgres)).await
-            }
-        }
-    }
-
-    /// Runs a statement as a program without this toolset would: no time
-    /// limit is set, and no value is read.
-    pub(crate) async fn bare(&self, statement: &Statement) -> Result<usize, Trouble> {
-        let n_rows = match &self.engine {
-            Engine::Sqlite(pool) => count!(pool, statement),
-            Engine::MySql(pool) => count!(pool, statement),
-            Engine::Postgres(pool) => count!(pool, statement),
+    /// One attempt.
+    async fn run(&self, statement: &Statement) -> Result<Rows, Trouble> {
+        let rows = match &self.engine {
+            Engine::Sqlite(readers) => readers.fetch(statement).await,
+            Engine::MySql(pool) => run!(self, pool, statement, cell::mysql),
+            Engine::Postgres(pool) => run!(self, pool, statement, cell::postgres),
         };
-        n_rows.map_err(|error| self.judge(error))
+        rows.map_err(|error| self.judge(error))
     }
 
     fn judge(&self, error: sqlx::Error) -> Trouble {
-        match connect::verdict(&error) {
-            connect::Verdict::Lost => Trouble::Lost(error),
-            connect::Verdict::Slow => Trouble::Slow(self.patience),
-            connect::Verdict::Refused => Trouble::Refused(error),
+        match verdict(&error) {
+            Verdict::Lost => Trouble::Lost(error),
+            Verdict::Slow => Trouble::Slow(self.patience),
+            Verdict::Refused => Trouble::Refused(error),
         }
     }
 
     pub(crate) async fn close(&self) {
         match &self.engine {
-            Engine::Sqlite(pool) => pool.close().await,
+            Engine::Sqlite(readers) => readers.close().await,
             Engine::MySql(pool) => pool.close().await,
             Engine::Postgres(pool) => pool.close().await,
         }

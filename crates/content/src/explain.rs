@@ -6,6 +6,7 @@ use tool::{Call, Finding, Severity};
 
 use crate::database::{Cell, Trouble};
 use crate::provider::Content;
+use crate::query::Operand;
 use crate::sql::{self, Dialect, Sight, Statement};
 use crate::tools::{self, Read};
 
@@ -36,6 +37,16 @@ impl Prepared {
     pub fn sql(&self) -> &str {
         &self.statement.text
     }
+
+    /// What is bound to it: integers, real numbers and texts.
+    pub fn values(&self) -> Vec<Value> {
+        let value = |operand: &Operand| match operand {
+            Operand::Integer(integer) => Value::from(*integer),
+            Operand::Real(real) => Value::from(*real),
+            Operand::Text(text) => Value::from(text.as_str()),
+        };
+        self.statement.values.iter().map(value).collect()
+    }
 }
 
 /// An index that makes some question cheap.
@@ -55,13 +66,13 @@ pub(crate) const INDEXES: &[Index] = &[
     },
     Index {
         table: "site_content_closure",
-        columns: &["ancestor", "descendant", "depth"],
-        why: "search below a parent, a page at a time",
+        columns: &["ancestor", "depth", "descendant"],
+        why: "descendants, root_tree and search below a parent, a page at a time",
     },
     Index {
         table: "site_content_closure",
         columns: &["descendant", "depth"],
-        why: "ancestors, root_tree and search with parent 0",
+        why: "ancestors, and search with parent 0 on a large site",
     },
     Index {
         table: "site_tmplvar_contentvalues",
@@ -72,6 +83,17 @@ pub(crate) const INDEXES: &[Index] = &[
     Index { table: "site_content", columns: &["menuindex"], why: "search ordered by menuindex" },
     Index { table: "site_content", columns: &["createdon"], why: "search ordered by createdon" },
     Index { table: "site_content", columns: &["pub_date"], why: "search ordered by pub_date" },
+    Index {
+        table: "site_content",
+        columns: &["pub_date", "createdon"],
+        why: "search with order_by_date",
+    },
+    Index { table: "site_content", columns: &["deleted"], why: "search for deleted documents" },
+    Index {
+        table: "site_content",
+        columns: &["published", "deleted"],
+        why: "search for unpublished documents",
+    },
     Index { table: "site_content", columns: &["template"], why: "search by template" },
     Index {
         table: "site_content_tags",
@@ -97,12 +119,6 @@ impl Content {
             }
         };
         Ok(Prepared { statement })
-    }
-
-    /// Runs only the statement, as a program without this toolset would, and
-    /// says how many rows came.
-    pub async fn run_bare(&self, prepared: &Prepared) -> Result<usize, ExplainError> {
-        Ok(self.database.bare(&prepared.statement).await?)
     }
 
     /// The engine's plan for a question, a line per step.

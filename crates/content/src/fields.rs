@@ -1,9 +1,5 @@
 //! The fields of a document, in the contract's order.
 
-use serde_json::Value;
-
-use crate::database::Cell;
-
 /// One field and how it is shown.
 pub(crate) struct Field {
     pub(crate) name: &'static str,
@@ -38,15 +34,3 @@ pub(crate) const DOCUMENT: [Field; 17] = [
     Field { name: "isfolder", shown: Shown::Number },
     Field { name: "type", shown: Shown::Text },
 ];
-
-impl Shown {
-    /// The cell as JSON.
-    pub(crate) fn json(self, cell: Cell) -> Value {
-        match self {
-            Shown::Number => cell.number().map_or(Value::Null, Value::from),
-            Shown::Flag => Value::Bool(cell.number().unwrap_or(0) != 0),
-            Shown::Text => Value::String(cell.text().unwrap_or_default()),
-            Shown::Maybe => cell.text().map_or(Value::Null, Value::String),
-        }
-    }
-}

@@ -22,6 +22,7 @@ mod sql;
 mod database;
 mod site;
 
+mod outcome;
 mod provider;
 mod viewer;
 

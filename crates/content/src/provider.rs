@@ -7,19 +7,17 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
 use tool::{
-    Ask, Call, Context, Event, Failure, Finding, Json, Listing, Provider, Reply, RpcError, Server,
-    Tool,
+    Ask, Call, Context, Event, Failure, Finding, Listing, Provider, Reply, RpcError, Server, Tool,
 };
 
 use crate::arguments::Invalid;
 use crate::config::{Config, ErrorForm};
-use crate::database::{Cell, Database, NoConnection, Trouble};
-use crate::fields::DOCUMENT;
-use crate::models::Model;
-use crate::query::{Documents, Page, Records};
+use crate::database::{Database, NoConnection, Rows, Trouble};
+use crate::outcome;
+use crate::query::{Documents, Records};
 use crate::site::{NoSite, Site};
 use crate::sql;
-use crate::tools::{self, Answer, Definition, Read, TOOLS};
+use crate::tools::{self, Definition, Read, TOOLS};
 use crate::viewer::{NoViewer, Viewer};
 
 /// Who the toolset says it is.
@@ -66,7 +64,8 @@ impl Content {
     /// Connects, and finds out what the database has.
     pub async fn open(config: &Config) -> Result<Content, OpenError> {
         let database = Database::connect(&config.source, &config.pool).await?;
-        let site = Site::probe(&database, config.prefix.as_deref(), config.tree).await?;
+        let prefix = config.prefix.as_deref();
+        let site = Site::probe(&database, prefix, config.tree, config.few_documents).await?;
         let listing = Arc::new(listing(config, &site));
         Ok(Content { config: config.clone(), database, site, listing })
     }
@@ -98,30 +97,30 @@ impl Content {
         tool: &Definition,
         call: &Call,
         context: &Context,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Vec<u8>, Problem> {
         let arguments = read_arguments(call)?;
         match tool.read {
             Read::Documents(read) => {
                 let query = read(&arguments, &self.config.limits)?;
-                let items = self.documents(&query, context).await?;
-                Ok(answer(tool.answer, items, query.page, None))
+                let rows = self.documents(&query, context).await?;
+                Ok(outcome::documents(tool.answer, &query, rows))
             }
             Read::Records(read) => {
                 let query = read(&arguments, &self.config.limits)?;
-                let items = self.records(&query, context).await?;
-                Ok(answer(tool.answer, items, query.page, Some(query.model)))
+                let rows = self.records(&query, context).await?;
+                let fields: Vec<&str> = self.site.fields(query.model).collect();
+                Ok(outcome::records(tool.answer, &query, &fields, rows))
             }
         }
     }
 
-    async fn documents(&self, query: &Documents, context: &Context) -> Result<Vec<Value>, Problem> {
+    async fn documents(&self, query: &Documents, context: &Context) -> Result<Rows, Problem> {
         let viewer = self.viewer(context).await?;
         let statement = sql::documents(&self.site, query, viewer.sight);
-        let rows = self.database.fetch(&statement).await?;
-        Ok(rows.into_iter().map(|row| document(query, row)).collect())
+        Ok(self.database.fetch(&statement).await?)
     }
 
-    async fn records(&self, query: &Records, context: &Context) -> Result<Vec<Value>, Problem> {
+    async fn records(&self, query: &Records, context: &Context) -> Result<Rows, Problem> {
         let model = query.model;
         let viewer = self.viewer(context).await?;
         if !viewer.may_read(model, &self.site, &self.database).await? {
@@ -143,8 +142,7 @@ impl Content {
             }
         }
         let statement = sql::records(&self.site, query, viewer.sight);
-        let rows = self.database.fetch(&statement).await?;
-        Ok(rows.into_iter().map(|row| self.record(model, row)).collect())
+        Ok(self.database.fetch(&statement).await?)
     }
 
     async fn viewer(&self, context: &Context) -> Result<Viewer, Problem> {
@@ -158,23 +156,9 @@ impl Content {
         }
     }
 
-    fn record(&self, model: &Model, row: Vec<Cell>) -> Value {
-        let mut item = Map::new();
-        for (field, cell) in self.site.fields(model).zip(row) {
-            let value = match cell {
-                Cell::Null => Value::Null,
-                cell if model.numbers.contains(&field) => json!(cell.number()),
-                Cell::Integer(number) => json!(number.to_string()),
-                Cell::Text(text) => Value::String(text),
-            };
-            item.insert(field.to_owned(), value);
-        }
-        Value::Object(item)
-    }
-
     /// The answer, unless it is over the limit.
-    fn fit(&self, structured: &Value) -> Reply {
-        let reply = success(structured);
+    fn fit(&self, structured: &[u8]) -> Reply {
+        let reply = outcome::success(structured);
         let limit = self.config.limits.max_result_bytes;
         let Reply::Result(json) = &reply else { return reply };
         let size = json.as_bytes().len();
@@ -273,50 +257,6 @@ fn read_arguments(call: &Call) -> Result<Value, Invalid> {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(Invalid("The arguments must be an object.".to_owned()))
         }
-    }
-}
-
-fn document(query: &Documents, row: Vec<Cell>) -> Value {
-    let mut cells = row.into_iter();
-    let mut item = Map::new();
-    for (field, cell) in DOCUMENT.iter().zip(cells.by_ref()) {
-        item.insert(field.name.to_owned(), field.shown.json(cell));
-    }
-    if !query.tvs.is_empty() {
-        let value = |cell: Cell| cell.text().map_or(Value::Null, Value::String);
-        let tvs = query.tvs.iter().zip(cells).map(|(tv, cell)| (tv.name.clone(), value(cell)));
-        item.insert("tvs".to_owned(), Value::Object(tvs.collect()));
-    }
-    Value::Object(item)
-}
-
-fn answer(answer: Answer, mut items: Vec<Value>, page: Page, model: Option<&Model>) -> Value {
-    let mut meta = match answer {
-        Answer::Items => {
-            json!({"limit": page.limit, "offset": page.offset, "count": items.len()})
-        }
-        Answer::Item => json!({}),
-    };
-    meta["toolsetVersion"] = json!(TOOLSET_VERSION);
-    if let Some(model) = model {
-        meta["model"] = json!(model.name);
-    }
-    match answer {
-        Answer::Items => json!({"items": items, "meta": meta}),
-        Answer::Item => json!({"item": items.pop().unwrap_or(Value::Null), "meta": meta}),
-    }
-}
-
-/// A tool result: the object, and its text for those who read only text.
-fn success(structured: &Value) -> Reply {
-    let text = structured.to_string();
-    let quoted = Value::String(text.clone()).to_string();
-    let result = format!(
-        r#"{{"content":[{{"type":"text","text":{quoted}}}],"isError":false,"structuredContent":{text}}}"#
-    );
-    match Json::parse(result) {
-        Ok(json) => Reply::Result(json),
-        Err(_) => Reply::structured(structured),
     }
 }
 

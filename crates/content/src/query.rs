@@ -39,6 +39,11 @@ pub(crate) enum Reach {
         parent: i64,
         depth: i64,
     },
+    /// What is exactly so many levels below a document.
+    Level {
+        parent: i64,
+        depth: i64,
+    },
     /// Live roots and what is below them.
     Roots {
         depth: i64,

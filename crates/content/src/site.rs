@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tool::{Finding, Severity};
 
 use crate::config::Tree;
-use crate::database::{Cell, Database, Trouble};
+use crate::database::{Cell, Database, Rows, Trouble};
 use crate::fields::DOCUMENT;
 use crate::models::{MODELS, Model, is_sensitive};
 use crate::sql::{self, Dialect};
@@ -55,6 +55,9 @@ pub(crate) struct Site {
     pub(crate) prefix: Prefix,
     pub(crate) tree: TreeBy,
     pub(crate) findings: Vec<Finding>,
+    /// How deep below the roots a walk may go and still meets few documents.
+    /// Counted at the start; only how fast an answer comes hangs on it.
+    shallow: Option<i64>,
     columns: BTreeMap<&'static str, BTreeMap<String, ColumnType>>,
 }
 
@@ -94,12 +97,14 @@ impl Site {
         database: &Database,
         prefix: Option<&str>,
         tree: Tree,
+        few: i64,
     ) -> Result<Site, NoSite> {
         let mut site = Site {
             dialect: database.dialect(),
             prefix: Prefix("evo_".to_owned()),
             tree: TreeBy::Parents,
             findings: Vec::new(),
+            shallow: None,
             columns: BTreeMap::new(),
         };
         site.prefix = site.find_prefix(database, prefix).await?;
@@ -107,6 +112,7 @@ impl Site {
         site.require_documents()?;
         site.note_missing();
         site.tree = site.choose_tree(database, tree).await?;
+        site.shallow = site.count_levels(database, few).await?;
         Ok(site)
     }
 
@@ -133,7 +139,7 @@ impl Site {
             }
         }
         let prefix = Prefix("evo_".to_owned());
-        Site { dialect, prefix, tree, findings: Vec::new(), columns }
+        Site { dialect, prefix, tree, findings: Vec::new(), shallow: None, columns }
     }
 
     pub(crate) fn has(&self, table: &str, column: &str) -> bool {
@@ -150,6 +156,11 @@ impl Site {
 
     pub(crate) fn has_tags(&self) -> bool {
         self.has("site_content_tags", "doc_id") && self.has("tags", "name")
+    }
+
+    /// Whether there is little from the roots down to this depth.
+    pub(crate) fn is_shallow(&self, depth: i64) -> bool {
+        self.shallow.is_some_and(|shallow| depth <= shallow)
     }
 
     pub(crate) fn is_boolean(&self, table: &str, column: &str) -> bool {
@@ -249,6 +260,25 @@ impl Site {
         self.findings.push(Finding::new(severity, code, subject, message));
     }
 
+    /// The deepest level down to which there are few documents.
+    async fn count_levels(&self, database: &Database, few: i64) -> Result<Option<i64>, NoSite> {
+        let mut shallow = None;
+        if self.tree != TreeBy::Closure {
+            return Ok(shallow);
+        }
+        for depth in 0..=MAX_LEVEL {
+            let count = sql::below_roots(self, depth, few.saturating_add(1));
+            match database.fetch(&count).await {
+                Ok(rows) if matches!(first_number(&rows), Some(n_rows) if n_rows <= few) => {
+                    shallow = Some(depth);
+                }
+                Ok(_) | Err(Trouble::Slow(_)) => break,
+                Err(trouble) => return Err(trouble.into()),
+            }
+        }
+        Ok(shallow)
+    }
+
     async fn choose_tree(&mut self, database: &Database, tree: Tree) -> Result<TreeBy, NoSite> {
         let usable = ["ancestor", "descendant", "depth"]
             .iter()
@@ -289,6 +319,13 @@ impl Site {
         }
         Ok(TreeBy::Closure)
     }
+}
+
+/// Deeper than any question goes.
+const MAX_LEVEL: i64 = 20;
+
+fn first_number(rows: &Rows) -> Option<i64> {
+    rows.first()?.first()?.number()
 }
 
 fn first_text(row: Vec<Cell>) -> Option<String> {

@@ -6,13 +6,17 @@
 
 mod documents;
 mod facts;
+mod operators;
+mod paging;
+mod reach;
 mod records;
 mod sight;
+mod variables;
 
 pub(crate) use documents::documents;
 pub(crate) use facts::{
-    candidates, closure_gap, closure_selfless, closure_stale, columns, create_index, explain,
-    has_permission, indexes, owner, setting,
+    below_roots, candidates, closure_gap, closure_selfless, closure_stale, columns, create_index,
+    explain, has_permission, indexes, owner, setting,
 };
 pub(crate) use records::records;
 pub(crate) use sight::Sight;
@@ -110,6 +114,12 @@ impl<'a> Writer<'a> {
 
     fn string(&mut self, value: &str) -> &mut Self {
         self.bind(Operand::Text(value.to_owned()))
+    }
+
+    /// Begins a `where`.
+    fn fresh_conditions(&mut self) -> &mut Self {
+        self.n_conditions = 0;
+        self
     }
 
     /// Begins the next condition of the statement's `where`.

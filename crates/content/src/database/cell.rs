@@ -13,6 +13,9 @@ pub(crate) enum Cell {
     Text(String),
 }
 
+/// What a statement gave.
+pub(crate) type Rows = Vec<Vec<Cell>>;
+
 impl Cell {
     pub(crate) fn number(&self) -> Option<i64> {
         match self {

@@ -80,6 +80,17 @@ pub(crate) fn closure_stale(site: &Site) -> Statement {
     writer.done()
 }
 
+/// How many documents there are from the roots down to a depth; no more than
+/// `limit` are counted.
+pub(crate) fn below_roots(site: &Site, depth: i64, limit: i64) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select count(*) from (select k.descendant from ").from("site_content", "r");
+    writer.push(" join ").from("site_content_closure", "k").push(" on k.ancestor = r.id");
+    writer.push(" where r.parent = 0 and k.depth <= ").integer(depth);
+    writer.push(" limit ").integer(limit).push(") few");
+    writer.done()
+}
+
 /// Role and block of a user.
 pub(crate) fn owner(site: &Site, user: i64) -> Statement {
     let mut writer = Writer::new(site);

@@ -1,6 +1,6 @@
 //! Rows of the listed models.
 
-use super::documents::{ESCAPE, pattern};
+use super::operators::{ESCAPE, pattern};
 use super::{Dialect, Nulls, Sight, Statement, Writer};
 use crate::query::{Comparison, FieldFilter, Operand, Records, Test};
 use crate::site::{ColumnType, Site};

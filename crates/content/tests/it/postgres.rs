@@ -27,6 +27,8 @@ async fn postgres_keeps_the_whole_contract() {
     let (config, mut admin) = site(&server, "site", &[]).await;
     let provider = content::open(&config).await.unwrap();
     vectors::run(&*provider, "postgres").await;
+    let large = Config { few_documents: 0, ..config.clone() };
+    vectors::run(&*content::open(&large).await.unwrap(), "postgres").await;
     let walking = Config { tree: Tree::Walk, ..config.clone() };
     vectors::run(&*content::open(&walking).await.unwrap(), "postgres").await;
     hostile::check(&*provider).await;

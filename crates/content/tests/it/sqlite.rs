@@ -41,6 +41,12 @@ async fn walking_by_parents_gives_the_same_answers() {
 }
 
 #[tokio::test]
+async fn a_large_site_gives_the_same_answers() {
+    let config = Config { few_documents: 0, ..Config::sample() };
+    vectors::run(&*content::open(&config).await.unwrap(), "sqlite").await;
+}
+
+#[tokio::test]
 async fn a_damaged_or_missing_closure_table_is_noticed_and_not_used() {
     for (change, code) in [
         ("delete from evo_site_content_closure where descendant = 22", "damaged-closure"),
@@ -79,6 +85,7 @@ async fn a_circle_of_parents_ends() {
 async fn private_documents_stay_private() {
     let (_directory, config) = site(&privacy::PREPARE).await;
     privacy::check(&config).await;
+    privacy::check(&Config { few_documents: 0, ..config.clone() }).await;
     privacy::check(&Config { tree: Tree::Walk, ..config }).await;
 }
 

@@ -1,0 +1,49 @@
+//! What an engine's error means for the caller.
+
+use sqlx::Error;
+use sqlx::mysql::MySqlDatabaseError;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Lost,
+    Slow,
+    Refused,
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "sqlx's errors are not ours to list")]
+pub(super) fn verdict(error: &Error) -> Verdict {
+    match error {
+        Error::Io(_)
+        | Error::Tls(_)
+        | Error::Protocol(_)
+        | Error::PoolTimedOut
+        | Error::PoolClosed
+        | Error::WorkerCrashed => Verdict::Lost,
+        Error::Database(refusal) => {
+            if let Some(refusal) = refusal.try_downcast_ref::<MySqlDatabaseError>() {
+                return mysql_verdict(refusal.number());
+            }
+            match refusal.code().as_deref() {
+                // SQLite: interrupted; PostgreSQL: query cancelled.
+                Some("9" | "57014") => Verdict::Slow,
+                // SQLite: busy, locked, I/O error, cannot open.
+                Some("5" | "6" | "10" | "14") => Verdict::Lost,
+                // PostgreSQL: shut down, starting up, too many, connection.
+                Some("57P01" | "57P02" | "57P03" | "53300") => Verdict::Lost,
+                Some(code) if code.starts_with("08") => Verdict::Lost,
+                _ => Verdict::Refused,
+            }
+        }
+        _ => Verdict::Refused,
+    }
+}
+
+fn mysql_verdict(number: u16) -> Verdict {
+    match number {
+        // Statement timeouts of MariaDB and MySQL.
+        1969 | 3024 => Verdict::Slow,
+        // Too many connections, shutdown, killed, read errors.
+        1040 | 1053 | 1158..=1161 | 1927 => Verdict::Lost,
+        _ => Verdict::Refused,
+    }
+}

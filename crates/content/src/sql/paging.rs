@@ -1,0 +1,128 @@
+//! How a page is found without reading the rest of the list.
+//!
+//! No index holds a branch of the tree in the order of ids, or the site in the
+//! order of dates: these lists are unions of lists that an index does hold. A
+//! page of the union is on the first pages of its parts, so it is enough to
+//! read that many rows of each.
+
+use super::{Sight, Writer};
+use crate::query::{Direction, Documents, Key, Order, Reach};
+use crate::site::{Site, TreeBy};
+
+/// How a question is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Paging {
+    /// As one list.
+    Whole,
+    /// As parts that are merged in this direction.
+    Parts(Vec<Part>, Direction),
+    /// By the documents that have some of the list below them.
+    Parents { top: i64, depth: i64 },
+}
+
+/// A part of a list that one index holds in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A branch at one depth, by id.
+    Depth(i64),
+    /// Documents with a publication date, by that date: after 1970.
+    After,
+    /// As `After`, before 1970.
+    Before,
+    /// Documents without a publication date, by the date of creation.
+    Undated,
+}
+
+impl Part {
+    /// What orders the part.
+    fn key(self) -> &'static str {
+        match self {
+            Part::Depth(_) => "k.descendant",
+            Part::After | Part::Before => "c.pub_date",
+            Part::Undated => "c.createdon",
+        }
+    }
+}
+
+impl Paging {
+    pub(super) fn of(site: &Site, query: &Documents) -> Paging {
+        let closure = site.tree == TreeBy::Closure;
+        match (query.reach, query.order.as_slice()) {
+            (Reach::Below { parent, depth }, order) if closure && parent != 0 && depth > 1 => {
+                match order {
+                    [Order { by: Key::Column("id"), direction }] => {
+                        Paging::Parts((1..=depth).map(Part::Depth).collect(), *direction)
+                    }
+                    [by, ..] if *by == Order::up("parent") => {
+                        Paging::Parents { top: parent, depth }
+                    }
+                    _ => Paging::Whole,
+                }
+            }
+            (Reach::Site, [Order { by: Key::Date, direction }, _]) => {
+                Paging::Parts(vec![Part::After, Part::Before, Part::Undated], *direction)
+            }
+            _ => Paging::Whole,
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// A table `m` of ids and places: the page, merged from its parts. `rows`
+    /// writes what stands between `from` and `order by` of a part.
+    pub(super) fn merged(
+        &mut self,
+        query: &Documents,
+        parts: &[Part],
+        direction: Direction,
+        rows: impl Fn(&mut Self, Part),
+    ) -> &mut Self {
+        let page = query.page;
+        self.push("(select u.id, u.place from (");
+        for (at, part) in parts.iter().enumerate() {
+            self.push(if at > 0 { " union all " } else { "" });
+            self.push("select * from (select c.id as id, ").push(part.key());
+            self.push(" as place from ");
+            rows(self, *part);
+            self.push(" order by ").push(part.key()).plain_direction(direction);
+            if !matches!(part, Part::Depth(_)) {
+                self.push(", c.id");
+            }
+            self.push(" limit ").integer(page.limit + page.offset).push(") p").number(at);
+        }
+        self.push(") u order by u.place").plain_direction(direction).push(", u.id");
+        self.page(page).push(") m")
+    }
+
+    /// A table `p` of the first documents, by id, from `top` down that have
+    /// something visible below them. Each of them has at least one row of the
+    /// list, so as many as the page reaches to are enough.
+    pub(super) fn parents(
+        &mut self,
+        query: &Documents,
+        top: i64,
+        depth: i64,
+        sight: Sight,
+    ) -> &mut Self {
+        let n_rows = query.page.limit + query.page.offset;
+        self.push("(select u.id from (");
+        for level in 0..depth {
+            self.push(if level > 0 { " union all " } else { "" });
+            self.push("select * from (select k.descendant as id from ");
+            self.from("site_content_closure", "k").push(" where k.ancestor = ").integer(top);
+            self.push(" and k.depth = ").integer(level).push(" and exists (select 1 from ");
+            self.from("site_content", "h").push(" where h.parent = k.descendant and ");
+            self.flag("h", "site_content", "deleted", query.deleted).and_visible("h", sight);
+            self.push(") order by k.descendant limit ").integer(n_rows);
+            self.push(") p").number(usize::try_from(level).unwrap_or_default());
+        }
+        self.push(") u order by u.id limit ").integer(n_rows).push(") p")
+    }
+
+    fn plain_direction(&mut self, direction: Direction) -> &mut Self {
+        self.push(match direction {
+            Direction::Up => "",
+            Direction::Down => " desc",
+        })
+    }
+}

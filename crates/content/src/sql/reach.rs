@@ -1,0 +1,210 @@
+//! Where in the tree: the tables and conditions of a reach.
+
+use super::{Sight, Writer};
+use crate::query::{Range, Reach, Which};
+use crate::site::TreeBy;
+
+/// A chain of parents longer than this is a circle.
+const MAX_LEVELS: i64 = 200;
+
+impl Writer<'_> {
+    /// The recursive part, where the tree is walked by parents.
+    pub(super) fn walk(&mut self, reach: Reach, sight: Sight) -> &mut Self {
+        if self.site.tree == TreeBy::Closure {
+            return self;
+        }
+        match reach {
+            Reach::Below { parent, depth } if depth > 1 => {
+                self.push("with recursive walk (id, depth) as (select w.id, 1 from ");
+                self.from("site_content", "w").push(" where w.parent = ").integer(parent);
+                self.descend(depth)
+            }
+            Reach::Roots { depth } => {
+                self.push("with recursive walk (id, depth) as (select w.id, 0 from ");
+                self.from("site_content", "w").push(" where w.parent = 0 and ");
+                self.flag("w", "site_content", "deleted", false).and_visible("w", sight);
+                self.descend(depth)
+            }
+            Reach::Above { id, depth } => {
+                self.push("with recursive walk (id, depth) as (select w.parent, 1 from ");
+                self.from("site_content", "w").push(" where w.id = ").integer(id);
+                self.push(" union all select w.parent, k.depth + 1 from ");
+                self.from("site_content", "w").push(" join walk k on w.id = k.id");
+                let levels = depth.unwrap_or(MAX_LEVELS);
+                self.push(" where k.depth < ").integer(levels).push(") ")
+            }
+            Reach::Site
+            | Reach::Nowhere
+            | Reach::One(_)
+            | Reach::Below { .. }
+            | Reach::Level { .. }
+            | Reach::Children { .. }
+            | Reach::Siblings { .. } => self,
+        }
+    }
+
+    /// The step of a walk downwards.
+    fn descend(&mut self, depth: i64) -> &mut Self {
+        self.push(" union all select w.id, k.depth + 1 from ");
+        self.from("site_content", "w").push(" join walk k on w.parent = k.id");
+        self.push(" where k.depth < ").integer(depth).push(") ")
+    }
+
+    /// The tables that the tree part needs; documents are always `c`.
+    pub(super) fn place(&mut self, reach: Reach) -> &mut Self {
+        let by_closure = self.site.tree == TreeBy::Closure;
+        match reach {
+            Reach::Site | Reach::Nowhere | Reach::One(_) | Reach::Children { .. } => {
+                self.from("site_content", "c")
+            }
+            Reach::Below { depth: 1, .. } => self.from("site_content", "c"),
+            Reach::Below { parent: 0, depth } if by_closure => self.below_roots(depth - 1),
+            Reach::Roots { depth } if by_closure => self.below_roots(depth),
+            Reach::Below { .. } | Reach::Level { .. } if by_closure => {
+                self.from("site_content_closure", "k").push(" join ");
+                self.from("site_content", "c").push(" on c.id = k.descendant")
+            }
+            Reach::Above { .. } if by_closure => {
+                self.from("site_content_closure", "k").push(" join ");
+                self.from("site_content", "c").push(" on c.id = k.ancestor")
+            }
+            Reach::Below { .. }
+            | Reach::Level { .. }
+            | Reach::Roots { .. }
+            | Reach::Above { .. } => {
+                // A circle of parents reaches a document more than once.
+                self.push("(select id, min(depth) as depth from walk group by id) k join ");
+                self.from("site_content", "c").push(" on c.id = k.id")
+            }
+            Reach::Siblings { .. } => {
+                self.from("site_content", "n").push(" join ");
+                self.from("site_content", "c").push(" on c.parent = n.parent and c.id <> n.id")
+            }
+        }
+    }
+
+    /// The conditions of the tree part.
+    pub(super) fn reached(&mut self, reach: Reach, sight: Sight) -> &mut Self {
+        let by_closure = self.site.tree == TreeBy::Closure;
+        match reach {
+            Reach::Site => {}
+            Reach::Nowhere => {
+                self.condition().push("1 = 0");
+            }
+            Reach::One(id) => {
+                self.condition().push("c.id = ").integer(id);
+            }
+            Reach::Below { parent, depth: 1 } => {
+                self.condition().push("c.parent = ").integer(parent);
+                self.start_visible(parent, sight);
+            }
+            Reach::Below { parent: 0, depth } if by_closure => {
+                self.under_root(depth - 1, None);
+            }
+            Reach::Roots { depth } if by_closure => {
+                self.under_root(depth, Some(sight));
+            }
+            Reach::Level { parent, depth } => {
+                self.condition().push("k.ancestor = ").integer(parent);
+                self.push(" and k.depth = ").integer(depth).start_visible(parent, sight);
+            }
+            Reach::Below { parent, depth } => {
+                if by_closure {
+                    self.condition().push("k.ancestor = ").integer(parent);
+                    self.push(" and k.depth between 1 and ").integer(depth);
+                } else {
+                    self.condition().push("c.id <> ").integer(parent);
+                }
+                self.start_visible(parent, sight);
+            }
+            Reach::Roots { .. } => {}
+            Reach::Above { id, depth } => {
+                if by_closure {
+                    self.condition().push("k.descendant = ").integer(id);
+                    self.push(" and k.depth >= 1");
+                    if let Some(depth) = depth {
+                        self.push(" and k.depth <= ").integer(depth);
+                    }
+                } else {
+                    self.condition().push("c.id <> ").integer(id);
+                }
+                self.start_visible(id, sight);
+            }
+            Reach::Children { parent, range } => {
+                self.condition().push("c.parent = ").integer(parent);
+                if let Some(range) = range {
+                    self.in_range(range);
+                }
+                self.start_visible(parent, sight);
+            }
+            Reach::Siblings { id, which } => {
+                self.condition().push("n.id = ").integer(id).push(" and ");
+                self.flag("n", "site_content", "deleted", false).and_visible("n", sight);
+                self.beside(which);
+            }
+        }
+        self
+    }
+
+    /// The tables for roots and what is down to `depth` below them. Where that
+    /// is little, it is read from the roots down; where it is much, the site is
+    /// read in the order of ids, and most of what is met belongs to the page.
+    fn below_roots(&mut self, depth: i64) -> &mut Self {
+        if !self.site.is_shallow(depth) {
+            return self.from("site_content", "c");
+        }
+        self.from("site_content", "r").push(" join ");
+        self.from("site_content_closure", "k").push(" on k.ancestor = r.id join ");
+        self.from("site_content", "c").push(" on c.id = k.descendant")
+    }
+
+    /// The conditions that go with them; roots must be visible `to` somebody,
+    /// or may be anything.
+    fn under_root(&mut self, depth: i64, to: Option<Sight>) -> &mut Self {
+        let from_above = self.site.is_shallow(depth);
+        if from_above {
+            self.condition();
+        } else {
+            self.condition().push("exists (select 1 from ");
+            self.from("site_content_closure", "k").push(" join ");
+            self.from("site_content", "r").push(" on r.id = k.ancestor");
+            self.push(" where k.descendant = c.id and ");
+        }
+        self.push("r.parent = 0 and k.depth <= ").integer(depth);
+        if let Some(sight) = to {
+            self.push(" and ").flag("r", "site_content", "deleted", false);
+            self.and_visible("r", sight);
+        }
+        if from_above { self } else { self.push(")") }
+    }
+
+    /// Below or above what a caller may not see, there is nothing.
+    pub(super) fn start_visible(&mut self, id: i64, sight: Sight) -> &mut Self {
+        if sight.is_whole() || id == 0 {
+            return self;
+        }
+        self.condition().push("exists (select 1 from ").from("site_content", "s");
+        self.push(" where s.id = ").integer(id).and_visible("s", sight).push(")")
+    }
+
+    fn in_range(&mut self, range: Range) -> &mut Self {
+        self.push(" and c.menuindex >= ").integer(range.from);
+        if let Some(to) = range.to {
+            self.push(" and c.menuindex <= ").integer(to);
+        }
+        self
+    }
+
+    /// Menu indexes may be unsigned, so nothing is ever subtracted.
+    fn beside(&mut self, which: Which) -> &mut Self {
+        match which {
+            Which::All => self,
+            Which::Adjacent => {
+                self.push(" and (c.menuindex = n.menuindex + 1 or c.menuindex + 1 = n.menuindex)")
+            }
+            Which::Before => self.push(" and c.menuindex < n.menuindex"),
+            Which::After => self.push(" and c.menuindex > n.menuindex"),
+            Which::Within(range) => self.in_range(range),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Template variables: as conditions, as an order, and as what is returned.
+
+use super::operators::{ESCAPE, pattern};
+use super::{Dialect, Sight, Writer};
+use crate::query::{Cast, Documents, Fallback, Key, Test, Tv};
+use crate::site::Site;
+
+/// The template variables that filters and orders look at, each joined once.
+pub(super) struct Slots<'q>(Vec<Slot<'q>>);
+
+struct Slot<'q> {
+    name: &'q str,
+    /// Whether documents without a value are out anyway.
+    present: bool,
+}
+
+impl<'q> Slots<'q> {
+    pub(super) fn of(query: &'q Documents, site: &Site) -> Slots<'q> {
+        let mut slots = Slots(Vec::new());
+        if !site.has_tvs() {
+            return slots;
+        }
+        for filter in &query.filters {
+            let present = filter.tv.fallback == Fallback::Null && !filter.test.takes_null();
+            slots.add(&filter.tv.name, present);
+        }
+        for order in &query.order {
+            if let Key::Tv { tv, .. } = &order.by {
+                slots.add(&tv.name, false);
+            }
+        }
+        slots
+    }
+
+    /// Nothing is joined: every variable is looked up.
+    pub(super) fn none() -> Slots<'q> {
+        Slots(Vec::new())
+    }
+
+    fn add(&mut self, name: &'q str, present: bool) {
+        match self.0.iter_mut().find(|slot| slot.name == name) {
+            Some(slot) => slot.present |= present,
+            None => self.0.push(Slot { name, present }),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|slot| slot.name == name)
+    }
+
+    pub(super) fn join(&self, writer: &mut Writer<'_>, sight: Sight) {
+        for (at, slot) in self.0.iter().enumerate() {
+            writer.push(if slot.present { " join " } else { " left join " });
+            writer.table("site_tmplvar_contentvalues").push(" t").number(at);
+            writer.push(" on t").number(at).push(".contentid = c.id and t").number(at);
+            writer.push(".tmplvarid = ").tv_id(slot.name, sight);
+        }
+    }
+}
+
+impl Writer<'_> {
+    pub(super) fn tv_test(
+        &mut self,
+        tv: &Tv,
+        test: &Test,
+        slots: &Slots<'_>,
+        sight: Sight,
+    ) -> &mut Self {
+        match test {
+            Test::Null => self.value(tv, slots, sight).push(" is null"),
+            Test::NotNull => self.value(tv, slots, sight).push(" is not null"),
+            Test::Compare { op, with, cast } => {
+                match cast {
+                    Some(cast) => self.cast(tv, *cast, slots, sight),
+                    None => self.value(tv, slots, sight),
+                };
+                self.comparison(*op).bind(with.clone())
+            }
+            Test::In(values) => self.value(tv, slots, sight).push(" in ").list(values),
+            Test::NotIn(values) => self.value(tv, slots, sight).push(" not in ").list(values),
+            Test::Like { place, text } => {
+                self.value(tv, slots, sight).push(" like ").string(&pattern(*place, text));
+                self.push(ESCAPE)
+            }
+        }
+    }
+
+    /// A variable's value for this document, by its joined slot.
+    pub(super) fn value(&mut self, tv: &Tv, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+        let Some(at) = slots.find(&tv.name) else { return self.push("null") };
+        match tv.fallback {
+            Fallback::Null => self.push("t").number(at).push(".value"),
+            Fallback::Default => {
+                self.push("coalesce(t").number(at).push(".value, ");
+                self.tv_default(&tv.name, sight).push(")")
+            }
+        }
+    }
+
+    /// The number at the start of a variable's value; nothing is a number
+    /// where there is no value.
+    pub(super) fn cast(
+        &mut self,
+        tv: &Tv,
+        cast: Cast,
+        slots: &Slots<'_>,
+        sight: Sight,
+    ) -> &mut Self {
+        match (self.dialect(), cast) {
+            (Dialect::Sqlite, Cast::Integer) => {
+                self.push("cast(").value(tv, slots, sight).push(" as integer)")
+            }
+            (Dialect::Sqlite, Cast::Decimal { scale }) => {
+                // Cut at the first `e`, which SQLite would read as an exponent.
+                self.push("round(cast(substr(").value(tv, slots, sight);
+                self.push(", 1, instr(lower(").value(tv, slots, sight);
+                self.push(") || 'e', 'e') - 1) as real), ").number(scale.into()).push(")")
+            }
+            (Dialect::MySql, Cast::Integer) => {
+                self.push("cast(").value(tv, slots, sight).push(" as signed)")
+            }
+            (Dialect::MySql, Cast::Decimal { scale }) => {
+                self.push("round(cast(regexp_substr(").value(tv, slots, sight);
+                self.push(", '^[[:space:]]*[+-]{0,1}([0-9]+[.]{0,1}[0-9]*|[.][0-9]+)')");
+                self.push(" as decimal(65,30)), ").number(scale.into()).push(")")
+            }
+            (Dialect::Postgres, Cast::Integer) => {
+                self.push("case when ").value(tv, slots, sight).push(" is not null then ");
+                self.push("coalesce(substring(").value(tv, slots, sight);
+                self.push(r" from '^\s*([+-]{0,1}\d{1,255})')::numeric, 0) end")
+            }
+            (Dialect::Postgres, Cast::Decimal { scale }) => {
+                self.push("case when ").value(tv, slots, sight).push(" is not null then ");
+                self.push("round(coalesce(substring(").value(tv, slots, sight);
+                self.push(r" from '^\s*([+-]{0,1}(\d{1,255}\.{0,1}\d{0,255}|\.\d{1,255}))')");
+                self.push("::numeric, 0), ").number(scale.into()).push(") end")
+            }
+        }
+    }
+
+    /// A variable that is returned: from its slot when it has one, looked up
+    /// for the returned rows otherwise, so that many cost no joins.
+    pub(super) fn projected(&mut self, tv: &Tv, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+        if slots.find(&tv.name).is_some() || !self.site.has_tvs() {
+            return self.value(tv, slots, sight);
+        }
+        if tv.fallback == Fallback::Default {
+            self.push("coalesce(");
+        }
+        self.push("(select v.value from ").from("site_tmplvar_contentvalues", "v");
+        self.push(" where v.contentid = c.id and v.tmplvarid = ").tv_id(&tv.name, sight);
+        self.push(")");
+        if tv.fallback == Fallback::Default {
+            self.push(", ").tv_default(&tv.name, sight).push(")");
+        }
+        self
+    }
+
+    fn tv_id(&mut self, name: &str, sight: Sight) -> &mut Self {
+        self.push("(select min(d.id) from ").from("site_tmplvars", "d");
+        self.push(" where d.name = ").string(name).and_tv_allowed("d", sight).push(")")
+    }
+
+    fn tv_default(&mut self, name: &str, sight: Sight) -> &mut Self {
+        self.push("(select d.default_text from ").from("site_tmplvars", "d");
+        self.push(" where d.name = ").string(name).and_tv_allowed("d", sight);
+        self.push(" order by d.id limit 1)")
+    }
+}
