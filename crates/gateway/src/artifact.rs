@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tool::context::VISIT;
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
 
@@ -32,7 +33,8 @@ pub struct Artifact {
     pub chars: usize,
 }
 
-/// Whose artifacts these are: an identity's, or else a session's.
+/// Whose artifacts these are: an identity's, or else a session's, or else a
+/// connection's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(String);
 
@@ -40,10 +42,20 @@ impl Owner {
     /// The owner of what a question with this context brings about.
     pub fn of(context: &Context) -> Owner {
         if context.caller.is_anonymous() {
-            Owner(format!("session:{}", context.session))
+            let kind = if context.is_visit() { "" } else { "session:" };
+            Owner(format!("{kind}{}", context.session))
         } else {
             Owner(format!("subject:{}", context.caller.subject))
         }
+    }
+
+    /// Whether this owner may read what the `other` owns, given its handle.
+    ///
+    /// A caller who is known by a connection only may come back on another
+    /// one, so to such callers the handle is the key. It is never listed to
+    /// anybody else.
+    pub fn opens(&self, other: &Owner) -> bool {
+        self == other || (self.0.starts_with(VISIT) && other.0.starts_with(VISIT))
     }
 
     pub fn as_str(&self) -> &str {
@@ -57,9 +69,10 @@ impl Owner {
 }
 
 impl Artifact {
-    /// A new handle.
-    pub fn new_handle() -> String {
-        uuid::Uuid::new_v4().simple().to_string()[..12].to_owned()
+    /// A new handle for something of this owner; longer where it is the key.
+    pub fn new_handle(owner: &Owner) -> String {
+        let length = if owner.0.starts_with(VISIT) { 24 } else { 12 };
+        uuid::Uuid::new_v4().simple().to_string()[..length].to_owned()
     }
 
     /// What a reader reads: the text of the result where it has text, its
@@ -90,7 +103,7 @@ pub fn readable(result: &ToolResult) -> Option<String> {
 pub trait Store: Send + Sync {
     async fn put(&self, artifact: Artifact);
 
-    /// The owner's artifact of that handle.
+    /// The artifact of that handle, if the owner [opens](Owner::opens) it.
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>>;
 
     /// The owner's latest artifact made by the call with that key.
@@ -197,8 +210,9 @@ impl Store for Memory {
 
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
         self.with(|kept| {
-            let mine =
-                |place: &Place| place.artifact.handle == handle && place.artifact.owner == *owner;
+            let mine = |place: &Place| {
+                place.artifact.handle == handle && owner.opens(&place.artifact.owner)
+            };
             let at = kept.shelf.iter().position(mine)?;
             let place = kept.shelf.remove(at)?;
             let artifact = Arc::clone(&place.artifact);

@@ -220,9 +220,10 @@ impl Dispatcher {
         let (Some(over), Reply::Result(result)) = (gated.over(), gated.raw()) else {
             return Outcome::Reply(gated.raw().clone());
         };
+        let owner = Owner::of(context);
         let artifact = Artifact {
-            handle: Artifact::new_handle(),
-            owner: Owner::of(context),
+            handle: Artifact::new_handle(&owner),
+            owner,
             made: self.desk.clock.unix_millis(),
             upstream: call.upstream.clone(),
             tool: call.tool().to_owned(),

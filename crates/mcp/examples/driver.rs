@@ -6,7 +6,6 @@
 //! what the suite sees is our upstream side, and what it asks of a client goes
 //! through the bridge. `MCP_CONFORMANCE_CONTEXT` may name the calls to make.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ async fn main() -> Result<(), Failed> {
         raw: info.clone().into(),
         ..Client::named("driver", "")
     };
-    let target = Target::Http(Endpoint { url, headers: BTreeMap::new() });
+    let target = Target::Http(Endpoint { url, ..Endpoint::default() });
     let upstream = connect::connect(&target, &connect::Options::default(), &client).await?;
 
     let (ours, theirs) = tokio::io::duplex(1 << 20);

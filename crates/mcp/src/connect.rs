@@ -71,6 +71,8 @@ pub struct Endpoint {
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
+    /// Who else may have signed the server's certificate, in PEM.
+    pub authority: Option<Vec<u8>>,
 }
 
 /// How to treat a server.

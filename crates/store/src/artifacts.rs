@@ -212,7 +212,7 @@ impl Kept {
     fn touch(&mut self, owner: &Owner, handle: &str) -> bool {
         self.uses += 1;
         let used = self.uses;
-        match self.entries.get_mut(handle).filter(|entry| entry.owner == *owner) {
+        match self.entries.get_mut(handle).filter(|entry| owner.opens(&entry.owner)) {
             Some(entry) => {
                 entry.used = used;
                 true

@@ -16,12 +16,17 @@ use crate::{Failure, Json, Object, Reply};
 pub struct Context {
     pub client: Arc<Client>,
     pub caller: Arc<Identity>,
-    /// The session the question came on, empty where there are none.
+    /// The session the question came on, empty where there are none. One that
+    /// begins with [`VISIT`] is only a connection.
     pub session: Arc<str>,
     /// How long the caller waits; the provider's own limit when `None`.
     pub patience: Option<Duration>,
     pub back: Arc<dyn Back>,
 }
+
+/// How the session of an anonymous caller begins who has none: what follows is
+/// the connection, a space, and what its client is called.
+pub const VISIT: &str = "visit:";
 
 /// What a client says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +91,17 @@ impl Context {
             patience: None,
             back: Arc::new(Deaf),
         }
+    }
+
+    /// Whether nothing is known of the caller but the connection.
+    pub fn is_visit(&self) -> bool {
+        self.session.starts_with(VISIT)
+    }
+
+    /// The session, or what all visits of clients like this one share.
+    pub fn kin(&self) -> &str {
+        let visit = self.session.strip_prefix(VISIT);
+        visit.map_or(&self.session, |visit| visit.split_once(' ').map_or("", |(_, kin)| kin))
     }
 }
 

@@ -204,7 +204,7 @@ impl Limiter {
         };
         let subject = context.caller.subject.as_str();
         // Without sessions an identity's calls count as one.
-        let session = if context.session.is_empty() { subject } else { &context.session };
+        let session = if context.session.is_empty() { subject } else { context.kin() };
         let act = Act { session, subject, meta_tool, tool: call.map(named) };
         let now = self.clock.elapsed();
         let mut meter = self.meter.lock().expect("nothing panics while it holds this");

@@ -77,7 +77,7 @@ impl Http {
         relay: Arc<Relay>,
     ) -> Result<Arc<Http>, ConnectError> {
         let (url, headers) = parse(endpoint)?;
-        let client = client(&url)?;
+        let client = client(&url, endpoint)?;
         let (errands, waiting) = mpsc::channel(WAITING);
         let http = Arc::new(Http {
             label: options.label.clone(),

@@ -31,7 +31,7 @@ pub(super) async fn start(
     peer: &Peer,
 ) -> Result<(), ConnectError> {
     let (url, headers) = parse(endpoint)?;
-    let client = client(&url)?;
+    let client = client(&url, endpoint)?;
     let accept = HeaderValue::from_static("text/event-stream");
     let get = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, accept).send();
     let response = get.await.map_err(|error| ConnectError::of("GET", unreachable(&error)))?;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
+use tool::context::VISIT;
 use tool::{
     Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError,
 };
@@ -234,6 +235,10 @@ pub(crate) fn alone(
 /// What stands for a session where there is none: requests of one caller with
 /// one client belong together. An upstream on a pipe does not say which of its
 /// open calls a question belongs to; this is how it still finds its client.
-pub(crate) fn kinship(client: &Client, caller: &Identity) -> Arc<str> {
-    format!("{}@{} {}", caller.subject, client.name, client.version).into()
+///
+/// Anonymous callers have nothing in common but what they say of themselves,
+/// so each is known by its connection, the `visit`.
+pub(crate) fn kinship(client: &Client, caller: &Identity, visit: &str) -> Arc<str> {
+    let kin = format!("{}@{} {}", caller.subject, client.name, client.version);
+    if caller.is_anonymous() { format!("{VISIT}{visit} {kin}").into() } else { kin.into() }
 }

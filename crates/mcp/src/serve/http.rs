@@ -49,6 +49,8 @@ pub struct Options {
     pub hosts: Hosts,
     /// The largest body that is read, in bytes.
     pub body: usize,
+    /// The largest answer that is given, in bytes.
+    pub answer: usize,
     pub sessions: SessionLimits,
     pub parked: park::Limits,
     /// How often a quiet stream shows that it lives.
@@ -58,6 +60,28 @@ pub struct Options {
     pub settle: Duration,
     /// When a client whose stream broke should come back.
     pub retry: Duration,
+}
+
+/// The connection that a request came on, in the request's extensions: all that
+/// tells one anonymous caller without a session from another.
+#[derive(Clone, Debug)]
+pub struct Visit(Arc<str>);
+
+impl Visit {
+    /// A connection like no other.
+    pub fn new() -> Visit {
+        Visit(Visit::unique())
+    }
+
+    fn unique() -> Arc<str> {
+        format!("{:032x}", rand::random::<u128>()).into()
+    }
+}
+
+impl Default for Visit {
+    fn default() -> Visit {
+        Visit::new()
+    }
 }
 
 /// An MCP endpoint. Clones are the same endpoint.
@@ -76,6 +100,7 @@ impl Default for Options {
         Options {
             hosts: Hosts::Loopback,
             body: 16 << 20,
+            answer: 64 << 20,
             sessions: SessionLimits::default(),
             parked: park::Limits::default(),
             alive: Duration::from_secs(15),
@@ -189,6 +214,13 @@ fn resumes(seat: &Seat) -> bool {
 
 fn caller<B>(request: &Request<B>) -> Arc<Identity> {
     request.extensions().get::<Arc<Identity>>().cloned().unwrap_or_default()
+}
+
+/// What tells this connection from others. Where nobody says, every request
+/// is on one of its own, so that strangers never have anything in common.
+fn visit<B>(request: &Request<B>) -> Arc<str> {
+    let said = request.extensions().get::<Visit>().map(|visit| Arc::clone(&visit.0));
+    said.unwrap_or_else(Visit::unique)
 }
 
 fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {

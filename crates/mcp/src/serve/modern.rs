@@ -27,6 +27,8 @@ pub(crate) struct Opening {
     pub(crate) caller: Arc<Identity>,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) params: Object,
+    /// What stands for the session.
+    kin: Arc<str>,
     level: Option<Level>,
     token: Option<Json>,
 }
@@ -54,11 +56,13 @@ pub(crate) fn revision_named(params: Option<&Json>) -> Option<String> {
     params?.member("_meta")?.member_as(meta::PROTOCOL_VERSION)
 }
 
-/// Reads the envelope of a modern request.
+/// Reads the envelope of a modern request; `visit` tells one connection from
+/// another.
 pub(crate) fn open(
     desk: &Desk,
     params: Option<&Json>,
     caller: &Arc<Identity>,
+    visit: &str,
 ) -> Result<Opening, RpcError> {
     let mut params = match params {
         Some(params) => Object::parse(params)
@@ -82,7 +86,8 @@ pub(crate) fn open(
         false => params.set("_meta", about.to_json()),
     }
     let provider = desk.door.open(&client, caller);
-    Ok(Opening { client, caller: Arc::clone(caller), provider, params, level, token })
+    let kin = desk::kinship(&client, caller, visit);
+    Ok(Opening { client, caller: Arc::clone(caller), provider, params, kin, level, token })
 }
 
 /// Begins to answer.
@@ -120,7 +125,7 @@ fn ask(
     request: &Request,
     peer: Option<Peer>,
 ) -> Result<Exchange, RpcError> {
-    let Opening { client, caller, provider, params, level, token } = opening;
+    let Opening { client, caller, provider, params, kin, level, token } = opening;
     let listing = provider.listing();
     let invalid =
         |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
@@ -139,8 +144,7 @@ fn ask(
     }
     let line =
         Line::new(Arc::clone(&client), Way::Alone { peer, parks: parking.is_some() }, token, level);
-    let session = desk::kinship(&client, &caller);
-    let context = desk::alone(&client, &caller, session, Arc::clone(&line) as _);
+    let context = desk::alone(&client, &caller, kin, Arc::clone(&line) as _);
     let method = request.method.clone();
     let call = async move {
         let reply = desk::settled(provider.ask(ask, &context).await);

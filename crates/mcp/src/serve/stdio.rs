@@ -99,7 +99,8 @@ impl Pipe {
     }
 
     async fn alone(&self, request: Request) -> Reply {
-        let opening = match modern::open(&self.desk, request.params.as_ref(), &self.caller) {
+        let opening = match modern::open(&self.desk, request.params.as_ref(), &self.caller, "pipe")
+        {
             Ok(opening) => opening,
             Err(error) => return Reply::Error(error),
         };

@@ -51,7 +51,7 @@ fn modern(seen: &Seen) -> Sent {
 
 fn target(url: &str) -> Target {
     let headers = [("authorization".to_owned(), "Bearer secret".to_owned())].into();
-    Target::Http(Endpoint { url: url.to_owned(), headers })
+    Target::Http(Endpoint { url: url.to_owned(), headers, ..Endpoint::default() })
 }
 
 async fn reach(web: &Web) -> Arc<Upstream> {

@@ -421,3 +421,90 @@ fn call(name: &str, arguments: &Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_is_being_answered_cannot_be_used_again() {
+    let site = site(Style::Asking);
+    let session = site.initialize("2025-11-25", json!({"elicitation": {}})).await;
+    let mut first = site.call(&session, "test_elicitation", json!({"message": "Who?"})).await;
+    let question = first.next().await;
+    let second = site.call(&session, "test_simple_text", json!({})).await;
+    assert_eq!(second.status, StatusCode::BAD_REQUEST);
+    let error = &second.json()["error"];
+    assert_eq!((&second.json()["id"], &error["code"]), (&json!(1), &json!(-32600)));
+    assert!(error["message"].as_str().unwrap().contains("its own id"), "{error}");
+    // The first is not disturbed, and its id is free once it is answered.
+    let result = json!({"action": "accept", "content": {"username": "ann"}});
+    let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+    site.post(&session, &reply).await;
+    assert!(first.next().await["result"]["content"][0]["text"].as_str().unwrap().contains("ann"));
+    let third = site.call(&session, "test_simple_text", json!({})).await;
+    assert_eq!(third.status, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_uses_an_id_twice_is_answered_with_an_error_for_the_second() {
+    let site = site(Style::Mixed);
+    let session = site.initialize("2025-03-26", json!({})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+                      "params": {"name": "test_simple_text"}});
+    let answers = site.post(&session, &json!([call, call])).await.json();
+    let codes: Vec<Option<i64>> =
+        answers.as_array().unwrap().iter().map(|one| one["error"]["code"].as_i64()).collect();
+    assert_eq!(codes, [Some(-32600), None], "{answers}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_over_the_limit_is_an_error_that_says_so() {
+    let options = Options { answer: 50, ..Options::default() };
+    let site = Site::with(Everything::new(Style::Mixed), options);
+    let session = site.initialize("2025-11-25", json!({})).await;
+    let check = |answer: &Value| {
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("limit of 50"), "{answer}");
+    };
+    check(&site.call(&session, "test_simple_text", json!({})).await.json());
+    let params = json!({"name": "test_simple_text"});
+    check(&site.modern("tools/call", params, &json!({})).await.json());
+    let logged = site.call(&session, "test_tool_with_logging", json!({})).await.all().await;
+    check(logged.last().unwrap());
+}
+
+/// A provider that says on which session it is asked.
+struct Telling;
+
+#[async_trait::async_trait]
+impl tool::Provider for Telling {
+    fn listing(&self) -> Arc<tool::Listing> {
+        let tool = testkit::tool("session", "Says the session.", &json!({"type": "object"}));
+        Arc::new(testkit::listing(vec![tool]))
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, Event> {
+        Box::pin(futures::stream::pending())
+    }
+
+    async fn ask(
+        &self,
+        _: tool::Ask,
+        context: &tool::Context,
+    ) -> Result<tool::Reply, tool::Failure> {
+        Ok(tool::Reply::text(&format!("{} {}", context.is_visit(), context.session)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_with_equal_clients_have_nothing_in_common() {
+    let site = Site::new(Arc::new(Telling));
+    let on = async |site: &Site| {
+        let params = json!({"name": "session"});
+        let answer = site.modern("tools/call", params, &json!({})).await.json();
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let (one, other) = (on(&site).await, on(&site).await);
+    assert!(one.starts_with("true visit:"), "{one}");
+    assert_ne!(one, other, "every connection is a caller of its own");
+    let ann = site.as_caller("ann");
+    assert_eq!(on(&ann).await, on(&ann).await, "who has a name is the same caller everywhere");
+    assert!(on(&ann).await.starts_with("false ann@"));
+}

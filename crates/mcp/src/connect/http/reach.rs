@@ -33,7 +33,10 @@ pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap),
 
 /// A client for one server: connections are kept, small messages leave at
 /// once, and a redirect is followed only where the credentials already go.
-pub(in crate::connect) fn client(url: &Url) -> Result<reqwest::Client, ConnectError> {
+pub(in crate::connect) fn client(
+    url: &Url,
+    endpoint: &Endpoint,
+) -> Result<reqwest::Client, ConnectError> {
     // Whoever installs a provider first wins; any is as good.
     rustls::crypto::ring::default_provider().install_default().ok();
     let mut builder = reqwest::Client::builder()
@@ -50,6 +53,13 @@ pub(in crate::connect) fn client(url: &Url) -> Result<reqwest::Client, ConnectEr
         let roots = rustls::RootCertStore::empty();
         let config = rustls::ClientConfig::builder().with_root_certificates(roots);
         builder = builder.tls_backend_preconfigured(config.with_no_client_auth());
+    }
+    if let Some(pem) = &endpoint.authority {
+        let authority = reqwest::Certificate::from_pem_bundle(pem).ok();
+        let authority = authority.filter(|found| !found.is_empty());
+        let bad = || "there is no certificate in the given authority".to_owned();
+        let authority = authority.ok_or_else(|| ConnectError::BadTarget { reason: bad() })?;
+        builder = builder.tls_certs_merge(authority);
     }
     if is_loopback(url) {
         builder = builder.no_proxy();

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tool::{Json, Reply, RpcError};
 
 use super::post::Wants;
-use super::{Body, Endpoint, body, caller, event, headers};
+use super::{Body, Endpoint, body, caller, event, headers, visit};
 use crate::message::Request as Question;
 use crate::revision::code;
 use crate::serve::exchange::{Exchange, Step};
@@ -49,7 +49,7 @@ impl Endpoint {
         if let Some(revision) = modern::revision_named(params) {
             headers::check(request.headers(), question, &revision)?;
         }
-        let opening = modern::open(&self.0.desk, params, &caller(request))?;
+        let opening = modern::open(&self.0.desk, params, &caller(request), &visit(request))?;
         headers::check_params(request.headers(), question, &opening.provider.listing())?;
         Ok(opening)
     }
@@ -59,7 +59,7 @@ impl Endpoint {
             exchange.line().mute();
         }
         match exchange.step().await {
-            Step::Answer(reply) => answer(id, &reply, wants),
+            Step::Answer(reply) => answer(id, &body::bounded(reply, self.0.options.answer), wants),
             Step::Message(message) => self.events(id, Source::Exchange(exchange), Some(message)),
         }
     }
@@ -68,7 +68,8 @@ impl Endpoint {
         let every = self.0.options.alive;
         let alive = Box::pin(sleep(every));
         let first = first.map(|message| event::of(None, &message));
-        let events = Events { id: id.clone(), source: Some(source), first, alive, every };
+        let limit = self.0.options.answer;
+        let events = Events { id: id.clone(), source: Some(source), first, alive, every, limit };
         body::events(Box::pin(events))
     }
 }
@@ -87,6 +88,7 @@ struct Events {
     first: Option<Bytes>,
     alive: Pin<Box<Sleep>>,
     every: Duration,
+    limit: usize,
 }
 
 impl Events {
@@ -106,6 +108,7 @@ impl Events {
                 Step::Message(message) => event::of(None, &message),
                 Step::Answer(reply) => {
                     self.source = None;
+                    let reply = body::bounded(reply, self.limit);
                     event::of(None, &body::written(&self.id, &reply))
                 }
             })

@@ -11,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use tool::{Json, Reply, RpcError};
 
 use crate::message;
+use crate::revision::code;
 
 /// The body of a response: one piece, or a stream of events.
 pub struct Body(Kind);
@@ -102,6 +103,21 @@ pub(super) fn events(events: BoxStream<'static, Bytes>) -> Response<Body> {
     // Reverse proxies hold events back unless told not to.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+/// The answer, or what stands for one that is larger than `limit` bytes.
+pub(super) fn bounded(reply: Reply, limit: usize) -> Reply {
+    let n_bytes = match &reply {
+        Reply::Result(result) => result.as_str().len(),
+        Reply::Error(error) => error.raw.as_str().len(),
+    };
+    if n_bytes <= limit {
+        return reply;
+    }
+    let message = format!(
+        "the answer has {n_bytes} bytes, over the limit of {limit} here; ask for less of it"
+    );
+    Reply::Error(RpcError::new(code::INTERNAL, message))
 }
 
 /// One answer as it goes on the wire.

@@ -5,6 +5,7 @@
 //! revisions, so a group whose reader is gone is carried to its end.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,8 +13,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use tool::{Json, Reply};
+use tool::{Json, Reply, RpcError};
 
+use super::body;
+use crate::revision::code;
 use crate::serve::exchange::{Exchange, Step};
 
 /// The requests that are being answered, by id.
@@ -24,6 +27,7 @@ pub(super) struct InFlight(Mutex<HashMap<Json, oneshot::Sender<()>>>);
 pub(super) struct Group {
     open: Vec<Member>,
     in_flight: Arc<InFlight>,
+    limit: usize,
 }
 
 struct Member {
@@ -61,14 +65,27 @@ impl InFlight {
 }
 
 impl Group {
-    pub(super) fn new(in_flight: &Arc<InFlight>) -> Group {
-        Group { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight) }
+    /// An empty group, none of whose answers is larger than `limit` bytes.
+    pub(super) fn new(in_flight: &Arc<InFlight>, limit: usize) -> Group {
+        Group { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight), limit }
     }
 
-    pub(super) fn add(&mut self, id: Json, exchange: Exchange) {
+    /// Takes in a request, and begins it unless one with its id is being
+    /// answered: then nobody could tell the two answers apart, or cancel one.
+    pub(super) fn add(&mut self, id: Json, begin: impl FnOnce() -> Exchange) -> Result<(), Reply> {
         let (cancel, cancelled) = oneshot::channel();
-        self.in_flight.lock().insert(id.clone(), cancel);
-        self.open.push(Member { id, exchange, cancelled });
+        match self.in_flight.lock().entry(id.clone()) {
+            Entry::Vacant(entry) => drop(entry.insert(cancel)),
+            Entry::Occupied(_) => {
+                let message = format!(
+                    "a request with the id {} is being answered; give every request its own id",
+                    id.as_str()
+                );
+                return Err(Reply::Error(RpcError::new(code::INVALID_REQUEST, message)));
+            }
+        }
+        self.open.push(Member { id, exchange: begin(), cancelled });
+        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -90,6 +107,7 @@ impl Group {
                 Poll::Ready(Step::Answer(reply)) => {
                     let member = self.open.swap_remove(at);
                     self.in_flight.lock().remove(&member.id);
+                    let reply = body::bounded(reply, self.limit);
                     return Poll::Ready(Turn::Answer(member.id, reply));
                 }
                 // The sender is dropped to cancel.

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
-use super::{Body, Endpoint, body};
+use super::{Body, Endpoint, Visit, body};
 use crate::revision::code;
 
 /// How long a client may take to send the head of a request.
@@ -51,8 +51,9 @@ where
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
-        let site = site.clone();
-        let service = service_fn(move |request| {
+        let (site, visit) = (site.clone(), Visit::new());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(visit.clone());
             let response = site(request);
             async move { Ok::<_, Infallible>(response.await) }
         });

@@ -93,9 +93,12 @@ impl Endpoint {
                 self.open(pair, &question);
             }
             (Message::Request(question), Some(seat)) => {
-                let mut group = Group::new(&seat.in_flight);
-                group.add(question.id.clone(), self.0.desk.begin(&seat.session, &question, None));
-                tokio::spawn(carry(group, Arc::clone(&pair.stream)));
+                let mut group = Group::new(&seat.in_flight, self.0.options.answer);
+                let begin = || self.0.desk.begin(&seat.session, &question, None);
+                match group.add(question.id.clone(), begin) {
+                    Ok(()) => drop(tokio::spawn(carry(group, Arc::clone(&pair.stream)))),
+                    Err(reply) => pair.tell(&question.id, &reply),
+                }
             }
             (Message::Request(question), None) => {
                 let error = RpcError::new(code::INVALID_REQUEST, "send `initialize` first");

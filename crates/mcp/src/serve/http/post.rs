@@ -106,16 +106,25 @@ impl Endpoint {
         wants: Wants,
         shape: Shape,
     ) -> Answered {
-        let mut group = Group::new(&seat.in_flight);
+        let mut group = Group::new(&seat.in_flight, self.0.options.answer);
         let mut answers = Vec::new();
         for message in messages {
             match message {
                 Ok(Message::Request(question)) => {
-                    let exchange = self.0.desk.begin(&seat.session, &question, None);
-                    if wants == Wants::Whole {
-                        exchange.line().mute();
+                    let begin = || {
+                        let exchange = self.0.desk.begin(&seat.session, &question, None);
+                        if wants == Wants::Whole {
+                            exchange.line().mute();
+                        }
+                        exchange
+                    };
+                    match group.add(question.id.clone(), begin) {
+                        Ok(()) => {}
+                        Err(reply) if shape == Shape::One => {
+                            return Ok(body::answer(StatusCode::BAD_REQUEST, &question.id, &reply));
+                        }
+                        Err(reply) => answers.push((question.id, reply)),
                     }
-                    group.add(question.id, exchange);
                 }
                 Ok(Message::Notification(notification)) => notice(seat, &notification),
                 Ok(Message::Response(response)) => seat.session.settle(response),
