@@ -2,9 +2,11 @@
 //!
 //! A request shows at most one credential, as `Authorization: Bearer …` or
 //! `X-Api-Key: …`. It is an API key of ours ([`key`]) or a token that somebody
-//! we trust signed ([`token`]). The answer is an identity, or the reason why
-//! not in the words that HTTP has for it ([`Denied`]).
+//! we trust signed ([`token`]). A request without one may come on a connection
+//! whose client showed a [`certificate`]. The answer is an identity, or the
+//! reason why not in the words that HTTP has for it ([`Denied`]).
 
+pub mod certificate;
 pub mod key;
 pub mod token;
 
@@ -91,24 +93,26 @@ impl Policy {
         self.anonymous == Anonymous::Allowed
     }
 
-    /// Decides who calls. `credential` is the bare key or token; `now` is in
-    /// seconds since 1970.
-    pub fn identify(&self, credential: Option<&str>, now: u64) -> Result<Arc<Identity>, Denied> {
-        let Some(credential) = credential else {
-            return match self.anonymous {
-                Anonymous::Allowed => Ok(Arc::new(Identity::default())),
-                Anonymous::Refused => Err(Denied::Missing),
-            };
-        };
-        // A bad credential is never silently an anonymous caller.
-        let identity = if key::looks_like_one(credential) {
-            self.keys.identify(credential, now)?
-        } else {
-            self.tokens
+    /// Decides who calls. `credential` is the bare key or token, `holder` who
+    /// the connection's certificate says it is; `now` is in seconds since 1970.
+    pub fn identify(
+        &self,
+        credential: Option<&str>,
+        holder: Option<&Identity>,
+        now: u64,
+    ) -> Result<Arc<Identity>, Denied> {
+        // A bad credential is never silently somebody else, or nobody.
+        let identity = match (credential, holder, self.anonymous) {
+            (Some(key), _, _) if key::looks_like_one(key) => self.keys.identify(key, now)?,
+            (Some(token), _, _) => self
+                .tokens
                 .iter()
-                .map(|issuer| issuer.identify(credential, now))
+                .map(|issuer| issuer.identify(token, now))
                 .reduce(better)
-                .unwrap_or(Err(Denied::Invalid))?
+                .unwrap_or(Err(Denied::Invalid))?,
+            (None, Some(holder), _) => holder.clone(),
+            (None, None, Anonymous::Allowed) => return Ok(Arc::new(Identity::default())),
+            (None, None, Anonymous::Refused) => return Err(Denied::Missing),
         };
         match &self.scope {
             Some(scope) if !identity.scopes.contains(scope) => {
@@ -158,9 +162,22 @@ mod tests {
     #[test]
     fn a_bad_credential_is_never_an_anonymous_caller() {
         let policy = Policy::open();
-        assert!(policy.identify(None, 0).unwrap().is_anonymous());
-        assert_eq!(policy.identify(Some("nonsense"), 0), Err(Denied::Invalid));
-        assert_eq!(policy.identify(Some(""), 0), Err(Denied::Invalid));
+        assert!(policy.identify(None, None, 0).unwrap().is_anonymous());
+        assert_eq!(policy.identify(Some("nonsense"), None, 0), Err(Denied::Invalid));
+        assert_eq!(policy.identify(Some(""), None, 0), Err(Denied::Invalid));
+    }
+
+    #[test]
+    fn a_certificate_counts_where_no_other_credential_is_shown() {
+        let mut policy = Policy { anonymous: Anonymous::Refused, ..Policy::open() };
+        let holder = Identity { subject: "cert:ann".into(), ..Identity::default() };
+        let who = |policy: &Policy, shown| {
+            policy.identify(shown, Some(&holder), 0).map(|who| who.subject.clone())
+        };
+        assert_eq!(who(&policy, None), Ok("cert:ann".into()));
+        assert_eq!(who(&policy, Some("nonsense")), Err(Denied::Invalid));
+        policy.scope = Some("mcp:call".into());
+        assert_eq!(who(&policy, None), Err(Denied::Insufficient("mcp:call".into())));
     }
 
     #[test]

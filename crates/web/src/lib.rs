@@ -1,11 +1,16 @@
 //! The HTTP edge: who is calling, and what the house says of itself.
 //!
-//! A [`site`] answers HTTP requests: it knows the caller first, then hands the
-//! request to an MCP endpoint. [`identity`] turns a request's credentials into a [`tool::Identity`];
-//! [`manifest`] is the public card of a server, and how it is signed.
+//! A [`listen`]er takes connections, plain or over [`tls`], within limits. A
+//! [`site`] answers their requests: it knows the caller first, then hands the
+//! request to an MCP endpoint. [`identity`] turns a request's credentials into
+//! a [`tool::Identity`]; [`manifest`] is the public card of a server, and how
+//! it is signed.
 //!
 //! This crate knows no config file, no database and no upstream connection:
 //! keys, tokens and manifests come in as values, and the time as a number.
+
+pub mod listen;
+pub mod tls;
 
 pub mod site;
 

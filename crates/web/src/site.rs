@@ -5,10 +5,13 @@
 //! by itself (the manifest, where to get a token, whether we are well), and
 //! hands the rest to the MCP endpoints with the identity beside it.
 
+mod timed;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Buf;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -17,8 +20,10 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tool::Identity;
 
+use crate::identity::certificate::Holder;
 use crate::identity::{Denied, Policy, credential};
 use crate::manifest::Manifest;
+use timed::Timed;
 
 /// Where the manifest stands.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
@@ -49,6 +54,8 @@ pub struct Config {
     pub origins: Vec<String>,
     /// How many requests are worked on at once; an open stream does not count.
     pub concurrency: usize,
+    /// How long the body of a request may take to come.
+    pub body_time: Duration,
     /// Our own address as clients write it, such as `https://gate.example`.
     pub public_url: Option<String>,
     /// Who issues tokens for us.
@@ -86,11 +93,31 @@ impl Site {
         let origin = self.listed_origin(&request);
         let mut response = match (&origin, request.method()) {
             (Some(_), &Method::OPTIONS) => plain(StatusCode::NO_CONTENT, "", ""),
-            _ => self.route(request).await,
+            _ => self.punctual(request).await,
         };
         if let Some(origin) = origin {
             allow(&mut response, origin);
         }
+        response
+    }
+
+    /// Answers a request whose body comes within its time.
+    async fn punctual<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Display,
+    {
+        let late = Arc::new(AtomicBool::new(false));
+        let limit = self.0.parts.config.body_time;
+        let request = request.map(|body| Timed::new(body, limit, Arc::clone(&late)));
+        let response = self.route(request).await;
+        if !late.load(Ordering::Relaxed) {
+            return response;
+        }
+        let message = format!("the body did not come within {} s", limit.as_secs());
+        let mut response = problem(StatusCode::REQUEST_TIMEOUT, &message);
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }
 
@@ -150,7 +177,8 @@ impl Site {
     fn identify<B>(&self, request: &Request<B>) -> Result<Arc<Identity>, Denied> {
         let text = |name: &str| request.headers().get(name)?.to_str().ok();
         let shown = credential(text("authorization"), text("x-api-key"));
-        (self.0.parts.policy)().identify(shown, (self.0.parts.now)())
+        let holder = request.extensions().get::<Holder>().map(|holder| &*holder.0);
+        (self.0.parts.policy)().identify(shown, holder, (self.0.parts.now)())
     }
 
     fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {

@@ -1,19 +1,21 @@
 //! `gatelet serve`: the gate itself.
 
 mod greeting;
+mod showing;
 mod site;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use gateway::Gateway;
 use mcp::serve::stdio;
 use tokio::net::TcpListener;
+use web::tls::Callers;
 
 use crate::cli::Place;
-use crate::config::{self, Loaded, Surface};
+use crate::config::{self, Loaded, Surface, Tls};
 use crate::exit::{Done, Stop};
 use crate::terminal::say;
 use crate::wire::{self, Pace, Wiring};
@@ -39,6 +41,14 @@ pub(crate) struct Args {
     /// Listen on an address that other machines can reach, though nobody is asked who they are
     #[arg(long)]
     open: bool,
+
+    /// Speak HTTPS with this certificate chain, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdio")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 /// How long upstreams may take to end when we do.
@@ -48,6 +58,13 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let written = config::load(place)?;
     let mut loaded = written.clone();
     loaded.config.serve.listen = args.listen.unwrap_or(loaded.config.serve.listen);
+    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let (cert, key) = (cert.clone(), key.clone());
+        let rest = loaded.config.serve.tls.take();
+        let callers = rest.as_ref().map(|tls| tls.callers).unwrap_or_default();
+        let client_ca = rest.and_then(|tls| tls.client_ca);
+        loaded.config.serve.tls = Some(Tls { cert, key, client_ca, callers });
+    }
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
@@ -92,7 +109,8 @@ async fn over_http(
     state: &Path,
 ) -> anyhow::Result<Done> {
     let serve = &loaded.config.serve;
-    let guarded = loaded.config.auth.required || args.open || serve.open;
+    let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
+    let guarded = loaded.config.auth.required || shows || args.open || serve.open;
     if !serve.listen.ip().is_loopback() && !guarded {
         let message = format!(
             "`{}` can be reached from other machines, and nobody is asked who they are; listen on \
@@ -101,6 +119,8 @@ async fn over_http(
         );
         return Err(Stop::Usage(message).into());
     }
+    let shown = serve.tls.as_ref().map(showing::showing).transpose();
+    let shown = shown.map_err(Stop::Usage)?;
     let listener = TcpListener::bind(serve.listen).await.with_context(|| {
         format!("cannot listen on {}; try --listen with another port", serve.listen)
     })?;
@@ -123,6 +143,6 @@ async fn over_http(
         let site = site.clone();
         async move { site.respond(request).await }
     };
-    mcp::serve::http::listen(listener, answer, signal).await?;
+    web::listen::listen(listener, shown, serve.limits.connection, answer, signal).await?;
     Ok(Done::Fine)
 }

@@ -1,12 +1,18 @@
 //! `[serve]`: where gatelet listens and what it shows there.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use web::tls::{Callers, Pem};
 
 use super::node::Path;
 use super::problem::Problems;
+use super::text;
 
 /// Where gatelet listens and what it shows there.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -22,6 +28,49 @@ pub(crate) struct Raw {
     hosts: Vec<String>,
     /// Listen on an address that other machines can reach, though nobody is asked who they are.
     open: Option<bool>,
+    tls: Option<RawTls>,
+    #[serde(default)]
+    limits: RawLimits,
+}
+
+/// Speak HTTPS. The files are read again when they change; connections that stand are not broken.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Tls")]
+pub(crate) struct RawTls {
+    /// Our certificate in PEM, then those between it and the root; relative to this file.
+    cert: PathBuf,
+    /// Its private key in PEM.
+    key: PathBuf,
+    /// Who signs the certificates of callers, in PEM. Nobody is asked for one when left out.
+    client_ca: Option<PathBuf>,
+    /// Whether a caller without a certificate is turned away. No when left out.
+    client_required: Option<bool>,
+}
+
+/// What a caller may cost.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ServeLimits")]
+pub(crate) struct RawLimits {
+    /// Connections at once. 4096 when left out.
+    connections: Option<NonZeroU32>,
+    /// Requests that are worked on at once. 1024 when left out.
+    requests: Option<NonZeroU32>,
+    /// Bytes of the head of a request. 65536 when left out.
+    head_bytes: Option<NonZeroU32>,
+    /// How long the head of a request may take, and a connection may idle. `30s` when left out.
+    head_time: Option<String>,
+    /// Bytes of the body of a request. 16 MiB when left out.
+    body_bytes: Option<NonZeroU32>,
+    /// How long the body of a request may take. `60s` when left out.
+    body_time: Option<String>,
+    /// Bytes of one answer. 64 MiB when left out.
+    answer_bytes: Option<NonZeroU32>,
+    /// How long a caller may take nothing of what it is sent. `30s` when left out.
+    write_time: Option<String>,
+    /// How long open requests may take when gatelet is told to end. `5s` when left out.
+    farewell: Option<String>,
 }
 
 /// What clients see of everything behind the gate.
@@ -50,12 +99,54 @@ pub(crate) struct Serve {
     pub(crate) hosts: Vec<String>,
     /// Whether we may listen beyond loopback.
     pub(crate) open: bool,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) limits: Limits,
+}
+
+/// Where the certificates are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tls {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) client_ca: Option<PathBuf>,
+    pub(crate) callers: Callers,
+}
+
+/// What a caller may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) connection: web::listen::Limits,
+    pub(crate) requests: usize,
+    pub(crate) body_bytes: usize,
+    pub(crate) body_time: Duration,
+    pub(crate) answer_bytes: usize,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn pem(&self) -> Result<Pem, String> {
+        let read = |file: &PathBuf| {
+            std::fs::read(file)
+                .map_err(|error| format!("cannot read `{}`: {error}", file.display()))
+        };
+        let callers = self.client_ca.as_ref().map(read).transpose()?;
+        Ok(Pem { chain: read(&self.cert)?, key: read(&self.key)?, callers })
+    }
+
+    /// What the files make.
+    pub(crate) fn server(&self) -> Result<Arc<rustls::ServerConfig>, String> {
+        web::tls::server(&self.pem()?, self.callers).map_err(|unfit| {
+            format!("`{}` and `{}`: {unfit}", self.cert.display(), self.key.display())
+        })
+    }
 }
 
 pub(crate) const PORT: u16 = 4747;
 
-pub(super) fn parse(raw: Raw, problems: &mut Problems) -> Serve {
+pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve {
     let path = Path::default().key("serve").key("listen");
+    let tls = raw.tls.and_then(|raw| tls(raw, base, problems));
+    let limits = limits(&raw.limits, problems);
     let listen = raw.listen.as_deref();
     let listen = listen.and_then(|text| problems.parse(&path, text, address));
     Serve {
@@ -63,6 +154,53 @@ pub(super) fn parse(raw: Raw, problems: &mut Problems) -> Serve {
         surface: raw.surface.unwrap_or_default(),
         hosts: raw.hosts,
         open: raw.open.unwrap_or(false),
+        tls,
+        limits,
+    }
+}
+
+fn tls(raw: RawTls, base: &FilePath, problems: &mut Problems) -> Option<Tls> {
+    let callers = match raw.client_required {
+        Some(true) => Callers::Must,
+        Some(false) | None => Callers::May,
+    };
+    let path = Path::default().key("serve").key("tls");
+    if callers == Callers::Must && raw.client_ca.is_none() {
+        problems.error(&path.key("client_required"), "only goes with `client_ca`", None);
+    }
+    let client_ca = raw.client_ca.map(|file| base.join(file));
+    let tls = Tls { cert: base.join(raw.cert), key: base.join(raw.key), client_ca, callers };
+    if let Err(unfit) = tls.server() {
+        let hint = "`cert` holds the chain and `key` its private key, both in PEM";
+        problems.error(&path, unfit, Some(hint));
+        return None;
+    }
+    Some(tls)
+}
+
+fn limits(raw: &RawLimits, problems: &mut Problems) -> Limits {
+    let path = Path::default().key("serve").key("limits");
+    let mut time = |key: &str, text: &Option<String>, otherwise: Duration| {
+        let text = text.as_deref();
+        let time = text.and_then(|text| problems.parse(&path.key(key), text, text::duration));
+        time.unwrap_or(otherwise)
+    };
+    let count = |count: Option<NonZeroU32>, otherwise: usize| {
+        count.and_then(|count| usize::try_from(count.get()).ok()).unwrap_or(otherwise)
+    };
+    let usual = web::listen::Limits::default();
+    Limits {
+        connection: web::listen::Limits {
+            connections: count(raw.connections, usual.connections),
+            head_time: time("head_time", &raw.head_time, usual.head_time),
+            head_bytes: count(raw.head_bytes, usual.head_bytes),
+            write_time: time("write_time", &raw.write_time, usual.write_time),
+            farewell: time("farewell", &raw.farewell, usual.farewell),
+        },
+        requests: count(raw.requests, 1024),
+        body_bytes: count(raw.body_bytes, 16 << 20),
+        body_time: time("body_time", &raw.body_time, Duration::from_secs(60)),
+        answer_bytes: count(raw.answer_bytes, 64 << 20),
     }
 }
 

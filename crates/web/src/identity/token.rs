@@ -116,7 +116,10 @@ fn in_time(claims: &Value, now: u64) -> Result<(), Denied> {
 }
 
 fn identity(claims: &Value) -> Result<Identity, Denied> {
-    let subject = claims["sub"].as_str().filter(|subject| !subject.is_empty());
+    // Holders of our keys and of certificates are called so; nobody signs
+    // himself into being one of them.
+    let ours = |subject: &str| ["key:", "cert:"].iter().any(|kind| subject.starts_with(kind));
+    let subject = claims["sub"].as_str().filter(|subject| !subject.is_empty() && !ours(subject));
     let subject = subject.ok_or(Denied::Invalid)?.to_owned();
     let mut scopes = words(&claims["scope"]);
     scopes.extend(words(&claims["scp"]));
@@ -182,7 +185,9 @@ mod tests {
         assert_eq!(check(&[("aud", Value::Null)], 900), Err(Denied::Invalid));
         assert_eq!(check(&[("iss", json!("https://evil.example"))], 900), Err(Denied::Invalid));
         assert_eq!(check(&[("exp", Value::Null)], 900), Err(Denied::Invalid));
-        assert_eq!(check(&[("sub", json!(""))], 900), Err(Denied::Invalid));
+        for subject in ["", "key:ci", "cert:ann"] {
+            assert_eq!(check(&[("sub", json!(subject))], 900), Err(Denied::Invalid));
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@ fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
         config: Config {
             origins: vec!["https://page.example".into()],
             concurrency: 4,
+            body_time: Duration::from_secs(30),
             public_url: Some("https://gate.example".into()),
             authorization_servers: vec!["https://login.example".into()],
         },
@@ -183,4 +184,35 @@ async fn an_unknown_path_names_the_endpoints() {
     let (status, _, body) = ask(&site(|_, _| ()), "POST", "/nope", CALL).await;
     assert_eq!(status, 404);
     assert!(body.contains("/mcp"), "{body}");
+}
+
+/// A body that begins and then never goes on.
+struct Stuck(bool);
+
+impl http_body::Body for Stuck {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        match std::mem::replace(&mut self.0, true) {
+            false => std::task::Poll::Ready(Some(Ok(http_body::Frame::data("{\"jsonrpc".into())))),
+            true => std::task::Poll::Pending,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_in_time_is_given_up() {
+    let mut request = Request::builder().method("POST").uri("/mcp").header("host", "localhost");
+    for (name, value) in CALL {
+        request = request.header(*name, *value);
+    }
+    let site = site(|_, _| ());
+    let response = site.respond(request.body(Stuck(false)).unwrap()).await;
+    assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+    let free = site.0.seats.available_permits();
+    assert_eq!(free, 4, "the place of a slow client is free again");
 }

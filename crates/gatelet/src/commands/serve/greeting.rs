@@ -16,7 +16,8 @@ pub(super) fn greet(address: SocketAddr, loaded: &Loaded, gateway: &Gateway) {
         Some(file) => format!("{n_upstreams} upstreams from {}", file.display()),
         None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),
     };
-    say(&greeting(&format!("http://{address}/mcp"), &source, &program()));
+    let scheme = if loaded.config.serve.tls.is_some() { "https" } else { "http" };
+    say(&greeting(&format!("{scheme}://{address}/mcp"), &source, &program()));
 }
 
 fn program() -> String {

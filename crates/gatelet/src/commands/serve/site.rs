@@ -28,7 +28,9 @@ pub(super) fn surface(surface: Surface) -> gateway::Surface {
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &Path) -> Site {
-    let options = Options { hosts: hosts(config), ..Options::default() };
+    let limits = &config.serve.limits;
+    let (body, answer) = (limits.body_bytes, limits.answer_bytes);
+    let options = Options { hosts: hosts(config), body, answer, ..Options::default() };
     let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
     let main = endpoint(surface(chosen));
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
@@ -45,15 +47,13 @@ pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &
         now: Box::new(key::now),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
-            concurrency: CONCURRENCY,
+            concurrency: limits.requests,
+            body_time: limits.body_time,
             public_url: config.auth.public_url.clone(),
             authorization_servers: issuers.collect(),
         },
     })
 }
-
-/// How many requests are worked on at once.
-const CONCURRENCY: usize = 1024;
 
 /// Who is let in. The keys are read again when their file has changed, so a
 /// key that was just made or revoked counts at once.

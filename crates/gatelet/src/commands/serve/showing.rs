@@ -1,0 +1,51 @@
+//! The certificates that clients are shown, read again when their files change.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rustls::ServerConfig;
+use web::listen::Showing;
+
+use crate::config::Tls;
+
+/// When each file was written, and how long it is.
+type Stamps = Vec<Option<(SystemTime, u64)>>;
+
+struct Shown {
+    stamps: Stamps,
+    config: Arc<ServerConfig>,
+}
+
+/// What the files make now, and whenever they have changed since.
+///
+/// Files that do not belong together, because only one of them has been
+/// replaced yet, change nothing: the next connection looks again.
+pub(super) fn showing(tls: &Tls) -> Result<Showing, String> {
+    let shown = Mutex::new(Shown { stamps: stamps(tls), config: tls.server()? });
+    let tls = tls.clone();
+    Ok(Arc::new(move || {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = stamps(&tls);
+        if shown.stamps != stamps {
+            shown.stamps = stamps;
+            match tls.server() {
+                Ok(config) => {
+                    shown.config = config;
+                    tracing::info!("new certificates are shown from now on");
+                }
+                Err(unfit) => tracing::error!("the old certificates stay: {unfit}"),
+            }
+        }
+        Arc::clone(&shown.config)
+    }))
+}
+
+fn stamps(tls: &Tls) -> Stamps {
+    let stamp = |file: &Path| {
+        let known = std::fs::metadata(file).ok()?;
+        Some((known.modified().ok()?, known.len()))
+    };
+    let files = [Some(tls.cert.as_path()), Some(&tls.key), tls.client_ca.as_deref()];
+    files.into_iter().flatten().map(stamp).collect()
+}

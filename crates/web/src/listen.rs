@@ -1,0 +1,214 @@
+//! Taking connections, plain or over TLS.
+//!
+//! A client costs at most what the [`Limits`] say: in connections, in time to
+//! shake hands, to send the head of a request and to take what it asked for,
+//! and in bytes of head. Whoever is over a limit is told so where the protocol
+//! has words for it, and is let go.
+
+mod paced;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use mcp::serve::http::{Body, Visit};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::identity::certificate::{Holder, holder};
+use paced::Paced;
+
+/// What a client may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many connections there may be at once.
+    pub connections: usize,
+    /// How long the head of a request may take to come, and how long a
+    /// connection may stand idle.
+    pub head_time: Duration,
+    /// The largest head of a request, in bytes.
+    pub head_bytes: usize,
+    /// How long a client may keep us waiting before it takes what we send.
+    pub write_time: Duration,
+    /// How long open requests may take when the server is told to stop.
+    pub farewell: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 4096,
+            head_time: Duration::from_secs(30),
+            head_bytes: 64 << 10,
+            write_time: Duration::from_secs(30),
+            farewell: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What is shown to the next client; asked for every connection, so that new
+/// certificates count at once and connections that stand are not touched.
+pub type Showing = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
+
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How many headers a request may have.
+const N_HEADERS: usize = 128;
+
+/// How many clients at once are told that there is no room for them.
+const TURNED_AWAY: usize = 64;
+
+/// What is told when there are too many connections.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+    content-length: 55\r\nretry-after: 1\r\nconnection: close\r\n\r\n\
+    {\"error\":\"too many connections; try again in a moment\"}";
+
+/// Serves `site` until `shutdown` is ready, then lets open requests finish for
+/// a little while. Over TLS when something is `shown`.
+pub async fn listen<S, F>(
+    listener: TcpListener,
+    shown: Option<Showing>,
+    limits: Limits,
+    site: S,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let graceful = GracefulShutdown::new();
+    let seats = Arc::new(Semaphore::new(limits.connections));
+    let farewells = Arc::new(Semaphore::new(TURNED_AWAY));
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) if is_fatal(&error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            () = &mut shutdown => break,
+        };
+        let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
+            if shown.is_none()
+                && let Ok(turn) = Arc::clone(&farewells).try_acquire_owned()
+            {
+                tokio::spawn(async move {
+                    turn_away(stream).await;
+                    drop(turn);
+                });
+            }
+            continue;
+        };
+        // Without this, small answers wait for the client's acknowledgement.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        let (site, watcher, shown) = (site.clone(), graceful.watcher(), shown.clone());
+        tokio::spawn(async move {
+            match shown {
+                None => serve(stream, None, limits, site, watcher).await,
+                Some(shown) => over_tls(stream, shown(), limits, site, watcher).await,
+            }
+            drop(seat);
+        });
+    }
+    drop(listener);
+    // Streams that never end are cut off.
+    drop(timeout(limits.farewell, graceful.shutdown()).await);
+    Ok(())
+}
+
+async fn over_tls<S, F>(
+    stream: TcpStream,
+    shown: Arc<ServerConfig>,
+    limits: Limits,
+    site: S,
+    watcher: Watcher,
+) where
+    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let stream = match timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "a client could not shake hands"),
+        Err(_) => return tracing::debug!("a client took too long to shake hands"),
+    };
+    let (_, connection) = stream.get_ref();
+    let shown = connection.peer_certificates().and_then(|chain| chain.first());
+    let caller = shown.map(|certificate| Holder(Arc::new(holder(certificate))));
+    serve(stream, caller, limits, site, watcher).await;
+}
+
+/// Answers the requests of one connection.
+async fn serve<T, S, F>(
+    stream: T,
+    caller: Option<Holder>,
+    limits: Limits,
+    site: S,
+    watcher: Watcher,
+) where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let visit = Visit::new();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(visit.clone());
+        if let Some(caller) = &caller {
+            request.extensions_mut().insert(caller.clone());
+        }
+        let response = site(request);
+        async move { Ok::<_, Infallible>(response.await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
+        .max_header_size(limits.head_bytes)
+        .max_headers(N_HEADERS)
+        .pipeline_flush(true)
+        .serve_connection(TokioIo::new(Paced::new(stream, limits.write_time)), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Says that there is no room, and waits a moment for the client to hear it: a
+/// connection that is closed with something unread is reset.
+async fn turn_away(mut stream: TcpStream) {
+    let told = async {
+        stream.write_all(FULL).await?;
+        stream.shutdown().await?;
+        let mut unread = [0; 4096];
+        while stream.read(&mut unread).await? != 0 {}
+        io::Result::Ok(())
+    };
+    drop(timeout(Duration::from_secs(1), told).await);
+}
+
+/// Whether accepting will never work again, as opposed to not right now.
+fn is_fatal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected | io::ErrorKind::Unsupported
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::*;
+use crate::tls::{self, Callers, Pem};
+
+/// A server that says who calls, on which connection, or a lot.
+struct Running {
+    address: SocketAddr,
+    _stop: oneshot::Sender<()>,
+}
+
+const LOT: usize = 64 << 20;
+
+async fn run(shown: Option<Showing>, limits: Limits) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let site = |request: Request<Incoming>| async move {
+        let caller = request.extensions().get::<Holder>();
+        let name = caller.map_or("nobody", |holder| holder.0.subject.as_str()).to_owned();
+        match request.uri().path() {
+            "/lot" => Response::new(Body::whole(vec![b'x'; LOT])),
+            _ => Response::new(Body::whole(name)),
+        }
+    };
+    tokio::spawn(async move {
+        let stopped = async { drop(stopped.await) };
+        listen(listener, shown, limits, site, stopped).await.unwrap();
+    });
+    Running { address, _stop: stop }
+}
+
+impl Running {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+}
+
+/// Asks for a path, and reads until the answer is whole or the other side ends.
+async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let n_read = stream.read(&mut piece).await.unwrap_or(0);
+        answer.extend_from_slice(&piece[..n_read]);
+        let text = String::from_utf8_lossy(&answer);
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            length.is_some_and(|length| length.parse() == Ok(body.len()))
+        });
+        if n_read == 0 || whole {
+            return text.into_owned();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let server = run(None, Limits { head_bytes: 8 << 10, ..Limits::default() }).await;
+    let fits = ask(&mut server.connect().await, &format!("/{}", "x".repeat(4 << 10))).await;
+    assert!(fits.starts_with("HTTP/1.1 200"), "{fits}");
+    let large = ask(&mut server.connect().await, &format!("/{}", "x".repeat(20 << 10))).await;
+    // Whoever is still sending when it is cut off may miss the last words.
+    assert!(large.is_empty() || large.starts_with("HTTP/1.1 431"), "{large}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_finishes_its_head_is_let_go() {
+    let server = run(None, Limits::default()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: local").await.unwrap();
+    let mut rest = Vec::new();
+    // The clock runs by itself, so this only ends because the server ended it.
+    stream.read_to_end(&mut rest).await.ok();
+    assert!(!rest.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_take_its_answer_is_let_go() {
+    let server = run(None, Limits::default()).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /lot HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let mut taken = Vec::new();
+    stream.read_to_end(&mut taken).await.ok();
+    assert!(taken.len() < LOT, "everything came: {}", taken.len());
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_to_come_back() {
+    let server = run(None, Limits { connections: 1, ..Limits::default() }).await;
+    let mut first = server.connect().await;
+    assert!(ask(&mut first, "/").await.starts_with("HTTP/1.1 200"));
+    let told = ask(&mut server.connect().await, "/").await;
+    assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+    assert!(told.ends_with("moment\"}"), "{told}");
+    assert!(ask(&mut first, "/").await.starts_with("HTTP/1.1 200"), "who is in stays in");
+    drop(first);
+    while ask(&mut server.connect().await, "/").await.starts_with("HTTP/1.1 503") {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An authority, and what it signs.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
+    /// A certificate and its key for this host name and common name.
+    fn sign(&self, host: &str, name: &str) -> (String, String) {
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    fn server(&self, callers: Option<&Authority>, must: Callers) -> Arc<ServerConfig> {
+        let (chain, key) = self.sign("localhost", "the server");
+        let callers = callers.map(|authority| authority.pem.clone().into_bytes());
+        let pem = Pem { chain: chain.into_bytes(), key: key.into_bytes(), callers };
+        tls::server(&pem, must).unwrap()
+    }
+
+    /// Shakes hands as a client that believes this authority.
+    async fn greet(
+        &self,
+        server: &Running,
+        own: Option<(String, String)>,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let client = match own {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(client)).connect(name, server.connect().await).await
+    }
+}
+
+#[tokio::test]
+async fn a_new_certificate_counts_for_the_next_connection_and_breaks_none() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let shown = Arc::new(Mutex::new(old.server(None, Callers::May)));
+    let asked = Arc::clone(&shown);
+    let server =
+        run(Some(Arc::new(move || asked.lock().unwrap().clone())), Limits::default()).await;
+    let mut standing = old.greet(&server, None).await.unwrap();
+    assert!(ask(&mut standing, "/").await.ends_with("nobody"));
+    *shown.lock().unwrap() = new.server(None, Callers::May);
+    assert!(old.greet(&server, None).await.is_err(), "the old certificate is not shown any more");
+    let mut fresh = new.greet(&server, None).await.unwrap();
+    assert!(ask(&mut fresh, "/").await.ends_with("nobody"));
+    assert!(ask(&mut standing, "/").await.ends_with("nobody"), "a standing connection goes on");
+}
+
+#[tokio::test]
+async fn a_caller_is_who_its_certificate_says() {
+    let (own, callers, stranger) = (Authority::new(), Authority::new(), Authority::new());
+    let config = own.server(Some(&callers), Callers::May);
+    let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
+    let mut known = own.greet(&server, Some(callers.sign("ann.example", "ann"))).await.unwrap();
+    assert!(ask(&mut known, "/").await.ends_with("cert:ann"));
+    let mut nobody = own.greet(&server, None).await.unwrap();
+    assert!(ask(&mut nobody, "/").await.ends_with("nobody"));
+    // With TLS 1.3 a client learns of the refusal when it first reads.
+    let forged = own.greet(&server, Some(stranger.sign("ann.example", "ann"))).await;
+    let told = match forged {
+        Err(_) => String::new(),
+        Ok(mut stream) => {
+            match stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await {
+                Err(_) => String::new(),
+                Ok(()) => {
+                    let mut answer = Vec::new();
+                    stream.read_to_end(&mut answer).await.ok();
+                    String::from_utf8(answer).unwrap()
+                }
+            }
+        }
+    };
+    assert_eq!(told, "", "a forged certificate gets no answer");
+}
+
+#[tokio::test]
+async fn where_a_certificate_is_a_must_nobody_comes_in_without() {
+    let (own, callers) = (Authority::new(), Authority::new());
+    let config = own.server(Some(&callers), Callers::Must);
+    let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
+    if let Ok(mut stream) = own.greet(&server, None).await {
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.ok();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.ok();
+        assert!(answer.is_empty());
+    }
+    let mut known = own.greet(&server, Some(callers.sign("bob.example", "bob"))).await.unwrap();
+    assert!(ask(&mut known, "/").await.ends_with("cert:bob"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_shakes_hands_is_let_go() {
+    let own = Authority::new();
+    let config = own.server(None, Callers::May);
+    let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
+    let mut silent = server.connect().await;
+    let mut nothing = Vec::new();
+    silent.read_to_end(&mut nothing).await.ok();
+    assert!(nothing.is_empty());
+}

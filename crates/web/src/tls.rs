@@ -1,0 +1,112 @@
+//! What a TLS server shows, and whose certificates it believes.
+//!
+//! Keys and certificates come in as PEM text. What they make is one value that
+//! is replaced as a whole, so a connection never sees half of a change.
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+/// Everything as PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pem {
+    /// Our certificate first, then those between it and the root.
+    pub chain: Vec<u8>,
+    pub key: Vec<u8>,
+    /// Who signs the certificates of callers; nobody is asked for one when
+    /// `None`.
+    pub callers: Option<Vec<u8>>,
+}
+
+/// Whether a caller has to show a certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Callers {
+    /// One that is shown must be good.
+    #[default]
+    May,
+    Must,
+}
+
+/// Why no server can be made of this.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    #[error("there is no certificate in the chain")]
+    NoCertificate,
+    #[error("there is no private key")]
+    NoKey,
+    #[error("there is no certificate in the client CA")]
+    NoCallers,
+    #[error("they cannot be used: {0}")]
+    Useless(String),
+}
+
+/// A server of these certificates.
+pub fn server(pem: &Pem, callers: Callers) -> Result<Arc<ServerConfig>, Unfit> {
+    let useless = |error: &dyn std::fmt::Display| Unfit::Useless(error.to_string());
+    let chain = certificates(&pem.chain).ok_or(Unfit::NoCertificate)?;
+    let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|_| Unfit::NoKey)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| useless(&error))?;
+    let builder = match &pem.callers {
+        None => builder.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            for root in certificates(authority).ok_or(Unfit::NoCallers)? {
+                roots.add(root).map_err(|error| useless(&error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = match callers {
+                Callers::May => verifier.allow_unauthenticated(),
+                Callers::Must => verifier,
+            };
+            builder.with_client_cert_verifier(verifier.build().map_err(|error| useless(&error))?)
+        }
+    };
+    let mut server = builder.with_single_cert(chain, key).map_err(|error| useless(&error))?;
+    server.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(server))
+}
+
+/// The certificates in a PEM text, if there is one and all are whole.
+fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    found.ok().filter(|found| !found.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pem() -> Pem {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+        let key = made.signing_key.serialize_pem().into_bytes();
+        Pem { chain: made.cert.pem().into_bytes(), key, callers: None }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Pem), expected: &str) {
+        let mut pem = pem();
+        change(&mut pem);
+        let made = server(&pem, Callers::Must);
+        let told = made.map_or_else(|unfit| unfit.to_string(), |_| "good".to_owned());
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[test]
+    fn what_is_missing_or_does_not_belong_together_is_told() {
+        check(|_| (), "good");
+        check(|pem| pem.callers = Some(pem.chain.clone()), "good");
+        check(|pem| pem.chain.clear(), "there is no certificate in the chain");
+        check(|pem| pem.key = b"secret".to_vec(), "there is no private key");
+        check(
+            |pem| pem.callers = Some(b"nonsense".to_vec()),
+            "there is no certificate in the client",
+        );
+        check(|pem| pem.key = self::pem().key, "they cannot be used");
+    }
+}
