@@ -104,28 +104,33 @@ impl Tree {
         self.root.iter()
     }
 
-    /// The segments that exist where a path stopped leading anywhere.
-    pub fn nearest(&self, path: &Path) -> (String, Vec<&str>) {
+    /// The segments that exist where a path stopped leading anywhere, of a
+    /// tree that has only the leaves to `keep`.
+    pub fn nearest(&self, path: &Path, keep: &dyn Fn(usize) -> bool) -> (String, Vec<&str>) {
         let mut at = String::from("/");
-        let mut names: Vec<&str> = self.root.iter().map(|b| b.segment.as_str()).collect();
+        let kept = self.root.iter().filter(|branch| branch.has(keep));
+        let mut names: Vec<&str> = kept.clone().map(|branch| branch.segment.as_str()).collect();
         let mut segments = path.segments().iter();
         let first = segments.next();
-        let Some(mut here) = self.root.iter().find(|b| Some(&b.segment) == first) else {
-            return (at, names);
-        };
-        loop {
-            at.clone_from(&here.path);
-            names = here.children.iter().map(Node::segment).collect();
+        let mut here = kept.clone().find(|branch| Some(&branch.segment) == first);
+        while let Some(branch) = here {
+            at.clone_from(&branch.path);
+            let kept = branch.children.iter().filter(|child| child.has(keep));
+            names = kept.clone().map(Node::segment).collect();
             let next = segments.next();
-            let found = here
-                .children
-                .iter()
-                .find(|child| Some(child.segment()) == next.map(|s| s.as_str()));
-            match found {
-                Some(Node::Branch(branch)) => here = branch,
-                Some(Node::Leaf { .. }) | None => return (at, names),
-            }
+            here = kept.clone().find_map(|child| match child {
+                Node::Branch(branch) if Some(&branch.segment) == next => Some(branch),
+                Node::Branch(_) | Node::Leaf { .. } => None,
+            });
         }
+        (at, names)
+    }
+}
+
+impl Branch {
+    /// Whether a leaf to `keep` is below.
+    pub fn has(&self, keep: &dyn Fn(usize) -> bool) -> bool {
+        self.children.iter().any(|child| child.has(keep))
     }
 }
 
@@ -134,6 +139,14 @@ impl Node {
         match self {
             Node::Branch(branch) => &branch.segment,
             Node::Leaf { segment, .. } => segment,
+        }
+    }
+
+    /// Whether this is a leaf to `keep`, or one is below.
+    pub fn has(&self, keep: &dyn Fn(usize) -> bool) -> bool {
+        match self {
+            Node::Branch(branch) => branch.has(keep),
+            Node::Leaf { leaf, .. } => keep(*leaf),
         }
     }
 

@@ -16,6 +16,7 @@ mod serve;
 mod skills;
 mod trust;
 mod upstream;
+mod visibility;
 
 pub(crate) mod foreign;
 
@@ -38,7 +39,7 @@ pub(crate) use gate::Gate;
 pub(crate) use manifest::Manifest;
 pub(crate) use problem::{Problems, Source};
 pub(crate) use records::Records;
-pub(crate) use serve::{Serve, Surface, address};
+pub(crate) use serve::{Serve, Surface, Tls, address};
 pub(crate) use skills::Skills;
 pub(crate) use text::{Environment, Process};
 pub(crate) use upstream::{Reach, Start, Upstream, Wire, write};
@@ -75,6 +76,8 @@ pub(crate) struct Raw {
     controls: controls::Raw,
     #[serde(default)]
     trust: trust::Raw,
+    #[serde(default)]
+    visibility: visibility::Raw,
 }
 
 /// The configuration as it is meant.
@@ -92,6 +95,7 @@ pub(crate) struct Config {
     pub(crate) artifacts: Artifacts,
     pub(crate) controls: Controls,
     pub(crate) trust: gateway::trust::Config,
+    pub(crate) visibility: gateway::visibility::Config,
 }
 
 impl Config {
@@ -99,7 +103,8 @@ impl Config {
     pub(crate) fn differs_in_upstreams_only(&self, other: &Config) -> bool {
         let upstreams = other.upstreams.clone();
         let (skills, builtin) = (other.skills.clone(), other.builtin);
-        Config { upstreams, skills, builtin, ..self.clone() } == *other
+        let visibility = other.visibility.clone();
+        Config { upstreams, skills, builtin, visibility, ..self.clone() } == *other
     }
 }
 
@@ -222,8 +227,9 @@ fn parse(
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
         controls: controls::parse(raw.controls, &labels, problems),
         trust: trust::parse(raw.trust, &labels, problems),
+        visibility: visibility::parse(&raw.visibility, problems),
         gate: gate::parse(&raw.gate),
-        serve: serve::parse(raw.serve, problems),
+        serve: serve::parse(raw.serve, base, problems),
         skills: skills::parse(raw.skills, base, environment),
         builtin: builtin::parse(&raw.builtin),
         auth: auth::parse(raw.auth, base, environment, problems),

@@ -79,6 +79,7 @@ impl Wiring {
             manifest: Some(card::manifest(config).to_value().into()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
             stages: stages::stages(&config.controls, trust, &clock),
+            visibility: config.visibility.clone(),
             meta: meta::Config { tolerant: config.controls.tolerant, ..meta::Config::default() },
             records: match &self.records {
                 Some(events) => Arc::clone(events) as _,
@@ -99,6 +100,7 @@ impl Wiring {
     /// Takes up a changed configuration without dropping a session.
     pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
         gateway.reload(self.upstreams(config), skills::library(config));
+        gateway.veil(config.visibility.clone());
     }
 
     fn upstreams(&self, config: &Config) -> Vec<roster::Upstream> {

@@ -18,6 +18,7 @@ use crate::surface::cash::Cash;
 use crate::surface::direct::Direct;
 use crate::surface::proxy::Proxy;
 use crate::surface::{Surface, gateway as browsing, meta, tasks::Tasks};
+use crate::visibility::{self, Veil};
 
 /// What a gateway is made of.
 pub struct Parts {
@@ -30,6 +31,8 @@ pub struct Parts {
     pub gate: gate::Config,
     pub roster: roster::Config,
     pub stages: Stages,
+    /// Who sees what.
+    pub visibility: visibility::Config,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
     pub artifacts: Arc<dyn artifact::Store>,
@@ -51,6 +54,7 @@ impl Parts {
             gate: gate::Config::default(),
             roster: roster::Config::default(),
             stages: Stages::default(),
+            visibility: visibility::Config::default(),
             meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),
             shelf: Arc::new(roster::shelf::Memory::default()),
@@ -75,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) skills: ArcSwap<Library>,
     pub(crate) tasks: Tasks,
     pub(crate) meta: meta::Config,
+    veil: Arc<Veil>,
 }
 
 impl Gateway {
@@ -82,7 +87,9 @@ impl Gateway {
     /// the first client comes for whom it has to, or when it is [warmed].
     ///
     /// [warmed]: Gateway::warm
-    pub fn new(parts: Parts) -> Gateway {
+    pub fn new(mut parts: Parts) -> Gateway {
+        let veil = Arc::new(Veil::new(parts.visibility, parts.stages.trust));
+        parts.stages.trust = Arc::clone(&veil) as _;
         let own = Arc::new(Own::new(Arc::clone(&parts.artifacts), Arc::clone(&parts.stages.trust)));
         let desk = Arc::new(Desk { sink: parts.records, clock: parts.clock });
         let shared = Shared {
@@ -98,6 +105,7 @@ impl Gateway {
             skills: ArcSwap::from_pointee(parts.skills),
             tasks: Tasks::default(),
             meta: parts.meta,
+            veil,
         };
         Gateway { shared: Arc::new(shared) }
     }
@@ -116,6 +124,14 @@ impl Gateway {
 
     pub fn roster(&self) -> &Roster {
         &self.shared.roster
+    }
+
+    /// Replaces the rules of who sees what, and has every client look again if
+    /// they are others.
+    pub fn veil(&self, visibility: visibility::Config) {
+        if self.shared.veil.replace(visibility) {
+            self.shared.roster.announce();
+        }
     }
 
     /// Replaces upstreams and skills without dropping a session.

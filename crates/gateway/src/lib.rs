@@ -30,6 +30,7 @@ pub mod skill;
 pub mod own;
 
 pub mod trust;
+pub mod visibility;
 
 pub mod clock;
 pub mod record;

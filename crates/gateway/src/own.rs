@@ -16,6 +16,7 @@ use crate::artifact::Store;
 use crate::gate::thousands;
 use crate::roster::{Phase, Snapshot};
 use crate::stage::Trust;
+use crate::visibility::Thing;
 
 /// The reserved label.
 pub const LABEL: &str = "gatelet";
@@ -59,7 +60,7 @@ impl Own {
         Ok(match call.name.as_str() {
             "find" => self.find(&arguments, snapshot, context),
             "view" => look::view(&*self.artifacts, &arguments, context).await,
-            "status" => Reply::text(&status(snapshot)),
+            "status" => Reply::text(&self.status(snapshot, context)),
             other => Reply::error_text(&format!("the gate has no function `{other}`")),
         })
     }
@@ -69,6 +70,20 @@ impl Own {
         let limit = arguments.member_as("limit").unwrap_or(FOUND).clamp(1, MOST_FOUND);
         let sees = |slot| self.trust.sees(&context.caller, &snapshot.catalog, slot);
         Reply::text(&found(&snapshot.catalog, &query, limit, &sees))
+    }
+}
+
+impl Own {
+    /// What is unavailable and why, then what is there; of what the caller
+    /// sees.
+    fn status(&self, snapshot: &Snapshot, context: &Context) -> String {
+        let catalog = &snapshot.catalog;
+        let caller = &context.caller;
+        status(snapshot, &|at, label| {
+            let mut own = catalog.slots().filter(|slot| catalog.function(*slot).source == at);
+            self.trust.knows(caller, &Thing::Namespace(label))
+                || own.any(|slot| self.trust.sees(caller, catalog, slot))
+        })
     }
 }
 
@@ -91,11 +106,10 @@ pub(crate) fn line(catalog: &Catalog, slot: Slot) -> String {
     format!("- {} / {}{dash}{summary}{away}", catalog.path(slot), catalog.signature(slot, 160))
 }
 
-/// What is unavailable and why, then what is there.
-fn status(snapshot: &Snapshot) -> String {
+fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
     let mut lines = Vec::new();
     for (at, source) in snapshot.catalog.sources().iter().enumerate() {
-        let Some(link) = snapshot.link(at) else { continue };
+        let Some(link) = snapshot.link(at).filter(|_| shows(at, &source.label)) else { continue };
         let status = link.status();
         let tools = thousands(status.listing.tools.len());
         let phase = match &status.phase {

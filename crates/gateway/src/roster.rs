@@ -168,6 +168,13 @@ impl Roster {
         }
     }
 
+    /// Tells every client that whatever it has listed may be another now.
+    pub fn announce(&self) {
+        for hall in self.lock().iter() {
+            hall.announce();
+        }
+    }
+
     /// Every hall there is, the default one first.
     pub fn halls(&self) -> Vec<Arc<Hall>> {
         self.lock().clone()

@@ -30,6 +30,7 @@ use tool::{Context, Failure, Identity, Reply};
 
 use crate::dispatch::Refusal;
 use crate::redact::Scrubber;
+use crate::visibility::Thing;
 
 pub use validate::ValidCall;
 
@@ -38,6 +39,22 @@ pub use validate::ValidCall;
 pub trait Trust: Send + Sync {
     /// Whether a function exists as far as this caller is concerned.
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool;
+
+    /// Whether anything else exists as far as this caller is concerned.
+    fn knows(&self, _: &Identity, _: &Thing<'_>) -> bool {
+        true
+    }
+
+    /// Whether resources are hidden from this caller one by one.
+    fn picks_resources(&self, _: &Identity) -> bool {
+        false
+    }
+
+    /// What tells apart callers who see different things: two with the same
+    /// sight see the same.
+    fn sight(&self, _: &Identity) -> String {
+        String::new()
+    }
 
     /// Whether this call may go on. May ask the user, through the client.
     async fn admit(

@@ -115,8 +115,14 @@ fn a_star_asks_for_what_is_below() {
     assert_eq!(walk("/*"), walk("/"));
     assert_eq!(walk("/a/b/*"), None);
     assert_eq!(walk("/a/b/b"), None);
-    assert_eq!(tree.nearest(&"/a/x".parse().unwrap()), ("/a".to_owned(), vec!["b", "c"]));
-    assert_eq!(tree.nearest(&"/q/x".parse().unwrap()), ("/".to_owned(), vec!["a"]));
+    let near = |path: &str, keep: &dyn Fn(usize) -> bool| {
+        let (at, names) = tree.nearest(&path.parse().unwrap(), keep);
+        format!("{at}: {}", names.join(" "))
+    };
+    assert_eq!(near("/a/x", &|_| true), "/a: b c");
+    assert_eq!(near("/q/x", &|_| true), "/: a");
+    assert_eq!(near("/a/x", &|leaf| leaf == 0), "/a: b");
+    assert_eq!(near("/a/x", &|_| false), "/: ");
 }
 
 proptest! {

@@ -45,6 +45,9 @@ pub(crate) struct Raw {
     /// Headers sent with every request to `url`. `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
+    /// A file of certificates in PEM, relative to this file, that may have signed that of `url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ca: Option<PathBuf>,
     /// `content` for the tools of a CMS site, read straight from its database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<Kind>,
@@ -131,6 +134,8 @@ pub(crate) enum Reach {
         headers: BTreeMap<String, String>,
         /// Found out when `None`.
         wire: Option<Wire>,
+        /// Who else may have signed its certificate, in PEM.
+        authority: Option<Vec<u8>>,
     },
     /// A CMS site; the sample site without a database.
     Content { database: Option<String>, prefix: Option<String> },
@@ -242,6 +247,7 @@ impl Entry<'_> {
             (Some(command), None) => {
                 self.misplaced(raw.transport.is_some(), "transport", "url");
                 self.misplaced(!raw.headers.is_empty(), "headers", "url");
+                self.misplaced(raw.ca.is_some(), "ca", "url");
                 Some(self.program(command, raw, base, environment))
             }
             (None, Some(url)) => {
@@ -249,7 +255,7 @@ impl Entry<'_> {
                 self.misplaced(!raw.env.is_empty(), "env", "command");
                 self.misplaced(raw.env_file.is_some(), "env_file", "command");
                 self.misplaced(raw.cwd.is_some(), "cwd", "command");
-                self.address(url, raw, environment)
+                self.address(url, raw, base, environment)
             }
             (Some(_), Some(_)) => {
                 self.error("url", "an upstream has either `command` or `url`, not both", None);
@@ -321,7 +327,13 @@ impl Entry<'_> {
         }
     }
 
-    fn address(&mut self, url: &str, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
+    fn address(
+        &mut self,
+        url: &str,
+        raw: &Raw,
+        base: &FilePath,
+        environment: &dyn Environment,
+    ) -> Option<Reach> {
         let mut holes = Vec::new();
         let url = self.fill(&self.path.key("url"), url, environment, &mut holes);
         if holes.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) {
@@ -333,9 +345,18 @@ impl Entry<'_> {
             let path = self.path.key("headers").key(name);
             headers.insert(name.clone(), self.fill(&path, text, environment, &mut holes));
         }
+        let authority = raw.ca.as_ref().and_then(|file| match std::fs::read(base.join(file)) {
+            Ok(pem) => Some(pem),
+            Err(error) => {
+                let message = format!("`{}` cannot be read: {error}", file.display());
+                self.problems.warning(&self.path.key("ca"), message.clone(), None);
+                holes.push(message);
+                None
+            }
+        });
         Some(match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
-            None => Reach::Address { url, headers, wire: raw.transport },
+            None => Reach::Address { url, headers, wire: raw.transport, authority },
         })
     }
 

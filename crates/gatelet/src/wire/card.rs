@@ -1,5 +1,7 @@
 //! The manifest of this gate, from its configuration.
 
+use gateway::visibility::Thing;
+use tool::Identity;
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
 
@@ -17,16 +19,22 @@ pub(crate) fn manifest(config: &Config) -> Manifest {
         let description = upstream.description.as_deref().unwrap_or("Tools of an MCP server.");
         suggested(&upstream.label, description)
     });
-    let base = config.auth.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let base = config.auth.public_url.clone().unwrap_or_else(|| {
+        let scheme = if config.serve.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}")
+    });
     let scheme = match (config.auth.required, config.auth.issuers.is_empty()) {
         (false, _) => None,
         (true, true) => Some(Scheme::ApiKey),
         (true, false) => Some(Scheme::Bearer),
     };
     let docs_url = config.manifest.docs_url.clone();
-    let mut namespaces: Vec<Suggested> = own.chain(upstreams).collect();
-    namespaces.push(suggested("gatelet", "This gate: search, long results in parts, health."));
-    let skills = if config.builtin {
+    let gate = suggested("gatelet", "This gate: search, long results in parts, health.");
+    let knows = |thing: &Thing<'_>| config.visibility.shows(&Identity::default(), thing);
+    let mut namespaces: Vec<Suggested> = own.chain(upstreams).chain([gate]).collect();
+    namespaces.retain(|namespace| knows(&Thing::Namespace(&namespace.suggested)));
+    let first = Thing::Skill { namespace: "", name: "first_steps" };
+    let skills = if config.builtin && knows(&first) {
         let description = "How to find and use what is behind this gate.".to_owned();
         vec![Advertised { name: "first_steps".to_owned(), description }]
     } else {

@@ -129,8 +129,9 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
             env: env.clone(),
             cwd: cwd.clone(),
         })]),
-        Reach::Address { url, headers, wire } => {
-            let endpoint = Endpoint { url: url.clone(), headers: headers.clone() };
+        Reach::Address { url, headers, wire, authority } => {
+            let (headers, authority) = (headers.clone(), authority.clone());
+            let endpoint = Endpoint { url: url.clone(), headers, authority };
             Ok(match wire {
                 Some(Wire::Http) => vec![Target::Http(endpoint)],
                 Some(Wire::Sse) => vec![Target::Sse(endpoint)],
@@ -163,9 +164,10 @@ fn fingerprint(reach: &Reach) -> String {
             add(&cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default());
             env.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }
-        Reach::Address { url, headers, wire } => {
+        Reach::Address { url, headers, wire, authority } => {
             add("address");
             add(url);
+            add(&authority.as_ref().map(|pem| format!("{pem:?}")).unwrap_or_default());
             add(&format!("{wire:?}"));
             headers.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }

@@ -62,7 +62,9 @@ fn watched(file: &Path, loaded: &Loaded) -> Vec<PathBuf> {
 
 fn announce(before: &Loaded, after: &Loaded) {
     if !before.config.differs_in_upstreams_only(&after.config) {
-        tracing::warn!("only changes of upstreams and skills are taken up without a restart");
+        tracing::warn!(
+            "only changes of upstreams, skills and visibility are taken up without a restart"
+        );
     }
     tracing::info!(upstreams = after.config.upstreams.len(), "configuration reloaded");
 }

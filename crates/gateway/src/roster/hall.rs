@@ -165,6 +165,13 @@ impl Hall {
         }
     }
 
+    pub(super) fn announce(&self) {
+        for kind in [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts] {
+            // Nobody listening is no failure.
+            let _ = self.core.events.send(Event::Changed(kind));
+        }
+    }
+
     pub(super) fn reload(&self, upstreams: &[Arc<Upstream>]) {
         let mut seats = self.seats.lock().expect("nothing panics while it holds this");
         let mut before = std::mem::take(&mut *seats);

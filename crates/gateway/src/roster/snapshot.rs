@@ -19,12 +19,15 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     pub findings: Vec<Finding>,
     /// The listings of the default surface over this catalog, made when first
-    /// needed; by what callers are told of the namespaces that they see.
-    pub(crate) cash: Mutex<BTreeMap<String, Arc<Listing>>>,
+    /// needed; by what callers are told of the namespaces that they see, and
+    /// by what they see at all.
+    pub(crate) cash: Mutex<BTreeMap<(String, String), Arc<Listing>>>,
     pub(crate) offers: OnceLock<Offers>,
     directory: OnceLock<Directory>,
     stripped: OnceLock<Stripped>,
     names: OnceLock<Names>,
+    /// The listings of the direct surface, by what callers see.
+    pub(crate) direct: Mutex<BTreeMap<String, Arc<Listing>>>,
     /// The upstreams, in the order of the catalog's sources after the first.
     links: Vec<Arc<Link>>,
     own: Arc<Own>,
@@ -57,6 +60,7 @@ impl Snapshot {
             directory: OnceLock::new(),
             stripped: OnceLock::new(),
             names: OnceLock::new(),
+            direct: Mutex::default(),
             links,
             own,
         }
@@ -72,9 +76,9 @@ impl Snapshot {
         self.stripped.get_or_init(|| Stripped::of(self))
     }
 
-    /// Every tool under its direct name, beside the `rest` of a listing.
-    pub(crate) fn names(&self, rest: impl FnOnce() -> Arc<Listing>) -> &Names {
-        self.names.get_or_init(|| Names::of(self, &rest()))
+    /// Every tool under its direct name.
+    pub(crate) fn names(&self) -> &Names {
+        self.names.get_or_init(|| Names::of(self))
     }
 
     /// The link behind a source; `None` for the gate's own functions.

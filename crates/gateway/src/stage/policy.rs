@@ -13,6 +13,7 @@ use super::pattern::Pattern;
 use super::{Approval, Trust, ValidCall};
 use crate::dispatch::Refusal;
 use crate::error::{Code, GatewayError};
+use crate::visibility::Thing;
 
 /// The operator's rules. Everything is allowed by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,6 +186,18 @@ impl Rules {
 impl Trust for Rules {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
         self.rest.sees(caller, catalog, slot)
+    }
+
+    fn knows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
+        self.rest.knows(caller, thing)
+    }
+
+    fn picks_resources(&self, caller: &Identity) -> bool {
+        self.rest.picks_resources(caller)
+    }
+
+    fn sight(&self, caller: &Identity) -> String {
+        self.rest.sight(caller)
     }
 
     async fn admit(

@@ -23,13 +23,18 @@ use tool::{
     Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, RpcError,
 };
 
-use super::{Surface, offers::Offers};
+use super::Surface;
+use super::offers::{self, Offers};
 use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Phase, Snapshot};
+use crate::visibility::Thing;
 use arguments::CallArguments;
 
 pub use definitions::tools;
+
+/// How many kinds of callers have their listing remembered.
+const LISTINGS: usize = 64;
 
 /// The surface, for clients of one kind.
 pub struct Cash {
@@ -47,11 +52,13 @@ impl Cash {
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         if self.hall.awaits_any() {
             let namespace = |all: &Json| all.member_as::<String>("namespace");
-            let namespace = call.arguments.as_ref().and_then(namespace);
-            self.hall.known(&namespace.unwrap_or_default()).await;
+            let namespace = call.arguments.as_ref().and_then(namespace).unwrap_or_default();
+            if self.may_wait(&namespace, context) {
+                self.hall.known(&namespace).await;
+            }
         }
         if call.name == "call" {
-            self.look_again(call.arguments.as_ref()).await;
+            self.look_again(call.arguments.as_ref(), context).await;
         }
         let snapshot = self.hall.snapshot();
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
@@ -70,12 +77,22 @@ impl Cash {
 
     /// What is remembered of an upstream may be out of date: a function that
     /// nobody knows is looked for at its upstream before it is called unknown.
-    async fn look_again(&self, arguments: Option<&Json>) {
+    async fn look_again(&self, arguments: Option<&Json>, context: &Context) {
         let Ok(wanted) = CallArguments::read(arguments) else { return };
         let snapshot = self.hall.snapshot();
-        if snapshot.catalog.resolve(&wanted.namespace, &wanted.function).is_err() {
+        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        let unknown = view.resolve(&wanted.namespace, &wanted.function).is_err();
+        if unknown && self.may_wait(&wanted.namespace, context) {
             self.hall.verified(&wanted.namespace).await;
         }
+    }
+
+    /// Whether an upstream may be waited for: not for who must not know that
+    /// it is there, because an unknown namespace is answered at once.
+    fn may_wait(&self, namespace: &str, context: &Context) -> bool {
+        let snapshot = self.hall.snapshot();
+        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        snapshot.catalog.namespace(namespace).is_ok_and(|found| view.shows(found))
     }
 
     /// Passes on what concerns a resource, a prompt, a task or everybody.
@@ -97,10 +114,28 @@ impl Cash {
         {
             return snapshot.ask(at, ask, context).await;
         }
-        match snapshot.offers().route(ask) {
+        match self.routed(&snapshot, ask, context) {
             Ok((source, ask)) => snapshot.ask(source, ask, context).await,
             Err(ask) => Ok(Reply::Error(unrouted(&ask))),
         }
+    }
+}
+
+impl Cash {
+    /// Where a question about a resource or a prompt goes, if the caller knows
+    /// of it.
+    fn routed(
+        &self,
+        snapshot: &Snapshot,
+        ask: Ask,
+        context: &Context,
+    ) -> Result<(usize, Ask), Ask> {
+        let trust = &self.shared.dispatcher.stages.trust;
+        let sight = offers::Sight {
+            knows: &|thing| trust.knows(&context.caller, thing),
+            picks: trust.picks_resources(&context.caller),
+        };
+        snapshot.offers().route(&snapshot.catalog, ask, &sight)
     }
 }
 
@@ -170,12 +205,18 @@ impl Provider for Cash {
         let trust = &self.shared.dispatcher.stages.trust;
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
         let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
+        let key = (map, trust.sight(&self.caller));
         let mut made = snapshot.cash.lock().expect("nothing panics while it holds this");
-        if let Some(listing) = made.get(&map) {
+        if let Some(listing) = made.get(&key) {
             return Arc::clone(listing);
         }
-        let listing = Arc::new(definitions::listing(&self.shared, &snapshot, &map));
-        made.insert(map, Arc::clone(&listing));
+        let knows = |thing: &Thing<'_>| trust.knows(&self.caller, thing);
+        let listing = definitions::listing(&self.shared, &snapshot, &key.0, &knows);
+        let listing = Arc::new(listing);
+        if LISTINGS <= made.len() {
+            made.clear();
+        }
+        made.insert(key, Arc::clone(&listing));
         listing
     }
 

@@ -29,25 +29,30 @@ const LONGEST: usize = 64;
 pub struct Direct {
     shared: Arc<Shared>,
     hall: Arc<Hall>,
+    /// Who came in.
+    caller: Arc<Identity>,
     /// Answers everything that is no call.
     rest: Cash,
 }
 
 impl Direct {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Direct {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), caller);
-        Direct { shared, hall, rest }
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
+        Direct { shared, hall, caller, rest }
     }
 }
 
 /// The names of all tools, and the way back from each.
 pub(crate) struct Names {
-    listing: Arc<Listing>,
+    tools: Vec<(Slot, Tool)>,
     slots: HashMap<String, Slot>,
 }
 
+/// How many kinds of callers have their listing remembered.
+const LISTINGS: usize = 64;
+
 impl Names {
-    pub(crate) fn of(snapshot: &Snapshot, rest: &Listing) -> Names {
+    pub(crate) fn of(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
         let (mut tools, mut slots) = (Vec::new(), HashMap::new());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
@@ -57,7 +62,7 @@ impl Names {
             if slots.contains_key(&name) {
                 name = tagged(&name, label, &tool.name);
             }
-            tools.push(renamed(tool, &name));
+            tools.push((slot, renamed(tool, &name)));
             slots.insert(name, slot);
             plain.entry(&tool.name).and_modify(|only| *only = None).or_insert(Some(slot));
         }
@@ -67,7 +72,7 @@ impl Names {
                 slots.entry(name.to_owned()).or_insert(slot);
             }
         }
-        Names { listing: Arc::new(Listing { tools, ..rest.clone() }), slots }
+        Names { tools, slots }
     }
 }
 
@@ -100,7 +105,21 @@ fn renamed(tool: &Tool, name: &str) -> Tool {
 impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        Arc::clone(&snapshot.names(|| self.rest.listing()).listing)
+        let trust = &self.shared.dispatcher.stages.trust;
+        let sight = trust.sight(&self.caller);
+        let mut made = snapshot.direct.lock().expect("nothing panics while it holds this");
+        if let Some(listing) = made.get(&sight) {
+            return Arc::clone(listing);
+        }
+        let seen = |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
+        let tools = snapshot.names().tools.iter().filter(seen);
+        let tools = tools.map(|(_, tool)| tool.clone()).collect();
+        let listing = Arc::new(Listing { tools, ..(*self.rest.listing()).clone() });
+        if LISTINGS <= made.len() {
+            made.clear();
+        }
+        made.insert(sight, Arc::clone(&listing));
+        listing
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
@@ -121,7 +140,7 @@ impl Direct {
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         let snapshot = self.hall.snapshot();
         let trust = &self.shared.dispatcher.stages.trust;
-        let slot = snapshot.names(|| self.rest.listing()).slots.get(&call.name).copied();
+        let slot = snapshot.names().slots.get(&call.name).copied();
         let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
         let Some(slot) = seen else {
             return Ok(Reply::Error(RpcError::new(-32602, format!("no tool `{}`", call.name))));

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use catalog::directory::Section;
 use futures::stream::BoxStream;
 use serde_json::json;
 use tool::{
@@ -12,7 +13,7 @@ use tool::{
 
 use super::Surface;
 use super::cash::Cash;
-use super::meta::{Meta, Sightings, definition};
+use super::meta::{Meta, Sightings, definition, sees};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
 
@@ -20,6 +21,8 @@ use crate::roster::{Hall, Snapshot};
 pub struct Gateway {
     shared: Arc<Shared>,
     hall: Arc<Hall>,
+    /// Who came in.
+    caller: Arc<Identity>,
     /// Answers everything that is no call.
     rest: Cash,
     sightings: Sightings,
@@ -27,19 +30,22 @@ pub struct Gateway {
 
 impl Gateway {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Gateway {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), caller);
-        Gateway { shared, hall, rest, sightings: Sightings::default() }
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
+        Gateway { shared, hall, caller, rest, sightings: Sightings::default() }
     }
 }
 
-/// The names of the meta-tools over a catalog.
-pub(crate) fn names(snapshot: &Snapshot) -> Vec<&'static str> {
+/// The names of the meta-tools over what a caller sees of a catalog.
+pub(crate) fn names(shared: &Shared, snapshot: &Snapshot, caller: &Identity) -> Vec<&'static str> {
     let mut names = vec!["tool_browse", "tool_execute", "tool_view"];
     let directory = snapshot.directory();
-    if !directory.resources.is_empty() {
+    let any = |section: &Section| {
+        section.entries().iter().any(|entry| sees(shared, snapshot, caller, entry.place))
+    };
+    if any(&directory.resources) {
         names.extend(["resource_browse", "resource_read"]);
     }
-    if !directory.prompts.is_empty() {
+    if any(&directory.prompts) {
         names.extend(["prompt_browse", "prompt_get"]);
     }
     names
@@ -58,7 +64,7 @@ impl Provider for Gateway {
         let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
         Arc::new(Listing {
             server: Server::new("gatelet", &self.shared.version, capabilities.into()),
-            tools: tools(&names(&snapshot)),
+            tools: tools(&names(&self.shared, &snapshot, &self.caller)),
             findings: snapshot
                 .findings
                 .iter()
@@ -85,7 +91,7 @@ impl Provider for Gateway {
                     sightings: &self.sightings,
                 };
                 let unknown = || {
-                    let known = names(&snapshot).join(", ");
+                    let known = names(&self.shared, &snapshot, &context.caller).join(", ");
                     let message = format!(
                         "no tool `{name}`: there are {known}; run others with tool_execute"
                     );

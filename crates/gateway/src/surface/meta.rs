@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use catalog::directory::{Entry, Place};
 use catalog::{Directory, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Context, Json, Reply};
+use tool::{Context, Identity, Json, Reply};
 
 use super::Surface;
 use crate::artifact::Owner;
@@ -25,6 +25,7 @@ use crate::gateway::Shared;
 use crate::roster::Snapshot;
 use crate::stage::policy;
 use crate::view::{Limits, Selector, view};
+use crate::visibility::Thing;
 use stable::Seen;
 
 /// How the gateway and proxy surfaces behave.
@@ -62,6 +63,27 @@ pub(crate) struct Meta<'a> {
 }
 
 type Answer = Result<Reply, GatewayError>;
+
+/// Whether what is at a place exists as far as a caller is concerned.
+pub(crate) fn sees(shared: &Shared, snapshot: &Snapshot, caller: &Identity, place: Place) -> bool {
+    let (trust, catalog) = (&shared.dispatcher.stages.trust, &snapshot.catalog);
+    let source = |source: usize| &catalog.sources()[source];
+    match place {
+        Place::Tool(slot) => trust.sees(caller, catalog, slot),
+        Place::Resource { source: own, at } => {
+            let (upstream, uri) = (&source(own).label, &source(own).listing.resources[at].uri);
+            trust.knows(caller, &Thing::Resource { upstream, uri })
+        }
+        Place::Template { source: own, at } => {
+            let uri = &source(own).listing.templates[at].uri_template;
+            trust.knows(caller, &Thing::Resource { upstream: &source(own).label, uri })
+        }
+        Place::Prompt { source: own, at } => {
+            let (upstream, name) = (&source(own).label, &source(own).listing.prompts[at].name);
+            trust.knows(caller, &Thing::Prompt { upstream, name })
+        }
+    }
+}
 
 impl Meta<'_> {
     /// Answers one meta-tool; `None` when there is none of that name.
@@ -102,10 +124,7 @@ impl Meta<'_> {
 
     /// Whether an entry exists as far as this caller is concerned.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        match entry.place {
-            Place::Tool(slot) => self.sees(slot),
-            Place::Resource { .. } | Place::Template { .. } | Place::Prompt { .. } => true,
-        }
+        sees(self.shared, self.snapshot, &self.context.caller, entry.place)
     }
 
     fn config(&self) -> &Config {

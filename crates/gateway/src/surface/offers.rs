@@ -9,6 +9,8 @@ use catalog::Catalog;
 use catalog::source::Role;
 use tool::{Ask, GetPrompt, Json, Object, Prompt, Read, Resource, Template};
 
+use crate::visibility::Thing;
+
 /// Where everything beside functions is.
 #[derive(Debug, Default)]
 pub struct Offers {
@@ -17,6 +19,8 @@ pub struct Offers {
     pub prompts: Vec<Prompt>,
     /// Resource to source.
     uris: HashMap<String, usize>,
+    /// The sources of the templates.
+    templated: Vec<usize>,
     /// Text before the first variable of a template, with its source.
     prefixes: Vec<(String, usize)>,
     /// Exposed name to source and upstream name.
@@ -25,7 +29,43 @@ pub struct Offers {
     only: Option<usize>,
 }
 
+/// What the caller of a question sees.
+pub struct Sight<'a> {
+    pub knows: &'a dyn Fn(&Thing<'_>) -> bool,
+    /// Whether resources are hidden one by one. Then a URI that nobody listed
+    /// leads nowhere, lest it be told apart from one that is hidden.
+    pub picks: bool,
+}
+
+/// What a caller sees of everything beside functions.
+pub struct Seen {
+    pub resources: Vec<Resource>,
+    pub templates: Vec<Template>,
+    pub prompts: Vec<Prompt>,
+}
+
 impl Offers {
+    /// What a caller sees of this.
+    pub fn seen(&self, catalog: &Catalog, knows: &dyn Fn(&Thing<'_>) -> bool) -> Seen {
+        let label = |source: usize| catalog.sources()[source].label.as_str();
+        let uri = |source, uri: &str| knows(&Thing::Resource { upstream: label(source), uri });
+        let resource =
+            |one: &&Resource| self.uris.get(&one.uri).is_some_and(|source| uri(*source, &one.uri));
+        let templates = self.templates.iter().zip(&self.templated);
+        let templates = templates.filter(|(one, source)| uri(**source, &one.uri_template));
+        let prompt = |one: &&Prompt| {
+            let place = self.names.get(&one.name);
+            place.is_some_and(|(source, name)| {
+                knows(&Thing::Prompt { upstream: label(*source), name })
+            })
+        };
+        Seen {
+            resources: self.resources.iter().filter(resource).cloned().collect(),
+            templates: templates.map(|(one, _)| one.clone()).collect(),
+            prompts: self.prompts.iter().filter(prompt).cloned().collect(),
+        }
+    }
+
     pub fn of(catalog: &Catalog) -> Offers {
         let mut offers = Offers::default();
         let mut with_resources = Vec::new();
@@ -47,6 +87,7 @@ impl Offers {
                 let fixed = template.uri_template.split('{').next().unwrap_or_default();
                 offers.prefixes.push((fixed.to_owned(), at));
                 offers.templates.push(template.clone());
+                offers.templated.push(at);
             }
             for prompt in &listing.prompts {
                 offers.add_prompt(at, &source.label, prompt);
@@ -61,7 +102,26 @@ impl Offers {
         offers
     }
 
-    /// The source that a URI leads to.
+    /// The source that a URI leads to, for who sees it.
+    fn seen_resource(&self, catalog: &Catalog, uri: &str, sight: &Sight<'_>) -> Option<usize> {
+        let source = self.resource(uri).or(self.only.filter(|_| !sight.picks))?;
+        let upstream = &catalog.sources()[source].label;
+        (sight.knows)(&Thing::Resource { upstream, uri }).then_some(source)
+    }
+
+    /// The source of a prompt and its name there, for who sees it.
+    fn seen_prompt(
+        &self,
+        catalog: &Catalog,
+        name: &str,
+        sight: &Sight<'_>,
+    ) -> Option<(usize, &str)> {
+        let (source, name) = self.prompt(name)?;
+        let upstream = &catalog.sources()[source].label;
+        (sight.knows)(&Thing::Prompt { upstream, name }).then_some((source, name))
+    }
+
+    /// The source that lists a URI, or a template for it.
     pub fn resource(&self, uri: &str) -> Option<usize> {
         let listed = self.uris.get(uri).copied();
         let templated = || {
@@ -70,7 +130,7 @@ impl Offers {
             };
             self.prefixes.iter().find(fits).map(|(_, source)| *source)
         };
-        listed.or_else(templated).or(self.only)
+        listed.or_else(templated)
     }
 
     /// The source of a prompt, and its name there.
@@ -80,23 +140,28 @@ impl Offers {
 
     /// The source that a question about a resource or prompt goes to, with the
     /// question as that upstream understands it.
-    pub fn route(&self, ask: Ask) -> Result<(usize, Ask), Ask> {
+    pub fn route(
+        &self,
+        catalog: &Catalog,
+        ask: Ask,
+        sight: &Sight<'_>,
+    ) -> Result<(usize, Ask), Ask> {
         match ask {
-            Ask::Read(Read { ref uri, .. }) => match self.resource(uri) {
+            Ask::Read(Read { ref uri, .. }) => match self.seen_resource(catalog, uri, sight) {
                 Some(source) => Ok((source, ask)),
                 None => Err(ask),
             },
-            Ask::Prompt(prompt) => match self.prompt(&prompt.name) {
+            Ask::Prompt(prompt) => match self.seen_prompt(catalog, &prompt.name, sight) {
                 Some((source, name)) => {
                     let name = name.to_owned();
                     Ok((source, Ask::Prompt(GetPrompt { name, ..prompt })))
                 }
                 None => Err(Ask::Prompt(prompt)),
             },
-            Ask::Complete(params) => self.completion(params),
+            Ask::Complete(params) => self.completion(catalog, params, sight),
             Ask::Other { ref params, .. } => {
                 let uri = params.get("uri").and_then(|uri| uri.read::<String>().ok());
-                match uri.and_then(|uri| self.resource(&uri)) {
+                match uri.and_then(|uri| self.seen_resource(catalog, &uri, sight)) {
                     Some(source) => Ok((source, ask)),
                     None => Err(ask),
                 }
@@ -105,17 +170,28 @@ impl Offers {
         }
     }
 
-    fn completion(&self, mut params: Object) -> Result<(usize, Ask), Ask> {
+    fn completion(
+        &self,
+        catalog: &Catalog,
+        mut params: Object,
+        sight: &Sight<'_>,
+    ) -> Result<(usize, Ask), Ask> {
         let reference = params.get("ref").cloned().unwrap_or_else(Json::null);
         if let Some(uri) = reference.member_as::<String>("uri") {
-            let source = self.resource(&uri).or_else(|| self.template(&uri));
-            return match source {
+            let listed = || self.seen_resource(catalog, &uri, sight);
+            let source = self.template(&uri).filter(|source| {
+                let upstream = &catalog.sources()[*source].label;
+                (sight.knows)(&Thing::Resource { upstream, uri: &uri })
+            });
+            return match source.or_else(listed) {
                 Some(source) => Ok((source, Ask::Complete(params))),
                 None => Err(Ask::Complete(params)),
             };
         }
         let name: String = reference.member_as("name").unwrap_or_default();
-        let Some((source, own)) = self.prompt(&name) else { return Err(Ask::Complete(params)) };
+        let Some((source, own)) = self.seen_prompt(catalog, &name, sight) else {
+            return Err(Ask::Complete(params));
+        };
         if own != name
             && let Ok(mut renamed) = Object::parse(&reference)
         {
@@ -169,12 +245,62 @@ mod tests {
         Source::new(label, Arc::new(listing))
     }
 
-    fn offers() -> Offers {
-        let sources = vec![
+    fn catalog() -> Catalog {
+        Catalog::build(vec![
             source("one", "a://1", "file:///{path}", "greet"),
             source("two", "a://2", "file:///logs/{day}", "greet"),
-        ];
-        Offers::of(&Catalog::build(sources).0)
+        ])
+        .0
+    }
+
+    fn offers() -> Offers {
+        Offers::of(&catalog())
+    }
+
+    const ALL: Sight<'static> = Sight { knows: &|_| true, picks: false };
+
+    /// A caller who does not see the second upstream, nor `a://1`.
+    const SOME: Sight<'static> = Sight {
+        knows: &|thing| match thing {
+            Thing::Resource { upstream, uri } => *upstream == "one" && *uri != "a://1",
+            Thing::Prompt { upstream, .. } => *upstream == "one",
+            Thing::Namespace(_) | Thing::Function { .. } | Thing::Skill { .. } => true,
+        },
+        picks: true,
+    };
+
+    #[test]
+    fn what_a_caller_does_not_see_is_neither_listed_nor_found() {
+        let (catalog, offers) = (catalog(), offers());
+        let seen = offers.seen(&catalog, SOME.knows);
+        assert_eq!((seen.resources.len(), seen.templates.len(), seen.prompts.len()), (0, 1, 1));
+        let check = |method: &str, params: serde_json::Value, found: bool| {
+            let ask = || Ask::read(method, &Json::from(params.clone())).unwrap();
+            assert!(offers.route(&catalog, ask(), &ALL).is_ok(), "{method} {params}");
+            assert_eq!(offers.route(&catalog, ask(), &SOME).is_ok(), found, "{method} {params}");
+        };
+        check("resources/read", json!({"uri": "file:///x"}), true);
+        check("resources/read", json!({"uri": "a://1"}), false);
+        check("resources/read", json!({"uri": "file:///logs/x"}), false);
+        check("resources/subscribe", json!({"uri": "a://1"}), false);
+        check("prompts/get", json!({"name": "greet"}), true);
+        check("prompts/get", json!({"name": "two_greet"}), false);
+        let prompt = |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}});
+        let template = |uri: &str| json!({"ref": {"type": "ref/resource", "uri": uri}});
+        check("completion/complete", prompt("greet"), true);
+        check("completion/complete", prompt("two_greet"), false);
+        check("completion/complete", template("file:///{path}"), true);
+        check("completion/complete", template("file:///logs/{day}"), false);
+    }
+
+    #[test]
+    fn a_uri_that_nobody_listed_leads_to_the_only_one_with_resources() {
+        let catalog = Catalog::build(vec![source("one", "a://1", "b://{x}", "greet")]).0;
+        let offers = Offers::of(&catalog);
+        let ask = || Ask::read("resources/read", &json!({"uri": "c://new"}).into()).unwrap();
+        assert!(offers.route(&catalog, ask(), &ALL).is_ok());
+        // Else it could be told apart from one that is hidden.
+        assert!(offers.route(&catalog, ask(), &SOME).is_err());
     }
 
     #[test]
@@ -199,7 +325,7 @@ mod tests {
     fn a_completion_reaches_the_prompt_under_its_own_name() {
         let params = Json::from(json!({"ref": {"type": "ref/prompt", "name": "two_greet"}}));
         let ask = Ask::read("completion/complete", &params).unwrap();
-        let (source, ask) = offers().route(ask).unwrap();
+        let (source, ask) = offers().route(&catalog(), ask, &ALL).unwrap();
         assert_eq!(source, 1);
         assert_eq!(ask.params().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
     }

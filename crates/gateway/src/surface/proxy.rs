@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use catalog::card;
+use catalog::directory::Place;
+use catalog::{Slot, card};
 use futures::stream::BoxStream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -35,6 +36,8 @@ const LONGEST: usize = 64;
 pub struct Proxy {
     shared: Arc<Shared>,
     hall: Arc<Hall>,
+    /// Who came in.
+    caller: Arc<Identity>,
     /// Answers everything that is no call.
     rest: Cash,
     sightings: Sightings,
@@ -42,8 +45,8 @@ pub struct Proxy {
 
 impl Proxy {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Proxy {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), caller);
-        Proxy { shared, hall, rest, sightings: Sightings::default() }
+        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
+        Proxy { shared, hall, caller, rest, sightings: Sightings::default() }
     }
 }
 
@@ -97,13 +100,15 @@ pub fn decode(name: &str) -> Option<String> {
 
 /// The stripped definitions, and the ids of the names that were shortened.
 pub(crate) struct Stripped {
-    tools: Vec<Tool>,
+    /// The meta-tools belong to nobody; the others to a function each.
+    tools: Vec<(Option<Slot>, Tool)>,
     shortened: HashMap<String, String>,
 }
 
 impl Stripped {
     pub(crate) fn of(snapshot: &Snapshot) -> Stripped {
-        let mut stripped = Stripped { tools: tools(&OWN), shortened: HashMap::new() };
+        let own = tools(&OWN).into_iter().map(|tool| (None, tool));
+        let mut stripped = Stripped { tools: own.collect(), shortened: HashMap::new() };
         for entry in snapshot.directory().tools.entries() {
             let name = encode(&entry.id);
             if decode(&name).as_ref() != Some(&entry.id) {
@@ -114,7 +119,9 @@ impl Stripped {
                 "description": card::truncate(entry.card.description(), DESCRIPTION),
                 "inputSchema": {"type": "object"},
             });
-            stripped.tools.extend(Tool::read(raw.into()));
+            if let (Place::Tool(slot), Ok(tool)) = (entry.place, Tool::read(raw.into())) {
+                stripped.tools.push((Some(slot), tool));
+            }
         }
         stripped
     }
@@ -129,9 +136,12 @@ impl Provider for Proxy {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
         let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+        let trust = &self.shared.dispatcher.stages.trust;
+        let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
+        let seen = snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));
         Arc::new(Listing {
             server: Server::new("gatelet", &self.shared.version, capabilities.into()),
-            tools: snapshot.stripped().tools.clone(),
+            tools: seen.map(|(_, tool)| tool.clone()).collect(),
             findings: snapshot
                 .findings
                 .iter()

@@ -5,6 +5,7 @@ use tool::{Json, Listing, Reply, Resource, Server, Tool};
 
 use crate::gateway::Shared;
 use crate::roster::Snapshot;
+use crate::visibility::Thing;
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `help`.
@@ -70,9 +71,14 @@ pub(super) fn identity(manifest: &Json) -> Reply {
     Reply::Result(json!({"contents": contents}).into())
 }
 
-/// The whole listing over one catalog.
-pub(super) fn listing(shared: &Shared, snapshot: &Snapshot, map: &str) -> Listing {
-    let offers = snapshot.offers();
+/// The whole listing over one catalog, of what a caller knows.
+pub(super) fn listing(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    map: &str,
+    knows: &dyn Fn(&Thing<'_>) -> bool,
+) -> Listing {
+    let offers = snapshot.offers().seen(&snapshot.catalog, knows);
     let identity = shared.manifest.as_ref().map(|_| {
         let raw = json!({
             "uri": IDENTITY,
@@ -89,9 +95,9 @@ pub(super) fn listing(shared: &Shared, snapshot: &Snapshot, map: &str) -> Listin
     Listing {
         server,
         tools: tools(map),
-        resources: identity.into_iter().chain(offers.resources.iter().cloned()).collect(),
-        templates: offers.templates.clone(),
-        prompts: offers.prompts.clone(),
+        resources: identity.into_iter().chain(offers.resources).collect(),
+        templates: offers.templates,
+        prompts: offers.prompts,
         findings: snapshot.findings.clone(),
     }
 }

@@ -10,6 +10,7 @@ use super::View;
 use super::arguments::Loose;
 use crate::gate::{LIMIT, thousands};
 use crate::own;
+use crate::visibility::Thing;
 
 /// How many entries a listing shows at once.
 const PAGE: usize = 200;
@@ -187,7 +188,10 @@ impl View<'_> {
     /// nothing is known of it yet.
     pub(super) fn shows(&self, namespace: &Namespace) -> bool {
         let catalog = &self.snapshot.catalog;
-        let empty = namespace.functions.is_empty() && namespace.children.is_empty();
+        let trust = &self.shared.dispatcher.stages.trust;
+        let empty = namespace.functions.is_empty()
+            && namespace.children.is_empty()
+            && trust.knows(&self.context.caller, &Thing::Namespace(&namespace.path));
         let below = |at: &usize| self.shows(&catalog.namespaces()[*at]);
         namespace.path.is_empty()
             || empty

@@ -122,7 +122,8 @@ impl Meta<'_> {
         match found {
             Some(cards) if !cards.is_empty() || path.depth() == 0 => Ok(cards),
             Some(_) | None => {
-                let (at, children) = section.tree().nearest(&path);
+                let seen = |at: usize| self.shows(&section.entries()[at]);
+                let (at, children) = section.tree().nearest(&path, &seen);
                 let children: Vec<&str> = children.into_iter().take(MOST).collect();
                 let message = format!("nothing is at this path; `{at}` has what `children` lists");
                 Err(GatewayError::new(Code::PathNotFound, message, text)
@@ -157,8 +158,10 @@ impl Meta<'_> {
         if visible == 0 {
             return None;
         }
-        let mut names: Vec<&str> = branch.children.iter().take(NAMED).map(Node::segment).collect();
-        if NAMED < branch.children.len() {
+        let keep = |at: usize| self.shows(&section.entries()[at]);
+        let seen: Vec<&Node> = branch.children.iter().filter(|child| child.has(&keep)).collect();
+        let mut names: Vec<&str> = seen.iter().take(NAMED).map(|child| child.segment()).collect();
+        if NAMED < seen.len() {
             names.push("…");
         }
         let words = format!("{visible}: {}", names.join(", "));

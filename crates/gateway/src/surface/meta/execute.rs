@@ -91,7 +91,9 @@ impl Meta<'_> {
     /// The tool that an id means, and how it was repaired if it was.
     pub(crate) fn resolve(&self, id: &str) -> Result<(&Entry, Slot, Option<Repair>), GatewayError> {
         let section = &self.directory().tools;
-        let (at, repair) = match section.get(id) {
+        // What the caller may not see is as unknown as what is not there.
+        let exact = section.get(id).filter(|at| self.shows(&section.entries()[*at]));
+        let (at, repair) = match exact {
             Some(at) => (at, None),
             None => {
                 let ids: Vec<&str> = section

@@ -16,7 +16,7 @@ impl Meta<'_> {
     pub(super) async fn read(&self, arguments: Option<&Json>) -> Answer {
         let given = members(arguments)?;
         let id = text(&given, "resource_id")?.ok_or_else(|| missing("resource_id"))?;
-        let entry = find(&self.directory().resources, &id, Code::ResourceNotFound)?;
+        let entry = self.find(&self.directory().resources, &id, Code::ResourceNotFound)?;
         let Place::Resource { source, at } = entry.place else {
             return Err(missing("resource_id"));
         };
@@ -28,7 +28,7 @@ impl Meta<'_> {
     pub(super) async fn prompt(&self, arguments: Option<&Json>) -> Answer {
         let given = members(arguments)?;
         let id = text(&given, "prompt_id")?.ok_or_else(|| missing("prompt_id"))?;
-        let entry = find(&self.directory().prompts, &id, Code::PromptNotFound)?;
+        let entry = self.find(&self.directory().prompts, &id, Code::PromptNotFound)?;
         let Place::Prompt { source, at } = entry.place else { return Err(missing("prompt_id")) };
         let prompt = &self.snapshot.catalog.sources()[source].listing.prompts[at];
         let args = arguments.and_then(|arguments| arguments.member("args"));
@@ -52,6 +52,24 @@ impl Meta<'_> {
             rest: Object::new(),
         });
         self.asked(entry, source, ask, prompt_as_result).await
+    }
+
+    /// What an id means, among what the caller sees.
+    fn find<'s>(
+        &self,
+        section: &'s Section,
+        id: &str,
+        code: Code,
+    ) -> Result<&'s Entry, GatewayError> {
+        let exact = section.get(id).filter(|at| self.shows(&section.entries()[*at]));
+        let at = exact.or_else(|| {
+            let seen = section.entries().iter().filter(|entry| self.shows(entry));
+            let ids: Vec<&str> = seen.map(|entry| entry.id.as_str()).collect();
+            let (found, _) = selection::resolve(id.trim(), &ids, Repairs::Allowed).ok()?;
+            section.get(found)
+        });
+        let unknown = || GatewayError::new(code, "nothing has this id; browse for it", id);
+        at.map(|at| &section.entries()[at]).ok_or_else(unknown)
     }
 
     /// Asks, and passes the answer through the same gate as every other.
@@ -102,9 +120,10 @@ impl Meta<'_> {
         let dispatcher = &self.shared.dispatcher;
         let gated = gate::decide(Reply::Result(result.clone()), dispatcher.gate.limit(None));
         let Some(over) = gated.over() else { return Reply::Result(result) };
+        let owner = Owner::of(self.context);
         let artifact = Artifact {
-            handle: Artifact::new_handle(),
-            owner: Owner::of(self.context),
+            handle: Artifact::new_handle(&owner),
+            owner,
             made: dispatcher.desk.clock.unix_millis(),
             upstream: label,
             tool: entry.id.clone(),
@@ -116,17 +135,6 @@ impl Meta<'_> {
         record.note(|record| record.ending = Ending::Gated);
         Envelope::of(&artifact, &entry.id, &[], false).to_reply()
     }
-}
-
-fn find<'s>(section: &'s Section, id: &str, code: Code) -> Result<&'s Entry, GatewayError> {
-    let exact = section.get(id);
-    let at = exact.or_else(|| {
-        let ids: Vec<&str> = section.entries().iter().map(|entry| entry.id.as_str()).collect();
-        let (found, _) = selection::resolve(id.trim(), &ids, Repairs::Allowed).ok()?;
-        section.get(found)
-    });
-    let unknown = || GatewayError::new(code, "nothing has this id; browse for it", id);
-    at.map(|at| &section.entries()[at]).ok_or_else(unknown)
 }
 
 /// What was read, as the content of a tool result: text as text, images as
