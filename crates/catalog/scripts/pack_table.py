@@ -13,10 +13,14 @@ float per row). Written to ASSETS_DIR, all little endian:
     table.starts   u32 per row and one more: where each piece starts in table.words
     table.slots    65,536 u16: an open-addressing hash of the pieces (FNV-1a, 32
                    bits, folded to 16, linear probing); a slot is row + 1, or 0
+    table.axes     64 int8 rows of 256, each of length 127: the axes on which the
+                   rows of the table differ most (its principal axes, largest first)
 
-Rows that no text can reach ([unused…] and the special tokens) are left out.
+Needs numpy. Rows that no text can reach ([unused…] and the special tokens) are left out.
 """
 import pathlib, struct, sys
+
+import numpy as np
 
 model, assets = map(pathlib.Path, sys.argv[1:3])
 WIDTH = 256
@@ -48,3 +52,11 @@ starts.append(len(blob))
 (assets / "table.i8").write_bytes(b"".join(rows[i * WIDTH:(i + 1) * WIDTH] for i in kept))
 (assets / "table.f32").write_bytes(b"".join(scales[i * 4:i * 4 + 4] for i in kept))
 print(len(kept), "rows")
+
+table = np.frombuffer((assets / "table.i8").read_bytes(), np.int8).reshape(-1, WIDTH)
+table = table * np.frombuffer((assets / "table.f32").read_bytes(), "<f4").astype(float)[:, None]
+_, axes = np.linalg.eigh(table.T @ table)
+axes = axes[:, ::-1][:, :64].T
+# An axis has no sign of its own: its largest value is made positive.
+axes *= np.sign(axes[np.arange(64), np.abs(axes).argmax(1)])[:, None]
+(assets / "table.axes").write_bytes(np.round(axes * 127).astype(np.int8).tobytes())

@@ -9,9 +9,11 @@
 mod actions;
 mod clauses;
 mod fields;
+mod lexicon;
 mod postings;
 mod rank;
 mod reading;
+mod strings;
 mod synonyms;
 mod table;
 mod typo;
@@ -26,10 +28,11 @@ use tool::Json;
 
 use actions::{Actions, Verbs};
 use fields::{Fields, bounded};
+use lexicon::Lexicon;
 use postings::{Builder, Postings, Weights};
 use synonyms::Synonyms;
-use typo::Lexicon;
-use vectors::Vectors;
+use table::WIDTH;
+use vectors::{OUTLINE, Steps, Vectors};
 use words::Shape;
 
 pub use rank::{Features, NAMES};
@@ -111,9 +114,11 @@ pub struct Index {
     synonyms: Synonyms,
     verbs: Verbs,
     /// The directions of whole documents; empty when meanings are ignored.
-    vectors: Vectors,
+    vectors: Vectors<WIDTH>,
+    /// The same in outline, where there are many documents; otherwise empty.
+    outlines: Vectors<OUTLINE>,
     /// The directions of their names alone.
-    names: Vectors,
+    names: Vectors<WIDTH>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +131,9 @@ struct Entry {
     actions: Actions,
     weights: Weights,
 }
+
+/// From this many documents on, not every one is compared in full.
+const MANY: usize = 1_000;
 
 /// Bytes of a query that are read.
 const LONGEST_QUERY: usize = 8_000;
@@ -165,10 +173,11 @@ impl Index {
         let mut order: Vec<u32> = (0..n_documents).collect();
         order.sort_by(|a, b| documents[*a as usize].id.cmp(&documents[*b as usize].id));
         let stemmer = words::stemmer();
-        let verbs = Verbs::new(&stemmer);
+        let mut verbs = Verbs::new(&stemmer);
         let mut builder = Builder::new();
         let surroundings = surroundings(documents, &mut builder);
         let (mut vectors, mut names) = (Vectors::default(), Vectors::default());
+        let mut outlines = Vectors::default();
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
             let document = &documents[place as usize];
@@ -181,7 +190,11 @@ impl Index {
                 around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
             builder.add(&fields, &around);
             if config.meaning == Meaning::Compared {
-                vectors.add(&vectors::document(&fields));
+                let direction = vectors::document(&fields);
+                vectors.add(&direction);
+                if MANY <= documents.len() {
+                    outlines.add(&Steps::of(&direction).outline());
+                }
                 names.add(&vectors::direction(&vectors::spaced(&document.name)));
             }
             entries.push(Entry {
@@ -194,13 +207,14 @@ impl Index {
         }
         vectors.shrink();
         names.shrink();
-        let lexicon = builder.lexicon();
-        let (postings, weights) = builder.finish();
+        outlines.shrink();
+        let (lexicon, postings, weights) = builder.finish();
         for (entry, weights) in entries.iter_mut().zip(weights) {
             entry.weights = weights;
         }
-        let synonyms = Synonyms::new(&stemmer);
-        Index { entries, postings, lexicon, synonyms, verbs, vectors, names }
+        let synonyms = Synonyms::new(&stemmer, |stem| lexicon.term(stem));
+        verbs.number(|stem| lexicon.term(stem));
+        Index { entries, postings, lexicon, synonyms, verbs, vectors, outlines, names }
     }
 
     /// The best documents among those that `visible` lets through.
@@ -237,7 +251,7 @@ impl Index {
 
     /// How long the ranking takes a query to be, from 0 to 1.
     pub fn length(&self, query: &Query) -> f32 {
-        let reading = reading::Reading::of(self, &query.text, &words::stemmer());
+        let reading = reading::Reader::new(self).read(&query.text);
         rank::length(reading.n_words)
     }
 
@@ -255,6 +269,7 @@ impl Index {
             + self.postings.bytes()
             + self.lexicon.bytes()
             + self.vectors.bytes()
+            + self.outlines.bytes()
             + self.names.bytes()
     }
 
@@ -273,7 +288,7 @@ pub fn terms(text: &str) -> Vec<String> {
     let mut stems = Vec::new();
     words::each(&text[..text.floor_char_boundary(LONGEST_QUERY)], |word, shape| {
         if shape == Shape::Word && !words::is_stop(word) && !words::is_small_talk(word) {
-            let stem = words::stem(&stemmer, word);
+            let stem = words::stem(&stemmer, word).into_owned();
             if !stems.contains(&stem) && stems.len() < 64 {
                 stems.push(stem);
             }

@@ -4,8 +4,11 @@
 //! tells them apart. Verbs that are used for the same action form one group; a
 //! query and a name agree when they have a group in common.
 
-use super::words::{self, Shape};
+use std::collections::HashMap;
+
 use rust_stemmers::Stemmer;
+
+use super::words::{self, Shape};
 
 /// A set of action groups, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +16,11 @@ pub(crate) struct Actions(u32);
 
 /// Knows the groups by stem.
 #[derive(Clone, Debug)]
-pub(crate) struct Verbs(Vec<(String, u32)>);
+pub(crate) struct Verbs {
+    by_stem: Vec<(String, Actions)>,
+    /// The same for the stems that an index has.
+    by_term: HashMap<u32, Actions>,
+}
 
 /// How the actions of a query and of a name relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,36 +33,57 @@ pub(crate) enum Relation {
 
 impl Verbs {
     pub(crate) fn new(stemmer: &Stemmer) -> Verbs {
-        let mut stems: Vec<(String, u32)> = Vec::new();
+        let mut by_stem: Vec<(String, Actions)> = Vec::new();
         for (group, words) in GROUPS.iter().enumerate() {
             for word in words.split(' ') {
-                let stem = words::stem(stemmer, word);
-                match stems.iter_mut().find(|(known, _)| *known == stem) {
-                    Some((_, bits)) => *bits |= 1 << group,
-                    None => stems.push((stem, 1 << group)),
+                let (stem, action) = (words::stem(stemmer, word), Actions(1 << group));
+                match by_stem.iter_mut().find(|(known, _)| *known == stem) {
+                    Some((_, actions)) => actions.add(action),
+                    None => by_stem.push((stem.into_owned(), action)),
                 }
             }
         }
-        stems.sort_unstable();
-        Verbs(stems)
+        by_stem.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Verbs { by_stem, by_term: HashMap::new() }
+    }
+
+    /// Learns which terms of an index are verbs; `term` finds the term of a stem.
+    pub(crate) fn number(&mut self, term: impl Fn(&str) -> Option<u32>) {
+        let known = |(stem, actions): &(String, Actions)| Some((term(stem)?, *actions));
+        self.by_term = self.by_stem.iter().filter_map(known).collect();
     }
 
     /// The actions that a text names.
     pub(crate) fn of(&self, stemmer: &Stemmer, text: &str) -> Actions {
-        let mut bits = 0;
+        let mut actions = Actions::default();
         words::each(text, |word, shape| {
             if shape == Shape::Word {
-                let stem = words::stem(stemmer, word);
-                if let Ok(at) = self.0.binary_search_by(|(known, _)| known.as_str().cmp(&stem)) {
-                    bits |= self.0[at].1;
-                }
+                actions.add(self.of_stem(&words::stem(stemmer, word)));
             }
         });
-        Actions(bits)
+        actions
+    }
+
+    pub(crate) fn of_stem(&self, stem: &str) -> Actions {
+        let at = self.by_stem.binary_search_by(|(known, _)| known.as_str().cmp(stem));
+        at.map_or(Actions::default(), |at| self.by_stem[at].1)
+    }
+
+    pub(crate) fn of_term(&self, term: u32) -> Actions {
+        self.by_term.get(&term).copied().unwrap_or_default()
+    }
+
+    /// The actions of a stop word, which is never stemmed: `get` is one.
+    pub(crate) fn of_stop(&self, word: &str) -> Actions {
+        if word.len() <= 3 { self.of_stem(word) } else { Actions::default() }
     }
 }
 
 impl Actions {
+    pub(crate) fn add(&mut self, more: Actions) {
+        self.0 |= more.0;
+    }
+
     pub(crate) fn relation(self, other: Actions) -> Relation {
         match (self.0 & other.0, self.0, other.0) {
             (_, 0, _) | (_, _, 0) => Relation::Open,
@@ -109,5 +137,14 @@ mod tests {
         check("remove the old branch", "delete_branch", Relation::Agree);
         check("remove the old branch", "createBranch", Relation::Conflict);
         check("old branch", "create_branch", Relation::Open);
+    }
+
+    #[test]
+    fn stop_words_name_the_same_actions_without_a_stem() {
+        let stemmer = words::stemmer();
+        let verbs = Verbs::new(&stemmer);
+        for word in words::STOP {
+            assert_eq!(verbs.of_stop(word), verbs.of_stem(&words::stem(&stemmer, word)), "{word}");
+        }
     }
 }

@@ -4,12 +4,8 @@
 //! when the index is built: the BM25F share of the term in the document, as one
 //! small integer. A search then only multiplies and adds.
 
-use std::collections::HashMap;
-
-use rust_stemmers::Stemmer;
-
 use super::fields::{Fields, NAME, SERVER, SURROUNDINGS, WEIGHTS};
-use super::typo::Lexicon;
+use super::lexicon::{Collecting, Lexicon};
 use super::words::{self, Shape};
 
 /// BM25 saturation: how soon repetition stops to count.
@@ -19,7 +15,6 @@ const SCALE: f32 = 65_535.0;
 /// An inverted index in flat arrays.
 #[derive(Clone, Debug)]
 pub(crate) struct Postings {
-    terms: HashMap<Box<str>, u32>,
     /// By term: where its postings start. One longer than there are terms.
     starts: Vec<u32>,
     idf: Vec<f32>,
@@ -56,10 +51,7 @@ pub(crate) struct Weights {
 
 /// Collects documents, then turns them into [`Postings`].
 pub(crate) struct Builder {
-    stemmer: Stemmer,
-    terms: HashMap<Box<str>, u32>,
-    /// Word to term, so that each distinct word is stemmed once.
-    stems: HashMap<Box<str>, Option<u32>>,
+    lexicon: Collecting,
     /// One entry per term, document and place, in order of document.
     counts: Vec<Count>,
     lengths: Vec<[u32; 6]>,
@@ -76,35 +68,16 @@ struct Count {
 
 impl Builder {
     pub(crate) fn new() -> Builder {
-        Builder {
-            stemmer: words::stemmer(),
-            terms: HashMap::new(),
-            stems: HashMap::new(),
-            counts: Vec::new(),
-            lengths: Vec::new(),
-        }
+        Builder { lexicon: Collecting::new(), counts: Vec::new(), lengths: Vec::new() }
     }
 
     /// The terms of a text, repeated as they occur.
     pub(crate) fn terms(&mut self, text: &str) -> Vec<(u32, Shape)> {
         let mut found = Vec::new();
         words::each(text, |word, shape| {
-            found.extend(self.term(word, shape).map(|term| (term, shape)));
+            found.extend(self.lexicon.term(word, shape).map(|term| (term, shape)));
         });
         found
-    }
-
-    fn term(&mut self, word: &str, shape: Shape) -> Option<u32> {
-        if let Some(known) = self.stems.get(word) {
-            return *known;
-        }
-        let term = (shape == Shape::Compound || !words::is_stop(word)).then(|| {
-            let stem = words::stem(&self.stemmer, word);
-            let next = u32::try_from(self.terms.len()).expect("fewer than 2^32 terms");
-            *self.terms.entry(stem.into()).or_insert(next)
-        });
-        self.stems.insert(word.into(), term);
-        term
     }
 
     /// Adds the next document. `surroundings` are distinct terms.
@@ -127,18 +100,13 @@ impl Builder {
         self.lengths.push(lengths);
     }
 
-    /// The words of all documents, for misspelt queries.
-    pub(crate) fn lexicon(&self) -> Lexicon {
-        Lexicon::of(self.stems.iter().filter_map(|(word, term)| Some((&**word, (*term)?))))
-    }
-
-    pub(crate) fn finish(mut self) -> (Postings, Vec<Weights>) {
+    pub(crate) fn finish(mut self) -> (Lexicon, Postings, Vec<Weights>) {
+        let lexicon = self.lexicon.finish();
         let n_documents = self.lengths.len();
         let average = averages(&self.lengths);
         self.counts.sort_unstable_by_key(|c| (c.term, c.document, c.field, c.shape));
-        let n_terms = self.terms.len();
+        let n_terms = lexicon.n_terms();
         let mut postings = Postings {
-            terms: self.terms,
             starts: vec![0; n_terms + 1],
             idf: vec![0.0; n_terms],
             rarest: idf(1, n_documents),
@@ -170,7 +138,7 @@ impl Builder {
         postings.documents.shrink_to_fit();
         postings.shares.shrink_to_fit();
         postings.places.shrink_to_fit();
-        (postings, weights)
+        (lexicon, postings, weights)
     }
 }
 
@@ -212,10 +180,6 @@ impl Postings {
         self.places.push(words.fold(0, |bits, count| bits | 1 << count.field));
     }
 
-    pub(crate) fn term(&self, stem: &str) -> Option<u32> {
-        self.terms.get(stem).copied()
-    }
-
     pub(crate) fn idf(&self, term: u32) -> f32 {
         self.idf[term as usize]
     }
@@ -240,10 +204,6 @@ impl Postings {
 
     /// Heap bytes, near enough to compare and to promise a bound.
     pub(crate) fn bytes(&self) -> usize {
-        let terms: usize = self.terms.keys().map(|stem| stem.len() + 16 + 4 + 8).sum();
-        terms * 8 / 7
-            + self.starts.capacity() * 4
-            + self.idf.capacity() * 4
-            + self.documents.capacity() * 7
+        self.starts.capacity() * 4 + self.idf.capacity() * 4 + self.documents.capacity() * 7
     }
 }

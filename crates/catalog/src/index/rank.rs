@@ -5,15 +5,16 @@
 //! whether the verbs agree, which clause fits best. The weights of that second
 //! look were fitted once, by `scripts/fit_ranking.py`, over sets of gold queries.
 
-use rust_stemmers::Stemmer;
-
 use super::actions::Relation;
 use super::fields::{DESCRIPTION, NAME, SERVER};
-use super::reading::{Origin, Reading};
-use super::{Index, clauses, words};
+use super::reading::{Origin, Reader, Reading};
+use super::vectors::Steps;
+use super::{Index, clauses};
 
 /// How many documents get the second look.
 const CANDIDATES: usize = 100;
+/// How many of many documents are compared in full.
+const SHORTLIST: usize = 400;
 /// The weight of the best clause in the first look.
 const CLAUSE: f32 = 0.3;
 
@@ -65,19 +66,30 @@ struct Look<'a> {
     index: &'a Index,
     whole: Reading,
     parts: Vec<Reading>,
-    text: &'a str,
     allowed: &'a [bool],
-    stemmer: Stemmer,
+    /// Whether some document does not count.
+    hides: bool,
+}
+
+/// What the first look saw of every document; 0 for those that do not count.
+struct Glance {
+    /// By words, in proportion to the best.
+    words: Vec<f32>,
+    /// By the words of the best clause, in proportion to that clause's best
+    /// document; empty when there is only one clause.
+    clauses: Vec<f32>,
+    /// How much words count against directions.
+    share: f32,
 }
 
 /// The best documents among the allowed ones, best first, ties by id. At most
 /// a hundred.
 pub(crate) fn rank(index: &Index, text: &str, allowed: &[bool]) -> Vec<Ranked> {
-    let stemmer = words::stemmer();
-    let whole = Reading::of(index, text, &stemmer);
-    let parts: Vec<Reading> =
-        clauses::of(text).iter().map(|part| Reading::of(index, part, &stemmer)).collect();
-    Look { index, whole, parts, text, allowed, stemmer }.rank()
+    let mut reader = Reader::new(index);
+    let whole = reader.read(text);
+    let parts: Vec<Reading> = clauses::of(text).iter().map(|part| reader.read(part)).collect();
+    let hides = allowed.contains(&false);
+    Look { index, whole, parts, allowed, hides }.rank()
 }
 
 /// How long a query is, from 0 (six words or fewer) to 1.
@@ -87,32 +99,25 @@ pub(crate) fn length(n_words: usize) -> f32 {
 
 impl Look<'_> {
     fn rank(&self) -> Vec<Ranked> {
-        let lexical = self.proportions(self.lexical(&self.whole));
-        let cosines = self.cosines();
-        let most = self.most(&cosines).max(f32::MIN_POSITIVE);
-        let clauses = self.clause_words();
-        let words = match &self.whole.steps {
-            Some(_) => 0.35 + 0.30 * length(self.whole.n_words),
-            None => 1.0,
+        let glance = self.glance();
+        let (candidates, cosines) = match &self.whole.steps {
+            Some(steps) => self.with_directions(&glance, steps),
+            None => {
+                let scores: Vec<f32> = (0..self.index.len()).map(|at| glance.at(at)).collect();
+                let candidates = best(&scores, CANDIDATES);
+                (candidates, vec![0.0; CANDIDATES])
+            }
         };
-        let first: Vec<f32> = (0..self.index.len())
-            .map(|at| {
-                let clause = clauses.as_ref().map_or(0.0, |clauses| clauses[at]);
-                words * lexical[at] + (1.0 - words) * cosines[at] / most + CLAUSE * clause
-            })
-            .collect();
-        let candidates = self.best(&first);
-        let mut ranked: Vec<Ranked> = candidates
-            .iter()
-            .map(|at| {
-                let mut features = [0.0; 10];
-                features[0] = lexical[*at];
-                features[1] = cosines[*at] / most;
-                features[2] = clauses.as_ref().map_or(lexical[*at], |clauses| clauses[*at]);
-                let cosine = if self.whole.makes_sense { cosines[*at] } else { 0.0 };
-                Ranked { entry: *at, score: 0.0, features, cosine }
-            })
-            .collect();
+        let farthest = most(&cosines).max(f32::MIN_POSITIVE);
+        let mut ranked: Vec<Ranked> = Vec::with_capacity(candidates.len());
+        for (at, cosine) in candidates.into_iter().zip(cosines) {
+            let mut features = [0.0; 10];
+            features[0] = glance.words[at];
+            features[1] = cosine / farthest;
+            features[2] = glance.clauses.get(at).copied().unwrap_or(glance.words[at]);
+            let cosine = if self.whole.makes_sense { cosine } else { 0.0 };
+            ranked.push(Ranked { entry: at, score: 0.0, features, cosine });
+        }
         self.look_closely(&mut ranked);
         let long = length(self.whole.n_words);
         for one in &mut ranked {
@@ -124,76 +129,85 @@ impl Look<'_> {
         ranked
     }
 
-    /// BM25F of every document.
-    fn lexical(&self, reading: &Reading) -> Vec<f32> {
-        let mut scores = vec![0.0; self.index.len()];
+    fn glance(&self) -> Glance {
+        let n_documents = self.index.len();
+        let share = match &self.whole.steps {
+            Some(_) => 0.35 + 0.30 * length(self.whole.n_words),
+            None => 1.0,
+        };
+        let mut words = vec![0.0; n_documents];
+        let factor = self.score(&self.whole, &mut words);
+        words.iter_mut().for_each(|score| *score *= factor);
+        let mut clauses = Vec::new();
+        if !self.parts.is_empty() {
+            clauses.resize(n_documents, 0.0);
+            let mut scores = vec![0.0; n_documents];
+            for part in &self.parts {
+                let factor = self.score(part, &mut scores);
+                for (clause, score) in clauses.iter_mut().zip(&mut scores) {
+                    let share = *score * factor;
+                    *clause = if *clause < share { share } else { *clause };
+                    *score = 0.0;
+                }
+            }
+        }
+        Glance { words, clauses, share }
+    }
+
+    /// Adds BM25F to the score of every document that counts; says by what to
+    /// multiply for the best to have one.
+    fn score(&self, reading: &Reading, scores: &mut [f32]) -> f32 {
         for term in &reading.terms {
             let weight = term.weight * self.index.postings.idf(term.term);
             for posting in self.index.postings.of(term.term) {
                 scores[posting.document as usize] += weight * posting.share;
             }
         }
-        scores
+        self.hide(scores);
+        1.0 / most(scores).max(f32::MIN_POSITIVE)
     }
 
-    /// The cosine of every allowed document, none below zero.
-    fn cosines(&self) -> Vec<f32> {
-        let Some(steps) = &self.whole.steps else { return vec![0.0; self.index.len()] };
-        let cosine = |(at, allowed): (usize, &bool)| match allowed {
-            true => self.index.vectors.cosine(at, steps).max(0.0),
-            false => 0.0,
-        };
-        self.allowed.iter().enumerate().map(cosine).collect()
-    }
-
-    /// By document: the best clause's score, in proportion to that clause's best
-    /// document.
-    fn clause_words(&self) -> Option<Vec<f32>> {
-        let mut best: Option<Vec<f32>> = None;
-        for part in &self.parts {
-            let scores = self.proportions(self.lexical(part));
-            match &mut best {
-                Some(best) => best.iter_mut().zip(&scores).for_each(|(a, b)| *a = a.max(*b)),
-                None => best = Some(scores),
+    fn hide(&self, scores: &mut [f32]) {
+        if self.hides {
+            for (score, allowed) in scores.iter_mut().zip(self.allowed) {
+                *score = if *allowed { *score } else { 0.0 };
             }
         }
-        best
     }
 
-    fn most(&self, scores: &[f32]) -> f32 {
-        let allowed = scores.iter().zip(self.allowed).filter(|(_, allowed)| **allowed);
-        allowed.fold(0.0, |most, (score, _)| most.max(*score))
-    }
-
-    fn proportions(&self, mut scores: Vec<f32>) -> Vec<f32> {
-        let factor = 1.0 / self.most(&scores).max(f32::MIN_POSITIVE);
-        scores.iter_mut().for_each(|score| *score *= factor);
-        scores
-    }
-
-    /// The candidates for the second look.
-    fn best(&self, scores: &[f32]) -> Vec<usize> {
-        let mut order: Vec<usize> =
-            (0..scores.len()).filter(|at| self.allowed[*at] && 0.0 < scores[*at]).collect();
-        let better = |a: &usize, b: &usize| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b));
-        if CANDIDATES < order.len() {
-            order.select_nth_unstable_by(CANDIDATES, better);
-            order.truncate(CANDIDATES);
+    /// The candidates by words and directions, with their cosines. Where there
+    /// are many documents, outlines decide which of them are compared in full.
+    fn with_directions(&self, glance: &Glance, steps: &Steps) -> (Vec<usize>, Vec<f32>) {
+        let vectors = &self.index.vectors;
+        if self.index.outlines.len() == 0 {
+            let mut cosines: Vec<f32> = vectors.cosines(steps).map(not_below_zero).collect();
+            self.hide(&mut cosines);
+            let candidates = best(&glance.scores(&cosines), CANDIDATES);
+            let cosines = candidates.iter().map(|at| cosines[*at]).collect();
+            return (candidates, cosines);
         }
-        order.sort_unstable();
-        order
+        let outline = Steps::of(&steps.outline());
+        let guesses = self.index.outlines.cosines(&outline).map(not_below_zero);
+        let mut guesses: Vec<f32> = guesses.collect();
+        self.hide(&mut guesses);
+        let listed = best(&glance.scores(&guesses), SHORTLIST);
+        let cosine = |at: &usize| not_below_zero(vectors.cosine(*at, steps));
+        let cosines: Vec<f32> = listed.iter().map(cosine).collect();
+        let farthest = most(&cosines).max(f32::MIN_POSITIVE);
+        let score = |(at, cosine): (&usize, &f32)| glance.with(*at, cosine / farthest);
+        let scores: Vec<f32> = listed.iter().zip(&cosines).map(score).collect();
+        best(&scores, CANDIDATES).into_iter().map(|at| (listed[at], cosines[at])).unzip()
     }
 
     /// Fills in the features that need more than a sum over postings. `ranked`
     /// is in the order of the entries.
     fn look_closely(&self, ranked: &mut [Ranked]) {
         self.cover(ranked);
-        let asked = self.index.verbs.of(&self.stemmer, self.text);
         let mut best_of_part = vec![f32::MIN_POSITIVE; self.parts.len()];
         let mut by_part = vec![0.0; self.parts.len() * ranked.len()];
         for (place, one) in ranked.iter_mut().enumerate() {
             let entry = &self.index.entries[one.entry];
-            match asked.relation(entry.actions) {
+            match self.whole.actions.relation(entry.actions) {
                 Relation::Agree => one.features[8] = 1.0,
                 Relation::Conflict => one.features[9] = 1.0,
                 Relation::Open => {}
@@ -202,9 +216,13 @@ impl Look<'_> {
             if let Some(steps) = &self.whole.steps {
                 one.features[7] = self.index.names.cosine(one.entry, steps).max(0.0);
             }
+            if self.parts.is_empty() || self.whole.steps.is_none() {
+                continue;
+            }
+            let direction = self.index.vectors.wide(one.entry);
             for (part, reading) in self.parts.iter().enumerate() {
                 if let Some(steps) = &reading.steps {
-                    let cosine = self.index.vectors.cosine(one.entry, steps).max(0.0);
+                    let cosine = direction.cosine(steps).max(0.0);
                     by_part[place * self.parts.len() + part] = cosine;
                     best_of_part[part] = best_of_part[part].max(cosine);
                 }
@@ -253,5 +271,90 @@ impl Look<'_> {
             one.features[5] /= weights.server.max(1e-6);
             one.features[6] /= self.whole.wanted.max(1e-6);
         }
+    }
+}
+
+impl Glance {
+    /// The score of a document by words alone.
+    fn at(&self, at: usize) -> f32 {
+        self.share * self.words[at] + CLAUSE * self.clauses.get(at).copied().unwrap_or(0.0)
+    }
+
+    /// The same with a cosine, in proportion to the best.
+    fn with(&self, at: usize, cosine: f32) -> f32 {
+        self.at(at) + (1.0 - self.share) * cosine
+    }
+
+    /// The score of every document.
+    fn scores(&self, cosines: &[f32]) -> Vec<f32> {
+        let weight = (1.0 - self.share) / most(cosines).max(f32::MIN_POSITIVE);
+        let both = self.words.iter().zip(cosines);
+        let mut scores: Vec<f32> =
+            both.map(|(words, cosine)| self.share * words + weight * cosine).collect();
+        for (score, clause) in scores.iter_mut().zip(&self.clauses) {
+            *score += CLAUSE * clause;
+        }
+        scores
+    }
+}
+
+fn not_below_zero(cosine: f32) -> f32 {
+    if cosine < 0.0 { 0.0 } else { cosine }
+}
+
+/// The largest score, or 0. In lanes, because the order of comparisons does not
+/// matter and the compiler must not assume that.
+fn most(scores: &[f32]) -> f32 {
+    let (chunks, rest) = scores.as_chunks::<16>();
+    let larger = |a: f32, b: f32| if a < b { b } else { a };
+    let mut lanes = [0.0; 16];
+    for chunk in chunks {
+        for (lane, score) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, *score);
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(0.0, larger)
+}
+
+/// The places of the `limit` largest scores above 0, in order of place. Of
+/// equal scores the first count.
+fn best(scores: &[f32], limit: usize) -> Vec<usize> {
+    let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let mut kept: Vec<(f32, usize)> = Vec::with_capacity(2 * limit);
+    let mut floor = 0.0;
+    for (at, score) in scores.iter().enumerate() {
+        if floor < *score {
+            kept.push((*score, at));
+            if kept.len() == 2 * limit {
+                let (_, last, _) = kept.select_nth_unstable_by(limit - 1, better);
+                floor = last.0;
+                kept.truncate(limit);
+            }
+        }
+    }
+    if limit < kept.len() {
+        kept.select_nth_unstable_by(limit - 1, better);
+        kept.truncate(limit);
+    }
+    let mut places: Vec<usize> = kept.into_iter().map(|(_, at)| at).collect();
+    places.sort_unstable();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_are_those_that_sorting_would_find() {
+        let scores: Vec<f32> = (0_u32..5_000).map(|n| (n * 7919 % 97) as f32 - 3.0).collect();
+        let mut order: Vec<usize> = (0..scores.len()).filter(|at| 0.0 < scores[*at]).collect();
+        order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+        for limit in [1, 10, 100, 4_000, 9_000] {
+            let mut expected = order[..limit.min(order.len())].to_vec();
+            expected.sort_unstable();
+            assert_eq!(best(&scores, limit), expected, "{limit}");
+        }
+        assert_eq!(most(&scores), 93.0);
     }
 }

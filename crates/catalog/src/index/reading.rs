@@ -1,9 +1,10 @@
 //! What a query says, term by term.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rust_stemmers::Stemmer;
 
+use super::actions::Actions;
 use super::vectors::{self, Steps};
 use super::words::{self, Shape};
 use super::{Index, table};
@@ -13,13 +14,14 @@ const SYNONYM: f32 = 0.3;
 /// The weight of each stand-in for a misspelt word.
 const STAND_IN: f32 = 0.7;
 /// The most distinct words that are looked up; a pasted page has no more to say.
-const MOST_WORDS: usize = 256;
-/// The most misspelt words that are looked up.
+const MOST_WORDS: usize = 160;
+/// The most misspelt words of one reading that are looked up.
 const MOST_SLIPS: usize = 8;
 
 /// A query or one clause of it, ready to be scored.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
+    /// In the order of the terms, each once.
     pub(crate) terms: Vec<Term>,
     /// Words that carry meaning, repeated ones counted.
     pub(crate) n_words: usize,
@@ -27,6 +29,8 @@ pub(crate) struct Reading {
     pub(crate) makes_sense: bool,
     /// The idf of everything that was written, whether the index has it or not.
     pub(crate) wanted: f32,
+    /// What its verbs ask for.
+    pub(crate) actions: Actions,
     /// None when meanings are ignored.
     pub(crate) steps: Option<Steps>,
 }
@@ -47,12 +51,53 @@ pub(crate) enum Origin {
     Synonym,
 }
 
-/// One distinct word of a query.
-struct Word {
+/// Reads a query and its clauses, and remembers the words that no document has:
+/// those are the dear ones.
+pub(crate) struct Reader<'a> {
+    index: &'a Index,
+    stemmer: Stemmer,
+    strange: Vec<Strange<'a>>,
+    /// By text: the place in `strange`.
+    places: HashMap<String, usize>,
+}
+
+/// A word that no document has as it is written.
+struct Strange<'a> {
     text: String,
     stem: String,
+    term: Option<u32>,
+    /// The nearest words, once they were looked for.
+    near: Option<Vec<(&'a str, u32)>>,
+}
+
+/// One distinct word of a query.
+struct Word {
+    key: Key,
     times: u32,
     origin: Origin,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Term(u32),
+    /// A place among the strange words.
+    Strange(usize),
+}
+
+/// The words of a text.
+#[derive(Default)]
+struct Words {
+    distinct: Vec<Word>,
+    /// How many carry meaning.
+    count: usize,
+    actions: Actions,
+}
+
+/// Whether small talk counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SmallTalk {
+    Counts,
+    Skipped,
 }
 
 impl Word {
@@ -61,109 +106,168 @@ impl Word {
     }
 }
 
-impl Reading {
-    pub(crate) fn of(index: &Index, text: &str, stemmer: &Stemmer) -> Reading {
-        let wordy = |word: &str| !words::is_stop(word) && !words::is_small_talk(word);
-        let (mut words, mut n_words) = distinct(text, stemmer, &wordy);
-        if n_words == 0 {
-            (words, n_words) = distinct(text, stemmer, &|word| !words::is_stop(word));
+impl<'a> Reader<'a> {
+    pub(crate) fn new(index: &'a Index) -> Reader<'a> {
+        let stemmer = words::stemmer();
+        Reader { index, stemmer, strange: Vec::new(), places: HashMap::new() }
+    }
+
+    pub(crate) fn read(&mut self, text: &str) -> Reading {
+        let mut words = self.words(text, SmallTalk::Skipped);
+        if words.count == 0 {
+            words = self.words(text, SmallTalk::Counts);
         }
+        let postings = &self.index.postings;
         let mut terms = Vec::new();
         let (mut wanted, mut makes_sense) = (0.0, false);
         let mut slips = Vec::new();
-        for word in &words {
-            let known = index.postings.term(&word.stem);
-            if let Some(term) = known {
-                add(&mut terms, term, word.weight(), word.origin);
-            }
-            if word.origin == Origin::Written {
-                makes_sense |= known.is_some() || table::row("", &word.text).is_some();
-                wanted += known.map_or(index.postings.rarest(), |term| index.postings.idf(term));
-                if known.is_none() && is_misspelt(&word.text) && slips.len() < MOST_SLIPS {
-                    slips.push(word);
+        for word in &words.distinct {
+            match word.key {
+                Key::Term(term) => {
+                    terms.push(Term { term, weight: word.weight(), origin: word.origin });
+                    if word.origin == Origin::Written {
+                        makes_sense = true;
+                        wanted += postings.idf(term);
+                    }
+                }
+                Key::Strange(at) => {
+                    let is_known = table::row("", &self.strange[at].text).is_some();
+                    makes_sense |= is_known;
+                    wanted += postings.rarest();
+                    if !is_known && is_alphabetic(&self.strange[at].text) {
+                        slips.push((at, word.weight()));
+                    }
                 }
             }
         }
         let mut text = text.to_owned();
-        for word in slips {
-            let near = index.lexicon.nearest(&word.text);
+        for (at, weight) in slips.into_iter().take(MOST_SLIPS) {
+            let near = self.near(at);
             makes_sense |= !near.is_empty();
-            for (_, term) in &near {
-                add(&mut terms, *term, word.weight() * STAND_IN, Origin::Written);
-            }
+            let (weight, origin) = (weight * STAND_IN, Origin::Written);
+            terms.extend(near.iter().map(|(_, term)| Term { term: *term, weight, origin }));
             if let Some((right, _)) = near.first() {
-                text = text.to_lowercase().replace(&word.text, right);
+                text = text.to_lowercase().replace(&self.strange[at].text, right);
             }
         }
-        synonyms(index, &words, &mut terms);
-        let compares = 0 < index.vectors.len();
+        self.synonyms(&words.distinct, &mut terms);
+        merge(&mut terms);
+        let compares = 0 < self.index.vectors.len();
         let steps = compares.then(|| Steps::of(&vectors::direction(&text)));
-        Reading { terms, n_words, makes_sense, wanted, steps }
+        Reading { terms, n_words: words.count, makes_sense, wanted, actions: words.actions, steps }
     }
-}
 
-/// Adds a term, unless it is there: a synonym of two words counts for both.
-fn add(terms: &mut Vec<Term>, term: u32, weight: f32, origin: Origin) {
-    match terms.iter_mut().find(|known| known.term == term) {
-        Some(known) if origin == Origin::Synonym => known.weight += weight,
-        Some(_) => {}
-        None => terms.push(Term { term, weight, origin }),
-    }
-}
-
-fn synonyms(index: &Index, words: &[Word], terms: &mut Vec<Term>) {
-    let written: HashSet<&str> = words.iter().map(|word| &*word.stem).collect();
-    for word in words.iter().filter(|word| word.origin == Origin::Written) {
-        for other in index.synonyms.of(&word.stem) {
-            if !written.contains(&**other)
-                && let Some(term) = index.postings.term(other)
-            {
-                add(terms, term, word.weight() * SYNONYM, Origin::Synonym);
+    /// The distinct words of a text. Joined words count only where the index
+    /// has them.
+    fn words(&mut self, text: &str, small_talk: SmallTalk) -> Words {
+        let mut found = Words::default();
+        let mut before = String::new();
+        let mut joined = String::new();
+        words::each(text, |word, shape| {
+            if shape == Shape::Compound {
+                found.join(self.index.lexicon.joined(word, &self.stemmer));
+                return;
             }
+            let verbs = &self.index.verbs;
+            if words::is_stop(word) {
+                found.actions.add(verbs.of_stop(word));
+            } else if small_talk == SmallTalk::Counts || !words::is_small_talk(word) {
+                let key = self.key(word);
+                found.actions.add(match key {
+                    Key::Term(term) => verbs.of_term(term),
+                    Key::Strange(at) => verbs.of_stem(&self.strange[at].stem),
+                });
+                found.write(key);
+            }
+            joined.clear();
+            joined.push_str(&before);
+            joined.push_str(word);
+            if !before.is_empty() && 4 < joined.len() {
+                found.join(self.index.lexicon.joined(&joined, &self.stemmer));
+            }
+            word.clone_into(&mut before);
+        });
+        found
+    }
+
+    fn key(&mut self, word: &str) -> Key {
+        if let Some(Some(term)) = self.index.lexicon.known(word) {
+            return Key::Term(term);
+        }
+        let at = match self.places.get(word) {
+            Some(at) => *at,
+            None => self.meet(word),
+        };
+        self.strange[at].term.map_or(Key::Strange(at), Key::Term)
+    }
+
+    /// A strange word for the first time; one of the same stem is the same word.
+    fn meet(&mut self, word: &str) -> usize {
+        let stem = words::stem(&self.stemmer, word);
+        let at = self.strange.iter().position(|other| other.stem == *stem);
+        let at = at.unwrap_or_else(|| {
+            let term = self.index.lexicon.term(&stem);
+            let (text, stem) = (word.to_owned(), stem.into_owned());
+            self.strange.push(Strange { text, stem, term, near: None });
+            self.strange.len() - 1
+        });
+        self.places.insert(word.to_owned(), at);
+        at
+    }
+
+    fn near(&mut self, at: usize) -> Vec<(&'a str, u32)> {
+        let index = self.index;
+        let word = &mut self.strange[at];
+        word.near.get_or_insert_with(|| index.lexicon.nearest(&word.text)).clone()
+    }
+
+    fn synonyms(&self, words: &[Word], terms: &mut Vec<Term>) {
+        let is_said = |term: &u32| words.iter().any(|word| word.key == Key::Term(*term));
+        for word in words.iter().filter(|word| word.origin == Origin::Written) {
+            let others = match word.key {
+                Key::Term(term) => self.index.synonyms.of_term(term),
+                Key::Strange(at) => self.index.synonyms.of_stem(&self.strange[at].stem),
+            };
+            let (weight, origin) = (word.weight() * SYNONYM, Origin::Synonym);
+            let others = others.iter().filter(|other| !is_said(other));
+            terms.extend(others.map(|term| Term { term: *term, weight, origin }));
         }
     }
 }
 
-/// The distinct words of a text, and how many of its words carry meaning.
-fn distinct(text: &str, stemmer: &Stemmer, means: &dyn Fn(&str) -> bool) -> (Vec<Word>, usize) {
-    let mut found: Vec<Word> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut n_words = 0;
-    let mut before = String::new();
-    let mut note = |text: &str, origin: Origin| {
-        let stem = words::stem(stemmer, text);
-        match places.get(&stem) {
-            Some(at) if origin != Origin::Joined => found[*at].times += 1,
-            Some(_) => {}
-            None if MOST_WORDS <= found.len() => {}
-            None => {
-                places.insert(stem.clone(), found.len());
-                found.push(Word { text: text.to_owned(), stem, times: 1, origin });
-            }
+impl Words {
+    fn write(&mut self, key: Key) {
+        self.count += 1;
+        let is_full = MOST_WORDS <= self.distinct.len();
+        match self.distinct.iter_mut().find(|word| word.key == key) {
+            Some(word) => word.times += 1,
+            None if is_full => {}
+            None => self.distinct.push(Word { key, times: 1, origin: Origin::Written }),
         }
-    };
-    words::each(text, |word, shape| {
-        if shape == Shape::Compound {
-            note(word, Origin::Joined);
-            return;
+    }
+
+    fn join(&mut self, term: Option<u32>) {
+        let Some(key) = term.map(Key::Term) else { return };
+        if self.distinct.iter().all(|word| word.key != key) && self.distinct.len() < MOST_WORDS {
+            self.distinct.push(Word { key, times: 1, origin: Origin::Joined });
         }
-        if means(word) {
-            n_words += 1;
-            note(word, Origin::Written);
+    }
+}
+
+/// Each term once, in order. The first counts, except that a synonym of two
+/// words counts for both.
+fn merge(terms: &mut Vec<Term>) {
+    terms.sort_by_key(|term| term.term);
+    terms.dedup_by(|later, first| {
+        let same = later.term == first.term;
+        if same && later.origin == Origin::Synonym {
+            first.weight += later.weight;
         }
-        let joined = format!("{before}{word}");
-        if !before.is_empty() && 4 < joined.len() {
-            note(&joined, Origin::Joined);
-        }
-        word.clone_into(&mut before);
+        same
     });
-    (found, n_words)
 }
 
-/// Whether a word that no document has may be a slip of the pen: the table,
-/// which has every common word of English, does not have it whole.
-fn is_misspelt(word: &str) -> bool {
-    word.chars().all(char::is_alphabetic)
-        && !word.chars().any(words::is_unspaced)
-        && table::row("", word).is_none()
+/// Whether a word that nobody knows may be a slip of the pen.
+fn is_alphabetic(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic) && !word.chars().any(words::is_unspaced)
 }

@@ -8,32 +8,42 @@ use std::collections::HashMap;
 
 use rust_stemmers::Stemmer;
 
-use crate::index::words;
+use super::words;
 
-/// Stem to the stems of its group, computed once per index.
+/// By stem: the terms of its groups that an index has.
 #[derive(Clone, Debug)]
-pub(crate) struct Synonyms(HashMap<String, Vec<String>>);
+pub(crate) struct Synonyms {
+    /// For words that the index has.
+    by_term: HashMap<u32, Vec<u32>>,
+    /// For words that it has not.
+    by_stem: HashMap<String, Vec<u32>>,
+}
 
 impl Synonyms {
-    pub(crate) fn new(stemmer: &Stemmer) -> Synonyms {
-        let mut by_stem: HashMap<String, Vec<String>> = HashMap::new();
+    /// `term` finds the term of a stem.
+    pub(crate) fn new(stemmer: &Stemmer, term: impl Fn(&str) -> Option<u32>) -> Synonyms {
+        let mut synonyms = Synonyms { by_term: HashMap::new(), by_stem: HashMap::new() };
         for group in GROUPS {
-            let stems: Vec<String> =
-                group.split(' ').map(|word| words::stem(stemmer, word)).collect();
+            let stems: Vec<_> = group.split(' ').map(|word| words::stem(stemmer, word)).collect();
             for stem in &stems {
-                let others = by_stem.entry(stem.clone()).or_default();
+                let others = match term(stem) {
+                    Some(term) => synonyms.by_term.entry(term).or_default(),
+                    None => synonyms.by_stem.entry(stem.to_string()).or_default(),
+                };
                 for other in stems.iter().filter(|other| *other != stem) {
-                    if !others.contains(other) {
-                        others.push(other.clone());
-                    }
+                    others.extend(term(other).filter(|other| !others.contains(other)));
                 }
             }
         }
-        Synonyms(by_stem)
+        synonyms
     }
 
-    pub(crate) fn of(&self, stem: &str) -> &[String] {
-        self.0.get(stem).map_or(&[], Vec::as_slice)
+    pub(crate) fn of_term(&self, term: u32) -> &[u32] {
+        self.by_term.get(&term).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn of_stem(&self, stem: &str) -> &[u32] {
+        self.by_stem.get(stem).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -123,9 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_knows_its_group_by_stem() {
-        let synonyms = Synonyms::new(&words::stemmer());
-        assert!(synonyms.of("remov").contains(&"delet".to_owned()));
-        assert!(synonyms.of("zebra").is_empty());
+    fn a_word_knows_its_group_whether_the_index_has_it_or_not() {
+        let terms = ["delet", "drop"];
+        let term = |stem: &str| terms.iter().position(|term| *term == stem).map(|at| at as u32);
+        let synonyms = Synonyms::new(&words::stemmer(), term);
+        assert_eq!(synonyms.of_stem("remov"), [0, 1]);
+        assert_eq!(synonyms.of_term(0), [1]);
+        assert!(synonyms.of_stem("zebra").is_empty());
     }
 }

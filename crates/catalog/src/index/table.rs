@@ -11,6 +11,7 @@ static SCALES: &[u8] = include_bytes!("../../assets/table.f32");
 static WORDS: &[u8] = include_bytes!("../../assets/table.words");
 static STARTS: &[u8] = include_bytes!("../../assets/table.starts");
 static SLOTS: &[u8] = include_bytes!("../../assets/table.slots");
+static AXES: &[u8] = include_bytes!("../../assets/table.axes");
 
 /// The row of a piece, written as WordPiece writes it (`##ing`).
 ///
@@ -35,6 +36,13 @@ pub(crate) fn add(row: u16, weight: f32, sum: &mut [f32; WIDTH]) {
     for (sum, value) in sum.iter_mut().zip(&ROWS[at * WIDTH..(at + 1) * WIDTH]) {
         *sum += scale * f32::from(value.cast_signed());
     }
+}
+
+/// The axes on which the rows differ most, as `scripts/pack_table.py` found them:
+/// of length 127 each, at right angles to each other.
+pub(crate) fn axes() -> impl Iterator<Item = [i8; WIDTH]> {
+    let (axes, _) = AXES.as_chunks::<WIDTH>();
+    axes.iter().map(|axis| axis.map(u8::cast_signed))
 }
 
 fn word(row: u16) -> &'static [u8] {

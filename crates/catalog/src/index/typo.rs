@@ -3,107 +3,169 @@
 //! A query word that no document has is probably misspelt. Its neighbours among
 //! the index's own words stand in for it, but only the closest, and only when
 //! the word is long enough for one slip not to make another word of it.
+//!
+//! A slip leaves most pairs of neighbouring letters alone, so only the words
+//! that have one of the rarest pairs of the misspelt one are looked at.
 
-/// Every word of an index, with a fingerprint that tells far words at a glance.
+use super::strings::Strings;
+
+/// By pair of letters: the words that have it.
 #[derive(Clone, Debug)]
-pub(crate) struct Lexicon {
-    words: Vec<Word>,
+pub(crate) struct Pairs {
+    /// By bucket: where its words start. One longer than there are buckets.
+    starts: Vec<u32>,
+    words: Vec<u32>,
 }
 
-#[derive(Clone, Debug)]
-struct Word {
-    /// One bit per pair of neighbouring letters.
-    pairs: u64,
-    term: u32,
-    text: Box<str>,
-}
-
+/// Buckets for pairs; a power of two. Pairs that share one cost a look more.
+const BUCKETS: usize = 1 << 10;
 /// The most stand-ins for one word.
 const MOST: usize = 3;
+/// Lengths in bytes of the words that can stand in.
+const SHORTEST: usize = 4;
+const LONGEST: usize = 24;
+/// One slip changes at most this many pairs: swapped neighbours change three.
+const TOUCHED: usize = 3;
 
-impl Lexicon {
-    /// `words` are unstemmed, each with the term it is indexed under.
-    pub(crate) fn of<'a>(words: impl Iterator<Item = (&'a str, u32)>) -> Lexicon {
-        let mut words: Vec<Word> = words
-            .filter(|(word, _)| 3 < word.len() && word.len() <= 24)
-            .filter(|(word, _)| word.chars().all(char::is_alphabetic))
-            .map(|(word, term)| Word { pairs: pairs(word), term, text: word.into() })
-            .collect();
-        words.sort_unstable_by(|a, b| a.text.cmp(&b.text));
-        Lexicon { words }
+impl Pairs {
+    /// Of the words that pass `counts`.
+    pub(crate) fn of(words: &Strings, counts: impl Fn(u32) -> bool) -> Pairs {
+        let eligible = |number: &u32| {
+            let word = words.get(*number);
+            (SHORTEST..=LONGEST).contains(&word.len())
+                && counts(*number)
+                && word.chars().all(char::is_alphabetic)
+        };
+        let numbers: Vec<u32> = (0..words.len() as u32).filter(eligible).collect();
+        let mut starts = vec![0; BUCKETS + 1];
+        for number in &numbers {
+            for bucket in buckets(words.get(*number)) {
+                starts[bucket + 1] += 1;
+            }
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut listed = vec![0; starts[BUCKETS] as usize];
+        for number in &numbers {
+            for bucket in buckets(words.get(*number)) {
+                listed[next[bucket] as usize] = *number;
+                next[bucket] += 1;
+            }
+        }
+        Pairs { starts, words: listed }
     }
 
-    /// The closest words to one that is not in the index, with their terms.
-    pub(crate) fn nearest(&self, wanted: &str) -> Vec<(&str, u32)> {
-        let length = wanted.chars().count();
-        let slips = match length {
-            0..4 => return Vec::new(),
+    /// The closest of `words` to one that is not among them.
+    pub(crate) fn nearest(&self, words: &Strings, wanted: &str) -> Vec<u32> {
+        let slips = match wanted.chars().count() {
+            0..SHORTEST => return Vec::new(),
             4..8 => 1,
             _ => 2,
         };
-        let fingerprint = pairs(wanted);
-        let mut found: Vec<(usize, &Word)> = Vec::new();
-        for word in &self.words {
-            // One slip touches at most three pairs on either side.
-            if (word.pairs ^ fingerprint).count_ones() as usize <= 6 * slips
-                && word.text.len().abs_diff(wanted.len()) <= 2 * slips
-                && let Some(distance) = distance(wanted, &word.text, slips)
-                && (distance < 2 || word.text.chars().next() == wanted.chars().next())
+        let Some(letters) = Letters::of(wanted) else { return Vec::new() };
+        let mut found: Vec<(u8, &str, u32)> = Vec::new();
+        for number in self.candidates(wanted, slips) {
+            let word = words.get(number);
+            if word.len().abs_diff(wanted.len()) <= 2 * slips
+                && let Some(distance) = distance(&letters, word, slips as u8)
+                && (distance < 2 || word.chars().next() == wanted.chars().next())
             {
-                found.push((distance, word));
+                found.push((distance, word, number));
             }
         }
-        let closest = found.iter().map(|(distance, _)| *distance).min().unwrap_or(0);
-        found.retain(|(distance, _)| *distance == closest);
-        found.truncate(MOST);
-        found.into_iter().map(|(_, word)| (&*word.text, word.term)).collect()
+        found.sort_unstable();
+        let closest = found.first().map_or(0, |(distance, ..)| *distance);
+        let same = found.into_iter().take_while(|(distance, ..)| *distance == closest);
+        same.take(MOST).map(|(_, _, number)| number).collect()
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.words.iter().map(|word| size_of::<Word>() + word.text.len()).sum()
+        4 * (self.starts.capacity() + self.words.capacity())
+    }
+
+    /// Every word that can be within `slips` of the wanted one, and some others.
+    fn candidates(&self, wanted: &str, slips: usize) -> Vec<u32> {
+        let range = |bucket: usize| self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
+        let mut rarest: Vec<usize> = buckets(wanted).collect();
+        let n_pairs = rarest.len();
+        rarest.sort_unstable_by_key(|bucket| (range(*bucket).len(), *bucket));
+        // A word so near has all pairs but those that the slips touched.
+        rarest.truncate((TOUCHED * slips + 1).min(n_pairs));
+        rarest.dedup();
+        let mut candidates: Vec<u32> =
+            rarest.into_iter().flat_map(|bucket| &self.words[range(bucket)]).copied().collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
     }
 }
 
-fn pairs(word: &str) -> u64 {
-    let mut bits = 0;
-    let mut before = ' ';
-    for letter in word.chars().chain([' ']) {
+/// The bucket of every pair of neighbours, the spaces around the word included.
+fn buckets(word: &str) -> impl Iterator<Item = usize> {
+    let after = word.chars().chain([' ']);
+    [' '].into_iter().chain(word.chars()).zip(after).map(|(before, letter)| {
         let pair = u32::from(before).wrapping_mul(31).wrapping_add(u32::from(letter));
-        bits |= 1 << (pair.wrapping_mul(2_654_435_769) >> 26);
-        before = letter;
+        pair.wrapping_mul(2_654_435_769) as usize >> (32 - BUCKETS.ilog2())
+    })
+}
+
+/// The letters of a word, and how many there are.
+struct Letters([char; WIDTH], usize);
+
+/// Room for the longest word that can stand in, and one a little longer.
+const WIDTH: usize = LONGEST + 8;
+
+impl Letters {
+    /// None when there is no room.
+    fn of(word: &str) -> Option<Letters> {
+        let mut letters = Letters([' '; WIDTH], 0);
+        for letter in word.chars() {
+            *letters.0.get_mut(letters.1)? = letter;
+            letters.1 += 1;
+        }
+        Some(letters)
     }
-    bits
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours between two
 /// words, or none when there are more than `most`.
-fn distance(left: &str, right: &str, most: usize) -> Option<usize> {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=right.len()).collect();
-    for row in 1..=left.len() {
-        let mut line = vec![row; right.len() + 1];
-        for column in 1..=right.len() {
-            let cost = usize::from(left[row - 1] != right[column - 1]);
+fn distance(Letters(left, n_left): &Letters, right: &str, most: u8) -> Option<u8> {
+    let Letters(right, n_right) = Letters::of(right)?;
+    let mut before = [0_u8; WIDTH + 1];
+    let mut last = [0_u8; WIDTH + 1];
+    (0..).zip(&mut last).for_each(|(column, edits)| *edits = column);
+    for row in 1..=*n_left {
+        let mut line = [0_u8; WIDTH + 1];
+        line[0] = row as u8;
+        let mut least = line[0];
+        for column in 1..=n_right {
+            let cost = u8::from(left[row - 1] != right[column - 1]);
             let swapped = 1 < row
                 && 1 < column
                 && left[row - 1] == right[column - 2]
                 && left[row - 2] == right[column - 1];
-            let swap = if swapped { before[column - 2] + 1 } else { usize::MAX };
+            let swap = if swapped { before[column - 2] + 1 } else { u8::MAX };
             line[column] =
                 (last[column] + 1).min(line[column - 1] + 1).min(last[column - 1] + cost).min(swap);
+            least = least.min(line[column]);
         }
-        if line.iter().all(|edits| most < *edits) {
+        if most < least {
             return None;
         }
-        before = std::mem::replace(&mut last, line);
+        (before, last) = (last, line);
     }
-    last.last().copied().filter(|edits| *edits <= most)
+    Some(last[n_right]).filter(|edits| *edits <= most)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn slips(wrong: &str, right: &str, most: u8) -> Option<u8> {
+        distance(&Letters::of(wrong).unwrap(), right, most)
+    }
 
     #[test]
     fn slips_of_every_kind_are_counted() {
@@ -114,8 +176,48 @@ mod tests {
             ("fole", "file", 1),
         ];
         for (wrong, right, edits) in cases {
-            assert_eq!(distance(wrong, right, 2), Some(edits), "{wrong}");
+            assert_eq!(slips(wrong, right, 2), Some(edits), "{wrong}");
         }
-        assert_eq!(distance("weather", "whether", 1), None);
+        assert_eq!(slips("weather", "whether", 1), None);
+        assert!(Letters::of(&"x".repeat(100)).is_none());
+    }
+
+    /// Whatever one or two slips make of a word, it is found again.
+    #[test]
+    fn no_near_word_is_overlooked() {
+        let all = ["search", "calendar", "repository", "file", "message", "größe", "searches"];
+        let mut words = Strings::new();
+        all.iter().for_each(|word| _ = words.intern(word));
+        let pairs = Pairs::of(&words, |_| true);
+        for word in all {
+            for wrong in slipped(word) {
+                if wrong.chars().count() < SHORTEST || all.contains(&&*wrong) {
+                    continue;
+                }
+                let near = pairs.nearest(&words, &wrong);
+                let best = near.first().map(|number| slips(&wrong, words.get(*number), 2));
+                let linear = all.iter().filter_map(|other| slips(&wrong, other, 1)).min();
+                assert_eq!(best.flatten(), linear.map(|_| 1), "{wrong}: {near:?}");
+            }
+        }
+    }
+
+    fn slipped(word: &str) -> Vec<String> {
+        let letters: Vec<char> = word.chars().collect();
+        let mut made = Vec::new();
+        for at in 0..letters.len() {
+            let mut dropped = letters.clone();
+            dropped.remove(at);
+            let (mut doubled, mut changed) = (letters.clone(), letters.clone());
+            doubled.insert(at, 'x');
+            changed[at] = 'q';
+            made.extend([dropped, doubled, changed]);
+            if at + 1 < letters.len() {
+                let mut swapped = letters.clone();
+                swapped.swap(at, at + 1);
+                made.push(swapped);
+            }
+        }
+        made.into_iter().map(|letters| letters.into_iter().collect()).collect()
     }
 }

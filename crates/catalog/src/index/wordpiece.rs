@@ -10,31 +10,46 @@ const LONGEST: usize = 100;
 
 /// Calls `emit` with the rows of every word of `text`; unknown words emit none.
 pub(crate) fn each(text: &str, mut emit: impl FnMut(&str, &[u16])) {
-    let mut word = String::new();
-    let mut rows = Vec::new();
-    let mut end = |word: &mut String| {
-        if !word.is_empty() {
-            rows.clear();
-            pieces(word, &mut rows);
-            emit(word, &rows);
-            word.clear();
-        }
-    };
-    let lower = text.chars().flat_map(char::to_lowercase);
-    for c in lower.nfd().filter(|c| !is_combining_mark(*c)) {
+    let mut cutter = Cutter { word: String::new(), rows: Vec::new(), emit: &mut emit };
+    if text.is_ascii() {
+        text.chars().for_each(|c| cutter.take(c.to_ascii_lowercase()));
+    } else {
+        let lower = text.chars().flat_map(char::to_lowercase);
+        lower.nfd().filter(|c| !is_combining_mark(*c)).for_each(|c| cutter.take(c));
+    }
+    cutter.end();
+}
+
+/// Gathers characters until a word ends.
+struct Cutter<'a> {
+    word: String,
+    rows: Vec<u16>,
+    emit: &'a mut dyn FnMut(&str, &[u16]),
+}
+
+impl Cutter<'_> {
+    fn take(&mut self, c: char) {
         if c.is_whitespace() {
-            end(&mut word);
+            self.end();
         } else if c.is_control() || c == '\u{fffd}' || is_format(c) {
             // BERT drops these without ending the word.
         } else if is_punctuation(c) || is_han(c) {
-            end(&mut word);
-            word.push(c);
-            end(&mut word);
+            self.end();
+            self.word.push(c);
+            self.end();
         } else {
-            word.push(c);
+            self.word.push(c);
         }
     }
-    end(&mut word);
+
+    fn end(&mut self) {
+        if !self.word.is_empty() {
+            self.rows.clear();
+            pieces(&self.word, &mut self.rows);
+            (self.emit)(&self.word, &self.rows);
+            self.word.clear();
+        }
+    }
 }
 
 /// The longest known piece first, then the rest; all or nothing.

@@ -6,6 +6,8 @@
 //! assumed beyond English stems and stop words; whatever is not English simply
 //! passes unstemmed.
 
+use std::borrow::Cow;
+
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -23,57 +25,104 @@ pub(crate) enum Shape {
 const LONGEST: usize = 40;
 
 /// Lower case, without accents, with compatibility forms folded.
-pub(crate) fn fold(text: &str) -> String {
+pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
-    text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().collect()
+    Cow::Owned(text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().collect())
 }
 
 /// Calls `emit` with every word of `text`, in order, lower case, unstemmed.
 pub(crate) fn each(text: &str, mut emit: impl FnMut(&str, Shape)) {
     let folded = fold(text);
-    let mut parts: Vec<String> = Vec::new();
-    let mut chars = folded.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut parts = Parts::default();
+    let mut rest = &*folded;
+    while let Some(c) = rest.chars().next() {
         if is_unspaced(c) {
-            flush(&mut parts, &mut emit);
-            let mut run = vec![c];
-            while let Some(next) = chars.next_if(|next| is_unspaced(*next)) {
-                run.push(next);
-            }
-            pairs(&run, &mut emit);
+            parts.flush(&mut emit);
+            pairs(run(&mut rest, is_unspaced), &mut emit);
         } else if c.is_alphanumeric() {
-            let mut run = String::from(c);
-            while let Some(next) = chars.next_if(|n| n.is_alphanumeric() && !is_unspaced(*n)) {
-                run.push(next);
-            }
-            humps(&run, &mut parts);
-            match chars.peek() {
+            humps(run(&mut rest, |n| n.is_alphanumeric() && !is_unspaced(n)), &mut parts);
+            match rest.chars().next() {
                 Some('_' | '-') => {
-                    chars.next();
-                    if !chars.peek().is_some_and(|n| n.is_alphanumeric()) {
-                        flush(&mut parts, &mut emit);
+                    rest = &rest[1..];
+                    if !rest.starts_with(char::is_alphanumeric) {
+                        parts.flush(&mut emit);
                     }
                 }
-                Some('\'' | '\u{2019}') => {
-                    chars.next();
-                    skip_ending(&mut chars, &mut parts);
-                    flush(&mut parts, &mut emit);
+                Some(mark @ ('\'' | '\u{2019}')) => {
+                    rest = &rest[mark.len_utf8()..];
+                    parts.apostrophe(run(&mut rest, char::is_alphanumeric));
+                    parts.flush(&mut emit);
                 }
-                _ => flush(&mut parts, &mut emit),
+                _ => parts.flush(&mut emit),
             }
+        } else {
+            rest = &rest[c.len_utf8()..];
         }
     }
-    flush(&mut parts, &mut emit);
+    parts.flush(&mut emit);
+}
+
+/// Takes the longest start of `rest` whose characters all belong.
+fn run<'a>(rest: &mut &'a str, belongs: impl Fn(char) -> bool) -> &'a str {
+    let end = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+    let (run, after) = rest.split_at(end);
+    *rest = after;
+    run
+}
+
+/// The parts of one identifier, one after the other in one text.
+#[derive(Default)]
+struct Parts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Parts {
+    fn push(&mut self, c: char) {
+        if c.is_ascii() {
+            self.text.push(c.to_ascii_lowercase());
+        } else {
+            self.text.extend(c.to_lowercase());
+        }
+    }
+
+    fn end(&mut self) {
+        self.ends.push(self.text.len());
+    }
+
+    /// `user's` is `user`, `don't` is `dont`.
+    fn apostrophe(&mut self, ending: &str) {
+        if ending != "s" && self.ends.pop().is_some() {
+            ending.chars().for_each(|c| self.push(c));
+            self.end();
+        }
+    }
+
+    fn flush(&mut self, emit: &mut impl FnMut(&str, Shape)) {
+        let mut start = 0;
+        for end in &self.ends {
+            let part = &self.text[start..*end];
+            if part.len() <= LONGEST {
+                emit(part, Shape::Word);
+            }
+            start = *end;
+        }
+        if 1 < self.ends.len() && self.text.len() <= LONGEST {
+            emit(&self.text, Shape::Compound);
+        }
+        self.text.clear();
+        self.ends.clear();
+    }
 }
 
 /// The stem under which a lower-case word is indexed.
-pub(crate) fn stem(stemmer: &Stemmer, word: &str) -> String {
-    if word.is_ascii() && 3 < word.len() && word.bytes().all(|b| b.is_ascii_alphabetic()) {
-        stemmer.stem(word).into_owned()
+pub(crate) fn stem<'a>(stemmer: &Stemmer, word: &'a str) -> Cow<'a, str> {
+    if 3 < word.len() && word.bytes().all(|b| b.is_ascii_alphabetic()) {
+        stemmer.stem(word)
     } else {
-        word.to_owned()
+        Cow::Borrowed(word)
     }
 }
 
@@ -92,58 +141,36 @@ pub(crate) fn is_small_talk(word: &str) -> bool {
     SMALL_TALK.contains(&word)
 }
 
-/// `user's` is `user`, `don't` is `dont`.
-fn skip_ending(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, parts: &mut [String]) {
-    let mut ending = String::new();
-    while let Some(next) = chars.next_if(|n| n.is_alphanumeric()) {
-        ending.push(next);
-    }
-    if let (false, Some(last)) = (ending == "s", parts.last_mut()) {
-        last.push_str(&ending.to_lowercase());
-    }
-}
-
 /// Cuts `readHTTPFile` into `read`, `http`, `file`; digits stay where they are.
-fn humps(run: &str, parts: &mut Vec<String>) {
-    let chars: Vec<char> = run.chars().collect();
-    let mut start = 0;
-    for at in 1..chars.len() {
-        let (before, here) = (chars[at - 1], chars[at]);
-        let next_is_lower = chars.get(at + 1).is_some_and(|c| c.is_lowercase());
-        let rises = !before.is_uppercase() && here.is_uppercase();
-        let falls = before.is_uppercase() && here.is_uppercase() && next_is_lower;
-        if rises || (falls && 1 < at - start) {
-            parts.push(lower(&chars[start..at]));
-            start = at;
+fn humps(run: &str, parts: &mut Parts) {
+    let mut chars = run.chars().peekable();
+    let mut before = None;
+    let mut length = 0;
+    while let Some(here) = chars.next() {
+        let was_upper = before.map(char::is_uppercase);
+        if here.is_uppercase() {
+            let rises = was_upper == Some(false);
+            let falls = was_upper == Some(true) && chars.peek().is_some_and(|c| c.is_lowercase());
+            if rises || (falls && 1 < length) {
+                parts.end();
+                length = 0;
+            }
         }
+        parts.push(here);
+        length += 1;
+        before = Some(here);
     }
-    parts.push(lower(&chars[start..]));
-}
-
-fn lower(chars: &[char]) -> String {
-    chars.iter().flat_map(|c| c.to_lowercase()).collect()
-}
-
-fn flush(parts: &mut Vec<String>, emit: &mut impl FnMut(&str, Shape)) {
-    for part in parts.iter().filter(|part| part.len() <= LONGEST) {
-        emit(part, Shape::Word);
-    }
-    if 1 < parts.len() {
-        let joined = parts.concat();
-        if joined.len() <= LONGEST {
-            emit(&joined, Shape::Compound);
-        }
-    }
-    parts.clear();
+    parts.end();
 }
 
 /// Pairs of neighbouring characters; a single character stands for itself.
-fn pairs(run: &[char], emit: &mut impl FnMut(&str, Shape)) {
-    if let [single] = run {
-        emit(single.encode_utf8(&mut [0; 4]), Shape::Word);
+fn pairs(run: &str, emit: &mut impl FnMut(&str, Shape)) {
+    let starts = || run.char_indices().map(|(at, _)| at).chain([run.len()]);
+    if starts().count() == 2 {
+        emit(run, Shape::Word);
     }
-    for pair in run.windows(2) {
-        emit(&pair.iter().collect::<String>(), Shape::Word);
+    for (start, end) in starts().zip(starts().skip(2)) {
+        emit(&run[start..end], Shape::Word);
     }
 }
 
@@ -160,7 +187,7 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 
 /// Sorted, for the binary search.
 #[rustfmt::skip]
-const STOP: &[&str] = &[
+pub(crate) const STOP: &[&str] = &[
     "a", "able", "about", "actually", "after", "again", "all", "also", "am", "an", "and", "any",
     "anything", "are", "around", "as", "at", "be", "because", "been", "before", "being", "but",
     "by", "can", "cannot", "could", "couldnt", "did", "do", "does", "doing", "dont", "each",
