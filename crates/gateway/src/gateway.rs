@@ -13,6 +13,7 @@ use crate::own::Own;
 use crate::record::{Desk, Sink};
 use crate::roster::{self, Roster, Shelf, Upstream};
 use crate::skill::Library;
+use crate::skill::upstream::Memory;
 use crate::stage::Stages;
 use crate::surface::cash::Cash;
 use crate::surface::direct::Direct;
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) roster: Roster,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) skills: ArcSwap<Library>,
+    /// What upstreams say of their skills.
+    pub(crate) distant: Memory,
     pub(crate) tasks: Tasks,
     pub(crate) meta: meta::Config,
     veil: Arc<Veil>,
@@ -103,6 +106,7 @@ impl Gateway {
                 desk,
             },
             skills: ArcSwap::from_pointee(parts.skills),
+            distant: Memory::default(),
             tasks: Tasks::default(),
             meta: parts.meta,
             veil,

@@ -1,6 +1,6 @@
 //! The YAML at the head of a `SKILL.md`, read as far as it can be.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tool::Severity;
 
 /// What the head says.
@@ -8,32 +8,49 @@ use tool::Severity;
 pub(super) struct Front {
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
-    /// What a reader should know: compatibility, licence.
-    pub(super) notes: Vec<String>,
+    pub(super) version: Option<String>,
+    /// The functions that it says it needs, as they are written.
+    pub(super) functions: Vec<String>,
+    pub(super) license: Option<String>,
+    pub(super) compatibility: Option<String>,
     pub(super) oddities: Vec<(Severity, String)>,
 }
 
-/// The fields that the format defines.
-const KNOWN: [&str; 6] =
-    ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+/// The fields that the format defines, and `version`, which is ours.
+const KNOWN: [&str; 7] =
+    ["name", "description", "license", "compatibility", "metadata", "allowed-tools", "version"];
+
+/// A longer head is no head.
+const LARGEST: usize = 64 << 10;
+const COMPATIBILITY: usize = 500;
+/// How many functions one skill may need.
+const FUNCTIONS: usize = 64;
+/// How many odd fields are worth a word each.
+const ODDITIES: usize = 20;
 
 /// Splits a document into its head and its body. The marks are lines of their
 /// own, so `---` inside a value does not end the head.
 pub(super) fn split(text: &str) -> (Front, &str) {
     let text = text.trim_start_matches('\u{feff}');
+    let none = |oddity: &str| Front {
+        oddities: vec![(Severity::Warning, oddity.to_owned())],
+        ..Front::default()
+    };
     let Some(after) = text.strip_prefix("---").and_then(after_line) else {
-        let oddity = (Severity::Warning, "has no frontmatter".to_owned());
-        return (Front { oddities: vec![oddity], ..Front::default() }, text);
+        return (none("has no frontmatter"), text);
     };
     let mut end = 0;
     for line in after.split_inclusive('\n') {
         if line.trim_end() == "---" {
-            return (read(&after[..end]), &after[end + line.len()..]);
+            let body = &after[end + line.len()..];
+            if LARGEST < end {
+                return (none("has a frontmatter of over 64 KiB: not read"), body);
+            }
+            return (read(&after[..end]), body);
         }
         end += line.len();
     }
-    let oddity = (Severity::Warning, "has a frontmatter without an end".to_owned());
-    (Front { oddities: vec![oddity], ..Front::default() }, text)
+    (none("has a frontmatter without an end"), text)
 }
 
 /// What follows a line of nothing but white space.
@@ -44,40 +61,79 @@ fn after_line(text: &str) -> Option<&str> {
 
 fn read(yaml: &str) -> Front {
     let mut front = Front::default();
-    let value = serde_saphyr::from_str::<Value>(yaml).ok().filter(Value::is_object);
-    let fields = value.unwrap_or_else(|| {
-        let oddity = "has a frontmatter that is no YAML: read line by line";
-        front.oddities.push((Severity::Warning, oddity.to_owned()));
-        by_line(yaml)
-    });
-    let text = |key: &str| match fields.get(key) {
-        Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        _ => None,
+    // A head needs no anchors, so a bomb made of them is not unfolded.
+    let budget = serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 8 };
+    let options = serde_saphyr::options! { budget: budget };
+    let fields = match serde_saphyr::from_str_with_options::<Value>(yaml, options) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => {
+            let oddity = "has a frontmatter that is no YAML: read line by line";
+            front.oddities.push((Severity::Warning, oddity.to_owned()));
+            by_line(yaml)
+        }
     };
-    front.name = text("name");
-    front.description = text("description");
-    front.notes.extend(text("compatibility").map(|needs| format!("Needs: {needs}")));
-    front.notes.extend(text("license").map(|license| format!("Licence: {license}")));
-    for key in fields.as_object().into_iter().flat_map(|fields| fields.keys()) {
-        if key == "allowed-tools" {
-            let oddity = "`allowed-tools` is ignored: a skill grants nothing here";
-            front.oddities.push((Severity::Info, oddity.to_owned()));
-        } else if !KNOWN.contains(&key.as_str()) {
-            front.oddities.push((Severity::Info, format!("`{key}` is no field of a skill")));
+    let more = fields.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let either = |key: &str| text(&fields, key).or_else(|| text(&more, key));
+    front.name = text(&fields, "name");
+    front.description = text(&fields, "description");
+    front.version = either("version");
+    front.license = text(&fields, "license");
+    front.compatibility = text(&fields, "compatibility");
+    let functions = either("functions").unwrap_or_default();
+    let functions = functions.split([' ', ',', '\n']).filter(|function| !function.is_empty());
+    front.functions = functions.take(FUNCTIONS).map(str::to_owned).collect();
+    odd(&fields, &mut front.oddities);
+    front
+}
+
+/// A value as text; a list of texts is read as one with spaces.
+fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {
+    let text = match fields.get(key)? {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        Value::Null | Value::Bool(_) | Value::Object(_) => return None,
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn odd(fields: &Map<String, Value>, oddities: &mut Vec<(Severity, String)>) {
+    let mut note = |severity, oddity: String| oddities.push((severity, oddity));
+    for key in fields.keys().take(ODDITIES) {
+        match key.as_str() {
+            "allowed-tools" => {
+                let oddity = "`allowed-tools` is ignored: a skill grants nothing here";
+                note(Severity::Info, oddity.to_owned());
+            }
+            "version" => {
+                let oddity = "`version` belongs in `metadata`, where every reader takes it";
+                note(Severity::Info, oddity.to_owned());
+            }
+            known if KNOWN.contains(&known) => {}
+            other => {
+                let other = catalog::summary::cut(other, 60);
+                note(Severity::Info, format!("`{other}` is no field of a skill"));
+            }
         }
     }
-    front
+    let long = |text: String| COMPATIBILITY < text.chars().count();
+    if text(fields, "compatibility").is_some_and(long) {
+        note(Severity::Warning, format!("`compatibility` is over {COMPATIBILITY} characters"));
+    }
+    let metadata = fields.get("metadata").filter(|metadata| !metadata.is_null());
+    if metadata.is_some_and(|metadata| !metadata.is_object()) {
+        note(Severity::Warning, "`metadata` is no mapping".to_owned());
+    }
 }
 
 /// `key: value` lines, for values that YAML trips over, such as a description
 /// with a colon in it.
-fn by_line(yaml: &str) -> Value {
+fn by_line(yaml: &str) -> Map<String, Value> {
     let pair = |line: &str| {
         let (key, value) = line.split_once(':')?;
         let value = value.trim().trim_matches(['"', '\'']);
         let plain = !key.starts_with([' ', '\t', '-', '#']) && !value.is_empty();
         plain.then(|| (key.trim().to_owned(), Value::String(value.to_owned())))
     };
-    Value::Object(yaml.lines().filter_map(pair).collect())
+    yaml.lines().filter_map(pair).collect()
 }

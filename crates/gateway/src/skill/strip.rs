@@ -27,7 +27,7 @@ const DATA: [&str; 18] = [
 /// Left out are fenced blocks in a programming or shell language, untagged
 /// ones that look like a session in a shell, script tags, commands to be run
 /// on reading, links to bundled scripts, and data URIs.
-pub(super) fn executable(text: &str) -> (String, usize) {
+pub(crate) fn executable(text: &str) -> (String, usize) {
     let mut kept: Vec<String> = Vec::new();
     let mut omitted = 0;
     let mut lines = text.lines();
@@ -65,7 +65,8 @@ struct Fence {
 
 impl Fence {
     fn open(line: &str) -> Option<Fence> {
-        let trimmed = line.trim_start();
+        // A block may stand in a quotation or in an item of a list.
+        let trimmed = line.trim_start_matches([' ', '\t', '>', '-', '+']);
         let first = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let length = trimmed.chars().take_while(|c| *c == first).count();
         let info = trimmed[length..].trim();
@@ -81,7 +82,7 @@ impl Fence {
     }
 
     fn closes(&self, line: &str) -> bool {
-        let trimmed = line.trim();
+        let trimmed = line.trim_start_matches([' ', '\t', '>']).trim_end();
         trimmed.starts_with(&self.mark) && trimmed.chars().all(|c| self.mark.starts_with(c))
     }
 
@@ -101,7 +102,29 @@ fn inline(line: &str) -> (String, usize) {
         let runs = target.starts_with("scripts/") || target.starts_with("data:");
         runs.then(|| "] (omitted)".to_owned())
     });
-    (line, commands + links)
+    let (line, embedded) = data_uris(&line);
+    (line, commands + links + embedded)
+}
+
+/// Takes out what is embedded by address.
+fn data_uris(line: &str) -> (String, usize) {
+    let (mut kept, mut rest, mut count) = (String::new(), line, 0);
+    while let Some(start) = rest.find("data:") {
+        let uri = &rest[start + "data:".len()..];
+        let length = uri.find(|c: char| c.is_whitespace() || "\"'<>)`".contains(c));
+        let (uri, after) = uri.split_at(length.unwrap_or(uri.len()));
+        kept.push_str(&rest[..start]);
+        if uri.contains(',') && (uri.contains('/') || uri.contains(";base64")) {
+            kept.push_str("[data omitted]");
+            count += 1;
+        } else {
+            kept.push_str("data:");
+            kept.push_str(uri);
+        }
+        rest = after;
+    }
+    kept.push_str(rest);
+    (kept, count)
 }
 
 fn tags(text: &str) -> (String, usize) {

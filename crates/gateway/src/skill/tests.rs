@@ -6,11 +6,28 @@ fn file(path: &str, text: &str) -> File {
 
 fn skill(text: &str) -> Skill {
     let (library, _) = Library::read(&[file("s/SKILL.md", text)]);
-    library.skills[0].clone()
+    Skill::clone(&library.skills()[0])
+}
+
+/// A reader who has exactly these functions, and what their signatures are.
+struct Has<'a>(&'a [(&'a str, &'a str)]);
+
+impl Sight for Has<'_> {
+    fn signature(&self, reference: &Reference) -> Option<String> {
+        let known = |(path, _): &&(&str, &str)| Reference::parse(path).unwrap().is(reference);
+        self.0.iter().find(known).map(|(_, digest)| (*digest).to_owned())
+    }
+}
+
+const NOTHING: Has<'_> = Has(&[]);
+
+fn versions(texts: &[&str]) -> Library {
+    let file = |(at, text): (usize, &&str)| file(&format!("o/d{at}/SKILL.md"), text);
+    Library::read(&texts.iter().enumerate().map(file).collect::<Vec<_>>()).0
 }
 
 fn text_of(skill: &Skill) -> String {
-    skill.fill(&[])
+    skill.fill(&[]).unwrap()
 }
 
 const PLAIN: &str =
@@ -29,11 +46,19 @@ fn a_skill_is_its_body_under_a_title() {
 #[test]
 fn directories_above_are_namespaces() {
     let (library, _) = Library::read(&[file("orders/retail/create-order/SKILL.md", PLAIN)]);
-    assert_eq!(library.skills[0].namespace, "orders.retail");
-    assert!(matches!(library.look_up("Orders.Retail", "createOrder"), Lookup::Found(_)));
-    assert!(matches!(library.look_up("orders", "createOrder"), Lookup::Unknown(_)));
-    assert!(library.index("orders").unwrap().contains("**create_order** — Creates: an order."));
-    assert!(library.index("crm").is_none());
+    assert_eq!(library.skills()[0].namespace, "orders.retail");
+    assert!(matches!(
+        library.look_up("Orders.Retail", "createOrder", None, &NOTHING),
+        Lookup::Found(_)
+    ));
+    assert!(matches!(library.look_up("orders", "createOrder", None, &NOTHING), Lookup::Unknown(_)));
+    assert!(
+        library
+            .index("orders", &NOTHING)
+            .unwrap()
+            .contains("**create_order** — Creates: an order.")
+    );
+    assert!(library.index("crm", &NOTHING).is_none());
 }
 
 #[test]
@@ -67,7 +92,7 @@ fn what_is_odd_is_a_finding_and_the_skill_is_there() {
         (PLAIN, "skill-name"),
     ] {
         let (library, findings) = Library::read(&[file("s/SKILL.md", text)]);
-        assert_eq!(library.skills.len(), 1, "{text}");
+        assert_eq!(library.skills().len(), 1, "{text}");
         assert!(findings.iter().any(|finding| finding.code == code), "{text}: {findings:?}");
     }
 }
@@ -77,7 +102,7 @@ fn values_fill_in_and_what_is_missing_is_named() {
     let skill =
         skill("---\nname: s\ndescription: d\n---\n# S\n{{customer_id}} {{ other }} {{customerID}}");
     let value = Json::of("C-42");
-    let text = skill.fill(&[("customerid", &value)]);
+    let text = skill.fill(&[("customerid", &value)]).unwrap();
     assert_eq!(text, "# S\nC-42 {{ other }} C-42\n\nNot filled in (pass in kwargs): other.");
 }
 
@@ -87,17 +112,19 @@ fn one_name_in_two_places_is_told_apart() {
         file("a/create-order/SKILL.md", PLAIN),
         file("b/create-order/SKILL.md", PLAIN),
     ]);
-    let Lookup::Ambiguous(addresses) = library.look_up("", "createorder") else { panic!() };
+    let Lookup::Ambiguous(addresses) = library.look_up("", "createorder", None, &NOTHING) else {
+        panic!()
+    };
     assert_eq!(addresses.len(), 2);
     assert!(addresses[0].contains("namespace=\"a\""));
-    assert!(matches!(library.look_up("b", "createorder"), Lookup::Found(_)));
+    assert!(matches!(library.look_up("b", "createorder", None, &NOTHING), Lookup::Found(_)));
 }
 
 #[test]
 fn one_name_twice_in_one_place_gets_a_number() {
     let (library, findings) =
         Library::read(&[file("x/SKILL.md", PLAIN), file("y/SKILL.md", PLAIN)]);
-    let names: Vec<&str> = library.skills.iter().map(|skill| skill.name.as_str()).collect();
+    let names: Vec<&str> = library.skills().iter().map(|skill| skill.name.as_str()).collect();
     assert_eq!(names, ["create_order", "create_order_2"]);
     assert!(findings.iter().any(|f| f.message.contains("create_order_2")));
 }
@@ -105,6 +132,110 @@ fn one_name_twice_in_one_place_gets_a_number() {
 #[test]
 fn an_unknown_skill_names_the_nearest() {
     let (library, _) = Library::read(&[file("o/create-order/SKILL.md", PLAIN)]);
-    let Lookup::Unknown(near) = library.look_up("", "create_ordr") else { panic!() };
+    let Lookup::Unknown(near) = library.look_up("", "create_ordr", None, &NOTHING) else {
+        panic!()
+    };
     assert_eq!(near, ["`skill(namespace=\"o\", skillname=\"create_order\")`"]);
+}
+
+#[test]
+fn versions_stand_beside_each_other_and_the_latest_is_meant() {
+    let library = versions(&[
+        "---\nname: s\ndescription: d\nversion: 1.9\n---\nold",
+        "---\nname: s\ndescription: d\nmetadata:\n  version: \"1.10\"\n---\nnew",
+        "---\nname: s\ndescription: d\nversion: 2.0-beta\n---\nbeta",
+    ]);
+    let told = |version: Option<&str>| match library.look_up("o", "s", version, &NOTHING) {
+        Lookup::Found(skill) => text_of(&skill),
+        Lookup::NoSuchVersion(versions) => versions.join(" "),
+        other @ (Lookup::Ambiguous(_) | Lookup::Unknown(_)) => panic!("{other:?}"),
+    };
+    assert_eq!(told(None), "# s\n\nbeta");
+    assert_eq!(told(Some("1")), "# s\n\nnew");
+    assert_eq!(told(Some("1.9")), "# s\n\nold");
+    assert_eq!(told(Some("3")), "2.0-beta 1.10 1.9");
+    assert_eq!(library.index("", &NOTHING).unwrap().matches("**s**").count(), 1);
+}
+
+#[test]
+fn a_skill_without_a_version_does_not_pass_for_an_earlier_one() {
+    let text = "---\nname: s\ndescription: d\n---\nplain";
+    let library = versions(&[text, "---\nname: s\ndescription: d\nversion: 1\n---\nnumbered"]);
+    let names: Vec<&str> = library.skills().iter().map(|skill| skill.name.as_str()).collect();
+    assert_eq!(names, ["s", "s_2"]);
+}
+
+const TEACHES: &str = "---\nname: s\ndescription: d\nmetadata:\n  functions: orders.create stock.check\n---\n\
+                       Use call(namespace=\"orders\", function=\"create\") and help(namespace=\"crm\", function=\"find\").";
+
+#[test]
+fn a_skill_is_linked_to_the_functions_that_it_teaches() {
+    let library = versions(&[TEACHES]);
+    let functions: Vec<String> =
+        library.skills()[0].functions.iter().map(ToString::to_string).collect();
+    assert_eq!(functions, ["orders.create", "stock.check", "crm.find"]);
+    let teaching = |path: &str| library.teaching(&Reference::parse(path).unwrap(), &NOTHING).len();
+    assert_eq!((teaching("Orders.CREATE"), teaching("orders.list")), (1, 0));
+}
+
+#[test]
+fn missing_and_changed_functions_are_flagged() {
+    let before = Has(&[("orders.create", "a"), ("stock.check", "b"), ("crm.find", "c")]);
+    let library = versions(&[TEACHES]);
+    let skills: Vec<&Skill> = library.skills().iter().map(|skill| &**skill).collect();
+    let lock = Lock::take(skills, &|reference| before.signature(reference));
+    let lock = Lock::parse(&lock.to_string());
+    assert_eq!(lock.len(), 3);
+    let library = library.clone().with_lock(lock);
+    let skill = &library.skills()[0];
+    assert!(library.flags(skill, &before).is_empty());
+    let after = Has(&[("orders.create", "other"), ("crm.find", "c")]);
+    let flags: Vec<String> = library.flags(skill, &after).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        flags,
+        [
+            "`orders.create` is called in another way since this was written",
+            "needs `stock.check`, which is not available",
+        ]
+    );
+    let line = library.index("o", &after).unwrap();
+    assert!(line.contains("since this was written; 1 more)"), "{line}");
+}
+
+#[test]
+fn what_is_written_is_strict_whatever_was_read() {
+    for text in [
+        PLAIN,
+        TEACHES,
+        "no head at all",
+        "---\nname: Über Order__2\ndescription: \"a: b \\\"c\\\"\"\nversion: 2\nextra: 1\n---\n# T\nx",
+        "---\nname: '--'\n---\n",
+    ] {
+        let exported = export::export(&skill(text)).unwrap();
+        let path = format!("{}/SKILL.md", exported.directory);
+        let (again, findings) = Library::read(&[file(&path, &exported.text)]);
+        assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), [] as [&str; 0]);
+        assert_eq!(again.skills()[0].functions, skill(text).functions);
+        assert_eq!(again.skills()[0].version, skill(text).version);
+    }
+}
+
+#[test]
+fn a_template_cannot_put_code_together() {
+    let skill = skill("---\nname: s\ndescription: d\n---\n{{ a }}`bash\nrm -rf {{ b }}\n```\n");
+    let ticks = Json::of("``");
+    let told = skill.fill(&[("a", &ticks)]).unwrap();
+    assert!(!told.contains("rm -rf"), "{told}");
+}
+
+#[test]
+fn code_in_quotations_and_lists_is_left_out_too() {
+    let body = text_of(&skill(
+        "---\nname: s\ndescription: d\n---\n> ```sh\n> rm a\n> ```\n- ```py\n  import b\n  ```\nSee \
+         data:text/html;base64,AAAA and data: plain.",
+    ));
+    for code in ["rm a", "import b", "AAAA"] {
+        assert!(!body.contains(code), "{code} in {body}");
+    }
+    assert!(body.contains("data: plain."), "{body}");
 }

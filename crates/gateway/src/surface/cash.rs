@@ -7,6 +7,7 @@
 
 mod arguments;
 mod definitions;
+mod distant;
 mod gated;
 mod help;
 mod leaf;
@@ -65,7 +66,7 @@ impl Cash {
         match call.name.as_str() {
             "call" => Ok(view.call(call).await),
             "help" => Ok(view.help(call.arguments.as_ref())),
-            "skill" => Ok(view.skill(call.arguments.as_ref())),
+            "skill" => Ok(view.skill(call.arguments.as_ref()).await),
             other => {
                 let message = format!(
                     "no tool `{other}`: there are `call`, `help` and `skill`; functions are run with `call`"

@@ -4,12 +4,37 @@ use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
-use crate::skill::Lookup;
+use crate::skill::upstream::Route;
+use crate::skill::{Content, Library, Lookup, Reference, Sight, Skill};
+use crate::visibility::Thing;
+
+impl Sight for View<'_> {
+    fn sees(&self, skill: &Skill) -> bool {
+        let trust = &self.shared.dispatcher.stages.trust;
+        let knows = |thing: Thing<'_>| trust.knows(&self.context.caller, &thing);
+        let Skill { namespace, name, .. } = skill;
+        let prompt = match &skill.content {
+            Content::Upstream { label: upstream, route: Route::Prompt { name, .. } } => {
+                knows(Thing::Prompt { upstream, name })
+            }
+            Content::Upstream { label: upstream, route: Route::Resource { uri, .. } } => {
+                knows(Thing::Resource { upstream, uri })
+            }
+            Content::Text { .. } => true,
+        };
+        prompt && knows(Thing::Skill { namespace, name })
+    }
+
+    fn signature(&self, reference: &Reference) -> Option<String> {
+        self.resolve(&reference.namespace, &reference.function).ok()?;
+        reference.signature(&self.snapshot.catalog)
+    }
+}
 
 impl View<'_> {
-    pub(super) fn skill(&self, arguments: Option<&Json>) -> Reply {
+    pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
         let asked = Loose::read(arguments);
-        let library = self.shared.skills.load();
+        let library = self.library().await;
         let namespace = asked.text("namespace").unwrap_or_default();
         // The author's own server says `name`.
         let wanted = ["skillname", "name", "skill"].iter().find_map(|key| asked.text(key));
@@ -21,7 +46,10 @@ impl View<'_> {
             ));
         }
         let Some(wanted) = wanted else {
-            return match library.index(&namespace) {
+            if let Some(function) = asked.text("function") {
+                return self.teaching(&library, &namespace, &function);
+            }
+            return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&text),
                 None => Reply::error_text(&format!(
                     "**Error:** No skills in namespace `{}`. Use `skill()` to list all.",
@@ -29,22 +57,85 @@ impl View<'_> {
                 )),
             };
         };
-        match library.look_up(&namespace, &wanted) {
-            Lookup::Found(skill) => Reply::text(&skill.fill(&asked.iter().collect::<Vec<_>>())),
-            Lookup::Ambiguous(addresses) => Reply::error_text(&format!(
-                "**Error:** `{wanted}` is the name of several: {}.",
-                addresses.join(", ")
-            )),
-            Lookup::Unknown(nearest) => {
-                let near = match nearest.as_slice() {
-                    [] => String::new(),
-                    near => format!(" Nearest: {}.", near.join(", ")),
-                };
-                Reply::error_text(&format!(
-                    "**Error:** No skill `{}`.{near} Use `skill()` to list all.",
-                    catalog::summary::cut(&wanted, 80)
-                ))
+        let version = asked.text("version");
+        match library.look_up(&namespace, &wanted, version.as_deref(), self) {
+            Lookup::Found(skill) => self.told(&library, &skill, &asked).await,
+            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_) | Lookup::Unknown(_)) => {
+                Reply::error_text(&not_found(&wanted, &version.unwrap_or_default(), &other))
             }
         }
+    }
+
+    /// One skill, with what the reader should know first.
+    async fn told(&self, library: &Library, skill: &Skill, asked: &Loose) -> Reply {
+        let values: Vec<(&str, &Json)> = asked.iter().collect();
+        let whole = self.with_text(skill, &values).await;
+        let text = whole.and_then(|whole| whole.fill(&values).map_err(|error| error.to_string()));
+        let text = match text {
+            // Somebody else's text may hold somebody's secrets.
+            Ok(text) if skill.is_distant() => {
+                self.shared.dispatcher.stages.scrubber.scrub(&text).into_owned()
+            }
+            Ok(text) => text,
+            Err(why) => {
+                let text = format!("**Error:** `{}` cannot be given out: {why}.", skill.path());
+                return Reply::error_text(&text);
+            }
+        };
+        let flags = library.flags(skill, self);
+        if flags.is_empty() {
+            return Reply::text(&text);
+        }
+        let lines: Vec<String> = flags.iter().map(|flag| format!("> - {flag}")).collect();
+        Reply::text(&format!("> Before you follow this:\n{}\n\n{text}", lines.join("\n")))
+    }
+
+    /// The skills that speak of a function.
+    fn teaching(&self, library: &Library, namespace: &str, function: &str) -> Reply {
+        let path = if namespace.is_empty() {
+            function.to_owned()
+        } else {
+            format!("{namespace}.{function}")
+        };
+        let skills = match Reference::parse(&path) {
+            Some(reference) => library.teaching(&reference, self),
+            None => Vec::new(),
+        };
+        let path = catalog::summary::cut(&path.replace('`', " "), 80);
+        if skills.is_empty() {
+            return Reply::text(&format!(
+                "No skill speaks of `{path}`. Use `skill()` to list all."
+            ));
+        }
+        let line = |skill: &std::sync::Arc<Skill>| {
+            format!("{} — {}", library.line(skill, self), skill.address())
+        };
+        let lines: Vec<String> = skills.iter().map(line).collect();
+        Reply::text(&format!("# Skills that speak of {path}\n\n{}\n", lines.join("\n")))
+    }
+}
+
+fn not_found(wanted: &str, version: &str, lookup: &Lookup) -> String {
+    let wanted = catalog::summary::cut(&wanted.replace('`', " "), 80);
+    match lookup {
+        Lookup::Ambiguous(addresses) => {
+            format!("**Error:** `{wanted}` is the name of several: {}.", addresses.join(", "))
+        }
+        Lookup::NoSuchVersion(versions) if versions.is_empty() => {
+            format!("**Error:** `{wanted}` has no versions: leave `version` out.")
+        }
+        Lookup::NoSuchVersion(versions) => format!(
+            "**Error:** `{wanted}` has no version `{}`. There are: {}.",
+            catalog::summary::cut(&version.replace('`', " "), 40),
+            versions.join(", ")
+        ),
+        Lookup::Unknown(nearest) => {
+            let near = match nearest.as_slice() {
+                [] => String::new(),
+                near => format!(" Nearest: {}.", near.join(", ")),
+            };
+            format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
+        }
+        Lookup::Found(skill) => format!("**Error:** `{}` is there.", skill.path()),
     }
 }

@@ -1,0 +1,252 @@
+//! All skills, by name, namespace and version.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use catalog::{name, nearest, summary};
+use tool::{Finding, Severity};
+
+use super::{File, Flag, Lock, Reference, Sight, Skill, read, version};
+
+/// All skills.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    /// Each version on its own, the latest of a skill first.
+    skills: Vec<Arc<Skill>>,
+    lock: Lock,
+    /// Upstreams whose prompts are skills.
+    prompts: BTreeSet<String>,
+}
+
+/// What a name led to.
+#[derive(Debug)]
+pub enum Lookup {
+    Found(Arc<Skill>),
+    /// Several have that name; how each is addressed.
+    Ambiguous(Vec<String>),
+    /// It is there, but not in this version; which there are.
+    NoSuchVersion(Vec<String>),
+    /// None has; the nearest names.
+    Unknown(Vec<String>),
+}
+
+/// How long the line of a skill in the index may be.
+pub(super) const LINE: usize = 200;
+
+impl Library {
+    pub fn read(files: &[File]) -> (Library, Vec<Finding>) {
+        let mut library = Library::default();
+        let mut findings = Vec::new();
+        for file in files {
+            if let Some(skill) = read::read(file, &mut findings) {
+                library.add(skill, &file.path, &mut findings);
+            }
+        }
+        (library, findings)
+    }
+
+    /// With what is known of the functions that its skills speak of.
+    pub fn with_lock(self, lock: Lock) -> Library {
+        Library { lock, ..self }
+    }
+
+    /// With the prompts of these upstreams as skills.
+    pub fn with_prompts(self, labels: impl IntoIterator<Item = String>) -> Library {
+        Library { prompts: labels.into_iter().collect(), ..self }
+    }
+
+    pub fn takes_prompts_of(&self, label: &str) -> bool {
+        self.prompts.contains(label)
+    }
+
+    /// With more skills. What is here already keeps its name.
+    pub fn with(&self, more: impl IntoIterator<Item = Skill>) -> (Library, Vec<Finding>) {
+        let mut library = self.clone();
+        let mut findings = Vec::new();
+        for skill in more {
+            let place = skill.namespace.clone();
+            library.add(skill, &place, &mut findings);
+        }
+        (library, findings)
+    }
+
+    /// Every skill in every version.
+    pub fn skills(&self) -> &[Arc<Skill>] {
+        &self.skills
+    }
+
+    /// Every skill in its latest version, as far as the reader sees them.
+    pub fn latest<'a>(&'a self, sight: &'a dyn Sight) -> impl Iterator<Item = &'a Arc<Skill>> {
+        let mut known = HashSet::new();
+        let latest = self.skills.iter();
+        let latest = latest.filter(move |skill| known.insert((&skill.namespace, &skill.name)));
+        latest.filter(|skill| sight.sees(skill))
+    }
+
+    /// The skills in a namespace and below it, one line each; `None` when it
+    /// has none and is not the root.
+    pub fn index(&self, namespace: &str, sight: &dyn Sight) -> Option<String> {
+        let path = name::path(namespace)?.join(".");
+        let inside: Vec<&Arc<Skill>> =
+            self.latest(sight).filter(|skill| is_within(&skill.namespace, &path)).collect();
+        if inside.is_empty() {
+            return path.is_empty().then(|| "# Skills\n\nNone are installed.\n".to_owned());
+        }
+        let mut namespaces: Vec<&str> =
+            inside.iter().map(|skill| skill.namespace.as_str()).collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        let mut text = "# Skills\n".to_owned();
+        for namespace in namespaces {
+            text.push_str(&if namespace.is_empty() {
+                "\n".to_owned()
+            } else {
+                format!("\n## namespace {namespace}\n\n")
+            });
+            for skill in inside.iter().filter(|skill| skill.namespace == namespace) {
+                text.push_str(&self.line(skill, sight));
+                text.push('\n');
+            }
+        }
+        Some(text)
+    }
+
+    /// `- **create_order** — Creates an order. (flag)`
+    pub fn line(&self, skill: &Skill, sight: &dyn Sight) -> String {
+        let words = summary::sentence(&skill.description, LINE);
+        let dash = if words.is_empty() { "" } else { " — " };
+        let flags = self.flags(skill, sight);
+        let flag = match flags.as_slice() {
+            [] => String::new(),
+            [only] => format!(" ({only})"),
+            [first, rest @ ..] => format!(" ({first}; {} more)", rest.len()),
+        };
+        format!("- **{}**{dash}{words}{flag}", skill.name)
+    }
+
+    /// What this reader should know before following a skill.
+    pub fn flags(&self, skill: &Skill, sight: &dyn Sight) -> Vec<Flag> {
+        let flag = |reference: &Reference| match sight.signature(reference) {
+            None => Some(Flag::Missing(reference.clone())),
+            Some(now) => {
+                let then = self.lock.digest(skill, reference);
+                then.filter(|then| *then != now).map(|_| Flag::Changed(reference.clone()))
+            }
+        };
+        skill.functions.iter().filter_map(flag).collect()
+    }
+
+    /// The skills that speak of a function.
+    pub fn teaching(&self, function: &Reference, sight: &dyn Sight) -> Vec<Arc<Skill>> {
+        let teaches = |skill: &&Arc<Skill>| skill.functions.iter().any(|one| one.is(function));
+        self.latest(sight).filter(teaches).cloned().collect()
+    }
+
+    /// The skill of that name: in the namespace, or, with none given, in the
+    /// root or wherever there is only one; the latest unless a version is
+    /// wanted.
+    pub fn look_up(
+        &self,
+        namespace: &str,
+        wanted: &str,
+        version: Option<&str>,
+        sight: &dyn Sight,
+    ) -> Lookup {
+        match self.find(namespace, wanted, sight) {
+            Lookup::Found(latest) => match version {
+                None => Lookup::Found(latest),
+                Some(version) => self.in_version(&latest, version),
+            },
+            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_) | Lookup::Unknown(_)) => other,
+        }
+    }
+
+    fn find(&self, namespace: &str, wanted: &str, sight: &dyn Sight) -> Lookup {
+        let seen: Vec<&Arc<Skill>> = self.latest(sight).collect();
+        let unknown = || {
+            let near = nearest::nearest(wanted, seen.iter().map(|skill| skill.name.as_str()), 3);
+            let whole = |name: &&str| seen.iter().find(|s| s.name == *name).map(|s| s.address());
+            Lookup::Unknown(near.iter().filter_map(whole).collect())
+        };
+        let Some(path) = name::path(namespace) else { return unknown() };
+        let path = path.join(".");
+        let here = |skill: &&Arc<Skill>| canonical_path(&skill.namespace) == path;
+        let named: Vec<&Arc<Skill>> =
+            seen.iter().copied().filter(|skill| name::same(&skill.name, wanted)).collect();
+        let mut found: Vec<&Arc<Skill>> = named.iter().copied().filter(here).collect();
+        if found.is_empty() && path.is_empty() {
+            found = named;
+        }
+        match found.as_slice() {
+            [] => unknown(),
+            [only] => Lookup::Found(Arc::clone(only)),
+            many => match many.iter().find(|skill| skill.name == wanted && here(skill)) {
+                Some(exact) => Lookup::Found(Arc::clone(exact)),
+                None => Lookup::Ambiguous(many.iter().map(|skill| skill.address()).collect()),
+            },
+        }
+    }
+
+    /// The latest version that fits.
+    fn in_version(&self, skill: &Skill, wanted: &str) -> Lookup {
+        let versions: Vec<&Arc<Skill>> =
+            self.skills.iter().filter(|other| other.is_version_of(skill)).collect();
+        let is_meant = |other: &&&Arc<Skill>| {
+            other.version.as_deref().is_some_and(|version| version::fits(version, wanted))
+        };
+        match versions.iter().find(is_meant) {
+            Some(meant) => Lookup::Found(Arc::clone(meant)),
+            None => {
+                Lookup::NoSuchVersion(versions.iter().filter_map(|s| s.version.clone()).collect())
+            }
+        }
+    }
+
+    /// Takes a skill in. One of the same name in another version stands beside
+    /// it; one in the same version gets another name.
+    fn add(&mut self, mut skill: Skill, path: &str, findings: &mut Vec<Finding>) {
+        let clashes = |library: &Library, skill: &Skill| {
+            let same = |other: &Arc<Skill>| {
+                other.is_version_of(skill)
+                    && (other.version == skill.version
+                        || other.version.is_none()
+                        || skill.version.is_none())
+            };
+            library.skills.iter().any(same)
+        };
+        let author = skill.name.clone();
+        let mut number = 2;
+        while clashes(self, &skill) {
+            skill.name = format!("{author}_{number}");
+            number += 1;
+        }
+        if author != skill.name {
+            let message =
+                format!("another skill is called `{author}`: this one is `{}`", skill.name);
+            findings.push(Finding::new(Severity::Warning, "skill-name", path, message));
+        }
+        // Before the first version that is earlier.
+        let earlier = |other: &Arc<Skill>| {
+            let order = version::compare(other.version.as_deref(), skill.version.as_deref());
+            other.is_version_of(&skill) && order.is_lt()
+        };
+        let at = self.skills.iter().position(earlier).unwrap_or(self.skills.len());
+        self.skills.insert(at, Arc::new(skill));
+    }
+}
+
+impl Skill {
+    fn is_version_of(&self, other: &Skill) -> bool {
+        self.name == other.name && self.namespace == other.namespace
+    }
+}
+
+fn canonical_path(path: &str) -> String {
+    path.split('.').map(name::canonical).collect::<Vec<_>>().join(".")
+}
+
+fn is_within(namespace: &str, path: &str) -> bool {
+    let namespace = canonical_path(namespace);
+    let below = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    path.is_empty() || namespace.strip_prefix(path).is_some_and(below)
+}

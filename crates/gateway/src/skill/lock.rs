@@ -1,0 +1,76 @@
+//! What functions looked like when a skill was last found right.
+//!
+//! A file beside the skills, one line for each function that a skill speaks of:
+//! the skill, the function and a digest of how it is called. It is written when
+//! somebody has looked (`gatelet skill lock`), goes under version control with
+//! the skills, and tells later which skills may be out of date.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Reference, Skill};
+
+/// The name of the file.
+pub const FILE: &str = "skills.lock";
+
+const HEAD: &str = "# Functions that skills speak of, as they were when `gatelet skill lock` was run.\n\
+                    # skill  function  signature\n";
+
+/// Digests by skill and function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lock(BTreeMap<(String, String), String>);
+
+impl Lock {
+    /// Reads a file. Lines that are none of ours are skipped: the worst that
+    /// comes of it is that a change goes unnoticed.
+    pub fn parse(text: &str) -> Lock {
+        let line = |line: &str| {
+            let mut words = line.split_whitespace().filter(|_| !line.starts_with('#'));
+            let (skill, function) = (words.next()?.to_owned(), words.next()?.to_owned());
+            Some(((skill, function), words.next()?.to_owned()))
+        };
+        Lock(text.lines().filter_map(line).collect())
+    }
+
+    /// The digests of everything that these skills speak of.
+    pub fn take<'a>(
+        skills: impl IntoIterator<Item = &'a Skill>,
+        signature: &dyn Fn(&Reference) -> Option<String>,
+    ) -> Lock {
+        let mut lock = Lock::default();
+        for skill in skills {
+            for reference in &skill.functions {
+                if let Some(digest) = signature(reference) {
+                    lock.0.insert((skill.path(), reference.to_string()), digest);
+                }
+            }
+        }
+        lock
+    }
+
+    /// What is in both, the other one's where they differ.
+    pub fn extend(&mut self, other: Lock) {
+        self.0.extend(other.0);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn digest(&self, skill: &Skill, reference: &Reference) -> Option<&str> {
+        self.0.get(&(skill.path(), reference.to_string())).map(String::as_str)
+    }
+}
+
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HEAD)?;
+        self.0.iter().try_for_each(|((skill, function), digest)| {
+            writeln!(f, "{skill}  {function}  {digest}")
+        })
+    }
+}

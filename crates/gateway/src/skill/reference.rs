@@ -1,0 +1,120 @@
+//! The functions that a skill speaks of.
+
+use std::fmt;
+
+use catalog::{Catalog, name};
+
+/// A function, as a skill names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// Dotted; empty for the root.
+    pub namespace: String,
+    pub function: String,
+}
+
+/// How many functions a text may speak of.
+const MOST: usize = 200;
+/// How long the arguments of a call in a text may be.
+const ARGUMENTS: usize = 400;
+
+impl Reference {
+    /// Reads `orders.create`.
+    pub fn parse(path: &str) -> Option<Reference> {
+        let (namespace, function) = path.rsplit_once('.').unwrap_or(("", path));
+        let legal = !name::canonical(function).is_empty() && name::path(namespace).is_some();
+        legal.then(|| Reference { namespace: namespace.to_owned(), function: function.to_owned() })
+    }
+
+    /// A digest of how the function is called in this catalog: its parameters,
+    /// their types and which of them are required. Words about it do not count.
+    pub fn signature(&self, catalog: &Catalog) -> Option<String> {
+        let slot = catalog.resolve(&self.namespace, &self.function).ok()?;
+        Some(name::tag(&catalog.signature(slot, usize::MAX), 12))
+    }
+
+    /// Whether both name the same function.
+    pub fn is(&self, other: &Reference) -> bool {
+        name::same(&self.function, &other.function)
+            && name::path(&self.namespace) == name::path(&other.namespace)
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            return f.write_str(&self.function);
+        }
+        write!(f, "{}.{}", self.namespace, self.function)
+    }
+}
+
+/// The functions in `call(…)` and `help(…)` lines of a text.
+pub(super) fn mentioned(text: &str) -> Vec<Reference> {
+    let mut found: Vec<Reference> = Vec::new();
+    for (at, mark) in text.match_indices("(") {
+        let before = &text[..at];
+        if MOST <= found.len() {
+            break;
+        }
+        if !(before.ends_with("call") || before.ends_with("help")) {
+            continue;
+        }
+        let rest = &text[at + mark.len()..];
+        let mut end = rest.len().min(ARGUMENTS);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let rest = &rest[..end];
+        let arguments = &rest[..rest.find(')').unwrap_or(rest.len())];
+        let Some(function) = argument(arguments, "function") else { continue };
+        let namespace = argument(arguments, "namespace").unwrap_or_default();
+        let holes = [namespace, function].iter().any(|text| text.contains(['{', '<', '…', '$']));
+        let reference =
+            Reference { namespace: namespace.to_owned(), function: function.to_owned() };
+        if !holes && !function.is_empty() && !found.iter().any(|other| other.is(&reference)) {
+            found.push(reference);
+        }
+    }
+    found
+}
+
+/// The value of `key="…"`.
+fn argument<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
+    let (_, after) = arguments.split_once(key)?;
+    let value = after.trim_start().strip_prefix(['=', ':'])?.trim_start();
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    value[1..].split(quote).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let found: Vec<String> = mentioned(text).iter().map(Reference::to_string).collect();
+        assert_eq!(found.join(" "), expected);
+    }
+
+    #[test]
+    fn calls_in_a_text_are_found_in_any_order_of_their_arguments() {
+        check("Use `call(namespace=\"orders\", function=\"create\", kwargs={})`.", "orders.create");
+        check("call(function='x') then help(function=\"y\", namespace=\"a.b\")", "x a.b.y");
+        check("call(namespace=\"a\", function=\"f\") call(namespace=\"A\", function=\"F\")", "a.f");
+    }
+
+    #[test]
+    fn what_names_no_function_is_no_reference() {
+        check("call(namespace=\"orders\") recall(x) call me (function)", "");
+        check("call(namespace=\"{{ns}}\", function=\"f\") call(function=\"<name>\")", "");
+        check("call(", "");
+    }
+
+    #[test]
+    fn paths_are_split_at_their_last_dot() {
+        let parsed = Reference::parse("a.b.c").unwrap();
+        assert_eq!((parsed.namespace.as_str(), parsed.function.as_str()), ("a.b", "c"));
+        assert_eq!(Reference::parse("a..c"), None);
+        assert_eq!(Reference::parse("."), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! Skills that stand at upstreams.
+//!
+//! Two kinds: those of the skills extension of the protocol, and prompts of
+//! upstreams whose prompts the operator wants as skills. Both are listed from
+//! what the upstream says and read when somebody asks for one. What comes is
+//! somebody else's text: bounded, checked against the digest that was listed,
+//! and stripped like any other skill.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use catalog::name;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use tool::listing::PromptArgument;
+use tool::{Json, Listing, Prompt, Server};
+
+use super::{Content, File, Form, Reference, Skill, read, strip};
+
+/// The name of the extension.
+pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
+
+/// How many skills one upstream may have.
+pub const MOST: usize = 1_000;
+/// How many pages of them are read.
+pub const PAGES: usize = 50;
+
+/// What to ask an upstream for the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    Prompt {
+        name: String,
+        arguments: Vec<PromptArgument>,
+    },
+    Resource {
+        uri: String,
+        /// Of the bytes of its `SKILL.md`, where the upstream says so.
+        digest: Option<String>,
+    },
+}
+
+/// Whether a server has the extension.
+pub fn offers(server: &Server) -> bool {
+    let extensions = server.capabilities.member("extensions");
+    extensions.and_then(|extensions| extensions.member(EXTENSION)).is_some_and(|it| it.is_object())
+}
+
+/// The prompts of an upstream as skills in its namespace.
+pub fn of_prompts(label: &str, listing: &Listing) -> Vec<Skill> {
+    let skill = |prompt: &Prompt| {
+        let words = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
+        let route =
+            Route::Prompt { name: prompt.name.clone(), arguments: prompt.arguments.clone() };
+        let words = with_arguments(words, &prompt.arguments);
+        distant(label, label.to_owned(), &prompt.name, &words, route)
+    };
+    listing.prompts.iter().take(MOST).map(skill).collect()
+}
+
+fn with_arguments(words: &str, arguments: &[PromptArgument]) -> String {
+    let needed: Vec<&str> =
+        arguments.iter().filter(|a| a.required).map(|a| a.name.as_str()).collect();
+    match needed.as_slice() {
+        [] => words.to_owned(),
+        needed => format!("{} Needs kwargs: {}.", words.trim(), needed.join(", ")),
+    }
+}
+
+/// One page of `skills/list`: the skills, and where the next page begins.
+pub fn of_page(label: &str, page: &Json) -> (Vec<Skill>, Option<String>) {
+    let entries: Vec<Json> = page.member_as("skills").unwrap_or_default();
+    let skills = entries.iter().take(MOST).filter_map(|entry| of_entry(label, entry)).collect();
+    (skills, page.member_as("nextCursor"))
+}
+
+/// How long a page may be believed.
+pub fn lifetime(page: &Json) -> Duration {
+    let told: Option<u64> = page.member_as("ttlMs");
+    let told = told.map(Duration::from_millis).unwrap_or(Duration::from_secs(60));
+    told.clamp(Duration::from_secs(5), Duration::from_secs(3600))
+}
+
+/// Whether a page says the same to everybody.
+pub fn is_public(page: &Json) -> bool {
+    page.member_as::<String>("cacheScope").as_deref() == Some("public")
+}
+
+fn of_entry(label: &str, entry: &Json) -> Option<Skill> {
+    let uri: String = entry.member_as("uri")?;
+    let front: Map<String, Value> = entry.member_as("frontmatter")?;
+    let text = |key: &str| front.get(key).and_then(Value::as_str);
+    let title = text("name")?.trim();
+    let more = front.get("metadata").and_then(Value::as_object);
+    let either = |key: &str| text(key).or_else(|| more?.get(key)?.as_str());
+    let resources: Vec<Json> = entry.member_as("resources").unwrap_or_default();
+    let own = resources.iter().find(|one| one.member_as::<String>("uri").as_ref() == Some(&uri));
+    let digest = own.and_then(|own| own.member_as("digest"));
+    let namespace = namespace(label, &uri);
+    let route = Route::Resource { uri, digest };
+    let words = text("description").unwrap_or_default();
+    let mut skill = distant(label, namespace, title, words, route);
+    skill.version = either("version").map(|version| catalog::summary::cut(version, 32));
+    let functions = either("functions").unwrap_or_default();
+    let functions = functions.split([' ', ',']).take(64).filter_map(Reference::parse);
+    skill.functions = functions.map(|reference| below(label, reference)).collect();
+    Some(skill)
+}
+
+/// A function that an upstream names without a namespace is its own.
+fn below(label: &str, reference: Reference) -> Reference {
+    if reference.namespace.is_empty() {
+        return Reference { namespace: label.to_owned(), ..reference };
+    }
+    reference
+}
+
+/// `skill://acme/billing/refunds/SKILL.md` of `shop` stands in
+/// `shop.acme.billing`.
+fn namespace(label: &str, uri: &str) -> String {
+    let path = uri.split_once("://").map_or(uri, |(_, path)| path);
+    let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    parts.truncate(parts.len().saturating_sub(2));
+    let levels = parts.iter().take(4).map(|part| name::alias(part));
+    std::iter::once(label.to_owned()).chain(levels).collect::<Vec<_>>().join(".")
+}
+
+fn distant(label: &str, namespace: String, title: &str, words: &str, route: Route) -> Skill {
+    let title = catalog::summary::cut(title, 64);
+    Skill {
+        namespace,
+        name: name::alias(&title),
+        title,
+        description: catalog::summary::cut(words.trim(), 1024),
+        version: None,
+        functions: Vec::new(),
+        license: None,
+        compatibility: None,
+        content: Content::Upstream { label: label.to_owned(), route },
+    }
+}
+
+/// The arguments of a prompt, from what a reader gave.
+pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<Json, String> {
+    let mut all = Map::new();
+    let mut missing = Vec::new();
+    for argument in wanted {
+        let value = given.iter().find(|(key, _)| name::same(key, &argument.name));
+        match value {
+            Some((_, value)) => {
+                let text = value.read::<String>().unwrap_or_else(|_| value.to_string());
+                all.insert(argument.name.clone(), text.into());
+            }
+            None if argument.required => missing.push(argument.name.as_str()),
+            None => {}
+        }
+    }
+    if missing.is_empty() {
+        return Ok(Value::Object(all).into());
+    }
+    Err(format!("it needs kwargs: {}", missing.join(", ")))
+}
+
+/// A skill with the text of a prompt.
+pub fn of_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String> {
+    let messages: Vec<Json> = result.member_as("messages").unwrap_or_default();
+    let text = |message: &Json| {
+        let content = message.member("content")?;
+        let blocks = content.read::<Vec<Json>>().unwrap_or_else(|_| vec![content.clone()]);
+        let block = |block: &Json| {
+            let resource = block.member("resource");
+            let text: Option<String> = block.member_as("text");
+            text.or_else(|| resource?.member_as("text")).unwrap_or_else(|| {
+                let kind: String = block.member_as("type").unwrap_or_default();
+                format!("[{} omitted]", catalog::summary::cut(&kind, 20))
+            })
+        };
+        Some(blocks.iter().map(block).collect::<Vec<_>>().join("\n"))
+    };
+    let body = messages.iter().filter_map(text).collect::<Vec<_>>().join("\n\n");
+    bounded(&body)?;
+    let (body, _) = strip::executable(body.trim());
+    let body = format!("# {}\n\n{body}", skill.title);
+    Ok(Skill { content: Content::Text { body, form: Form::Plain }, ..skill.clone() })
+}
+
+/// A skill with the text of a `SKILL.md` that was read.
+pub fn of_read_result(skill: &Skill, digest: Option<&str>, result: &Json) -> Result<Skill, String> {
+    let contents: Vec<Json> = result.member_as("contents").unwrap_or_default();
+    let text: Option<String> = contents.iter().find_map(|content| content.member_as("text"));
+    let text = text.ok_or("the upstream gave no text")?;
+    bounded(&text)?;
+    if let Some(digest) = digest {
+        let hex: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let told = digest.strip_prefix("sha256:").unwrap_or(digest);
+        if !told.eq_ignore_ascii_case(&hex) {
+            return Err("the text is not the one that the upstream listed".to_owned());
+        }
+    }
+    let file = File { path: format!("{}/SKILL.md", skill.title), text };
+    let read = read::read(&file, &mut Vec::new()).ok_or("the text is over 1 MiB")?;
+    Ok(Skill { content: read.content, ..skill.clone() })
+}
+
+fn bounded(text: &str) -> Result<(), String> {
+    if 1 << 20 < text.len() { Err("the text is over 1 MiB".to_owned()) } else { Ok(()) }
+}
+
+/// What upstreams listed, for as long as it may be believed.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<HashMap<(String, String), Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    until: Instant,
+    skills: Vec<Skill>,
+}
+
+/// How many answers are kept.
+const KEPT: usize = 256;
+
+impl Memory {
+    /// What an upstream listed for everybody, or else for this reader.
+    pub fn recall(&self, label: &str, subject: &str) -> Option<Vec<Skill>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |whose: &str| kept.get(&(label.to_owned(), whose.to_owned()));
+        // Nobody is called by a line break, so it stands for everybody.
+        let found = [of(EVERYBODY), of(subject)].into_iter().flatten();
+        found.filter(|kept| Instant::now() < kept.until).map(|kept| kept.skills.clone()).next()
+    }
+
+    pub fn keep(&self, label: &str, subject: Option<&str>, lifetime: Duration, skills: Vec<Skill>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if KEPT <= kept.len() {
+            kept.retain(|_, one| now < one.until);
+        }
+        if KEPT <= kept.len() {
+            kept.clear();
+        }
+        let whose = subject.unwrap_or(EVERYBODY).to_owned();
+        kept.insert((label.to_owned(), whose), Kept { until: now + lifetime, skills });
+    }
+}
+
+const EVERYBODY: &str = "\n";
