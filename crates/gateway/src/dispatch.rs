@@ -8,25 +8,49 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use catalog::{Problem, Slot};
-use tool::{Ask, Context, Failure, Json, Object, Reply};
+use tool::{Context, Failure, Json, Object, Reply};
 
 use crate::artifact::{self, Artifact, Owner};
 use crate::gate::{self, Gated};
-use crate::record::{Desk, Ending, Open};
+use crate::primitive;
+use crate::record::{Desk, Ending, Open, Record};
 use crate::roster::Snapshot;
-use crate::stage::{Attempt, Stages, ValidCall, validate};
+use crate::stage::{Admission, Attempt, Stages, ValidCall, validate};
 use crate::surface::Surface;
 
-/// A call, after a surface has found out which function is meant.
+/// A question, after a surface has found out what is meant.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub slot: Slot,
+    pub target: Target,
     pub arguments: Option<Json>,
     /// What came with the request beside the name and the arguments.
     pub rest: Object,
     /// How many characters the caller asks for, if they ask.
     pub wanted: Option<usize>,
     pub mode: Mode,
+}
+
+/// What is asked for, under its canonical id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub id: String,
+    pub what: What,
+}
+
+/// Where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    Tool(Slot),
+    /// A resource of a source of the catalog.
+    Resource {
+        source: usize,
+        uri: String,
+    },
+    /// A prompt of a source, by the upstream's own name.
+    Prompt {
+        source: usize,
+        name: String,
+    },
 }
 
 /// How a call is treated on its way.
@@ -79,11 +103,18 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
+impl Target {
+    /// A function whose id is known.
+    pub fn of(slot: Slot, id: &str) -> Target {
+        Target { id: id.to_owned(), what: What::Tool(slot) }
+    }
+}
+
 impl Request {
     /// A plain call.
-    pub fn new(slot: Slot, arguments: Json) -> Request {
+    pub fn new(target: Target, arguments: Json) -> Request {
         Request {
-            slot,
+            target,
             arguments: Some(arguments),
             rest: Object::new(),
             wanted: None,
@@ -112,10 +143,7 @@ impl Dispatcher {
         say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
     ) -> Reply {
         let mut record = self.desk.open(surface, context);
-        record.note(|record| {
-            record.upstream = snapshot.catalog.source(request.slot).label.clone();
-            record.tool = snapshot.catalog.tool(request.slot).name.clone();
-        });
+        record.note(|record| note_target(record, snapshot, &request.target));
         let outcome = self.carry(snapshot, request, context, &mut record).await;
         if let Err(error) = &outcome {
             record.note(|record| record.ending = ending(error));
@@ -161,8 +189,11 @@ impl Dispatcher {
             record.note(|record| record.ending = Ending::Planned);
             return Ok(Outcome::Plan(call));
         }
-        self.stages.trust.admit(&snapshot.catalog, &call, context).await?;
-        self.stages.approval.ask(&call, context).await?;
+        if let Admission::Ask(question) =
+            self.stages.trust.admit(&snapshot.catalog, &call, context)?
+        {
+            self.stages.approval.agree(&question, &call, context).await?;
+        }
         self.stages.quota.spend(&call, context)?;
         if let Some(kept) = self.kept(&call, wanted, context).await {
             record.note(|record| record.ending = Ending::Replayed);
@@ -181,9 +212,12 @@ impl Dispatcher {
         let asking = Asking { snapshot, call: &call, context };
         let (outcome, attempts) = self.stages.retry.run(&call, &asking).await;
         record.note(|record| record.attempts = attempts);
-        let reply = outcome
-            .map_err(|cause| CallError::Failed { upstream: call.upstream.clone(), cause })?;
-        let reply = self.stages.scrubber.clean(reply);
+        let failed = |cause| {
+            let cause = self.stages.scrubber.clean_failure(cause);
+            CallError::Failed { upstream: call.upstream.clone(), cause }
+        };
+        let reply = self.stages.scrubber.clean(outcome.map_err(failed)?);
+        let reply = if mode == Mode::Pass { reply } else { shaped(&call, reply) };
         self.stages.cache.put(&call, &snapshot.catalog, context, &reply);
         let gated = gate::decide(reply, limit);
         record.note(|record| note_answer(record, &gated));
@@ -245,13 +279,36 @@ struct Asking<'a> {
 #[async_trait]
 impl Attempt for Asking<'_> {
     async fn attempt(&self) -> Result<Reply, Failure> {
-        let source = self.snapshot.catalog.function(self.call.slot).source;
-        let ask = Ask::Call(self.call.call().clone());
-        self.snapshot.ask(source, ask, self.context).await
+        self.snapshot.ask(self.call.source, self.call.ask().clone(), self.context).await
     }
 }
 
-fn note_answer(record: &mut crate::record::Record, gated: &Gated) {
+fn note_target(record: &mut Record, snapshot: &Snapshot, target: &Target) {
+    let sources = snapshot.catalog.sources();
+    record.id.clone_from(&target.id);
+    match &target.what {
+        What::Tool(slot) => {
+            record.upstream.clone_from(&snapshot.catalog.source(*slot).label);
+            record.tool.clone_from(&snapshot.catalog.tool(*slot).name);
+        }
+        What::Resource { source, uri: name } | What::Prompt { source, name } => {
+            record.upstream.clone_from(&sources[*source].label);
+            record.tool.clone_from(name);
+        }
+    }
+}
+
+/// What was read or rendered, as a tool result, which is what a gate and a
+/// model know.
+fn shaped(call: &ValidCall, reply: Reply) -> Reply {
+    match (&call.what, reply) {
+        (What::Resource { .. }, Reply::Result(json)) => Reply::Result(primitive::read(&json)),
+        (What::Prompt { .. }, Reply::Result(json)) => Reply::Result(primitive::prompt(&json)),
+        (What::Tool(_), reply) | (_, reply @ Reply::Error(_)) => reply,
+    }
+}
+
+fn note_answer(record: &mut Record, gated: &Gated) {
     record.ending = match (gated.over(), gated.raw()) {
         (Some(_), _) => Ending::Gated,
         (None, Reply::Result(json)) if reports_error(json) => Ending::ToolError,

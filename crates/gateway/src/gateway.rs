@@ -15,6 +15,7 @@ use crate::roster::{self, Roster, Shelf, Upstream};
 use crate::skill::Library;
 use crate::skill::upstream::Memory;
 use crate::stage::Stages;
+use crate::stage::approval::Consent;
 use crate::surface::cash::Cash;
 use crate::surface::direct::Direct;
 use crate::surface::proxy::Proxy;
@@ -54,7 +55,10 @@ impl Parts {
             manifest: None,
             gate: gate::Config::default(),
             roster: roster::Config::default(),
-            stages: Stages::default(),
+            stages: Stages {
+                approval: Arc::new(Consent::new(Arc::clone(&clock))),
+                ..Stages::default()
+            },
             visibility: visibility::Config::default(),
             meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),

@@ -29,6 +29,8 @@ pub mod skill;
 
 pub mod own;
 
+mod primitive;
+
 pub mod trust;
 pub mod visibility;
 

@@ -24,8 +24,10 @@ pub struct Record {
     pub caller: Arc<Identity>,
     /// The operator's label for the upstream, empty when none was reached.
     pub upstream: String,
-    /// The tool's name at the upstream.
+    /// The tool's name at the upstream; a URI or a prompt's name likewise.
     pub tool: String,
+    /// The canonical id, empty when nothing was found.
+    pub id: String,
     pub ending: Ending,
     /// How often the upstream was asked.
     pub attempts: u32,
@@ -138,6 +140,7 @@ impl Desk {
             caller: Arc::clone(&context.caller),
             upstream: String::new(),
             tool: String::new(),
+            id: String::new(),
             ending: Ending::Cancelled,
             attempts: 0,
             took: Duration::ZERO,

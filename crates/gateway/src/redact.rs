@@ -11,7 +11,7 @@ mod assignment;
 use std::borrow::Cow;
 
 use regex::{Captures, Regex, RegexSet};
-use tool::{Json, Reply, RpcError};
+use tool::{Failure, Json, Reply, RpcError};
 
 /// What stands where a secret was.
 pub const MASK: &str = "[REDACTED-SECRET]";
@@ -121,6 +121,19 @@ impl Scrubber {
         match reply {
             Reply::Result(json) => Reply::Result(self.scrub_json(&json)),
             Reply::Error(error) => Reply::Error(RpcError::read(self.scrub_json(&error.raw))),
+        }
+    }
+
+    /// A failure whose reason may be shown, logged and recorded.
+    pub fn clean_failure(&self, failure: Failure) -> Failure {
+        let shown = |reason: String| self.collapse(&reason);
+        match failure {
+            Failure::Unavailable { reason } => Failure::Unavailable { reason: shown(reason) },
+            Failure::Lost { reason, sent } => Failure::Lost { reason: shown(reason), sent },
+            Failure::Unauthorized { reason } => Failure::Unauthorized { reason: shown(reason) },
+            Failure::Unusable { reason } => Failure::Unusable { reason: shown(reason) },
+            Failure::Unsupported { what } => Failure::Unsupported { what: shown(what) },
+            Failure::Timeout { .. } | Failure::RateLimited { .. } | Failure::Cancelled => failure,
         }
     }
 

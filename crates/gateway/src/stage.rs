@@ -10,6 +10,8 @@ pub mod trust;
 
 pub mod policy;
 
+pub mod approval;
+
 pub mod quota;
 
 pub mod cache;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use catalog::{Catalog, Slot};
-use tool::{Context, Failure, Identity, Reply};
+use tool::{Context, Failure, Finding, Identity, Listing, Reply};
 
 use crate::dispatch::Refusal;
 use crate::redact::Scrubber;
@@ -35,7 +37,6 @@ use crate::visibility::Thing;
 pub use validate::ValidCall;
 
 /// Who may see and call what.
-#[async_trait]
 pub trait Trust: Send + Sync {
     /// Whether a function exists as far as this caller is concerned.
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool;
@@ -56,18 +57,38 @@ pub trait Trust: Send + Sync {
         String::new()
     }
 
-    /// Whether this call may go on. May ask the user, through the client.
-    async fn admit(
+    /// Whether this call may go on, and what the user has to agree to first.
+    fn admit(
         &self,
         catalog: &Catalog,
         call: &ValidCall,
         context: &Context,
-    ) -> Result<(), Refusal>;
+    ) -> Result<Admission, Refusal>;
 
-    /// What [`Trust::admit`] would say, as far as that can be known without
-    /// asking anybody.
-    fn foresee(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    /// Looks at what an upstream lists, before anything of it is called; says
+    /// what the operator should know.
+    fn observe(&self, _upstream: &str, _: &Listing) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+/// How a call may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Free,
+    /// Once somebody agrees to this.
+    Ask(String),
+}
+
+impl Admission {
+    /// Both of two admissions at once: one question, not two.
+    #[must_use]
+    pub fn and(self, other: Admission) -> Admission {
+        match (self, other) {
+            (Admission::Free, other) => other,
+            (own @ Admission::Ask(_), Admission::Free) => own,
+            (Admission::Ask(one), Admission::Ask(two)) => Admission::Ask(format!("{one}; {two}")),
+        }
     }
 }
 
@@ -87,10 +108,15 @@ pub trait Quota: Send + Sync {
     }
 }
 
-/// Calls that the user has to agree to.
+/// How somebody is asked to agree to a call: the one way, whoever wants it.
 #[async_trait]
 pub trait Approval: Send + Sync {
-    async fn ask(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
+    async fn agree(
+        &self,
+        question: &str,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<(), Refusal>;
 }
 
 /// Answers that need not be asked for again.
@@ -141,25 +167,26 @@ impl Default for Stages {
     }
 }
 
-/// Everybody may do everything; every call is asked exactly once.
+/// Everybody may do everything; every call is made exactly once.
 #[derive(Clone, Copy, Debug)]
 pub struct Open;
 
-#[async_trait]
 impl Trust for Open {
     fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
         true
     }
 
-    async fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
+        Ok(Admission::Free)
     }
 }
 
 #[async_trait]
 impl Approval for Open {
-    async fn ask(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    /// With nobody to ask, nobody agrees.
+    async fn agree(&self, question: &str, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+        let message = format!("{question}, and nobody can be asked here");
+        Err(Refusal { code: approval::REQUIRED, message, retry_after: None })
     }
 }
 

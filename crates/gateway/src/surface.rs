@@ -12,6 +12,7 @@ pub mod meta;
 pub mod offers;
 
 pub(crate) mod artifacts;
+pub(crate) mod rest;
 
 pub(crate) mod tasks;
 

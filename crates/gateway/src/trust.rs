@@ -23,7 +23,7 @@ use tool::{Annotations, Json, Tool};
 pub use drift::{Drift, drift};
 pub use ledger::{Book, Entry, Ledger, Tampered};
 
-use crate::stage::pattern::Pattern;
+use crate::stage::pattern::{Named, Pattern};
 
 /// How much a tool is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -130,8 +130,8 @@ impl Config {
 
     /// What a tool does: by the operator's rules, then by its own hints. Never
     /// by its name.
-    pub fn danger(&self, upstream: &str, tool: &str, annotations: &Annotations) -> Danger {
-        let ruled = self.rules.iter().find(|(pattern, _)| pattern.names(upstream, tool));
+    pub fn danger(&self, named: Named<'_>, annotations: &Annotations) -> Danger {
+        let ruled = self.rules.iter().find(|(pattern, _)| pattern.names(named));
         match (ruled, annotations.read_only, annotations.destructive) {
             (Some((_, danger)), _, _) => *danger,
             (None, Some(true), _) | (None, _, Some(false)) => Danger::Safe,
@@ -295,18 +295,19 @@ mod tests {
     #[test]
     fn danger_comes_from_rules_and_hints_never_from_names() {
         let mut config = Config::default();
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
         let hints = |read_only, destructive| Annotations {
             read_only,
             destructive,
             ..Annotations::default()
         };
-        assert_eq!(config.danger("up", "delete_all", &hints(None, None)), Danger::Unknown);
-        assert_eq!(config.danger("up", "delete_all", &hints(Some(true), None)), Danger::Safe);
-        assert_eq!(config.danger("up", "presets", &hints(None, Some(true))), Danger::Destructive);
-        assert_eq!(config.danger("up", "t", &hints(Some(false), Some(false))), Danger::Safe);
+        assert_eq!(config.danger(named("delete_all"), &hints(None, None)), Danger::Unknown);
+        assert_eq!(config.danger(named("delete_all"), &hints(Some(true), None)), Danger::Safe);
+        assert_eq!(config.danger(named("presets"), &hints(None, Some(true))), Danger::Destructive);
+        assert_eq!(config.danger(named("t"), &hints(Some(false), Some(false))), Danger::Safe);
         config.rules = vec![(Pattern::new("delete_all"), Danger::Destructive)];
         assert_eq!(
-            config.danger("up", "delete_all", &hints(Some(true), None)),
+            config.danger(named("delete_all"), &hints(Some(true), None)),
             Danger::Destructive
         );
     }

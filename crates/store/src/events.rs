@@ -99,7 +99,7 @@ pub fn event(record: &Record) -> Value {
         "duration_ms": (record.took.as_secs_f64() * 1e6).round() / 1e3,
         "session_id": &*record.session,
         "namespace": record.upstream,
-        "tool_id": format!("{}:{}", record.upstream, record.tool),
+        "tool_id": record.id,
         "attributes": attributes,
     })
 }
@@ -123,6 +123,7 @@ mod tests {
             caller: Arc::default(),
             upstream: "up".to_owned(),
             tool: "t".to_owned(),
+            id: "up:t#12345678".to_owned(),
             ending,
             attempts: 1,
             took: Duration::from_micros(1500),

@@ -148,7 +148,7 @@ impl Stats {
 
 /// A call that named no known tool has an empty one.
 fn shown(tool: &str) -> &str {
-    if tool == ":" { "(no such tool)" } else { tool }
+    if tool.is_empty() { "(no such tool)" } else { tool }
 }
 
 fn row(name: Cell, sum: &Sum) -> Vec<Cell> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gateway::clock::Clock;
 use gateway::redact::{self, Scrubber};
+use gateway::stage::approval::Consent;
 use gateway::stage::attempt::{self, Caller};
 use gateway::stage::cache::Kept;
 use gateway::stage::policy::{self, Rules};
@@ -14,11 +15,10 @@ use crate::config::Controls;
 
 /// What is not configured stays as it is by default, and costs nothing.
 pub(super) fn stages(controls: &Controls, trust: Arc<dyn Trust>, clock: &Arc<dyn Clock>) -> Stages {
-    let mut stages = Stages { trust, ..Stages::default() };
+    let approval = Arc::new(Consent::new(Arc::clone(clock)));
+    let mut stages = Stages { trust, approval, ..Stages::default() };
     if controls.rules != policy::Config::default() {
-        let rules = Arc::new(Rules::new(controls.rules.clone(), stages.trust));
-        stages.trust = Arc::clone(&rules) as _;
-        stages.approval = rules;
+        stages.trust = Arc::new(Rules::new(controls.rules.clone(), stages.trust));
     }
     if controls.rates != quota::Config::default() {
         stages.quota = Arc::new(Limiter::new(controls.rates.clone(), Arc::clone(clock)));

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use catalog::{Catalog, Directory};
-use tool::{Ask, Context, Failure, Finding, Listing, Reply};
+use catalog::directory::Place;
+use catalog::{Catalog, Directory, Slot, id};
+use tool::{Ask, Context, Failure, Finding, Listing, Reply, Resource};
 
 use super::Link;
+use crate::dispatch::{Target, What};
 use crate::own::Own;
 use crate::surface::direct::Names;
 use crate::surface::offers::Offers;
@@ -79,6 +81,47 @@ impl Snapshot {
     /// Every tool under its direct name.
     pub(crate) fn names(&self) -> &Names {
         self.names.get_or_init(|| Names::of(self))
+    }
+
+    /// A function, under its canonical id.
+    pub(crate) fn target(&self, slot: Slot) -> Target {
+        let directory = self.directory();
+        match directory.at(Place::Tool(slot)) {
+            Some(at) => Target::of(slot, &directory.tools.entries()[at].id),
+            // The gate's own functions have no lasting id.
+            None => {
+                let label = &self.catalog.source(slot).label;
+                Target::of(slot, &format!("{label}:{}", self.catalog.tool(slot).name))
+            }
+        }
+    }
+
+    /// A resource of a source, listed or not, under its canonical id.
+    pub(crate) fn resource(&self, source: usize, uri: &str) -> Target {
+        let directory = self.directory();
+        let listed = &self.catalog.sources()[source].listing.resources;
+        let at = listed.iter().position(|resource| resource.uri == uri);
+        let at = at.and_then(|at| directory.at(Place::Resource { source, at }));
+        let id = match at {
+            Some(at) => directory.resources.entries()[at].id.clone(),
+            None => {
+                let raw = serde_json::json!({"uri": uri});
+                Resource::read(raw.into())
+                    .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
+            }
+        };
+        Target { id, what: What::Resource { source, uri: uri.to_owned() } }
+    }
+
+    /// A prompt of a source, by its own name, under its canonical id.
+    pub(crate) fn prompt(&self, source: usize, name: &str) -> Target {
+        let directory = self.directory();
+        let listed = &self.catalog.sources()[source].listing.prompts;
+        let at = listed.iter().position(|prompt| prompt.name == name);
+        let at = at.and_then(|at| directory.at(Place::Prompt { source, at }));
+        let id =
+            at.map_or_else(|| name.to_owned(), |at| directory.prompts.entries()[at].id.clone());
+        Target { id, what: What::Prompt { source, name: name.to_owned() } }
     }
 
     /// The link behind a source; `None` for the gate's own functions.

@@ -99,7 +99,7 @@ impl Caller {
 impl Retry for Caller {
     async fn run(&self, call: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32) {
         let retry = &self.config.retry;
-        let repeatable = retry.repeatable(&call.upstream, call.tool(), &call.annotations);
+        let repeatable = retry.repeatable(call.named(), &call.annotations);
         let mut done = 0;
         loop {
             let outcome = self.once(&call.upstream, attempt).await;
@@ -124,13 +124,17 @@ mod tests {
 
     use super::*;
     use crate::clock::Fake;
-    use crate::dispatch::Request;
+    use crate::dispatch::{Request, Target};
     use crate::stage::validate;
 
     fn call() -> ValidCall {
         let listed = Arc::new(listing(vec![tool("do", "", &json!({}))]));
         let (catalog, _) = Catalog::build(vec![Source::new("up", listed)]);
-        validate::check(&catalog, Request::new(Slot(0), Json::empty_object())).unwrap()
+        validate::check(
+            &catalog,
+            Request::new(Target::of(Slot(0), "up:do#1"), Json::empty_object()),
+        )
+        .unwrap()
     }
 
     /// Fails with `failure` so many times, then answers; or never answers.

@@ -12,10 +12,10 @@ use std::time::Duration;
 use catalog::Catalog;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tool::{Annotations, Context, Json, Object, Reply};
+use tool::{Annotations, Context, Json, Listing, Object, Reply};
 
 use super::ValidCall;
-use super::pattern::Pattern;
+use super::pattern::{Named, Pattern};
 use crate::artifact::Owner;
 use crate::clock::Clock;
 
@@ -38,9 +38,8 @@ impl Default for Config {
 
 impl Config {
     /// Whether answers of a tool may be kept.
-    pub fn covers(&self, upstream: &str, tool: &str, annotations: &Annotations) -> bool {
-        let allowed =
-            |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.names(upstream, tool));
+    pub fn covers(&self, named: Named<'_>, annotations: &Annotations) -> bool {
+        let allowed = |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.names(named));
         self.read_only
             && annotations.read_only == Some(true)
             && self.allow.as_ref().is_none_or(allowed)
@@ -117,53 +116,63 @@ impl Shelf {
     }
 }
 
-/// The stage: answers kept for whom they were made, under one catalog.
+/// The stage: answers kept for whom they were made, until what the upstream
+/// lists changes.
 pub struct Kept {
     config: Config,
     clock: Arc<dyn Clock>,
-    shelf: Mutex<(Weak<Catalog>, Shelf)>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    shelf: Shelf,
+    /// What each upstream listed when something of it was last looked for. A
+    /// weak pointer keeps its place in memory from being used again.
+    listed: HashMap<String, Weak<Listing>>,
 }
 
 impl Kept {
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Kept {
-        Kept { config, clock, shelf: Mutex::new((Weak::new(), Shelf::default())) }
+        Kept { config, clock, state: Mutex::default() }
     }
 
-    /// Works on the shelf of this catalog; another catalog's is wiped first.
-    fn with<T>(&self, catalog: &Arc<Catalog>, act: impl FnOnce(&mut Shelf) -> T) -> T {
-        let mut shelf = self.shelf.lock().expect("nothing panics while it holds this");
-        let current = Arc::downgrade(catalog);
-        if !shelf.0.ptr_eq(&current) {
-            shelf.1.wipe();
-            shelf.0 = current;
+    /// Works on the shelf, which is wiped first when the upstream of the call
+    /// has been refreshed. That it merely came or went changes nothing.
+    fn with<T>(&self, call: &ValidCall, catalog: &Catalog, act: impl FnOnce(&mut Shelf) -> T) -> T {
+        let mut state = self.state.lock().expect("nothing panics while it holds this");
+        let State { shelf, listed } = &mut *state;
+        let current = Arc::downgrade(&catalog.sources()[call.source].listing);
+        let before = listed.insert(call.upstream.clone(), current.clone());
+        if before.is_none_or(|before| !before.ptr_eq(&current)) {
+            shelf.wipe();
         }
-        act(&mut shelf.1)
+        act(shelf)
     }
 
     fn key(call: &ValidCall, context: &Context) -> String {
         let owner = Owner::of(context);
-        let arguments = call.call().arguments.clone().unwrap_or_else(Json::empty_object);
-        let id = format!("{}:{}", call.upstream, call.tool());
-        format!("{} {}", owner.as_str(), key(&id, &arguments))
+        let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
+        format!("{} {}", owner.as_str(), key(&call.id, &arguments))
     }
 }
 
 impl super::Cache for Kept {
     fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply> {
-        if !self.config.covers(&call.upstream, call.tool(), &call.annotations) || call.continues() {
+        if !self.config.covers(call.named(), &call.annotations) || call.continues() {
             return None;
         }
         let (key, now) = (Kept::key(call, context), self.clock.elapsed());
-        let reply = self.with(catalog, |shelf| shelf.get(&self.config, &key, now))?;
+        let reply = self.with(call, catalog, |shelf| shelf.get(&self.config, &key, now))?;
         Some(marked(reply))
     }
 
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply) {
-        if !self.config.covers(&call.upstream, call.tool(), &call.annotations) || call.continues() {
+        if !self.config.covers(call.named(), &call.annotations) || call.continues() {
             return;
         }
         let (key, now) = (Kept::key(call, context), self.clock.elapsed());
-        self.with(catalog, |shelf| shelf.put(&self.config, &key, reply, now));
+        self.with(call, catalog, |shelf| shelf.put(&self.config, &key, reply, now));
     }
 }
 
@@ -274,11 +283,12 @@ mod tests {
     #[test]
     fn only_read_only_tools_on_the_list_are_covered_and_only_when_switched_on() {
         let read_only = Annotations { read_only: Some(true), ..Annotations::default() };
-        assert!(!Config::default().covers("up", "get", &read_only));
-        assert!(on().covers("up", "get", &read_only));
-        assert!(!on().covers("up", "get", &Annotations::default()));
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
+        assert!(!Config::default().covers(named("get"), &read_only));
+        assert!(on().covers(named("get"), &read_only));
+        assert!(!on().covers(named("get"), &Annotations::default()));
         let listed = Config { allow: Some(vec![Pattern::new("up:list*")]), ..on() };
-        assert!(!listed.covers("up", "get", &read_only));
-        assert!(listed.covers("up", "list_all", &read_only));
+        assert!(!listed.covers(named("get"), &read_only));
+        assert!(listed.covers(named("list_all"), &read_only));
     }
 }

@@ -1,13 +1,25 @@
 //! How an operator names tools in rules: ids, names, and `*` in either.
 
-/// A pattern over tools.
+/// A pattern over tools, resources and prompts.
 ///
-/// Matches a canonical id with or without its version or hash
-/// (`github:create_issue`), the upstream's name and the tool's joined by a dot
+/// Matches a canonical id, whole (`github:create_issue#34afee88`, so only in
+/// that shape) or without its version or hash (`github:create_issue`), the
+/// upstream's label and the tool's name joined by a dot or a colon
 /// (`github.create_issue`), or the tool's own name; `*` stands for anything,
 /// `?` for one character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
+
+/// What a pattern is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The canonical id.
+    pub id: &'a str,
+    /// The operator's label for the upstream.
+    pub upstream: &'a str,
+    /// The upstream's own name for it.
+    pub name: &'a str,
+}
 
 impl Pattern {
     pub fn new(text: &str) -> Pattern {
@@ -18,12 +30,13 @@ impl Pattern {
         &self.0
     }
 
-    /// Whether the pattern means the tool `name` of `upstream`.
-    pub fn names(&self, upstream: &str, name: &str) -> bool {
-        let id = format!("{upstream}:{name}");
-        let pinned = self.0.rsplit_once(['#', '@']).map_or(self.0.as_str(), |(bare, _)| bare);
-        glob(pinned, &id)
-            || glob(&self.0, &id)
+    /// Whether the pattern means this.
+    pub fn names(&self, named: Named<'_>) -> bool {
+        let Named { id, upstream, name } = named;
+        let bare = id.rsplit_once(['#', '@']).map_or(id, |(bare, _)| bare);
+        glob(&self.0, id)
+            || glob(&self.0, bare)
+            || glob(&self.0, &format!("{upstream}:{name}"))
             || glob(&self.0, &format!("{upstream}.{name}"))
             || glob(&self.0, name)
     }
@@ -67,12 +80,15 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, expected: bool) {
-        assert_eq!(Pattern::new(pattern).names("github", "issues.list"), expected, "{pattern}");
+        let named =
+            Named { id: "github:issues.list#12345678", upstream: "github", name: "issues.list" };
+        assert_eq!(Pattern::new(pattern).names(named), expected, "{pattern}");
     }
 
     #[test]
     fn tools_are_named_by_id_by_full_name_or_by_their_own() {
         check("github:issues.list#12345678", true);
+        check("github:issues.list#87654321", false);
         check("github:issues.list", true);
         check("github.issues.list", true);
         check("issues.*", true);

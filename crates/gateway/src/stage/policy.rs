@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use catalog::{Catalog, Slot};
-use serde_json::json;
-use tool::{Context, Identity, Json, Reply};
+use tool::{Context, Finding, Identity, Listing};
 
-use super::pattern::Pattern;
-use super::{Approval, Trust, ValidCall};
-use crate::dispatch::Refusal;
+use super::pattern::{Named, Pattern};
+use super::{Admission, Trust, ValidCall};
+use crate::dispatch::{Refusal, What};
 use crate::error::{Code, GatewayError};
 use crate::visibility::Thing;
 
@@ -120,9 +118,8 @@ impl Rule {
         self.meta_tool.as_ref().is_none_or(|name| name == subject.meta_tool)
             && self.namespace.as_ref().is_none_or(|pattern| pattern.matches(subject.namespace))
             && self.tool.as_ref().is_none_or(|pattern| {
-                pattern.matches(subject.id)
-                    || pattern.matches(subject.name)
-                    || pattern.names(subject.namespace, subject.name)
+                let Subject { id, namespace: upstream, name, .. } = *subject;
+                pattern.names(Named { id, upstream, name })
             })
             && self.tags.iter().all(|tag| subject.tags.contains(&tag.as_str()))
             && self.read_only.is_none_or(|read_only| read_only == subject.read_only)
@@ -159,30 +156,47 @@ pub struct Rules {
     rest: Arc<dyn Trust>,
 }
 
+/// The code of a refusal by a rule.
+pub const DENIED: &str = "policy-denied";
+
 impl Rules {
     pub fn new(config: Config, rest: Arc<dyn Trust>) -> Rules {
         Rules { config, rest }
     }
 
-    fn judge(&self, call: &ValidCall) -> (Decision, String) {
-        let id = format!("{}:{}", call.upstream, call.tool());
+    fn judge(&self, call: &ValidCall) -> Result<Admission, Refusal> {
         let read_only = call.annotations.read_only == Some(true);
         let mut tags = vec!["mcp"];
+        tags.extend(match call.what {
+            What::Tool(_) => None,
+            What::Resource { .. } => Some("resource"),
+            What::Prompt { .. } => Some("prompt"),
+        });
         tags.extend(read_only.then_some("read-only"));
         tags.extend((call.annotations.destructive == Some(true)).then_some("destructive"));
         let subject = Subject {
-            meta_tool: "tool_execute",
-            id: &id,
+            meta_tool: call.meta_tool(),
+            id: &call.id,
             namespace: &call.upstream,
             name: call.tool(),
             read_only,
             tags,
         };
-        (self.config.decide(&subject), id)
+        let Decision { action, reason, .. } = self.config.decide(&subject);
+        let (meta_tool, id) = (subject.meta_tool, subject.id);
+        match action {
+            Action::Allow => Ok(Admission::Free),
+            Action::Ask => {
+                Ok(Admission::Ask(format!("{meta_tool} for '{id}' requires approval: {reason}")))
+            }
+            Action::Deny => {
+                let message = format!("policy denied {meta_tool} for '{id}': {reason}");
+                Err(Refusal { code: DENIED, message, retry_after: None })
+            }
+        }
     }
 }
 
-#[async_trait]
 impl Trust for Rules {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
         self.rest.sees(caller, catalog, slot)
@@ -200,85 +214,18 @@ impl Trust for Rules {
         self.rest.sight(caller)
     }
 
-    async fn admit(
+    fn admit(
         &self,
         catalog: &Catalog,
         call: &ValidCall,
         context: &Context,
-    ) -> Result<(), Refusal> {
-        self.rest.admit(catalog, call, context).await?;
-        let (decision, id) = self.judge(call);
-        match decision.action {
-            Action::Allow | Action::Ask => Ok(()),
-            Action::Deny => Err(denied(&id, &decision.reason)),
-        }
+    ) -> Result<Admission, Refusal> {
+        let trusted = self.rest.admit(catalog, call, context)?;
+        Ok(trusted.and(self.judge(call)?))
     }
 
-    fn foresee(
-        &self,
-        catalog: &Catalog,
-        call: &ValidCall,
-        context: &Context,
-    ) -> Result<(), Refusal> {
-        self.rest.foresee(catalog, call, context)?;
-        let (decision, id) = self.judge(call);
-        match decision.action {
-            Action::Allow => Ok(()),
-            Action::Ask => Err(unapproved(&id, &decision.reason)),
-            Action::Deny => Err(denied(&id, &decision.reason)),
-        }
-    }
-}
-
-fn denied(id: &str, reason: &str) -> Refusal {
-    let message = format!("policy denied tool_execute for '{id}': {reason}");
-    Refusal { code: DENIED, message, retry_after: None }
-}
-
-fn unapproved(id: &str, reason: &str) -> Refusal {
-    let message = format!("tool_execute for '{id}' requires approval: {reason}");
-    Refusal { code: UNAPPROVED, message, retry_after: None }
-}
-
-/// The codes of refusals by rules.
-pub const DENIED: &str = "policy-denied";
-pub const UNAPPROVED: &str = "approval-required";
-
-#[async_trait]
-impl Approval for Rules {
-    /// Asks the user through the client, where the client can; where it
-    /// cannot, the call is refused with the reason.
-    async fn ask(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
-        let (decision, id) = self.judge(call);
-        match decision.action {
-            Action::Allow | Action::Deny => return Ok(()),
-            Action::Ask => {}
-        }
-        let reason = decision.reason;
-        let refusal = |code, message| Refusal { code, message, retry_after: None };
-        if !context.client.can("elicitation") {
-            return Err(unapproved(&id, &reason));
-        }
-        let arguments = call.call().arguments.as_ref().map_or("{}", Json::as_str);
-        let shown: String = arguments.chars().take(500).collect();
-        let params = json!({
-            "message": format!("Allow `{}` of `{}` with {shown}? ({reason})", call.tool(), call.upstream),
-            "requestedSchema": {"type": "object", "properties": {}},
-        });
-        match context.back.request("elicitation/create", params.into()).await {
-            Ok(Reply::Result(answer))
-                if answer.member_as::<String>("action").as_deref() == Some("accept") =>
-            {
-                Ok(())
-            }
-            Ok(_) => Err(refusal(DENIED, format!("the user did not allow '{id}'"))),
-            Err(failure) => {
-                let message = format!(
-                    "tool_execute for '{id}' requires approval and asking failed: {failure}"
-                );
-                Err(refusal(UNAPPROVED, message))
-            }
-        }
+    fn observe(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {
+        self.rest.observe(upstream, listing)
     }
 }
 

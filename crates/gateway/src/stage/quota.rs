@@ -12,7 +12,7 @@ use std::time::Duration;
 use tool::Context;
 
 use super::ValidCall;
-use super::pattern::Pattern;
+use super::pattern::{Named, Pattern};
 use crate::clock::Clock;
 use crate::dispatch::Refusal;
 
@@ -47,14 +47,6 @@ pub struct Act<'a> {
     pub subject: &'a str,
     pub meta_tool: &'a str,
     pub tool: Option<Named<'a>>,
-}
-
-/// The tool of an act.
-#[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
-    pub id: &'a str,
-    pub upstream: &'a str,
-    pub name: &'a str,
 }
 
 /// A limit that is reached.
@@ -99,9 +91,7 @@ impl Config {
             limits.push((scope, format!("s\u{1f}{session}\u{1f}{}", act.meta_tool), *rate));
         }
         if let Some(tool) = act.tool {
-            let named = |(pattern, _): &&(Pattern, Rate)| {
-                pattern.as_str() == tool.id || pattern.names(tool.upstream, tool.name)
-            };
+            let named = |(pattern, _): &&(Pattern, Rate)| pattern.names(tool);
             if let Some((pattern, rate)) = self.tools.iter().find(named) {
                 let key = format!("t\u{1f}{session}\u{1f}{}", pattern.as_str());
                 limits.push((format!("tool:{}", tool.id), key, *rate));
@@ -197,15 +187,10 @@ impl Limiter {
         charge: Charge,
         context: &Context,
     ) -> Result<(), Refusal> {
-        let id = call.map_or_else(String::new, |call| format!("{}:{}", call.upstream, call.tool()));
-        let named = |call| -> Named<'_> {
-            let call: &ValidCall = call;
-            Named { id: &id, upstream: &call.upstream, name: call.tool() }
-        };
         let subject = context.caller.subject.as_str();
         // Without sessions an identity's calls count as one.
         let session = if context.session.is_empty() { subject } else { context.kin() };
-        let act = Act { session, subject, meta_tool, tool: call.map(named) };
+        let act = Act { session, subject, meta_tool, tool: call.map(ValidCall::named) };
         let now = self.clock.elapsed();
         let mut meter = self.meter.lock().expect("nothing panics while it holds this");
         meter.judge(&self.config, &act, charge, now).map_err(|exceeded| Refusal {
@@ -218,11 +203,11 @@ impl Limiter {
 
 impl super::Quota for Limiter {
     fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
-        self.judge("tool_execute", Some(call), Charge::Count, context)
+        self.judge(call.meta_tool(), Some(call), Charge::Count, context)
     }
 
     fn look(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
-        self.judge("tool_execute", Some(call), Charge::Look, context)
+        self.judge(call.meta_tool(), Some(call), Charge::Look, context)
     }
 
     fn spend_meta(&self, tool: &str, context: &Context) -> Result<(), Refusal> {

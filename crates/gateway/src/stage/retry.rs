@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tool::{Annotations, Failure, Sent};
 
-use super::pattern::Pattern;
+use super::pattern::{Named, Pattern};
 use crate::error::{Code, classify};
 
 /// When to try again.
@@ -119,10 +119,10 @@ impl Config {
     }
 
     /// Whether running a tool twice does no harm.
-    pub fn repeatable(&self, upstream: &str, tool: &str, annotations: &Annotations) -> bool {
+    pub fn repeatable(&self, named: Named<'_>, annotations: &Annotations) -> bool {
         let hinted = annotations.read_only == Some(true) || annotations.idempotent == Some(true);
         (self.hints == Hints::Believed && hinted)
-            || self.repeatable.iter().any(|pattern| pattern.names(upstream, tool))
+            || self.repeatable.iter().any(|pattern| pattern.names(named))
     }
 }
 
@@ -196,14 +196,15 @@ mod tests {
     #[test]
     fn harm_is_judged_by_the_operator_first() {
         let hinted = Annotations { read_only: Some(true), ..Annotations::default() };
-        assert!(config().repeatable("up", "read", &hinted));
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
+        assert!(config().repeatable(named("read"), &hinted));
         let strict = Config {
             hints: Hints::Ignored,
             repeatable: vec![Pattern::new("up:list_*")],
             ..config()
         };
-        assert!(!strict.repeatable("up", "read", &hinted));
-        assert!(strict.repeatable("up", "list_all", &Annotations::default()));
+        assert!(!strict.repeatable(named("read"), &hinted));
+        assert!(strict.repeatable(named("list_all"), &Annotations::default()));
     }
 
     #[test]

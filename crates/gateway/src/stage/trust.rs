@@ -4,14 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use catalog::{Catalog, Slot};
-use tool::{Context, Identity, Json, Listing, Tool};
+use tool::{Context, Finding, Identity, Json, Listing, Severity, Tool};
 
-use super::{Trust, ValidCall};
+use super::{Admission, Trust, ValidCall};
 use crate::clock::Clock;
 use crate::dispatch::Refusal;
-use crate::trust::confirm::{self, Said, Tokens};
 use crate::trust::{Book, Config, Digest, Policy, Standing, Verdict, ledger};
 
 /// Stands in the way of calls.
@@ -19,32 +17,13 @@ pub struct Keeper {
     config: Config,
     book: Arc<dyn Book>,
     clock: Arc<dyn Clock>,
-    tokens: Mutex<Tokens>,
     /// Digests by tool, with the definition they were made from.
     digests: Mutex<HashMap<String, (Json, Digest)>>,
 }
 
 impl Keeper {
     pub fn new(config: Config, book: Arc<dyn Book>, clock: Arc<dyn Clock>) -> Keeper {
-        let (tokens, digests) = (Mutex::default(), Mutex::default());
-        Keeper { config, book, clock, tokens, digests }
-    }
-
-    /// Notes tools that were never seen, so that a later change shows. Call it
-    /// with what an upstream lists.
-    pub fn observe(&self, upstream: &str, listing: &Listing) {
-        let Ok(mut ledger) = self.book.read() else { return };
-        let mut fresh = false;
-        for tool in &listing.tools {
-            let name = ledger::name(upstream, &tool.name);
-            if ledger.get(&name).is_none() {
-                ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
-                fresh = true;
-            }
-        }
-        if fresh {
-            self.book.write(&ledger);
-        }
+        Keeper { config, book, clock, digests: Mutex::default() }
     }
 
     fn digest(&self, name: &str, tool: &Tool) -> Digest {
@@ -59,7 +38,7 @@ impl Keeper {
         digest
     }
 
-    fn judge(&self, catalog: &Catalog, call: &ValidCall) -> Result<Verdict, Refusal> {
+    fn judge(&self, tool: &Tool, call: &ValidCall) -> Result<Verdict, Refusal> {
         let policy = self.config.policy(&call.upstream);
         if policy == Policy::Off {
             return Ok(Verdict::Allow);
@@ -69,50 +48,13 @@ impl Keeper {
             tracing::error!(%tampered, "the trust ledger is not believed");
             refusal(tampered.to_string())
         })?;
-        let tool = catalog.tool(call.slot);
         let standing = ledger.standing(&name, tool, &self.digest(&name, tool));
         if standing == Standing::New {
             ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
             self.book.write(&ledger);
         }
-        let danger = self.config.danger(&call.upstream, call.tool(), &call.annotations);
+        let danger = self.config.danger(call.named(), &call.annotations);
         Ok(self.config.decide(policy, &standing, danger, &name))
-    }
-
-    async fn confirm(
-        &self,
-        question: &str,
-        call: &ValidCall,
-        context: &Context,
-    ) -> Result<(), Refusal> {
-        let binding = confirm::binding(context, &call.key());
-        let now = self.clock.elapsed();
-        if let Some(token) = confirm::token(&call.call().rest) {
-            let mut tokens = self.tokens.lock().expect("nothing panics while it holds this");
-            if tokens.redeem(&token, &binding, now) {
-                return Ok(());
-            }
-        }
-        let arguments = call.call().arguments.as_ref().map_or("{}", Json::as_str);
-        match confirm::ask(context, question, arguments).await {
-            Said::Yes => Ok(()),
-            Said::No => Err(refusal(format!("{question}, and the user did not agree"))),
-            Said::Nothing => {
-                let mut tokens = self.tokens.lock().expect("nothing panics while it holds this");
-                let token = tokens.issue(binding, rand::random(), now);
-                Err(Refusal {
-                    code: "confirm",
-                    message: format!(
-                        "{question}. Nothing was done. Ask the user; if they agree, make exactly \
-                         the same call again with `{}: \"{token}\"` beside its arguments (good \
-                         once, for {} minutes)",
-                        confirm::ARGUMENT,
-                        confirm::LIFE.as_secs() / 60,
-                    ),
-                    retry_after: None,
-                })
-            }
-        }
     }
 }
 
@@ -120,36 +62,64 @@ fn refusal(message: String) -> Refusal {
     Refusal { code: "untrusted", message, retry_after: None }
 }
 
-#[async_trait]
 impl Trust for Keeper {
     fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
         // What is not trusted is still shown: an operator has to find it.
         true
     }
 
-    async fn admit(
+    fn admit(
         &self,
         catalog: &Catalog,
         call: &ValidCall,
-        context: &Context,
-    ) -> Result<(), Refusal> {
-        match self.judge(catalog, call)? {
-            Verdict::Allow => Ok(()),
+        _: &Context,
+    ) -> Result<Admission, Refusal> {
+        // Resources and prompts only tell something.
+        let Some(slot) = call.slot() else { return Ok(Admission::Free) };
+        match self.judge(catalog.tool(slot), call)? {
+            Verdict::Allow => Ok(Admission::Free),
             Verdict::Warn(reason) => {
                 tracing::warn!(upstream = call.upstream, tool = call.tool(), reason, "trust");
-                Ok(())
+                Ok(Admission::Free)
             }
-            Verdict::Confirm(question) => self.confirm(&question, call, context).await,
+            Verdict::Confirm(question) => Ok(Admission::Ask(question)),
             Verdict::Refuse(reason) => Err(refusal(reason)),
         }
     }
 
-    fn foresee(&self, catalog: &Catalog, call: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        match self.judge(catalog, call)? {
-            // Whether somebody agrees is known only when they are asked.
-            Verdict::Allow | Verdict::Warn(_) | Verdict::Confirm(_) => Ok(()),
-            Verdict::Refuse(reason) => Err(refusal(reason)),
+    fn observe(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {
+        // Where changes are refused, what is listed first is what was vouched
+        // for; elsewhere that is what is called first, which keeps the ledger
+        // as small as its use.
+        let notes = match self.config.policy(upstream) {
+            Policy::Off => return Vec::new(),
+            Policy::Warn => false,
+            Policy::Enforce => true,
+        };
+        let Ok(mut ledger) = self.book.read() else { return Vec::new() };
+        let (mut findings, mut fresh) = (Vec::new(), false);
+        for tool in &listing.tools {
+            let name = ledger::name(upstream, &tool.name);
+            match ledger.standing(&name, tool, &self.digest(&name, tool)) {
+                Standing::New if notes => {
+                    ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
+                    fresh = true;
+                }
+                Standing::New | Standing::Known(_) => {}
+                Standing::Drifted { drift, .. } => {
+                    let drift: Vec<String> = drift.iter().map(ToString::to_string).collect();
+                    let message = format!(
+                        "changed since it was vouched for: {}; see `gatelet trust show {name}`",
+                        drift.join("; ")
+                    );
+                    findings.push(Finding::new(Severity::Warning, "drift", name, message));
+                }
+            }
         }
+        if fresh {
+            self.book.write(&ledger);
+        }
+        findings
     }
 }
 

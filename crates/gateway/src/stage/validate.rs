@@ -4,29 +4,78 @@
 //! an upstream unchecked.
 
 use catalog::{Catalog, Contract, Problem, Slot};
-use tool::{Annotations, Call, Json, Object};
+use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
-use crate::dispatch::{Mode, Request};
+use super::pattern::Named;
+use crate::dispatch::{Mode, Request, What};
+use crate::trust::confirm;
 
-/// A call that may be made, as far as its arguments are concerned.
+/// A question that may be asked, as far as its arguments are concerned.
+///
+/// Most are calls; reading a resource and getting a prompt go the same way.
 #[derive(Clone, Debug)]
 pub struct ValidCall {
-    pub slot: Slot,
-    /// The operator's label for the upstream.
+    /// The canonical id of what is asked for.
+    pub id: String,
+    pub what: What,
+    /// The position of the upstream in the catalog, and its label.
+    pub source: usize,
     pub upstream: String,
     pub annotations: Annotations,
-    call: Call,
+    ask: Ask,
+    token: Option<String>,
 }
 
 impl ValidCall {
     /// What goes to the upstream.
-    pub fn call(&self) -> &Call {
-        &self.call
+    pub fn ask(&self) -> &Ask {
+        &self.ask
     }
 
-    /// The tool's name at the upstream.
+    /// The function that is called, if it is one.
+    pub fn slot(&self) -> Option<Slot> {
+        match self.what {
+            What::Tool(slot) => Some(slot),
+            What::Resource { .. } | What::Prompt { .. } => None,
+        }
+    }
+
+    /// The upstream's own name for it: a tool's, a URI, a prompt's.
     pub fn tool(&self) -> &str {
-        &self.call.name
+        match &self.ask {
+            Ask::Call(call) => &call.name,
+            Ask::Read(read) => &read.uri,
+            Ask::Prompt(prompt) => &prompt.name,
+            Ask::Complete(_) | Ask::Other { .. } => "",
+        }
+    }
+
+    pub fn arguments(&self) -> Option<&Json> {
+        match &self.ask {
+            Ask::Call(Call { arguments, .. }) | Ask::Prompt(GetPrompt { arguments, .. }) => {
+                arguments.as_ref()
+            }
+            Ask::Read(_) | Ask::Complete(_) | Ask::Other { .. } => None,
+        }
+    }
+
+    /// All the names that an operator may use for it.
+    pub fn named(&self) -> Named<'_> {
+        Named { id: &self.id, upstream: &self.upstream, name: self.tool() }
+    }
+
+    /// The gateway surface's word for what is done.
+    pub fn meta_tool(&self) -> &'static str {
+        match self.what {
+            What::Tool(_) => "tool_execute",
+            What::Resource { .. } => "resource_read",
+            What::Prompt { .. } => "prompt_get",
+        }
+    }
+
+    /// The token by which somebody agrees. It is ours and goes no further.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// Whether this call continues an earlier one with the client's input, so
@@ -34,34 +83,73 @@ impl ValidCall {
     pub fn continues(&self) -> bool {
         ["inputResponses", "requestState", "task"]
             .iter()
-            .any(|key| self.call.rest.get(key).is_some())
+            .any(|key| self.ask.rest().get(key).is_some())
     }
 
     /// What identifies the call: upstream, tool and arguments, whatever the
     /// order in which the arguments were given.
     pub fn key(&self) -> String {
-        let arguments = self.call.arguments.as_ref().map_or_else(String::new, canonical);
-        format!("{}\u{1f}{}\u{1f}{arguments}", self.upstream, self.call.name)
+        let arguments = self.arguments().map_or_else(String::new, canonical);
+        format!("{}\u{1f}{}\u{1f}{arguments}", self.upstream, self.tool())
     }
 }
 
 /// Brings the arguments to the schema's spelling and types and checks them,
 /// as far as the request's mode asks for it.
 pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Problem>> {
-    let arguments = match request.mode {
-        Mode::Pass => request.arguments,
-        Mode::Run | Mode::Strict | Mode::Plan => {
-            let given = request.arguments.unwrap_or_else(Json::empty_object);
-            Some(checked(catalog.contract(request.slot), given, request.mode)?)
+    let Request { target, arguments, mut rest, mode, .. } = request;
+    let token = confirm::take(&mut rest);
+    let reads = Annotations { read_only: Some(true), ..Annotations::default() };
+    let (source, annotations, ask) = match &target.what {
+        What::Tool(slot) => {
+            let arguments = match mode {
+                Mode::Pass => arguments,
+                Mode::Run | Mode::Strict | Mode::Plan => {
+                    let given = arguments.unwrap_or_else(Json::empty_object);
+                    Some(checked(catalog.contract(*slot), given, mode)?)
+                }
+            };
+            let tool = catalog.tool(*slot);
+            let call = Call { name: tool.name.clone(), arguments, rest };
+            (catalog.function(*slot).source, tool.annotations, Ask::Call(call))
+        }
+        What::Resource { source, uri } => {
+            (*source, reads, Ask::Read(Read { uri: uri.clone(), rest }))
+        }
+        What::Prompt { source, name } => {
+            let arguments = match mode {
+                Mode::Pass => arguments,
+                Mode::Run | Mode::Strict | Mode::Plan => {
+                    let given = arguments.unwrap_or_else(Json::empty_object);
+                    Some(filled(catalog, *source, name, given)?)
+                }
+            };
+            (*source, reads, Ask::Prompt(GetPrompt { name: name.clone(), arguments, rest }))
         }
     };
-    let tool = catalog.tool(request.slot);
-    Ok(ValidCall {
-        slot: request.slot,
-        upstream: catalog.source(request.slot).label.clone(),
-        annotations: tool.annotations,
-        call: Call { name: tool.name.clone(), arguments, rest: request.rest },
-    })
+    let upstream = catalog.sources()[source].label.clone();
+    Ok(ValidCall { id: target.id, what: target.what, source, upstream, annotations, ask, token })
+}
+
+/// Arguments of a prompt: an object of text with everything that is required.
+fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<Json, Vec<Problem>> {
+    let object = Object::parse(&given)
+        .map_err(|_| vec![Problem::new("", "the arguments must be an object".to_owned())])?;
+    let prompts = &catalog.sources()[source].listing.prompts;
+    let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else { return Ok(given) };
+    let mut problems = Vec::new();
+    for argument in &prompt.arguments {
+        match object.get(&argument.name) {
+            None if argument.required => {
+                problems.push(Problem::new(&argument.name, "is required".to_owned()));
+            }
+            Some(value) if value.read::<String>().is_err() => {
+                problems.push(Problem::new(&argument.name, "must be a string".to_owned()));
+            }
+            None | Some(_) => {}
+        }
+    }
+    if problems.is_empty() { Ok(given) } else { Err(problems) }
 }
 
 fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Problem>> {
@@ -91,26 +179,28 @@ mod tests {
     use testkit::{listing, tool};
 
     use super::*;
+    use crate::dispatch::Target;
 
     fn call(arguments: &str) -> Result<ValidCall, Vec<Problem>> {
         let schema =
             json!({"properties": {"a_b": {"type": "integer"}, "c": {}}, "required": ["a_b"]});
         let listed = Arc::new(listing(vec![tool("do-it", "", &schema)]));
         let (catalog, _) = Catalog::build(vec![Source::new("up", listed)]);
-        check(&catalog, Request::new(Slot(0), Json::parse(arguments.to_owned()).unwrap()))
+        let target = Target::of(Slot(0), "up:do-it#12345678");
+        check(&catalog, Request::new(target, Json::parse(arguments.to_owned()).unwrap()))
     }
 
     #[test]
     fn a_call_carries_the_upstreams_own_names() {
         let call = call(r#"{"aB":"7"}"#).unwrap();
         assert_eq!((call.upstream.as_str(), call.tool()), ("up", "do-it"));
-        assert_eq!(call.call().arguments.as_ref().unwrap().as_str(), r#"{"a_b":7}"#);
+        assert_eq!(call.arguments().unwrap().as_str(), r#"{"a_b":7}"#);
     }
 
     #[test]
     fn arguments_that_fit_stay_byte_for_byte() {
         let call = call(r#"{"c" : 1e400, "a_b":1 }"#).unwrap();
-        assert_eq!(call.call().arguments.as_ref().unwrap().as_str(), r#"{"c" : 1e400, "a_b":1 }"#);
+        assert_eq!(call.arguments().unwrap().as_str(), r#"{"c" : 1e400, "a_b":1 }"#);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::artifact::Owner;
 use crate::envelope;
 use crate::gateway::Shared;
 
+/// How the URI of a kept answer begins.
+pub(crate) const SCHEME: &str = "artifact://";
+
 /// The contents of a kept answer, for its owner and nobody else.
 pub(crate) async fn read(shared: &Arc<Shared>, uri: &str, context: &Context) -> Reply {
     let (handle, at) = envelope::split_handle(uri);

@@ -18,21 +18,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use catalog::{Slot, reply};
-use futures::StreamExt;
 use futures::stream::BoxStream;
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, RpcError,
 };
 
-use super::Surface;
-use super::offers::{self, Offers};
+use super::{Surface, rest::Rest};
 use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::gateway::Shared;
-use crate::roster::{Hall, Phase, Snapshot};
+use crate::roster::{Hall, Snapshot};
 use crate::visibility::Thing;
 use arguments::CallArguments;
 
 pub use definitions::tools;
+pub(crate) use definitions::{IDENTITY, identity};
 
 /// How many kinds of callers have their listing remembered.
 const LISTINGS: usize = 64;
@@ -43,11 +42,14 @@ pub struct Cash {
     hall: Arc<Hall>,
     /// Who came in.
     caller: Arc<Identity>,
+    /// Answers everything that is no call.
+    rest: Rest,
 }
 
 impl Cash {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Cash {
-        Cash { shared, hall, caller }
+        let rest = Rest::new(&shared, &hall, Surface::Cash);
+        Cash { shared, hall, caller, rest }
     }
 
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
@@ -95,49 +97,6 @@ impl Cash {
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
         snapshot.catalog.namespace(namespace).is_ok_and(|found| view.shows(found))
     }
-
-    /// Passes on what concerns a resource, a prompt, a task or everybody.
-    async fn forward(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        let snapshot = self.hall.snapshot();
-        if let (Ask::Read(read), Some(manifest)) = (&ask, &self.shared.manifest)
-            && read.uri == definitions::IDENTITY
-        {
-            return Ok(definitions::identity(manifest));
-        }
-        if let Ask::Other { method, .. } = &ask
-            && method == "logging/setLevel"
-        {
-            return Ok(to_all(&snapshot, &ask, context).await);
-        }
-        let task = ask.rest().get("taskId").and_then(|id| id.read::<String>().ok());
-        if let Some(label) = task.and_then(|task| self.shared.tasks.upstream(&task))
-            && let Some(at) = snapshot.catalog.sources().iter().position(|s| s.label == label)
-        {
-            return snapshot.ask(at, ask, context).await;
-        }
-        match self.routed(&snapshot, ask, context) {
-            Ok((source, ask)) => snapshot.ask(source, ask, context).await,
-            Err(ask) => Ok(Reply::Error(unrouted(&ask))),
-        }
-    }
-}
-
-impl Cash {
-    /// Where a question about a resource or a prompt goes, if the caller knows
-    /// of it.
-    fn routed(
-        &self,
-        snapshot: &Snapshot,
-        ask: Ask,
-        context: &Context,
-    ) -> Result<(usize, Ask), Ask> {
-        let trust = &self.shared.dispatcher.stages.trust;
-        let sight = offers::Sight {
-            knows: &|thing| trust.knows(&context.caller, thing),
-            picks: trust.picks_resources(&context.caller),
-        };
-        snapshot.offers().route(&snapshot.catalog, ask, &sight)
-    }
 }
 
 /// Everything one request needs.
@@ -167,8 +126,9 @@ impl View<'_> {
                 return self.refuse("bad-arguments", self.bad_kwargs(slot, &[problem]));
             }
         };
+        let target = self.snapshot.target(slot);
         let request =
-            Request { slot, arguments: Some(kwargs), rest: call.rest, wanted, mode: Mode::Run };
+            Request { target, arguments: Some(kwargs), rest: call.rest, wanted, mode: Mode::Run };
         let say = |outcome| self.say(slot, outcome);
         let dispatcher = &self.shared.dispatcher;
         dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context, say).await
@@ -192,7 +152,7 @@ impl View<'_> {
                 "Would call `{}` of `{}` with {}",
                 call.tool(),
                 call.upstream,
-                call.call().arguments.as_ref().map_or("{}", Json::as_str)
+                call.arguments().map_or("{}", Json::as_str)
             )),
             Err(error) => self.failed(slot, &error),
         }
@@ -222,51 +182,16 @@ impl Provider for Cash {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.hall.events().boxed()
+        self.hall.events()
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.tool(call, context).await,
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                self.forward(ask, context).await
+                self.rest.ask(ask, context).await
             }
         }
-    }
-}
-
-impl Snapshot {
-    /// Where everything beside functions is, found out when first needed.
-    pub(crate) fn offers(&self) -> &Offers {
-        self.offers.get_or_init(|| Offers::of(&self.catalog))
-    }
-}
-
-/// Tells every upstream that is up; what they answer does not matter.
-async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context) -> Reply {
-    let up = snapshot.links().iter().filter(|link| link.status().phase == Phase::Up);
-    let asks = up.map(|link| link.ask(ask.clone(), context));
-    futures::future::join_all(asks).await;
-    Reply::Result(Json::empty_object())
-}
-
-fn unrouted(ask: &Ask) -> RpcError {
-    match ask {
-        Ask::Read(read) => {
-            RpcError::new(-32002, format!("no upstream has a resource `{}`", read.uri))
-        }
-        Ask::Prompt(prompt) => {
-            RpcError::new(-32602, format!("no upstream has a prompt `{}`", prompt.name))
-        }
-        Ask::Complete(_) => RpcError::new(-32602, "nothing of that name can be completed"),
-        Ask::Call(_) => RpcError::new(-32602, "no such tool"),
-        Ask::Other { method, .. } if method.starts_with("resources/") => {
-            RpcError::new(-32002, "no upstream has that resource")
-        }
-        Ask::Other { method, .. } if method.starts_with("tasks/") => {
-            RpcError::new(-32602, "no upstream has that task")
-        }
-        Ask::Other { method, .. } => RpcError::new(-32601, format!("no method `{method}`")),
     }
 }
 

@@ -18,9 +18,11 @@ use tool::{
 
 use super::Surface;
 use super::cash::Cash;
+use super::rest::Rest;
 use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
+use crate::trust::confirm::lift;
 
 /// Characters that a host accepts in a name.
 const LONGEST: usize = 64;
@@ -31,14 +33,17 @@ pub struct Direct {
     hall: Arc<Hall>,
     /// Who came in.
     caller: Arc<Identity>,
+    /// Lists everything that is no tool.
+    cash: Cash,
     /// Answers everything that is no call.
-    rest: Cash,
+    rest: Rest,
 }
 
 impl Direct {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Direct {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
-        Direct { shared, hall, caller, rest }
+        let rest = Rest::new(&shared, &hall, Surface::Direct);
+        let cash = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
+        Direct { shared, hall, caller, cash, rest }
     }
 }
 
@@ -114,7 +119,7 @@ impl Provider for Direct {
         let seen = |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
         let tools = snapshot.names().tools.iter().filter(seen);
         let tools = tools.map(|(_, tool)| tool.clone()).collect();
-        let listing = Arc::new(Listing { tools, ..(*self.rest.listing()).clone() });
+        let listing = Arc::new(Listing { tools, ..(*self.cash.listing()).clone() });
         if LISTINGS <= made.len() {
             made.clear();
         }
@@ -138,6 +143,7 @@ impl Provider for Direct {
 
 impl Direct {
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        let call = lift(call);
         let snapshot = self.hall.snapshot();
         let trust = &self.shared.dispatcher.stages.trust;
         let slot = snapshot.names().slots.get(&call.name).copied();
@@ -146,7 +152,7 @@ impl Direct {
             return Ok(Reply::Error(RpcError::new(-32602, format!("no tool `{}`", call.name))));
         };
         let request = Request {
-            slot,
+            target: snapshot.target(slot),
             arguments: call.arguments,
             rest: call.rest,
             wanted: None,

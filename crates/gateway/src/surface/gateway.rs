@@ -12,8 +12,8 @@ use tool::{
 };
 
 use super::Surface;
-use super::cash::Cash;
 use super::meta::{Meta, Sightings, definition, sees};
+use super::rest::Rest;
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
 
@@ -24,13 +24,13 @@ pub struct Gateway {
     /// Who came in.
     caller: Arc<Identity>,
     /// Answers everything that is no call.
-    rest: Cash,
+    rest: Rest,
     sightings: Sightings,
 }
 
 impl Gateway {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Gateway {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
+        let rest = Rest::new(&shared, &hall, Surface::Gateway);
         Gateway { shared, hall, caller, rest, sightings: Sightings::default() }
     }
 }
@@ -98,9 +98,6 @@ impl Provider for Gateway {
                     Reply::Error(RpcError::new(-32602, message))
                 };
                 Ok(meta.answer(&name, arguments.as_ref()).await.unwrap_or_else(unknown))
-            }
-            Ask::Read(read) if read.uri.starts_with("artifact://") => {
-                Ok(super::artifacts::read(&self.shared, &read.uri, context).await)
             }
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 self.rest.ask(ask, context).await

@@ -23,7 +23,7 @@ use crate::envelope;
 use crate::error::{Code, GatewayError, seconds};
 use crate::gateway::Shared;
 use crate::roster::Snapshot;
-use crate::stage::policy;
+use crate::stage::{approval, policy};
 use crate::view::{Limits, Selector, view};
 use crate::visibility::Thing;
 use stable::Seen;
@@ -229,13 +229,17 @@ fn missing(key: &str) -> GatewayError {
 fn refused(refusal: &Refusal, path: &str) -> GatewayError {
     let code = match refusal.code {
         "rate-limited" => Code::RateLimited,
-        policy::DENIED => Code::PolicyDenied,
-        policy::UNAPPROVED => Code::AuthRequired,
+        policy::DENIED | approval::DECLINED => Code::PolicyDenied,
+        approval::REQUIRED => Code::AuthRequired,
         _ => Code::PermissionDenied,
     };
     // Waiting helps only where a time to wait is known.
     let error =
         GatewayError::new(code, &refusal.message, path).retryable(refusal.retry_after.is_some());
+    let error = match code == Code::AuthRequired {
+        true => error.detail("approval", "required"),
+        false => error,
+    };
     let scope = refusal.message.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     let error = match (code == Code::RateLimited, scope) {
         (true, Some(scope)) => error.detail("scope", scope),

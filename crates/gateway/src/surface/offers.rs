@@ -103,7 +103,12 @@ impl Offers {
     }
 
     /// The source that a URI leads to, for who sees it.
-    fn seen_resource(&self, catalog: &Catalog, uri: &str, sight: &Sight<'_>) -> Option<usize> {
+    pub(crate) fn seen_resource(
+        &self,
+        catalog: &Catalog,
+        uri: &str,
+        sight: &Sight<'_>,
+    ) -> Option<usize> {
         let source = self.resource(uri).or(self.only.filter(|_| !sight.picks))?;
         let upstream = &catalog.sources()[source].label;
         (sight.knows)(&Thing::Resource { upstream, uri }).then_some(source)

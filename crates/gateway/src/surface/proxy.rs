@@ -18,12 +18,13 @@ use tool::{
 };
 
 use super::Surface;
-use super::cash::Cash;
 use super::gateway::tools;
 use super::meta::{Meta, Sightings};
+use super::rest::Rest;
 use crate::dispatch::Mode;
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
+use crate::trust::confirm::lift;
 
 /// The meta-tools beside the stripped entries.
 const OWN: [&str; 3] = ["tool_hydrate", "tool_execute", "tool_view"];
@@ -39,13 +40,13 @@ pub struct Proxy {
     /// Who came in.
     caller: Arc<Identity>,
     /// Answers everything that is no call.
-    rest: Cash,
+    rest: Rest,
     sightings: Sightings,
 }
 
 impl Proxy {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Proxy {
-        let rest = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
+        let rest = Rest::new(&shared, &hall, Surface::Proxy);
         Proxy { shared, hall, caller, rest, sightings: Sightings::default() }
     }
 }
@@ -98,7 +99,8 @@ pub fn decode(name: &str) -> Option<String> {
     Some(id)
 }
 
-/// The stripped definitions, and the ids of the names that were shortened.
+/// The stripped definitions, in the order of the directory, and the ids of the
+/// names that were shortened.
 pub(crate) struct Stripped {
     /// The meta-tools belong to nobody; the others to a function each.
     tools: Vec<(Option<Slot>, Tool)>,
@@ -159,9 +161,6 @@ impl Provider for Proxy {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => Ok(self.call(call, context).await),
-            Ask::Read(read) if read.uri.starts_with("artifact://") => {
-                Ok(super::artifacts::read(&self.shared, &read.uri, context).await)
-            }
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 self.rest.ask(ask, context).await
             }
@@ -171,7 +170,7 @@ impl Provider for Proxy {
 
 impl Proxy {
     async fn call(&self, call: Call, context: &Context) -> Reply {
-        let Call { name, arguments, rest } = call;
+        let Call { name, arguments, rest } = lift(call);
         let snapshot = self.hall.snapshot();
         let meta = Meta {
             shared: &self.shared,

@@ -74,9 +74,17 @@ pub fn binding(context: &Context, call_key: &str) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The token that came with a call.
-pub fn token(rest: &Object) -> Option<String> {
-    rest.get("_meta")?.member_as(META_KEY)
+/// Takes the token out of what came with a call, so that it is not passed on.
+pub fn take(rest: &mut Object) -> Option<String> {
+    let meta = rest.get("_meta").filter(|meta| meta.as_str().contains(META_KEY))?;
+    let mut meta = Object::parse(meta).ok()?;
+    let token = meta.remove(META_KEY)?;
+    if meta.is_empty() {
+        rest.remove("_meta");
+    } else {
+        rest.set("_meta", meta.to_json());
+    }
+    token.read().ok()
 }
 
 /// Moves a token from a surface's own arguments to `_meta`.
@@ -182,14 +190,16 @@ mod tests {
     #[test]
     fn a_token_moves_from_the_surface_to_meta_and_nothing_else_does() {
         let call = |text: &str| lift(Call::new("call", Json::parse(text.to_owned()).unwrap()));
-        let lifted = call(r#"{"namespace":"n","confirm":"confirm-12","kwargs":{"confirm":"x"}}"#);
+        let mut lifted =
+            call(r#"{"namespace":"n","confirm":"confirm-12","kwargs":{"confirm":"x"}}"#);
         assert_eq!(
             lifted.arguments.unwrap().as_str(),
             r#"{"namespace":"n","kwargs":{"confirm":"x"}}"#
         );
-        assert_eq!(token(&lifted.rest).as_deref(), Some("confirm-12"));
-        let plain = call(r#"{"confirm":"yes"}"#);
+        assert_eq!(take(&mut lifted.rest).as_deref(), Some("confirm-12"));
+        assert!(lifted.rest.is_empty(), "a token does not go on");
+        let mut plain = call(r#"{"confirm":"yes"}"#);
         assert_eq!(plain.arguments.unwrap().as_str(), r#"{"confirm":"yes"}"#);
-        assert_eq!(token(&plain.rest), None);
+        assert_eq!(take(&mut plain.rest), None);
     }
 }

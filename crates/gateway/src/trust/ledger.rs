@@ -1,7 +1,7 @@
 //! What was granted, signed so that only who has the key can change it.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,11 @@ use tool::Tool;
 
 use super::{Digest, Seen, Standing, State, drift};
 
-/// What is known of every tool, by `upstream/tool`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What is known of every tool, by `upstream/tool`. Cheap to clone, because
+/// every call reads it.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
-    entries: BTreeMap<String, Entry>,
+    entries: Arc<BTreeMap<String, Entry>>,
 }
 
 /// What is known of one tool.
@@ -72,12 +73,12 @@ impl Ledger {
         let mac = mac(key, entries);
         mac.verify_slice(&signature).map_err(|_| Tampered::Forged)?;
         let entries = BTreeMap::deserialize(entries).map_err(|_| Tampered::Unreadable)?;
-        Ok(Ledger { entries })
+        Ok(Ledger { entries: Arc::new(entries) })
     }
 
     /// The signed ledger as text.
     pub fn write(&self, key: &[u8]) -> String {
-        let entries = json!(self.entries);
+        let entries = json!(*self.entries);
         let signature = hex(&mac(key, &entries).finalize().into_bytes());
         let whole = json!({"version": 1, "entries": entries, "signature": signature});
         serde_json::to_string_pretty(&whole).unwrap_or_else(|_| whole.to_string())
@@ -97,12 +98,12 @@ impl Ledger {
     /// Notes a tool as it is now, with a state.
     pub fn set(&mut self, name: &str, tool: &Tool, state: State, now: u64) {
         let entry = Entry { digest: Digest::of(tool), state, seen: Seen::of(tool), since: now };
-        self.entries.insert(name.to_owned(), entry);
+        Arc::make_mut(&mut self.entries).insert(name.to_owned(), entry);
     }
 
     /// Takes trust away from a tool, whatever shape it has.
     pub fn revoke(&mut self, name: &str, now: u64) -> bool {
-        match self.entries.get_mut(name) {
+        match Arc::make_mut(&mut self.entries).get_mut(name) {
             Some(entry) => {
                 entry.state = State::Untrusted;
                 entry.since = now;
@@ -114,7 +115,7 @@ impl Ledger {
 
     /// Forgets a tool; it is new again.
     pub fn forget(&mut self, name: &str) -> bool {
-        self.entries.remove(name).is_some()
+        Arc::make_mut(&mut self.entries).remove(name).is_some()
     }
 
     pub fn get(&self, name: &str) -> Option<&Entry> {

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use catalog::{Catalog, Slot};
-use tool::{Context, Identity};
+use tool::{Context, Finding, Identity, Listing};
 
 use super::{Config, Thing};
-use crate::dispatch::Refusal;
-use crate::stage::{Trust, ValidCall};
+use crate::dispatch::{Refusal, What};
+use crate::stage::{Admission, Trust, ValidCall};
 
 /// Hides what the rules hide. The rules can be replaced while calls are made.
 pub struct Veil {
@@ -36,7 +35,6 @@ impl Veil {
     }
 }
 
-#[async_trait]
 impl Trust for Veil {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
         let rules = self.rules.load();
@@ -64,24 +62,18 @@ impl Trust for Veil {
         format!("{edition}:{};{rest}", rules.sight(caller))
     }
 
-    async fn admit(
+    fn admit(
         &self,
         catalog: &Catalog,
         call: &ValidCall,
         context: &Context,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Admission, Refusal> {
         self.veiled(catalog, call, context)?;
-        self.rest.admit(catalog, call, context).await
+        self.rest.admit(catalog, call, context)
     }
 
-    fn foresee(
-        &self,
-        catalog: &Catalog,
-        call: &ValidCall,
-        context: &Context,
-    ) -> Result<(), Refusal> {
-        self.veiled(catalog, call, context)?;
-        self.rest.foresee(catalog, call, context)
+    fn observe(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {
+        self.rest.observe(upstream, listing)
     }
 }
 
@@ -94,10 +86,16 @@ impl Veil {
         call: &ValidCall,
         context: &Context,
     ) -> Result<(), Refusal> {
-        if self.sees(&context.caller, catalog, call.slot) {
+        let (caller, upstream, name) = (&context.caller, call.upstream.as_str(), call.tool());
+        let seen = match &call.what {
+            What::Tool(slot) => self.sees(caller, catalog, *slot),
+            What::Resource { uri, .. } => self.knows(caller, &Thing::Resource { upstream, uri }),
+            What::Prompt { .. } => self.knows(caller, &Thing::Prompt { upstream, name }),
+        };
+        if seen {
             return Ok(());
         }
-        let message = "there is no such function any more".to_owned();
+        let message = "there is nothing of that name any more".to_owned();
         Err(Refusal { code: "unknown-function", message, retry_after: None })
     }
 }

@@ -1,3 +1,4 @@
+use async_trait::async_trait;
 use catalog::Source;
 use serde_json::{Value, json};
 use testkit::listing;
@@ -5,8 +6,10 @@ use tool::{Back, Client, Failure, Note, Object, Reply};
 
 use super::*;
 use crate::clock::Fake;
-use crate::dispatch::Request;
-use crate::stage::validate;
+use crate::dispatch::{Request, Target};
+use crate::stage::approval::{self, Consent};
+use crate::stage::{Approval, validate};
+use crate::trust::confirm;
 use crate::trust::ledger::{Ledger, Memory, Tampered};
 use crate::trust::{Danger, State};
 
@@ -23,26 +26,37 @@ fn destructive() -> Catalog {
     catalog("Erases.", &json!({"destructiveHint": true}))
 }
 
-fn keeper(policy: Policy, book: Arc<dyn Book>) -> Keeper {
-    let config = Config { policy, ..Config::default() };
-    Keeper::new(config, book, Arc::new(Fake::default()))
+/// Who decides, and who is asked.
+struct Gate(Keeper, Consent);
+
+fn keeper(policy: Policy, book: Arc<dyn Book>) -> Gate {
+    gate(Config { policy, ..Config::default() }, book)
+}
+
+fn gate(config: Config, book: Arc<dyn Book>) -> Gate {
+    let clock: Arc<Fake> = Arc::default();
+    Gate(Keeper::new(config, book, Arc::clone(&clock) as _), Consent::new(clock))
 }
 
 async fn admit(
-    keeper: &Keeper,
+    gate: &Gate,
     catalog: &Catalog,
     path: &str,
     token: Option<&str>,
     context: &Context,
 ) -> Result<(), Refusal> {
-    let mut request = Request::new(Slot(0), json!({"path": path}).into());
+    let target = Target::of(Slot(0), "disk:erase#12345678");
+    let mut request = Request::new(target, json!({"path": path}).into());
     if let Some(token) = token {
         let mut meta = Object::new();
         meta.push(confirm::META_KEY, Json::of(token));
         request.rest.push("_meta", meta.to_json());
     }
     let call = validate::check(catalog, request).unwrap();
-    keeper.admit(catalog, &call, context).await
+    match gate.0.admit(catalog, &call, context)? {
+        Admission::Free => Ok(()),
+        Admission::Ask(question) => gate.1.agree(&question, &call, context).await,
+    }
 }
 
 fn token_in(refusal: &Refusal) -> String {
@@ -72,7 +86,7 @@ async fn a_fresh_destructive_tool_asks_and_the_token_works_once_for_the_same_arg
     let keeper = keeper(Policy::Warn, Arc::new(Memory::default()));
     let (catalog, context) = (destructive(), Context::anonymous());
     let refused = admit(&keeper, &catalog, "/a", None, &context).await.unwrap_err();
-    assert_eq!(refused.code, "confirm");
+    assert_eq!(refused.code, approval::REQUIRED);
     let token = token_in(&refused);
     let swapped = admit(&keeper, &catalog, "/b", Some(&token), &context).await;
     assert!(swapped.is_err(), "other arguments");
@@ -94,7 +108,7 @@ async fn a_client_that_can_ask_its_user_is_asked() {
         r#"{"action":"cancel"}"#,
     ] {
         let refused = admit(&keeper, &catalog, "/a", None, &asking(answer)).await.unwrap_err();
-        assert_eq!(refused.code, "untrusted");
+        assert_eq!(refused.code, approval::DECLINED);
         assert!(refused.message.ends_with("the user did not agree"));
     }
 }
@@ -159,17 +173,29 @@ async fn with_a_forged_ledger_nothing_passes_unless_the_gate_is_off() {
 async fn the_operators_rule_beats_the_hint() {
     let mut config = Config { policy: Policy::Enforce, ..Config::default() };
     config.rules = vec![(crate::stage::pattern::Pattern::new("erase"), Danger::Safe)];
-    let keeper = Keeper::new(config, Arc::new(Memory::default()), Arc::new(Fake::default()));
+    let keeper = gate(config, Arc::new(Memory::default()));
     assert!(admit(&keeper, &destructive(), "/a", None, &Context::anonymous()).await.is_ok());
 }
 
 #[test]
-fn what_is_observed_first_is_what_later_changes_are_measured_by() {
-    let book: Arc<dyn Book> = Arc::new(Memory::default());
-    let keeper = keeper(Policy::Warn, Arc::clone(&book));
-    let first = testkit::tool("t", "d", &json!({}));
-    keeper.observe("up", &listing(vec![first.clone()]));
-    keeper.observe("up", &listing(vec![testkit::tool("t", "other", &json!({}))]));
-    let ledger = book.read().unwrap();
-    assert_eq!(ledger.get("up/t").unwrap().digest, Digest::of(&first));
+fn a_change_shows_when_it_is_listed_where_the_first_listing_counts() {
+    for (policy, told) in [(Policy::Enforce, true), (Policy::Warn, false), (Policy::Off, false)] {
+        let keeper = keeper(policy, Arc::new(Memory::default())).0;
+        let first = testkit::tool("t", "d", &json!({}));
+        assert_eq!(keeper.observe("up", &listing(vec![first])), []);
+        let second = testkit::tool("t", "other", &json!({}));
+        let findings = keeper.observe("up", &listing(vec![second]));
+        let codes: Vec<&str> = findings.iter().map(|finding| finding.code.as_str()).collect();
+        assert_eq!(codes == ["drift"], told, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn under_warn_a_tool_that_was_called_before_shows_its_change_when_listed() {
+    let keeper = keeper(Policy::Warn, Arc::new(Memory::default()));
+    let before = catalog("Reads.", &json!({"readOnlyHint": true}));
+    admit(&keeper, &before, "/a", None, &Context::anonymous()).await.unwrap();
+    let after = catalog("Reads more.", &json!({"readOnlyHint": true}));
+    let findings = keeper.0.observe("disk", &after.sources()[0].listing);
+    assert!(findings[0].message.contains("the wording changed"), "{findings:?}");
 }

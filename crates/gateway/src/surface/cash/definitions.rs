@@ -62,10 +62,10 @@ pub fn tools(map: &str) -> Vec<Tool> {
 }
 
 /// The resource that says who this server is.
-pub(super) const IDENTITY: &str = "cash://server";
+pub(crate) const IDENTITY: &str = "cash://server";
 
 /// What reading it gives.
-pub(super) fn identity(manifest: &Json) -> Reply {
+pub(crate) fn identity(manifest: &Json) -> Reply {
     let contents =
         json!([{"uri": IDENTITY, "mimeType": "application/json", "text": manifest.as_str()}]);
     Reply::Result(json!({"contents": contents}).into())

@@ -11,7 +11,7 @@ use crate::fixture::{Hung, Opened, Scripts, one, open, rows, shop};
 use crate::record::Ending;
 use crate::roster::Upstream;
 use crate::skill::{File, Library};
-use crate::stage::{Stages, Trust, ValidCall};
+use crate::stage::{Admission, Stages, Trust, ValidCall};
 use crate::surface::Surface;
 
 async fn opened() -> (Opened, Arc<Scripted>) {
@@ -541,14 +541,13 @@ async fn resources_and_prompts_of_all_upstreams_are_there() {
 /// Lets nobody but `admin` see the orders.
 struct OrdersForAdmin;
 
-#[async_trait::async_trait]
 impl Trust for OrdersForAdmin {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
         caller.subject == "admin" || catalog.source(slot).label != "orders"
     }
 
-    async fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
-        Ok(())
+    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
+        Ok(Admission::Free)
     }
 }
 

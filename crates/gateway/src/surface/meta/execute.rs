@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use tool::{Call, Json, Object, Reply};
 
 use super::{Answer, Meta, bad, members, missing, refused, text};
-use crate::dispatch::{CallError, Mode, Outcome, Request};
+use crate::dispatch::{CallError, Mode, Outcome, Request, Target};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
-use crate::stage::{ValidCall, tolerant};
+use crate::stage::{Admission, ValidCall, tolerant};
 use crate::trust::confirm::lift;
 
 /// How much of a signature goes with an error.
@@ -50,7 +50,8 @@ impl Meta<'_> {
         if !args.is_object() {
             return Err(bad("`args` must be an object"));
         }
-        let request = Request { slot, arguments: Some(args), rest, wanted: None, mode };
+        let target = Target::of(slot, &entry.id);
+        let request = Request { target, arguments: Some(args), rest, wanted: None, mode };
         let note = repaired.map(|_| format!("[tool_id read as {}]", entry.id));
         let say = |outcome| {
             let said = self.say(entry, slot, &repairs, note.as_deref(), outcome);
@@ -83,7 +84,7 @@ impl Meta<'_> {
                 let envelope = Envelope::of(&artifact, &entry.id, repairs, over.is_error);
                 Ok(noted(envelope.to_reply(), note))
             }
-            Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, &call).to_string())),
+            Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
             Err(error) => Err(self.failed(entry, slot, &error)),
         }
     }
@@ -133,9 +134,9 @@ impl Meta<'_> {
     }
 
     /// What would happen, with every check that it would meet.
-    fn plan(&self, entry: &Entry, call: &ValidCall) -> Value {
+    fn plan(&self, entry: &Entry, slot: Slot, call: &ValidCall) -> Value {
         let stages = &self.shared.dispatcher.stages;
-        let annotations = self.snapshot.catalog.tool(call.slot).raw.member("annotations");
+        let annotations = self.snapshot.catalog.tool(slot).raw.member("annotations");
         let annotations = annotations.and_then(|annotations| annotations.value().ok());
         let mut declared: Map<String, Value> = match annotations {
             Some(Value::Object(declared)) => declared,
@@ -147,8 +148,12 @@ impl Meta<'_> {
             json!({"name": "schema_validation", "status": "pass"}),
             json!({"name": "rate_limit", "status": verdict(stages.quota.look(call, self.context).is_ok())}),
         ];
-        if let Err(refusal) = stages.trust.foresee(&self.snapshot.catalog, call, self.context) {
-            let code = refused(&refusal, "").code.as_str();
+        let policy = match stages.trust.admit(&self.snapshot.catalog, call, self.context) {
+            Ok(Admission::Free) => None,
+            Ok(Admission::Ask(_)) => Some(Code::AuthRequired),
+            Err(refusal) => Some(refused(&refusal, "").code),
+        };
+        if let Some(code) = policy {
             checks.push(json!({"name": "policy", "status": code}));
         }
         json!({

@@ -1,0 +1,71 @@
+//! Somebody agrees to a call, whoever wants them to: a rule that says `ask`, or
+//! a tool that destroys and is not trusted enough.
+//!
+//! The user is asked through the client where the client can. Where it cannot,
+//! the call is answered with a token that is good once, for exactly this call.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use tool::{Context, Json};
+
+use super::{Approval, ValidCall};
+use crate::clock::Clock;
+use crate::dispatch::Refusal;
+use crate::trust::confirm::{self, Said, Tokens};
+
+/// The code of a refusal that an agreement would lift.
+pub const REQUIRED: &str = "approval-required";
+/// The code of a refusal because the user said no.
+pub const DECLINED: &str = "declined";
+
+/// The stage.
+pub struct Consent {
+    clock: Arc<dyn Clock>,
+    tokens: Mutex<Tokens>,
+}
+
+impl Consent {
+    pub fn new(clock: Arc<dyn Clock>) -> Consent {
+        Consent { clock, tokens: Mutex::default() }
+    }
+
+    fn tokens(&self) -> std::sync::MutexGuard<'_, Tokens> {
+        self.tokens.lock().expect("nothing panics while it holds this")
+    }
+}
+
+#[async_trait]
+impl Approval for Consent {
+    async fn agree(
+        &self,
+        question: &str,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        let binding = confirm::binding(context, &call.key());
+        let now = self.clock.elapsed();
+        if let Some(token) = call.token()
+            && self.tokens().redeem(token, &binding, now)
+        {
+            return Ok(());
+        }
+        let refusal = |code, message| Refusal { code, message, retry_after: None };
+        let arguments = call.arguments().map_or("{}", Json::as_str);
+        match confirm::ask(context, question, arguments).await {
+            Said::Yes => Ok(()),
+            Said::No => Err(refusal(DECLINED, format!("{question}, and the user did not agree"))),
+            Said::Nothing => {
+                let token = self.tokens().issue(binding, rand::random(), now);
+                let message = format!(
+                    "{question}. Nothing was done. Ask the user; if they agree, make exactly the \
+                     same call again with `{}: \"{token}\"` beside its arguments (good once, for \
+                     {} minutes)",
+                    confirm::ARGUMENT,
+                    confirm::LIFE.as_secs() / 60,
+                );
+                Err(refusal(REQUIRED, message))
+            }
+        }
+    }
+}
