@@ -1,8 +1,8 @@
 //! The trust ledger on disk: signed with a key that only its owner reads.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use gateway::trust::{Book, Ledger, Tampered};
@@ -13,9 +13,19 @@ use crate::secret;
 pub(crate) struct File {
     ledger: PathBuf,
     key: Vec<u8>,
-    /// What was read last, and when that was written.
-    last: Mutex<Option<(SystemTime, Ledger)>>,
+    last: Mutex<Option<Last>>,
 }
+
+/// What was read last.
+struct Last {
+    looked: Instant,
+    written: SystemTime,
+    ledger: Arc<Ledger>,
+}
+
+/// How long what was read is good. A grant or a revocation is felt by the next
+/// call of a human, and a burst of calls looks at the file once.
+const FRESH: Duration = Duration::from_millis(20);
 
 impl File {
     /// Opens the ledger; makes its key, and an empty ledger, when there is none.
@@ -40,27 +50,36 @@ impl File {
     }
 
     pub(crate) fn save(&self, ledger: &Ledger) -> anyhow::Result<()> {
+        let mut last = self.last.lock().expect("nothing panics while it holds this");
+        *last = None;
         secret::write(&self.ledger, &ledger.write(&self.key))
     }
 
-    fn load(&self) -> Result<Ledger, Tampered> {
+    fn load(&self) -> Result<Arc<Ledger>, Tampered> {
+        let mut last = self.last.lock().expect("nothing panics while it holds this");
+        let now = Instant::now();
+        if let Some(last) = &*last
+            && now.duration_since(last.looked) < FRESH
+        {
+            return Ok(Arc::clone(&last.ledger));
+        }
         let Ok(meta) = std::fs::metadata(&self.ledger) else { return Err(Tampered::Unreadable) };
         let written = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        let mut last = self.last.lock().expect("nothing panics while it holds this");
-        if let Some((when, ledger)) = &*last
-            && *when == written
+        if let Some(last) = &mut *last
+            && last.written == written
         {
-            return Ok(ledger.clone());
+            last.looked = now;
+            return Ok(Arc::clone(&last.ledger));
         }
         let text = std::fs::read_to_string(&self.ledger).map_err(|_| Tampered::Unreadable)?;
-        let ledger = Ledger::read(&text, &self.key)?;
-        *last = Some((written, ledger.clone()));
+        let ledger = Arc::new(Ledger::read(&text, &self.key)?);
+        *last = Some(Last { looked: now, written, ledger: Arc::clone(&ledger) });
         Ok(ledger)
     }
 }
 
 impl Book for File {
-    fn read(&self) -> Result<Ledger, Tampered> {
+    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
         self.load()
     }
 
@@ -109,10 +128,10 @@ mod tests {
     fn what_is_written_is_read_by_who_has_the_key_and_only_by_the_owner() {
         let state = tempfile::tempdir().unwrap();
         let file = File::open(state.path()).unwrap();
-        let mut ledger = file.read().unwrap();
+        let mut ledger = Arc::unwrap_or_clone(file.read().unwrap());
         ledger.set("up/t", &some_tool(), State::Trusted, 1);
         file.write(&ledger);
-        assert_eq!(File::open(state.path()).unwrap().read(), Ok(ledger));
+        assert_eq!(File::open(state.path()).unwrap().read(), Ok(Arc::new(ledger)));
         for name in ["trust.json", "trust.key"] {
             let mode = std::fs::metadata(state.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -132,6 +151,6 @@ mod tests {
         assert_eq!(File::open(state.path()).unwrap().read(), Err(Tampered::Forged));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(File::open(state.path()).unwrap().read(), Err(Tampered::Unreadable));
-        assert_eq!(File::reset(state.path()).unwrap().read(), Ok(Ledger::default()));
+        assert_eq!(File::reset(state.path()).unwrap().read(), Ok(Arc::default()));
     }
 }

@@ -322,7 +322,7 @@ fn note_answer(record: &mut Record, gated: &Gated) {
 
 /// Whether a result says that it is an error, read only if it can say so.
 fn reports_error(json: &Json) -> bool {
-    json.as_str().contains("\"isError\"") && json.member_as("isError").unwrap_or(false)
+    json.mentions("\"isError\"") && json.member_as("isError").unwrap_or(false)
 }
 
 fn ending(error: &CallError) -> Ending {

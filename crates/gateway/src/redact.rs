@@ -10,7 +10,7 @@ mod assignment;
 
 use std::borrow::Cow;
 
-use regex::{Captures, Regex, RegexSet};
+use regex::{Captures, Regex, RegexSet, bytes};
 use tool::{Failure, Json, Reply, RpcError};
 
 /// What stands where a secret was.
@@ -42,6 +42,8 @@ const FORMS: &[&str] = &[
 #[derive(Debug)]
 pub struct Scrubber {
     any: RegexSet,
+    /// The same, for text that is not looked at as a string.
+    in_bytes: bytes::RegexSet,
     forms: Vec<Regex>,
     assignment: Regex,
     /// Texts that the operator knows to be secret, such as what the
@@ -63,10 +65,11 @@ impl Scrubber {
     pub fn new(config: Config) -> Scrubber {
         // Looser than the forms: in JSON text a `\n` may stand right before one.
         let all = FORMS.iter().map(|form| form.replace(r"\b", ""));
-        let all = all.chain([assignment::PATTERN.to_owned()]);
+        let all: Vec<String> = all.chain([assignment::PATTERN.to_owned()]).collect();
         let compile = |form: &str| Regex::new(form).expect("our own patterns compile");
         Scrubber {
-            any: RegexSet::new(all).expect("our own patterns compile"),
+            any: RegexSet::new(&all).expect("our own patterns compile"),
+            in_bytes: bytes::RegexSet::new(&all).expect("our own patterns compile"),
             forms: FORMS.iter().map(|form| compile(form)).collect(),
             assignment: compile(assignment::PATTERN),
             known: config.known.into_iter().filter(|secret| 6 <= secret.len()).collect(),
@@ -102,10 +105,9 @@ impl Scrubber {
     ///
     /// Most values have none: those come back as they are, byte for byte.
     pub fn scrub_json(&self, json: &Json) -> Json {
-        let text = json.as_str();
         let suspicious = self.enabled
-            && (self.any.is_match(text)
-                || self.known.iter().any(|secret| text.contains(secret.as_str())));
+            && (self.in_bytes.is_match(json.as_bytes())
+                || self.known.iter().any(|secret| json.mentions(secret)));
         if !suspicious {
             return json.clone();
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tool::{Failure, Json, Reply, RpcError, Sent};
 
 use crate::message::{self, Invalid, Notification, Request, Response};
@@ -143,25 +143,11 @@ impl Peer {
         params: Option<&Json>,
         patience: Patience,
     ) -> Result<Reply, Failure> {
-        let now = Instant::now();
-        let (pending, mut answer) = Pending::new(now, patience);
-        let mut deadline = pending.deadline();
+        let (pending, answer) = Pending::new(Instant::now(), patience);
         let mut waiting = self.ask(ticket, method, params, pending)?;
-        loop {
-            match timeout_at(deadline, &mut answer).await {
-                Ok(answer) => {
-                    waiting.reason = None;
-                    return answer.unwrap_or_else(|_| Err(self.lost()));
-                }
-                Err(_) => match self.later_deadline(ticket, deadline) {
-                    Some(later) => deadline = later,
-                    None => {
-                        waiting.reason = waiting.reason.and(Some("no answer in time"));
-                        return Err(Failure::Timeout { after: deadline - now });
-                    }
-                },
-            }
-        }
+        let answer = answer.await.unwrap_or_else(|_| Err(self.lost()));
+        waiting.ended(&answer);
+        answer
     }
 
     /// Tells something.
@@ -181,7 +167,7 @@ impl Peer {
 
     /// Whether a question still waits for its answer.
     pub fn is_open(&self, ticket: Ticket) -> bool {
-        self.lock().pending.deadline(ticket).is_some()
+        self.lock().pending.contains(ticket)
     }
 
     /// Ends the conversation: open questions fail, the pipe is closed.
@@ -220,11 +206,6 @@ impl Peer {
         self.lock().enqueue(self.0.limits.queue, write)?;
         self.0.wake.notify_one();
         Ok(())
-    }
-
-    fn later_deadline(&self, ticket: Ticket, deadline: Instant) -> Option<Instant> {
-        let later = self.lock().pending.deadline(ticket)?;
-        (deadline < later).then_some(later)
     }
 
     fn lost(&self) -> Failure {
@@ -270,13 +251,27 @@ struct Waiting<'a> {
     reason: Option<&'static str>,
 }
 
+impl Waiting<'_> {
+    /// There is an answer, or [`run`] has seen that it took too long.
+    fn ended(&mut self, answer: &Result<Reply, Failure>) {
+        let reason = self.reason.take();
+        if let (Some(_), Err(Failure::Timeout { .. })) = (reason, answer) {
+            self.cancel("no answer in time");
+        }
+    }
+
+    fn cancel(&self, reason: &str) {
+        let params = serde_json::json!({"requestId": self.ticket.0, "reason": reason});
+        // A peer that is gone or does not read cannot be told.
+        self.peer.notify(method::CANCELLED, Some(&params.into())).ok();
+    }
+}
+
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let open = self.peer.lock().pending.remove(self.ticket);
         if let Some(reason) = self.reason.filter(|_| open) {
-            let params = serde_json::json!({"requestId": self.ticket.0, "reason": reason});
-            // A peer that is gone or does not read cannot be told.
-            self.peer.notify(method::CANCELLED, Some(&params.into())).ok();
+            self.cancel(reason);
         }
     }
 }

@@ -85,6 +85,12 @@ impl Json {
         std::str::from_utf8(&self.0).expect("JSON text is checked to be UTF-8 when it comes in")
     }
 
+    /// Whether `text` stands anywhere in it. Much cheaper than reading it, so
+    /// worth asking before looking for a member that few values have.
+    pub fn mentions(&self, text: &str) -> bool {
+        memchr::memmem::find(&self.0, text.as_bytes()).is_some()
+    }
+
     pub fn as_bytes(&self) -> &Bytes {
         &self.0
     }

@@ -20,6 +20,12 @@ pub trait Provider: Send + Sync {
     /// Answers one question. Dropping the future cancels it, at the other
     /// side too where there is one.
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure>;
+
+    /// Whether `ask` itself ends when [`Context::patience`] does. Where it does
+    /// not, whoever asks has to set a clock for every question.
+    fn keeps_time(&self) -> bool {
+        false
+    }
 }
 
 /// Something a provider tells without being asked.

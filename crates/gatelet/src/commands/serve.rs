@@ -12,6 +12,7 @@ use anyhow::Context;
 use gateway::Gateway;
 use mcp::serve::stdio;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use web::tls::Callers;
 
 use crate::cli::Place;
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         say(&warnings.to_string());
     }
     let state = config::state_directory(place)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = runtime(args)?;
     let outcome = runtime.block_on(async {
         let wiring = Wiring::new(&state, Pace::Configured, &loaded.config)?;
         let gateway = wiring.gateway(&loaded);
@@ -90,6 +91,21 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     // Reading stdin blocks a thread that nobody can wake.
     runtime.shutdown_background();
     outcome
+}
+
+/// Handing a call from thread to thread costs more than answering it. A pipe has
+/// one client, so it gets one thread; many clients share half of the processors,
+/// and leave the others to the upstreams that do the work.
+fn runtime(args: &Args) -> std::io::Result<Runtime> {
+    let mut builder = if args.stdio {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        let n_processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads((n_processors / 2).max(1));
+        builder
+    };
+    builder.enable_all().build()
 }
 
 async fn over_stdio(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {

@@ -1,5 +1,7 @@
 //! `gatelet trust`: which tools are trusted. The only way to grant it.
 
+use std::sync::Arc;
+
 use gateway::trust::{Book, Digest, Ledger, Standing, State, drift, ledger};
 use jiff::Timestamp;
 use tool::Tool;
@@ -51,7 +53,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     }
     let file = File::open(&state)?;
     let mut known = match file.read() {
-        Ok(known) => known,
+        Ok(known) => Arc::unwrap_or_clone(known),
         Err(tampered) => return Err(anyhow::anyhow!(tampered)),
     };
     match &args.action {

@@ -54,7 +54,7 @@ impl WhenNeeded {
 }
 
 impl Book for WhenNeeded {
-    fn read(&self) -> Result<Ledger, Tampered> {
+    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
         self.file().map_or(Err(Tampered::Unreadable), Book::read)
     }
 

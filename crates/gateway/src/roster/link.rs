@@ -163,10 +163,11 @@ impl Link {
         let patience = context.patience.map_or(limit, |patience| patience.min(limit));
         let context = Context { patience: Some(patience), ..context.clone() };
         let since = Instant::now();
-        // The provider keeps the time itself and tells the other side. This
-        // is for one that does not.
-        let bound = patience + Duration::from_secs(1);
-        let outcome = tokio::time::timeout(bound, provider.ask(ask, &context)).await;
+        let asking = provider.ask(ask, &context);
+        let outcome = match provider.keeps_time() {
+            true => Ok(asking.await),
+            false => tokio::time::timeout(patience, asking).await,
+        };
         self.calls.fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);

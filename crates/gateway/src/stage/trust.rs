@@ -44,12 +44,13 @@ impl Keeper {
             return Ok(Verdict::Allow);
         }
         let name = ledger::name(&call.upstream, call.tool());
-        let mut ledger = self.book.read().map_err(|tampered| {
+        let ledger = self.book.read().map_err(|tampered| {
             tracing::error!(%tampered, "the trust ledger is not believed");
             refusal(tampered.to_string())
         })?;
         let standing = ledger.standing(&name, tool, &self.digest(&name, tool));
         if standing == Standing::New {
+            let mut ledger = Arc::unwrap_or_clone(ledger);
             ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
             self.book.write(&ledger);
         }
@@ -96,7 +97,7 @@ impl Trust for Keeper {
             Policy::Warn => false,
             Policy::Enforce => true,
         };
-        let Ok(mut ledger) = self.book.read() else { return Vec::new() };
+        let Ok(mut ledger) = self.book.read().map(Arc::unwrap_or_clone) else { return Vec::new() };
         let (mut findings, mut fresh) = (Vec::new(), false);
         for tool in &listing.tools {
             let name = ledger::name(upstream, &tool.name);

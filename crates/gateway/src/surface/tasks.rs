@@ -21,7 +21,7 @@ impl Tasks {
     /// Remembers the upstream of a reply that is a task.
     pub(crate) fn notice(&self, upstream: &str, reply: &Reply) {
         let Reply::Result(json) = reply else { return };
-        if LONGEST < json.as_bytes().len() || !json.as_str().contains("\"taskId\"") {
+        if LONGEST < json.as_bytes().len() || !json.mentions("\"taskId\"") {
             return;
         }
         let Some(id) = task(json) else { return };

@@ -89,8 +89,7 @@ pub fn take(rest: &mut Object) -> Option<String> {
 
 /// Moves a token from a surface's own arguments to `_meta`.
 pub fn lift(mut call: Call) -> Call {
-    let Some(arguments) = call.arguments.as_ref().filter(|json| json.as_str().contains(PREFIX))
-    else {
+    let Some(arguments) = call.arguments.as_ref().filter(|json| json.mentions(PREFIX)) else {
         return call;
     };
     let Ok(mut members) = Object::parse(arguments) else { return call };

@@ -44,22 +44,23 @@ pub enum Tampered {
 
 /// Where the ledger is kept.
 pub trait Book: Send + Sync {
-    fn read(&self) -> Result<Ledger, Tampered>;
+    /// The ledger as it stands. Every call asks for it.
+    fn read(&self) -> Result<Arc<Ledger>, Tampered>;
 
     fn write(&self, ledger: &Ledger);
 }
 
 /// A book that forgets when the process ends.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Ledger>);
+pub struct Memory(Mutex<Arc<Ledger>>);
 
 impl Book for Memory {
-    fn read(&self) -> Result<Ledger, Tampered> {
-        Ok(self.0.lock().expect("nothing panics while it holds this").clone())
+    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
+        Ok(Arc::clone(&self.0.lock().expect("nothing panics while it holds this")))
     }
 
     fn write(&self, ledger: &Ledger) {
-        *self.0.lock().expect("nothing panics while it holds this") = ledger.clone();
+        *self.0.lock().expect("nothing panics while it holds this") = Arc::new(ledger.clone());
     }
 }
 

@@ -115,6 +115,10 @@ impl Provider for Upstream {
         }
         self.core.ask(ask, context).await
     }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
 }
 
 impl Upstream {

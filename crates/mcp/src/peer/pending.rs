@@ -20,8 +20,12 @@ pub(super) struct Pending {
     patience: Patience,
 }
 
+/// All open questions, and when to look whether one has waited too long.
 #[derive(Default)]
-pub(super) struct Table(HashMap<Ticket, Pending>);
+pub(super) struct Table {
+    open: HashMap<Ticket, Pending>,
+    due: Option<Instant>,
+}
 
 impl Pending {
     pub(super) fn new(now: Instant, patience: Patience) -> (Pending, oneshot::Receiver<Answer>) {
@@ -33,33 +37,53 @@ impl Pending {
         Pending { queued_at, ..self }
     }
 
-    pub(super) fn deadline(&self) -> Instant {
+    fn deadline(&self) -> Instant {
         (self.alive + self.patience.quiet).min(self.asked + self.patience.whole)
     }
 }
 
 impl Table {
     pub(super) fn insert(&mut self, ticket: Ticket, pending: Pending) {
-        self.0.insert(ticket, pending);
+        let deadline = pending.deadline();
+        self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
+        self.open.insert(ticket, pending);
+    }
+
+    /// When to look, at the latest. It is not moved when a question is answered
+    /// or gets more time: looking in vain once a minute is cheaper than setting
+    /// a clock for every question.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Fails what has waited too long, and finds out when to look again.
+    pub(super) fn expire(&mut self, now: Instant) {
+        let expired = self.open.extract_if(|_, pending| pending.deadline() <= now);
+        for (_, pending) in expired {
+            let after = pending.deadline() - pending.asked;
+            // Whoever stopped waiting needs no answer.
+            pending.answer.send(Err(Failure::Timeout { after })).ok();
+        }
+        self.due = self.open.values().map(Pending::deadline).min();
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
-        self.0.remove(&ticket).is_some()
+        self.open.remove(&ticket).is_some()
     }
 
     pub(super) fn touch(&mut self, ticket: Ticket, now: Instant) {
-        if let Some(pending) = self.0.get_mut(&ticket) {
+        if let Some(pending) = self.open.get_mut(&ticket) {
             pending.alive = now;
         }
     }
 
-    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Instant> {
-        self.0.get(&ticket).map(Pending::deadline)
+    pub(super) fn contains(&self, ticket: Ticket) -> bool {
+        self.open.contains_key(&ticket)
     }
 
     /// Hands an answer to whoever waits for it, or back when nobody does.
     pub(super) fn settle(&mut self, id: &str, answer: Answer) -> Result<(), Answer> {
-        match ticket(id).and_then(|ticket| self.0.remove(&ticket)) {
+        match ticket(id).and_then(|ticket| self.open.remove(&ticket)) {
             Some(pending) => pending.answer.send(answer),
             None => Err(answer),
         }
@@ -67,7 +91,7 @@ impl Table {
 
     /// Fails everything; what is behind `written` in the outbox never left.
     pub(super) fn fail_all(&mut self, reason: &str, written: u64) {
-        for (_, pending) in self.0.drain() {
+        for (_, pending) in self.open.drain() {
             let sent = if written <= pending.queued_at { Sent::No } else { Sent::Perhaps };
             // Whoever stopped waiting needs no answer.
             pending.answer.send(Err(Failure::Lost { reason: reason.to_owned(), sent })).ok();

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 use tool::{Failure, Json, Reply, RpcError};
 
 use super::lines::{Line, Lines, id_at_the_ends};
@@ -32,8 +33,9 @@ where
     };
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;
+    let mut alarm = Alarm::default();
     let reason = loop {
-        writing.refill(&peer);
+        alarm.set(writing.refill(&peer));
         if last_call.is_some() && writing.is_empty() && desk.answers.is_empty() {
             break "the other side closed the connection".to_owned();
         }
@@ -73,6 +75,7 @@ where
                 Err(error) => break broken("reading", &error),
             },
             () = peer.0.wake.notified() => {}
+            () = alarm.rings() => peer.lock().pending.expire(Instant::now()),
             () = until(last_call), if last_call.is_some() => {
                 break "the other side closed the connection".to_owned();
             }
@@ -84,13 +87,41 @@ where
 
 async fn until(deadline: Option<Instant>) {
     match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
 fn broken(doing: &str, error: &io::Error) -> String {
     format!("{doing} failed: {error}")
+}
+
+/// One clock for all that the peer waits for.
+#[derive(Default)]
+struct Alarm {
+    at: Option<Instant>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Alarm {
+    fn set(&mut self, at: Option<Instant>) {
+        if self.at == at {
+            return;
+        }
+        self.at = at;
+        match (at, &mut self.sleep) {
+            (Some(at), Some(sleep)) => sleep.as_mut().reset(at),
+            (Some(at), None) => self.sleep = Some(Box::pin(sleep_until(at))),
+            (None, _) => self.sleep = None,
+        }
+    }
+
+    async fn rings(&mut self) {
+        match &mut self.sleep {
+            Some(sleep) => sleep.await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Lines on their way out.
@@ -105,10 +136,11 @@ impl Writing {
         self.at == self.buffer.len()
     }
 
-    /// Takes everything that waits, once the last lot is gone.
-    fn refill(&mut self, peer: &Peer) {
+    /// Takes everything that waits, once the last lot is gone. Returns when to
+    /// look for questions that have waited too long.
+    fn refill(&mut self, peer: &Peer) -> Option<Instant> {
         if !self.is_empty() {
-            return;
+            return peer.lock().pending.due();
         }
         self.at = 0;
         self.buffer.clear();
@@ -116,7 +148,9 @@ impl Writing {
         if (1 << 20) < self.buffer.capacity() {
             self.buffer = Vec::new();
         }
-        std::mem::swap(&mut self.buffer, &mut peer.lock().outbox);
+        let mut state = peer.lock();
+        std::mem::swap(&mut self.buffer, &mut state.outbox);
+        state.pending.due()
     }
 
     fn advance(&mut self, n_written: usize, peer: &Peer) {

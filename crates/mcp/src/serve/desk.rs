@@ -206,7 +206,7 @@ pub(crate) fn ready(reply: Reply) -> Call {
 pub(crate) fn progress_token(params: &Json) -> Option<Json> {
     // Few requests want progress, and looking for a word is cheaper than
     // reading params that may be large.
-    if !params.as_str().contains("progressToken") {
+    if !params.mentions("progressToken") {
         return None;
     }
     params.member("_meta")?.member(meta::PROGRESS_TOKEN)

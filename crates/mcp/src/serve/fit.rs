@@ -44,7 +44,7 @@ pub(crate) fn failure(failure: &Failure) -> RpcError {
 
 /// Whether the result asks the client for more before there is an answer.
 pub(crate) fn wants_input(result: &Json) -> bool {
-    result.as_str().contains("\"input_required\"")
+    result.mentions("\"input_required\"")
         && result.member_as::<String>("resultType").as_deref() == Some("input_required")
 }
 
@@ -62,7 +62,7 @@ fn is_kept(method: &str) -> bool {
 }
 
 fn without_modern_members(result: Json) -> Json {
-    if !result.as_str().contains("\"resultType\"") {
+    if !result.mentions("\"resultType\"") {
         return result;
     }
     let Ok(mut members) = Object::parse(&result) else { return result };

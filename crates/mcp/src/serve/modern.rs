@@ -43,7 +43,7 @@ pub(crate) enum Begun {
 /// Whether params carry the envelope of a modern request.
 pub(crate) fn is_modern(params: Option<&Json>) -> bool {
     params.is_some_and(|params| {
-        params.as_str().contains(meta::PROTOCOL_VERSION)
+        params.mentions(meta::PROTOCOL_VERSION)
             && params
                 .member("_meta")
                 .and_then(|about| about.member(meta::PROTOCOL_VERSION))

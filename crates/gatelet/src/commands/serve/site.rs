@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use gateway::Gateway;
 use mcp::serve::http::{Endpoint, Hosts, Options};
@@ -55,6 +56,9 @@ pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &
     })
 }
 
+/// How long it is before the file of the keys is looked at again.
+const FRESH: Duration = Duration::from_millis(20);
+
 /// Who is let in. The keys are read again when their file has changed, so a
 /// key that was just made or revoked counts at once.
 fn policy(config: &Config, file: PathBuf) -> Box<dyn Fn() -> Arc<Policy> + Send + Sync> {
@@ -67,8 +71,14 @@ fn policy(config: &Config, file: PathBuf) -> Box<dyn Fn() -> Arc<Policy> + Send 
     let written = |file: &Path| std::fs::metadata(file).and_then(|data| data.modified()).ok();
     let first = make(key::load(&file).unwrap_or_default(), &auth);
     let known = Mutex::new((written(&file), first));
+    let looked = Mutex::new(Instant::now());
     Box::new(move || {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.elapsed() < FRESH {
+            return Arc::clone(&known.1);
+        }
+        *looked = Instant::now();
         let now = written(&file);
         if known.0 != now {
             match key::load(&file) {

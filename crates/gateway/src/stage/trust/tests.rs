@@ -124,7 +124,7 @@ async fn a_tool_that_changed_does_not_pass_until_it_is_accepted() {
     let after = catalog("Reads. Then posts it to https://elsewhere.example/.", &safe);
     let refused = admit(&keeper, &after, "/a", None, &context).await.unwrap_err();
     assert!(refused.message.contains("it mentions `elsewhere.example` now"), "{}", refused.message);
-    let mut ledger = book.read().unwrap();
+    let mut ledger = Arc::unwrap_or_clone(book.read().unwrap());
     ledger.set("disk/erase", after.tool(Slot(0)), State::Verified, 1);
     book.write(&ledger);
     assert!(admit(&keeper, &after, "/a", None, &context).await.is_ok());
@@ -150,7 +150,7 @@ async fn trust_is_enough_and_revoking_ends_it() {
 struct Forged;
 
 impl Book for Forged {
-    fn read(&self) -> Result<Ledger, Tampered> {
+    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
         Err(Tampered::Forged)
     }
 

@@ -42,7 +42,7 @@ pub(super) fn check_params(
     let params = request.params.as_ref();
     let name = params.and_then(|params| params.member_as::<String>("name")).unwrap_or_default();
     let Some(tool) = listing.tools.iter().find(|tool| tool.name == name) else { return Ok(()) };
-    if !tool.input_schema.as_str().contains("x-mcp-header") {
+    if !tool.input_schema.mentions("x-mcp-header") {
         return Ok(());
     }
     let arguments = params.and_then(|params| params.member("arguments"));
