@@ -29,6 +29,7 @@ mod sse;
 
 mod child;
 mod pipe;
+mod guard;
 pub mod tether;
 
 use std::collections::BTreeMap;

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Program, Tether};
+use super::{Program, Tether, guard};
 
 /// The thread only waits; it needs next to no stack.
 const STACK: usize = 128 << 10;
@@ -49,10 +49,11 @@ impl Child {
         let command = command(program, tether);
         let (started, parts) = oneshot::channel();
         let (end, ended) = oneshot::channel();
+        let tether = tether.cloned();
         std::thread::Builder::new()
             .name("upstream".to_owned())
             .stack_size(STACK)
-            .spawn(move || live(command, started, end))?;
+            .spawn(move || live(command, tether.as_ref(), started, end))?;
         let gone = |_| io::Error::other("the thread that starts children is gone");
         let (group, [stdin, stdout, stderr]) = parts.await.map_err(gone)??;
         let child = Child { group, ended };
@@ -123,6 +124,7 @@ fn command(program: &Program, tether: Option<&Tether>) -> Command {
 /// The life of a child, on its own thread.
 fn live(
     mut command: Command,
+    tether: Option<&Tether>,
     started: oneshot::Sender<io::Result<Parts>>,
     end: oneshot::Sender<io::Result<ExitStatus>>,
 ) {
@@ -134,6 +136,9 @@ fn live(
         }
     };
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(tether)) = (pid, tether) {
+        guard::watch(tether, pid);
+    }
     let group = Arc::new(Group(Mutex::new(pid)));
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     if let (Some(stdin), Some(stdout), Some(stderr)) = pipes {
@@ -147,6 +152,9 @@ fn live(
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
     }
     group.disband();
+    if let (Some(pid), Some(_)) = (pid, tether) {
+        guard::forget(pid);
+    }
     end.send(child.wait()).ok();
 }
 

@@ -14,6 +14,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::guard;
+
 /// The first argument that makes our executable a tether.
 pub const ARGUMENT: &str = "__tether";
 
@@ -33,13 +35,18 @@ impl Tether {
 }
 
 /// Becomes the program that `args` (without the executable's own name) name,
-/// if they ask for a tether. Returns only when they do not, or on failure.
+/// if they ask for a tether, or stands guard, if they ask for that. Returns only
+/// when they ask for neither, or on failure.
 ///
 /// The first thing an executable does in `main` when it is used as a
 /// [`Tether`].
 pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Error> {
-    if args.next()? != ARGUMENT {
-        return None;
+    let first = args.next()?;
+    match guard::take(&first) {
+        Some(Ok(())) => std::process::exit(0),
+        Some(Err(error)) => return Some(error),
+        None if first != ARGUMENT => return None,
+        None => {}
     }
     Some(become_program(args).err().unwrap_or_else(|| io::Error::other("exec came back")))
 }

@@ -77,7 +77,7 @@ async fn two_hundred_deaths_and_restarts_leak_nothing() {
 }
 
 #[tokio::test]
-async fn a_child_dies_when_its_parent_is_killed() {
+async fn a_child_and_its_children_die_when_the_parent_is_killed() {
     let mut parent = Command::new(SCRIPTED)
         .arg("parent")
         .stdin(Stdio::null())
@@ -88,11 +88,14 @@ async fn a_child_dies_when_its_parent_is_killed() {
     BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "up\n");
     let children = children_of(parent.id());
-    assert_eq!(children.len(), 1);
+    let [child] = Vec::from_iter(children)[..] else { panic!("not one child") };
+    let mut family = children_of(child);
+    assert_eq!(family.len(), 2);
+    family.insert(child);
     // SIGKILL: the parent cannot do anything about it any more.
     parent.kill().unwrap();
     parent.wait().unwrap();
-    eventually("the child dies too", || !children.iter().any(|child| is_alive(*child))).await;
+    eventually("the family dies too", || !family.iter().any(|pid| is_alive(*pid))).await;
 }
 
 #[tokio::test]

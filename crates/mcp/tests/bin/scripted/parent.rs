@@ -13,8 +13,9 @@ pub(crate) fn run() -> ExitCode {
     };
     runtime.block_on(async {
         let target = Target::Stdio(Program {
-            command: program.clone(),
-            args: vec!["stubborn".to_owned()],
+            command: "/bin/sh".into(),
+            // A shell that waits for its children, one of them deaf to all.
+            args: vec!["-c".to_owned(), format!("sleep 1000 & {} stubborn", program.display())],
             ..Program::default()
         });
         let options = Options { tether: Some(Tether { program }), ..Options::default() };

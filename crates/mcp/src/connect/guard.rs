@@ -1,0 +1,112 @@
+//! A process that outlives us just long enough to clean up.
+//!
+//! The [tether](super::tether) kills a program when we die, but not what the
+//! program has started itself. So the first program that is started brings a
+//! guard along: a process, not a child of ours, that holds the other end of a
+//! pipe. It is told which process groups there are; when the pipe ends, because
+//! we do, it kills those that are left.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, PipeWriter, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::Tether;
+
+/// The first argument that makes our executable post a guard, and be one.
+pub(super) const POST: &str = "__guard";
+const STAND: &str = "__guard-stands";
+
+/// The guard of this process, once there is one. It goes with the process, so
+/// there is exactly one, however many upstreams and runtimes there are.
+static GUARD: Mutex<Option<PipeWriter>> = Mutex::new(None);
+
+/// Has the guard watch a group. Posts the guard first when there is none.
+pub(super) fn watch(tether: &Tether, group: Pid) {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if guard.is_none() {
+        match post(tether) {
+            Ok(posted) => *guard = Some(posted),
+            // The program itself is on its tether all the same.
+            Err(error) => return tracing::warn!(%error, "there is no guard over upstreams"),
+        }
+    }
+    tell(&mut guard, '+', group);
+}
+
+/// Tells the guard that a group is gone, before its id can be somebody else's.
+pub(super) fn forget(group: Pid) {
+    tell(&mut GUARD.lock().unwrap_or_else(PoisonError::into_inner), '-', group);
+}
+
+fn tell(guard: &mut Option<PipeWriter>, sign: char, group: Pid) {
+    let line = format!("{sign}{}\n", group.as_raw_nonzero());
+    if let Some(pipe) = guard
+        && let Err(error) = pipe.write_all(line.as_bytes())
+    {
+        tracing::warn!(%error, "the guard over upstreams is gone");
+        *guard = None;
+    }
+}
+
+/// Starts the guard by way of a process that ends at once, so that the guard is
+/// nobody's child: whoever waits for our children does not wait for it.
+fn post(tether: &Tether) -> io::Result<PipeWriter> {
+    let (reader, writer) = io::pipe()?;
+    let mut command = Command::new(&tether.program);
+    command.arg(POST).stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = command.process_group(0).status()?;
+    if !status.success() {
+        return Err(io::Error::other(format!("it could not be posted ({status})")));
+    }
+    Ok(writer)
+}
+
+/// Does what `argument` asks for, if it asks for a guard.
+pub(super) fn take(argument: &OsStr) -> Option<io::Result<()>> {
+    match argument.to_str()? {
+        POST => Some(std::env::current_exe().and_then(|program| {
+            Command::new(program).arg(STAND).process_group(0).spawn().map(drop)
+        })),
+        STAND => Some(stand(io::stdin().lock())),
+        _ => None,
+    }
+}
+
+/// Listens until the pipe ends, and ends whoever is left.
+fn stand(orders: impl BufRead) -> io::Result<()> {
+    for group in left(orders).into_iter().filter_map(Pid::from_raw) {
+        // A group that is gone needs no signal.
+        kill_process_group(group, Signal::KILL).ok();
+    }
+    Ok(())
+}
+
+/// The groups that were to be watched and never forgotten.
+fn left(orders: impl BufRead) -> BTreeSet<i32> {
+    let mut groups = BTreeSet::new();
+    for order in orders.lines().map_while(Result::ok) {
+        let group = order.get(1..).and_then(|id| id.parse().ok());
+        match (order.chars().next(), group) {
+            (Some('+'), Some(group)) => drop(groups.insert(group)),
+            (Some('-'), Some(group)) => drop(groups.remove(&group)),
+            _ => {}
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_was_not_forgotten_is_left() {
+        let left = left(&b"+7\n+8\nnonsense\n-7\n+\n+9"[..]);
+        assert_eq!(Vec::from_iter(left), [8, 9]);
+    }
+}
