@@ -76,6 +76,9 @@ pub(crate) enum Command {
     Spec(commands::spec::Args),
     Tools(commands::tools::Args),
     Manifest(commands::manifest::Args),
+    Mount(commands::mounts::MountArgs),
+    Unmount(commands::mounts::UnmountArgs),
+    Mounts(commands::mounts::MountsArgs),
     Content(commands::content::Args),
     Completions(commands::completions::Args),
     /// Run one jq filter for a gatelet that serves

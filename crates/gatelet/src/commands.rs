@@ -19,6 +19,7 @@ pub(crate) mod init;
 pub(crate) mod conform;
 pub(crate) mod key;
 pub(crate) mod manifest;
+pub(crate) mod mounts;
 
 pub(crate) mod spec;
 pub(crate) mod tools;
@@ -51,6 +52,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Spec(args) => spec::run(&args, &cli.place),
         Command::Tools(args) => tools::run(&args, &cli.place),
         Command::Manifest(args) => manifest::run(&args),
+        Command::Mount(args) => mounts::mount(&args, &cli.place),
+        Command::Unmount(args) => mounts::unmount(&args, &cli.place),
+        Command::Mounts(args) => mounts::list(&args, &cli.place),
         Command::Content(args) => content::run(&args, &cli.place),
         Command::Completions(args) => completions::run(&args),
         Command::JqWorker => builtin::jq::work().map(|()| Done::Fine),

@@ -11,6 +11,7 @@ mod builtin;
 mod controls;
 mod gate;
 mod manifest;
+mod mount;
 mod records;
 mod serve;
 mod skills;
@@ -37,6 +38,7 @@ pub(crate) use auth::Auth;
 pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
 pub(crate) use manifest::Manifest;
+pub(crate) use mount::{Mount, Raw as RawMount, meant};
 pub(crate) use problem::{Problems, Source};
 pub(crate) use records::Records;
 pub(crate) use serve::{Serve, Surface, Tls, address};
@@ -78,6 +80,9 @@ pub(crate) struct Raw {
     trust: trust::Raw,
     #[serde(default)]
     visibility: visibility::Raw,
+    /// Servers that are found through their manifests.
+    #[serde(default)]
+    mount: Vec<mount::Raw>,
 }
 
 /// The configuration as it is meant.
@@ -96,6 +101,7 @@ pub(crate) struct Config {
     pub(crate) controls: Controls,
     pub(crate) trust: gateway::trust::Config,
     pub(crate) visibility: gateway::visibility::Config,
+    pub(crate) mounts: Vec<Mount>,
 }
 
 impl Config {
@@ -103,8 +109,8 @@ impl Config {
     pub(crate) fn differs_in_upstreams_only(&self, other: &Config) -> bool {
         let upstreams = other.upstreams.clone();
         let (skills, builtin) = (other.skills.clone(), other.builtin);
-        let visibility = other.visibility.clone();
-        Config { upstreams, skills, builtin, visibility, ..self.clone() } == *other
+        let (visibility, mounts) = (other.visibility.clone(), other.mounts.clone());
+        Config { upstreams, skills, builtin, visibility, mounts, ..self.clone() } == *other
     }
 }
 
@@ -228,6 +234,7 @@ fn parse(
         controls: controls::parse(raw.controls, &labels, problems),
         trust: trust::parse(raw.trust, &labels, problems),
         visibility: visibility::parse(&raw.visibility, problems),
+        mounts: mount::parse(raw.mount, base, environment, problems),
         gate: gate::parse(&raw.gate),
         serve: serve::parse(raw.serve, base, problems),
         skills: skills::parse(raw.skills, base, environment),

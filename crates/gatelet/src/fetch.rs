@@ -1,12 +1,17 @@
 //! Fetching a small document over HTTP: bounded in size and time, and never
 //! led to another host.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use futures::StreamExt;
+use mcp::connect::address::{self, Private};
+use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
+use reqwest::{Client, ClientBuilder, Response, Url};
+use web::aggregate::{Refused, Source};
+use web::manifest::MAX_BYTES;
 
 /// What came back.
 #[derive(Debug)]
@@ -17,15 +22,28 @@ pub(crate) struct Fetched {
     pub(crate) body: String,
 }
 
+/// Why a manifest did not come.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unfetched {
+    /// It must not be asked for, or not be believed: trying again is no use.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Private(#[from] Private),
+    /// It may come later.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// How long everything may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How often a manifest may be somewhere else.
+const REDIRECTS: usize = 4;
+
 /// GETs `url`; at most `limit` bytes are read.
 pub(crate) async fn get(url: &Url, accept: &str, limit: usize) -> anyhow::Result<Fetched> {
-    // Whoever installs a provider first wins; any is as good.
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let client = Client::builder()
-        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
-        .timeout(Duration::from_secs(15))
-        .redirect(Policy::none())
-        .build()?;
+    let client = builder().build()?;
     let response = client
         .get(url.clone())
         .header("accept", accept)
@@ -38,6 +56,66 @@ pub(crate) async fn get(url: &Url, accept: &str, limit: usize) -> anyhow::Result
     };
     let (content_type, vary) = (text("content-type"), text("vary"));
     let status = response.status().as_u16();
+    let body = body(response, url, limit).await?;
+    Ok(Fetched { status, content_type, vary, body })
+}
+
+/// Fetches the manifest of a source. Every address on the way is looked at:
+/// the one that was named, and each that it is redirected to.
+pub(crate) async fn manifest(
+    source: &Source,
+    authority: Option<&[u8]>,
+) -> Result<String, Unfetched> {
+    let mut url = source.manifest.clone();
+    for _ in 0..=REDIRECTS {
+        source.admits(&url)?;
+        let response = ask(source, &url, authority).await?;
+        let status = response.status();
+        let place = response.headers().get(LOCATION).filter(|_| status.is_redirection());
+        if let Some(place) = place {
+            let next = place.to_str().ok().and_then(|place| url.join(place).ok());
+            url = next.ok_or_else(|| Unfetched::Failed(format!("{url} leads nowhere")))?;
+            continue;
+        }
+        if !status.is_success() {
+            return Err(Unfetched::Failed(format!("{url} answers with status {status}")));
+        }
+        let read = body(response, &url, MAX_BYTES).await;
+        return read.map_err(|error| Unfetched::Failed(error.to_string()));
+    }
+    Err(Unfetched::Failed(format!("{} leads from one place to the next", source.manifest)))
+}
+
+async fn ask(source: &Source, url: &Url, authority: Option<&[u8]>) -> Result<Response, Unfetched> {
+    let mut builder = builder();
+    if source.reaches_private(url) {
+        builder = builder.no_proxy();
+    } else {
+        builder = address::guard(builder, url)?;
+    }
+    if let Some(pem) = authority {
+        let found = reqwest::Certificate::from_pem_bundle(pem).unwrap_or_default();
+        builder = builder.tls_certs_merge(found);
+    }
+    let client = builder.build().map_err(|error| Unfetched::Failed(error.to_string()))?;
+    let accept = "application/yaml, application/json;q=0.9";
+    let sent = client.get(url.clone()).header("accept", accept).send().await;
+    sent.map_err(|error| match private(&error) {
+        Some(private) => Unfetched::Private(private),
+        None => Unfetched::Failed(format!("{url} cannot be reached: {}", deepest(&error))),
+    })
+}
+
+fn builder() -> ClientBuilder {
+    // Whoever installs a provider first wins; any is as good.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    Client::builder()
+        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+        .timeout(PATIENCE)
+        .redirect(Policy::none())
+}
+
+async fn body(response: Response, url: &Url, limit: usize) -> anyhow::Result<String> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
@@ -46,6 +124,25 @@ pub(crate) async fn get(url: &Url, accept: &str, limit: usize) -> anyhow::Result
             bail!("{url} is larger than {limit} bytes");
         }
     }
-    let body = String::from_utf8(body).with_context(|| format!("{url} is not text"))?;
-    Ok(Fetched { status, content_type, vary, body })
+    String::from_utf8(body).with_context(|| format!("{url} is not text"))
+}
+
+/// The private address among the causes, if that was it.
+fn private(error: &reqwest::Error) -> Option<Private> {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(private) = inner.downcast_ref::<Private>() {
+            return Some(private.clone());
+        }
+        cause = inner.source();
+    }
+    None
+}
+
+fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }

@@ -8,6 +8,8 @@ mod config;
 mod wire;
 
 mod fetch;
+mod gate;
+mod mounts;
 
 mod exit;
 mod ledger;

@@ -5,6 +5,7 @@ mod card;
 mod connector;
 mod farewell;
 mod keeping;
+mod nested;
 mod shelf;
 mod skills;
 mod stages;
@@ -12,7 +13,7 @@ mod trust;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -28,8 +29,10 @@ pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use watch::watch;
 
 use crate::builtin;
-use crate::config::{self, Config, Loaded, Reach, Upstream};
+use crate::config::{self, Config, Loaded, Mount, Reach, Upstream};
+use crate::mounts::{Mounts, Place};
 use connector::{Remote, Site};
+use nested::Nesting;
 use shelf::Directory;
 
 /// When upstreams are started.
@@ -54,13 +57,23 @@ pub(crate) struct Wiring {
     shelf: Arc<Directory>,
     pace: Pace,
     records: Option<Arc<Events>>,
+    pub(crate) mounts: Arc<Mounts>,
+    /// What was taken up last.
+    current: Arc<Mutex<Config>>,
 }
 
 impl Wiring {
     pub(crate) fn new(state: &Path, pace: Pace, config: &Config) -> anyhow::Result<Wiring> {
         let shelf = Arc::new(Directory::new(&state.join("listings")));
         let records = config.records.file.as_deref().map(open_records).transpose()?;
-        Ok(Wiring { state: state.to_owned(), shelf, pace, records: records.map(Arc::new) })
+        Ok(Wiring {
+            state: state.to_owned(),
+            shelf,
+            pace,
+            records: records.map(Arc::new),
+            mounts: Arc::new(Mounts::open(state, &config.mounts)),
+            current: Arc::new(Mutex::new(config.clone())),
+        })
     }
 
     /// The gateway of a configuration. Starts nothing yet.
@@ -99,11 +112,27 @@ impl Wiring {
 
     /// Takes up a changed configuration without dropping a session.
     pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        self.mounts.reconfigure(&config.mounts);
         gateway.reload(self.upstreams(config), skills::library(config));
         gateway.veil(config.visibility.clone());
     }
 
+    /// Takes up what is mounted now.
+    pub(crate) fn remount(&self, gateway: &Gateway) {
+        let config = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        gateway.reload(self.upstreams(&config), skills::library(&config));
+    }
+
     fn upstreams(&self, config: &Config) -> Vec<roster::Upstream> {
+        let mut all = self.configured(config);
+        let taken = all.iter().map(|upstream| upstream.label.clone());
+        let taken = taken.chain([gateway::own::LABEL.to_owned()]).collect();
+        all.extend(self.mounts.settled(taken).iter().map(|place| self.mounted(place)));
+        all
+    }
+
+    fn configured(&self, config: &Config) -> Vec<roster::Upstream> {
         let own = if config.builtin { builtin::groups(&self.state) } else { Vec::new() };
         let own = own.into_iter().map(|group| roster::Upstream {
             fingerprint: env!("CARGO_PKG_VERSION").to_owned(),
@@ -120,6 +149,7 @@ impl Wiring {
         };
         let remote = Remote::new(upstream, Arc::clone(&self.shelf));
         let fingerprint = remote.fingerprint().to_owned();
+        let remote = Nesting(remote);
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
             Reach::Content { database, prefix } => {
                 Arc::new(Site::new(database.as_deref(), prefix.as_deref()))
@@ -138,6 +168,38 @@ impl Wiring {
             start_timeout: upstream.start_timeout,
             call_timeout: upstream.call_timeout,
             known: None,
+        }
+    }
+}
+
+impl Wiring {
+    /// A server that was found by its manifest. One whose manifest is not
+    /// believed, or has not come yet, keeps its place and says why.
+    fn mounted(&self, place: &Place) -> roster::Upstream {
+        let Mount { source, headers, authority } = &place.mount;
+        let reach = match &place.manifest {
+            Some((_, endpoint)) => Reach::Address {
+                url: endpoint.to_string(),
+                headers: headers.clone(),
+                wire: endpoint.path().ends_with("/sse").then_some(config::Wire::Sse),
+                authority: authority.clone(),
+            },
+            None => {
+                let problem = place.problem.as_deref();
+                let reason = problem.unwrap_or("its manifest has not come yet").to_owned();
+                Reach::Nowhere { reason }
+            }
+        };
+        let upstream = Upstream::mounted(&place.label, place.description(), reach);
+        let public = place.manifest.as_ref().is_some_and(|(_, url)| !source.reaches_private(url));
+        let mut remote = Remote::new(&upstream, Arc::clone(&self.shelf));
+        if public {
+            remote = remote.public_only();
+        }
+        roster::Upstream {
+            fingerprint: remote.fingerprint().to_owned(),
+            connector: Arc::new(Nesting(remote)),
+            ..self.upstream(&upstream)
         }
     }
 }

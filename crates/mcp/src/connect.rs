@@ -16,6 +16,8 @@ mod listen;
 mod lists;
 mod subscriptions;
 
+pub mod address;
+
 mod calls;
 mod relay;
 
@@ -74,6 +76,8 @@ pub struct Endpoint {
     pub headers: BTreeMap<String, String>,
     /// Who else may have signed the server's certificate, in PEM.
     pub authority: Option<Vec<u8>>,
+    /// Where the connection may lead.
+    pub addresses: address::Addresses,
 }
 
 /// How to treat a server.

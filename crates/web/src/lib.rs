@@ -4,7 +4,7 @@
 //! [`site`] answers their requests: it knows the caller first, then hands the
 //! request to an MCP endpoint. [`identity`] turns a request's credentials into
 //! a [`tool::Identity`]; [`manifest`] is the public card of a server, and how
-//! it is signed.
+//! it is signed; [`aggregate`] decides which cards of others are believed.
 //!
 //! This crate knows no config file, no database and no upstream connection:
 //! keys, tokens and manifests come in as values, and the time as a number.
@@ -16,3 +16,5 @@ pub mod site;
 
 pub mod identity;
 pub mod manifest;
+
+pub mod aggregate;

@@ -9,6 +9,7 @@ mod paced;
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,10 @@ impl Default for Limits {
     }
 }
 
+/// Where the other end of a connection is, in the request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
+
 /// What is shown to the next client; asked for every connection, so that new
 /// certificates count at once and connections that stand are not touched.
 pub type Showing = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
@@ -93,9 +98,9 @@ where
     let farewells = Arc::new(Semaphore::new(TURNED_AWAY));
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) if is_fatal(&error) => return Err(error),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -120,7 +125,11 @@ where
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
-        let (site, watcher, shown) = (site.clone(), graceful.watcher(), shown.clone());
+        let (inner, watcher, shown) = (site.clone(), graceful.watcher(), shown.clone());
+        let site = move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            inner(request)
+        };
         tokio::spawn(async move {
             match shown {
                 None => serve(stream, None, limits, site, watcher).await,

@@ -5,6 +5,7 @@
 //! by itself (the manifest, where to get a token, whether we are well), and
 //! hands the rest to the MCP endpoints with the identity beside it.
 
+pub mod admin;
 mod timed;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use tool::Identity;
 use crate::identity::certificate::Holder;
 use crate::identity::{Denied, Policy, credential};
 use crate::manifest::Manifest;
+use admin::Admin;
 use timed::Timed;
 
 /// Where the manifest stands.
@@ -42,6 +44,8 @@ pub struct Parts {
     pub policy: Box<dyn Fn() -> Arc<Policy> + Send + Sync>,
     /// The card, as an anonymous caller may see it.
     pub manifest: Box<dyn Fn() -> Option<Manifest> + Send + Sync>,
+    /// Who answers operators on this machine.
+    pub admin: Option<Box<dyn Admin>>,
     /// Seconds since 1970.
     pub now: Box<dyn Fn() -> u64 + Send + Sync>,
     pub config: Config,
@@ -156,8 +160,13 @@ impl Site {
         B::Data: Buf,
         B::Error: Display,
     {
-        request.extensions_mut().insert(identity);
         let path = request.uri().path().trim_end_matches('/').to_owned();
+        if let Some(admin) = self.0.parts.admin.as_deref()
+            && path.starts_with(admin::PATH)
+        {
+            return admin::respond(admin, request, &identity).await;
+        }
+        request.extensions_mut().insert(identity);
         if let Some(endpoint) = self.0.parts.endpoints.get(&path) {
             return endpoint.respond(request).await;
         }

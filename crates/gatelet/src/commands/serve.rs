@@ -1,11 +1,13 @@
 //! `gatelet serve`: the gate itself.
 
+mod admin;
 mod greeting;
 mod showing;
 mod site;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -18,6 +20,7 @@ use web::tls::Callers;
 use crate::cli::Place;
 use crate::config::{self, Loaded, Surface, Tls};
 use crate::exit::{Done, Stop};
+use crate::gate;
 use crate::terminal::say;
 use crate::wire::{self, Pace, Wiring};
 
@@ -72,17 +75,28 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let state = config::state_directory(place)?;
     let runtime = runtime(args)?;
     let outcome = runtime.block_on(async {
+        // What the gate says of itself includes where it is.
+        let listener = if args.stdio { None } else { Some(bind(args, &loaded).await?) };
+        if let Some(listener) = &listener {
+            loaded.config.serve.listen = listener.local_addr()?;
+        }
         let wiring = Wiring::new(&state, Pace::Configured, &loaded.config)?;
         let gateway = wiring.gateway(&loaded);
         let watching = wire::watch(wiring.clone(), gateway.clone(), place.clone(), written);
         let watching = tokio::spawn(watching);
-        let outcome = if args.stdio {
-            over_stdio(args, &loaded, &gateway).await
-        } else {
-            over_http(args, &loaded, &gateway, &state).await
+        let changed = {
+            let (wiring, gateway) = (wiring.clone(), gateway.clone());
+            move || wiring.remount(&gateway)
         };
-        watching.abort();
-        let _ = watching.await;
+        let mounting = tokio::spawn(Arc::clone(&wiring.mounts).keep(changed));
+        let outcome = match listener {
+            None => over_stdio(args, &loaded, &gateway).await,
+            Some(listener) => over_http(args, &loaded, &gateway, &wiring, &state, listener).await,
+        };
+        for task in [watching, mounting] {
+            task.abort();
+            let _ = task.await;
+        }
         drop(gateway);
         wire::children_have_ended(FAREWELL).await;
         wiring.close();
@@ -118,12 +132,8 @@ async fn over_stdio(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::
     Ok(Done::Fine)
 }
 
-async fn over_http(
-    args: &Args,
-    loaded: &Loaded,
-    gateway: &Gateway,
-    state: &Path,
-) -> anyhow::Result<Done> {
+/// Takes the port, unless strangers could reach it and nobody is asked.
+async fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpListener> {
     let serve = &loaded.config.serve;
     let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
     let guarded = loaded.config.auth.required || shows || args.open || serve.open;
@@ -135,13 +145,29 @@ async fn over_http(
         );
         return Err(Stop::Usage(message).into());
     }
+    TcpListener::bind(serve.listen).await.with_context(|| {
+        format!("cannot listen on {}; try --listen with another port", serve.listen)
+    })
+}
+
+async fn over_http(
+    args: &Args,
+    loaded: &Loaded,
+    gateway: &Gateway,
+    wiring: &Wiring,
+    state: &Path,
+    listener: TcpListener,
+) -> anyhow::Result<Done> {
+    let serve = &loaded.config.serve;
     let shown = serve.tls.as_ref().map(showing::showing).transpose();
     let shown = shown.map_err(Stop::Usage)?;
-    let listener = TcpListener::bind(serve.listen).await.with_context(|| {
-        format!("cannot listen on {}; try --listen with another port", serve.listen)
-    })?;
     let address = listener.local_addr()?;
-    let site = site::site(gateway, args.surface.unwrap_or(serve.surface), &loaded.config, state);
+    let operator = site::operator(&loaded.config);
+    let scheme = if serve.tls.is_some() { "https" } else { "http" };
+    let _note = gate::leave(state, scheme, address, operator.secret)?;
+    let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
+    let surface = args.surface.unwrap_or(serve.surface);
+    let site = site::site(gateway, surface, &loaded.config, state, operator.key, desk);
     gateway.warm();
     greeting::greet(address, loaded, gateway);
     let signal = async {

@@ -120,6 +120,22 @@ pub(crate) struct Upstream {
     pub(crate) revision: Option<Revision>,
 }
 
+impl Upstream {
+    /// One that the configuration does not list, with what is usual.
+    pub(crate) fn mounted(label: &str, description: Option<String>, reach: Reach) -> Upstream {
+        Upstream {
+            label: label.to_owned(),
+            description,
+            reach,
+            start: Start::Eager,
+            idle_stop: None,
+            start_timeout: START_TIMEOUT,
+            call_timeout: CALL_TIMEOUT,
+            revision: None,
+        }
+    }
+}
+
 /// How an upstream is reached.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Reach {

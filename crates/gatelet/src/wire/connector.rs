@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway::roster::{Connector, Shelf};
+use mcp::connect::address::Addresses;
 use mcp::connect::{ConnectError, Endpoint, Era, Options, Program, Target, Tether, connect};
 use mcp::revision::Revision;
 use sha2::{Digest, Sha256};
@@ -72,6 +73,19 @@ impl Remote {
         Remote { targets: targets(&upstream.reach), options, fingerprint, shelf }
     }
 
+    /// Connects to what everybody can reach, and to nothing else.
+    pub(super) fn public_only(mut self) -> Remote {
+        for target in self.targets.iter_mut().flatten() {
+            match target {
+                Target::Http(endpoint) | Target::Sse(endpoint) => {
+                    endpoint.addresses = Addresses::Public;
+                }
+                Target::Stdio(_) => {}
+            }
+        }
+        self
+    }
+
     /// Changes whenever the upstream is not the same any more.
     pub(super) fn fingerprint(&self) -> &str {
         &self.fingerprint
@@ -131,7 +145,8 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
         })]),
         Reach::Address { url, headers, wire, authority } => {
             let (headers, authority) = (headers.clone(), authority.clone());
-            let endpoint = Endpoint { url: url.clone(), headers, authority };
+            let addresses = Addresses::Any;
+            let endpoint = Endpoint { url: url.clone(), headers, authority, addresses };
             Ok(match wire {
                 Some(Wire::Http) => vec![Target::Http(endpoint)],
                 Some(Wire::Sse) => vec![Target::Sse(endpoint)],

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Home, Served, Site, shell};
+use crate::kit::{Answer, Home, Served, Site, eventually, shell};
 
 /// A request of the revision without sessions, with these headers beside it.
 fn list(served: &Served, headers: &[(&str, &str)]) -> Answer {
@@ -62,17 +62,84 @@ fn the_manifest_is_where_it_is_looked_for() {
     assert!(labels.contains(&"time") && labels.contains(&"gatelet"), "{labels:?}");
 }
 
-#[test]
-fn the_gate_has_no_failure_and_no_warning_before_the_checklist() {
-    let home = Home::new();
-    let served = Served::start(&home);
-    let report = shell(&home, &["conform", "--format", "json", &served.url]).json();
+/// Judges a server, and shows what is not as it should be.
+#[track_caller]
+pub(crate) fn conforms(home: &Home, url: &str, role: &str) {
+    let report = shell(home, &["conform", "--role", role, "--format", "json", url]).json();
     let bad: Vec<&Value> = report["outcomes"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|outcome| outcome["verdict"] == "FAIL" || outcome["verdict"] == "WARN")
         .collect();
-    assert!(bad.is_empty(), "{bad:#?}");
+    assert!(bad.is_empty(), "as {role}: {bad:#?}");
     assert!(90 <= report["summary"]["pass"].as_u64().unwrap(), "{}", report["summary"]);
+}
+
+#[test]
+fn the_gate_has_no_failure_and_no_warning_before_the_checklist() {
+    let home = Home::new();
+    let served = Served::start(&home);
+    conforms(&home, &served.url, "server");
+}
+
+#[test]
+fn a_gate_to_other_gates_has_none_either() {
+    let (shop, clock) = (Home::new(), Home::new());
+    let (shop, clock) = (Served::start(&shop), Served::start(&clock));
+    let upstream =
+        |label: &str, url: &str| format!("[[upstream]]\nlabel = {label:?}\nurl = {url:?}\n\n");
+    let home = Home::with(&(upstream("shop", &shop.url) + &upstream("clock", &clock.url)));
+    let served = Served::start(&home);
+    eventually("both are there", || {
+        let help = served.told(None, "help", &json!({"namespace": "shop"}));
+        help.contains("time")
+            && served.told(None, "help", &json!({"namespace": "clock"})).contains("time")
+    });
+    conforms(&home, &served.url, "static-aggregator");
+}
+
+#[test]
+fn manifests_are_checked_signed_and_verified_from_the_shell() {
+    let home = Home::new();
+    let served = Served::start(&home);
+    let manifest = served.path("/.well-known/cash-mcp.yaml").send("GET", &[], "");
+    home.write("m.yaml", &manifest.body);
+    assert_eq!(shell(&home, &["manifest", "lint", "m.yaml"]).code, 0);
+    let shown = shell(&home, &["manifest", "show", "--json", "m.yaml"]).json();
+    assert_eq!(shown["endpoint"], served.url.as_str(), "it says where it is");
+
+    let pin = shell(&home, &["manifest", "keygen", "key"]).out.trim().to_owned();
+    assert_eq!(shell(&home, &["manifest", "keygen", "key"]).code, 2, "never overwritten");
+    home.write("signed.yaml", &shell(&home, &["manifest", "sign", "m.yaml", "--key", "key"]).out);
+    assert_eq!(shell(&home, &["manifest", "verify", "signed.yaml", "--pin", &pin]).code, 0);
+    let other = shell(&home, &["manifest", "keygen", "other"]).out.trim().to_owned();
+    let foreign = shell(&home, &["manifest", "verify", "signed.yaml", "--pin", &other]);
+    assert_eq!(foreign.code, 1);
+    assert!(foreign.err.contains("not a pinned key"), "{}", foreign.err);
+    let both = ["manifest", "verify", "signed.yaml", "--pin", &other, "--pin", &pin];
+    assert_eq!(shell(&home, &both).code, 0, "while keys are changed, both are pinned");
+    home.write("forged.yaml", &home.read("signed.yaml").replace("gatelet\"", "mallory\""));
+    let forged = shell(&home, &["manifest", "verify", "forged.yaml", "--pin", &pin]);
+    assert_eq!(forged.code, 1, "{}", forged.err);
+    assert_eq!(shell(&home, &["manifest", "verify", "m.yaml", "--pin", &pin]).code, 1, "unsigned");
+
+    home.write("bad.yaml", "cash_version: 1\nendpoint: 'stdio:rm'\nnamespaces: {}\n");
+    let bad = shell(&home, &["manifest", "lint", "bad.yaml"]);
+    assert_eq!(bad.code, 1);
+    for field in ["cash_version", "last_updated", "publisher", "endpoint", "namespaces"] {
+        assert!(bad.err.contains(field), "{field}: {}", bad.err);
+    }
+    home.write("bomb.yaml", "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n");
+    assert_eq!(shell(&home, &["manifest", "lint", "bomb.yaml"]).code, 1);
+}
+
+#[test]
+fn a_gate_signs_its_manifest_with_the_key_it_is_given() {
+    let home = Home::with("[builtin]\ntools = true\n[manifest]\nkey = \"key\"\n");
+    let pin = shell(&home, &["manifest", "keygen", "key"]).out.trim().to_owned();
+    let served = Served::start(&home);
+    let manifest = served.path("/.well-known/cash-mcp.yaml").send("GET", &[], "");
+    home.write("m.yaml", &manifest.body);
+    assert_eq!(shell(&home, &["manifest", "verify", "m.yaml", "--pin", &pin]).code, 0);
 }

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod definitions;
+mod delegate;
 mod distant;
 mod gated;
 mod help;
@@ -32,6 +33,7 @@ use arguments::CallArguments;
 
 pub use definitions::tools;
 pub(crate) use definitions::{IDENTITY, identity};
+pub use delegate::{DISTANT, HELP};
 
 /// How many kinds of callers have their listing remembered.
 const LISTINGS: usize = 64;
@@ -67,7 +69,10 @@ impl Cash {
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
         match call.name.as_str() {
             "call" => Ok(view.call(call).await),
-            "help" => Ok(view.help(call.arguments.as_ref())),
+            "help" => Ok(match view.delegated(call.arguments.as_ref()).await {
+                Some(reply) => reply,
+                None => view.help(call.arguments.as_ref()),
+            }),
             "skill" => Ok(view.skill(call.arguments.as_ref()).await),
             other => {
                 let message = format!(

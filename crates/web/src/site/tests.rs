@@ -5,6 +5,7 @@ use tool::Always;
 
 use super::*;
 use crate::identity::{Anonymous, key::Ring};
+use crate::listen::Peer;
 use crate::manifest::{CASH_VERSION, Suggested};
 
 fn manifest() -> Manifest {
@@ -33,6 +34,7 @@ fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
         old: None,
         policy: Box::new(|| Arc::new(Policy::open())),
         manifest: Box::new(|| Some(manifest())),
+        admin: Some(Box::new(Echo)),
         now: Box::new(|| 1000),
         config: Config {
             origins: vec!["https://page.example".into()],
@@ -215,4 +217,59 @@ async fn a_body_that_does_not_come_in_time_is_given_up() {
     assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
     let free = site.0.seats.available_permits();
     assert_eq!(free, 4, "the place of a slow client is free again");
+}
+
+/// An admin that repeats what it is asked.
+struct Echo;
+
+#[async_trait::async_trait]
+impl Admin for Echo {
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+        body: &[u8],
+    ) -> (StatusCode, serde_json::Value) {
+        let body = String::from_utf8_lossy(body).len();
+        (StatusCode::OK, json!(format!("{method} {path} {query} {body}")))
+    }
+}
+
+#[tokio::test]
+async fn only_an_operator_on_this_machine_reaches_the_admin() {
+    let mut ring = Ring::default();
+    let operator = ring.create("op", [1; 20], 0).unwrap().secret;
+    ring.keys[0].scopes.insert(admin::SCOPE.to_owned());
+    let caller = ring.create("ci", [2; 20], 0).unwrap().secret;
+    let site = site(|_, policy| policy.keys = ring);
+    let ask = async |key: Option<&str>, peer: Option<&str>, origin: Option<&str>| {
+        let mut request = Request::builder().method("DELETE").uri("/admin/mounts/x?y=z");
+        if let Some(key) = key {
+            request = request.header("x-api-key", key);
+        }
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        let mut request = request.body(Full::new(bytes::Bytes::from("abc"))).unwrap();
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(Peer(peer.parse().unwrap()));
+        }
+        let response = site.respond(request).await;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    };
+    let here = Some("127.0.0.1:5000");
+    let done = ask(Some(&operator), here, None).await;
+    assert_eq!(done, (200, "\"DELETE /mounts/x y=z 3\"".to_owned()));
+    assert_eq!(ask(Some(&operator), Some("[::1]:5"), None).await.0, 200);
+    assert_eq!(ask(None, here, None).await.0, 403, "nobody in particular is no operator");
+    assert_eq!(ask(Some(&caller), here, None).await.0, 403);
+    assert_eq!(ask(Some("gate_op_wrong"), here, None).await.0, 401);
+    let page = Some("https://page.example");
+    assert_eq!(ask(Some(&operator), here, page).await.0, 403, "a web page is no operator");
+    for elsewhere in [None, Some("192.168.0.7:5000"), Some("8.8.8.8:1")] {
+        assert_eq!(ask(Some(&operator), elsewhere, None).await.0, 404, "{elsewhere:?}");
+    }
 }

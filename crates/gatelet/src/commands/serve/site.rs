@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use gateway::Gateway;
 use mcp::serve::http::{Endpoint, Hosts, Options};
-use web::identity::key::Ring;
+use web::identity::key::{Fresh, Key, Ring};
 use web::identity::{Anonymous, Policy};
+use web::site::admin::SCOPE;
 use web::site::{Parts, Site};
 
+use super::admin::Desk;
 use crate::commands::key;
 use crate::config::{Auth, Config, Surface};
-use crate::wire;
+use crate::{secret, wire};
 
 /// The surface that the configuration means.
 pub(super) fn surface(surface: Surface) -> gateway::Surface {
@@ -28,7 +30,14 @@ pub(super) fn surface(surface: Surface) -> gateway::Surface {
 }
 
 /// Everything that is answered over HTTP.
-pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &Path) -> Site {
+pub(super) fn site(
+    gateway: &Gateway,
+    chosen: Surface,
+    config: &Config,
+    state: &Path,
+    operator: Key,
+    desk: Desk,
+) -> Site {
     let limits = &config.serve.limits;
     let (body, answer) = (limits.body_bytes, limits.answer_bytes);
     let options = Options { hosts: hosts(config), body, answer, ..Options::default() };
@@ -43,7 +52,8 @@ pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &
     Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
-        policy: policy(config, key::file(state)),
+        policy: policy(config, key::file(state), operator),
+        admin: Some(Box::new(desk)),
         manifest: Box::new(move || Some(manifest.clone())),
         now: Box::new(key::now),
         config: web::site::Config {
@@ -59,10 +69,25 @@ pub(super) fn site(gateway: &Gateway, chosen: Surface, config: &Config, state: &
 /// How long it is before the file of the keys is looked at again.
 const FRESH: Duration = Duration::from_millis(20);
 
+/// A key for this machine's operator, good for as long as the gate runs.
+pub(super) fn operator(config: &Config) -> Fresh {
+    let mut fresh = Ring::default()
+        .create("operator", secret::random(), key::now())
+        .expect("the name is legal and nobody else has it");
+    fresh.key.scopes.insert(SCOPE.to_owned());
+    fresh.key.scopes.extend(config.auth.scope.clone());
+    fresh
+}
+
 /// Who is let in. The keys are read again when their file has changed, so a
 /// key that was just made or revoked counts at once.
-fn policy(config: &Config, file: PathBuf) -> Box<dyn Fn() -> Arc<Policy> + Send + Sync> {
-    let make = |keys: Ring, auth: &Auth| {
+fn policy(
+    config: &Config,
+    file: PathBuf,
+    operator: Key,
+) -> Box<dyn Fn() -> Arc<Policy> + Send + Sync> {
+    let make = move |mut keys: Ring, auth: &Auth| {
+        keys.keys.push(operator.clone());
         let anonymous = if auth.required { Anonymous::Refused } else { Anonymous::Allowed };
         let (tokens, scope) = (auth.issuers.clone(), auth.scope.clone());
         Arc::new(Policy { anonymous, keys, tokens, scope })

@@ -36,8 +36,13 @@ impl Served {
     }
 
     pub(crate) fn start_with(home: &Home, args: &[&str]) -> Served {
+        Served::start_at(home, "127.0.0.1:0", args)
+    }
+
+    /// Starts gatelet at an address.
+    pub(crate) fn start_at(home: &Home, address: &str, args: &[&str]) -> Served {
         let mut command = home.gatelet();
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
+        command.args(["serve", "--listen", address]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -48,7 +53,7 @@ impl Served {
             let n_read = stderr.read_line(&mut line).unwrap();
             assert_ne!(n_read, 0, "gatelet ended early: {greeting}");
             greeting += &line;
-            let address = line.split_whitespace().find(|word| word.starts_with("http://"));
+            let address = line.split_whitespace().find(|word| word.starts_with("http"));
             url = url.or(address.map(str::to_owned));
             if url.is_some() && greeting.contains("VS Code") {
                 break;
@@ -115,6 +120,43 @@ impl Site {
     /// A call of the revision without sessions.
     pub(crate) fn call(&self, name: &str, arguments: &Value) -> Value {
         self.alone("tools/call", &json!({"name": name, "arguments": arguments}))
+    }
+
+    /// The same address on another path.
+    pub(crate) fn path(&self, path: &str) -> Site {
+        let (base, _) = self.url.rsplit_once("/mcp").unwrap();
+        Site { url: format!("{base}{path}") }
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub(crate) fn authority(&self) -> &str {
+        let rest = self.url.split_once("://").unwrap().1;
+        rest.split_once('/').unwrap().0
+    }
+
+    /// The text that a call of the revision without sessions gives to the
+    /// holder of a key.
+    pub(crate) fn told(&self, key: Option<&str>, name: &str, arguments: &Value) -> String {
+        let answer = self.asked(key, "tools/call", &json!({"name": name, "arguments": arguments}));
+        let blocks = answer["result"]["content"].as_array().cloned().unwrap_or_default();
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        if texts.is_empty() { answer.to_string() } else { texts.join("\n") }
+    }
+
+    /// The whole answer to a request of that revision.
+    pub(crate) fn asked(&self, key: Option<&str>, method: &str, params: &Value) -> Value {
+        let mut params = params.clone();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "it", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
+        headers.extend(key.map(|key| ("X-Api-Key", key)));
+        self.post(&message, &headers).message()
     }
 
     /// The names of the tools here.

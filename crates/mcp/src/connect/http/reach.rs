@@ -8,6 +8,7 @@ use reqwest::Url;
 use reqwest::redirect::Policy;
 use tool::{Failure, Sent};
 
+use crate::connect::address::{self, Addresses};
 use crate::connect::{ConnectError, Endpoint};
 
 /// Reads an endpoint as an operator wrote it.
@@ -60,6 +61,12 @@ pub(in crate::connect) fn client(
         let bad = || "there is no certificate in the given authority".to_owned();
         let authority = authority.ok_or_else(|| ConnectError::BadTarget { reason: bad() })?;
         builder = builder.tls_certs_merge(authority);
+    }
+    if endpoint.addresses == Addresses::Public {
+        let private = |private: address::Private| private.to_string();
+        builder = address::guard(builder, url)
+            .map_err(private)
+            .map_err(|reason| ConnectError::BadTarget { reason })?;
     }
     if is_loopback(url) {
         builder = builder.no_proxy();

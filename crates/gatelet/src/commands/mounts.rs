@@ -1,0 +1,139 @@
+//! `gatelet mount`, `gatelet unmount` and `gatelet mounts`: servers that are
+//! found through their manifests.
+
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::cli::Place;
+use crate::config::{self, RawMount};
+use crate::exit::{Done, Stop};
+use crate::gate;
+use crate::mounts::{Mounts, Wrong};
+use crate::terminal::{BAD, DIM, GOOD, WARNING, is_read_by_a_person, out, paint, say};
+
+/// Mount a server by its manifest, in the gate that runs or when it next starts
+#[derive(Debug, clap::Args)]
+pub(crate) struct MountArgs {
+    /// Where the manifest is, such as `https://shop.example/.well-known/cash-mcp.yaml`
+    manifest: String,
+    /// The namespace under which the server is found [default: what the manifest suggests]
+    #[arg(long)]
+    label: Option<String>,
+    /// A host, beside the manifest's own, that its endpoint may be on; may be given several times
+    #[arg(long, value_name = "HOST")]
+    trust_host: Vec<String>,
+    /// A public key that must have signed the manifest; may be given several times
+    #[arg(long, value_name = "KEY")]
+    pin: Vec<String>,
+    /// Let the server be at a private address
+    #[arg(long)]
+    private: bool,
+    /// Let plain http be good enough for a server on this machine
+    #[arg(long)]
+    insecure_loopback: bool,
+}
+
+/// Unmount a server that `gatelet mount` mounted
+#[derive(Debug, clap::Args)]
+pub(crate) struct UnmountArgs {
+    /// Its namespace, or where its manifest is
+    which: String,
+}
+
+/// List what is mounted and how it fares
+#[derive(Debug, clap::Args)]
+pub(crate) struct MountsArgs {}
+
+pub(crate) fn mount(args: &MountArgs, place: &Place) -> anyhow::Result<Done> {
+    let raw = RawMount {
+        manifest: args.manifest.clone(),
+        label: args.label.clone(),
+        trusted_hosts: args.trust_host.clone(),
+        pins: args.pin.clone(),
+        private: args.private,
+        insecure_loopback: args.insecure_loopback,
+        ..RawMount::default()
+    };
+    let body = serde_json::to_value(&raw)?;
+    let state = config::state_directory(place)?;
+    let (status, told) = asked(&state, Method::POST, &body, async |mounts| {
+        mounts.settled(Vec::new());
+        mounts.mount(raw.clone()).await
+    })?;
+    report(status, &told, "mounted")
+}
+
+pub(crate) fn unmount(args: &UnmountArgs, place: &Place) -> anyhow::Result<Done> {
+    let state = config::state_directory(place)?;
+    let (status, told) =
+        asked(&state, Method::DELETE, &json!({"mount": args.which}), async |mounts| {
+            mounts.settled(Vec::new());
+            mounts.unmount(&args.which)
+        })?;
+    report(status, &told, "unmounted")
+}
+
+pub(crate) fn list(_: &MountsArgs, place: &Place) -> anyhow::Result<Done> {
+    let state = config::state_directory(place)?;
+    let (_, told) = asked(&state, Method::GET, &json!({}), async |mounts| {
+        mounts.settled(Vec::new());
+        Ok(mounts.told())
+    })?;
+    if !is_read_by_a_person() {
+        out(&told.to_string());
+        return Ok(Done::Fine);
+    }
+    let places = told.as_array().map(Vec::as_slice).unwrap_or_default();
+    if places.is_empty() {
+        out("nothing is mounted: `gatelet mount URL`, or `[[mount]]` in the configuration");
+    }
+    for place in places {
+        out(&line(place));
+    }
+    Ok(Done::Fine)
+}
+
+/// Asks the gate that runs, or does it here for the one that starts next.
+fn asked(
+    state: &Path,
+    method: Method,
+    body: &Value,
+    here: impl AsyncFnOnce(&Mounts) -> Result<Value, Wrong>,
+) -> anyhow::Result<(u16, Value)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        if let Some(answer) = gate::ask(state, method, "/mounts", body).await? {
+            return Ok((answer.status, answer.told));
+        }
+        say(&paint(DIM, "No gate runs here: this counts when one starts."));
+        Ok(match here(&Mounts::open(state, &[])).await {
+            Ok(told) => (200, told),
+            Err(wrong) => (wrong.status(), json!({"error": wrong.to_string()})),
+        })
+    })
+}
+
+fn report(status: u16, told: &Value, done: &str) -> anyhow::Result<Done> {
+    if 400 <= status {
+        let why = told["error"].as_str().unwrap_or("the gate refused");
+        return Err(Stop::Usage(why.to_owned()).into());
+    }
+    if is_read_by_a_person() {
+        say(&format!("{} {}", paint(GOOD, done), line(told)));
+    } else {
+        out(&told.to_string());
+    }
+    Ok(Done::Fine)
+}
+
+fn line(place: &Value) -> String {
+    let text = |key: &str| place[key].as_str().unwrap_or_default();
+    let style = if text("state") == "mounted" { GOOD } else { BAD };
+    let problem = match text("problem") {
+        "" => String::new(),
+        problem => format!("\n  {}", paint(WARNING, problem)),
+    };
+    format!("{:<20} {} {}{problem}", text("label"), paint(style, text("state")), text("manifest"))
+}

@@ -1,0 +1,223 @@
+//! Servers that are mounted by their manifests: which there are, what their
+//! manifests said last, and when to look again.
+//!
+//! What the configuration lists comes first, then what was mounted while
+//! serving, in that order; both keep their labels over restarts. A manifest
+//! that cannot be fetched changes nothing but what is said about it; one that
+//! must not be believed takes its server away.
+
+mod memory;
+mod place;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Notify;
+use web::aggregate::label;
+
+use crate::commands::key::now;
+use crate::config::{Mount, Process, RawMount, meant};
+use crate::fetch;
+use memory::Memory;
+
+pub(crate) use place::{Origin, Place};
+
+/// All mounts of a gate.
+pub(crate) struct Mounts {
+    file: PathBuf,
+    places: Mutex<Vec<Place>>,
+    /// Labels of everything that is not mounted.
+    taken: Mutex<Vec<String>>,
+    wake: Notify,
+}
+
+/// Why something is not mounted or unmounted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Wrong {
+    #[error("`{key}`: {message}")]
+    Wish { key: &'static str, message: String },
+    #[error("`{0}` is mounted already")]
+    There(String),
+    #[error("the manifest is not believed: {0}")]
+    Refused(String),
+    #[error("nothing is mounted as `{0}`")]
+    Unknown(String),
+    #[error("`{0}` stands in the configuration: take it out there")]
+    Configured(String),
+}
+
+impl Wrong {
+    /// The HTTP status that says so.
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Wrong::Wish { .. } => 400,
+            Wrong::Unknown(_) => 404,
+            Wrong::There(_) | Wrong::Configured(_) => 409,
+            Wrong::Refused(_) => 422,
+        }
+    }
+}
+
+/// How long the keeper sleeps at most, so that a clock that is set does not
+/// make it oversleep.
+const NAP: Duration = Duration::from_secs(60);
+
+impl Mounts {
+    /// The mounts of a configuration, and those that are remembered.
+    pub(crate) fn open(state: &Path, configured: &[Mount]) -> Mounts {
+        let file = state.join("mounts.json");
+        let memory = Memory::load(&file);
+        let mut places: Vec<Place> = Vec::new();
+        for mount in configured {
+            places.push(Place::new(mount.clone(), Origin::Configured, &memory));
+        }
+        for raw in &memory.mounts {
+            match meant(raw, state, &Process) {
+                Ok(mount) if !places.iter().any(|place| place.is_at(&mount)) => {
+                    places.push(Place::new(mount, Origin::Command(raw.clone()), &memory));
+                }
+                Ok(_) => {}
+                Err((key, message)) => tracing::warn!("a mount is left out: `{key}` {message}"),
+            }
+        }
+        Mounts { file, places: Mutex::new(places), taken: Mutex::default(), wake: Notify::new() }
+    }
+
+    /// Takes up a changed configuration.
+    pub(crate) fn reconfigure(&self, configured: &[Mount]) {
+        let memory = Memory::load(&self.file);
+        let mut places = self.places();
+        let before = std::mem::take(&mut *places);
+        let (commanded, mut known): (Vec<Place>, Vec<Place>) =
+            before.into_iter().partition(|place| matches!(place.origin, Origin::Command(_)));
+        for mount in configured {
+            let same = known.iter().position(|place| place.mount == *mount);
+            places.push(match same {
+                Some(at) => known.remove(at),
+                None => Place::new(mount.clone(), Origin::Configured, &memory),
+            });
+        }
+        places.extend(commanded);
+        drop(places);
+        self.wake.notify_one();
+    }
+
+    /// Every mount with the label that it has beside those that are `taken`.
+    pub(crate) fn settled(&self, taken: Vec<String>) -> Vec<Place> {
+        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+        let mut places = self.places();
+        self.settle(&mut places);
+        places.clone()
+    }
+
+    fn settle(&self, places: &mut [Place]) {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let servers: Vec<label::Server<'_>> = places.iter().map(Place::server).collect();
+        let labels = label::assign(&taken, &servers);
+        for (place, label) in places.iter_mut().zip(labels) {
+            // A label is kept once there is something to call by it.
+            place.kept = place.manifest.as_ref().map(|_| label.clone()).or(place.kept.take());
+            place.label = label;
+        }
+    }
+
+    /// Looks at manifests when their time has come, for ever; says when
+    /// something is different.
+    pub(crate) async fn keep(self: Arc<Self>, changed: impl Fn() + Send + 'static) {
+        loop {
+            let due: Vec<Mount> = {
+                let places = self.places();
+                let now = now();
+                let due = places.iter().filter(|place| place.looks.due() <= now);
+                due.map(|place| place.mount.clone()).collect()
+            };
+            let looks = due.iter().map(|mount| self.look(mount));
+            let news = futures::future::join_all(looks).await;
+            if news.into_iter().any(|news| news) {
+                self.save();
+                changed();
+            }
+            let next = self.places().iter().map(|place| place.looks.due()).min();
+            let pause = next.map_or(NAP, |next| Duration::from_secs(next.saturating_sub(now())));
+            tokio::select! {
+                () = tokio::time::sleep(pause.clamp(Duration::from_millis(200), NAP)) => {}
+                () = self.wake.notified() => {}
+            }
+        }
+    }
+
+    /// Looks at one manifest; whether something is different now.
+    async fn look(&self, mount: &Mount) -> bool {
+        let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
+        let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
+        let mut places = self.places();
+        let Some(place) = places.iter_mut().find(|place| place.mount == *mount) else {
+            return false;
+        };
+        place.take(seen, now())
+    }
+
+    /// Mounts a server while serving. Its manifest is fetched at once: what is
+    /// refused is not mounted, what cannot be reached is tried again.
+    pub(crate) async fn mount(&self, raw: RawMount) -> Result<Value, Wrong> {
+        let base = self.file.parent().unwrap_or(Path::new(""));
+        let mount =
+            meant(&raw, base, &Process).map_err(|(key, message)| Wrong::Wish { key, message })?;
+        if self.places().iter().any(|place| place.is_at(&mount)) {
+            return Err(Wrong::There(mount.source.manifest.to_string()));
+        }
+        let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
+        let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
+        if let Err(fetch::Unfetched::Refused(_) | fetch::Unfetched::Private(_)) = &seen {
+            let why = seen.err().map(|why| why.to_string()).unwrap_or_default();
+            return Err(Wrong::Refused(why));
+        }
+        let mut place = Place::new(mount, Origin::Command(raw), &Memory::load(&self.file));
+        place.take(seen, now());
+        let mut places = self.places();
+        places.push(place);
+        self.settle(&mut places);
+        let told = places.last().map(Place::told).unwrap_or_default();
+        drop(places);
+        self.save();
+        Ok(told)
+    }
+
+    /// Takes away what was mounted while serving, by its label or manifest.
+    pub(crate) fn unmount(&self, which: &str) -> Result<Value, Wrong> {
+        let mut places = self.places();
+        let is_it = |place: &Place| {
+            catalog::name::same(&place.label, which)
+                || place.mount.source.manifest.as_str() == which
+        };
+        let at = places.iter().position(is_it).ok_or_else(|| Wrong::Unknown(which.to_owned()))?;
+        if matches!(places[at].origin, Origin::Configured) {
+            return Err(Wrong::Configured(which.to_owned()));
+        }
+        let told = places.remove(at).told();
+        drop(places);
+        self.save();
+        Ok(told)
+    }
+
+    /// Every mount and how it fares.
+    pub(crate) fn told(&self) -> Value {
+        self.places().iter().map(Place::told).collect()
+    }
+
+    fn save(&self) {
+        let memory = Memory::of(&self.places());
+        if let Err(error) = memory.save(&self.file) {
+            tracing::error!("the mounts cannot be remembered: {error:#}");
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

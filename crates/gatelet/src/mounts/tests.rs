@@ -1,0 +1,119 @@
+use web::manifest::sign::SecretKey;
+use web::manifest::{CASH_VERSION, Manifest, Suggested};
+
+use super::*;
+use crate::fetch::Unfetched;
+
+fn raw(url: &str) -> RawMount {
+    RawMount { manifest: url.to_owned(), ..RawMount::default() }
+}
+
+fn mount(raw: &RawMount) -> Mount {
+    meant(raw, Path::new(""), &Process).unwrap()
+}
+
+fn manifest(host: &str, label: &str) -> Manifest {
+    Manifest {
+        cash_version: CASH_VERSION.into(),
+        last_updated: "2026-11-15".into(),
+        publisher: "Shop".into(),
+        copyright: None,
+        endpoint: format!("https://{host}/mcp"),
+        cache_ttl: Some(600),
+        authentication: None,
+        namespaces: vec![Suggested { suggested: label.into(), description: "Orders.".into() }],
+        skills: vec![],
+        signature: None,
+    }
+}
+
+const SHOP: &str = "https://shop.example/m.yaml";
+
+fn place(raw: &RawMount) -> Place {
+    Place::new(mount(raw), Origin::Command(raw.clone()), &Memory::default())
+}
+
+fn seen(place: &Place, manifest: &Manifest) -> Result<(Manifest, reqwest::Url), Unfetched> {
+    Ok(place.mount.source.accept(&manifest.to_yaml())?)
+}
+
+#[test]
+fn an_outage_changes_nothing_but_what_is_said() {
+    let mut shop = place(&raw(SHOP));
+    let down = || Err(Unfetched::Failed("cannot be reached".to_owned()));
+    assert!(shop.take(down(), 100), "it is unavailable, and why");
+    assert!(!shop.take(down(), 200), "which is no news the second time");
+    let good = seen(&shop, &manifest("shop.example", "orders"));
+    assert!(shop.take(good, 300));
+    assert!(!shop.take(down(), 900));
+    assert_eq!(shop.told()["state"], "mounted");
+    assert_eq!(shop.told()["problem"], "cannot be reached");
+    assert_eq!(shop.told()["next_look"], 1500, "not sooner than its cache_ttl");
+}
+
+#[test]
+fn a_manifest_that_turns_bad_takes_its_server_away_until_it_is_good_again() {
+    let key = SecretKey::from_seed([1; 32]);
+    let pinned = RawMount { pins: vec![key.public().to_text()], ..raw(SHOP) };
+    let mut shop = place(&pinned);
+    let good = key.sign(&manifest("shop.example", "orders"));
+    let accepted = seen(&shop, &good);
+    assert!(shop.take(accepted, 100));
+    let unsigned = seen(&shop, &manifest("shop.example", "orders"));
+    assert!(shop.take(unsigned, 700));
+    assert_eq!(shop.told()["state"], "unavailable");
+    assert!(shop.told()["problem"].as_str().unwrap().contains("not signed"));
+    let elsewhere = seen(&shop, &key.sign(&manifest("evil.example", "orders")));
+    assert!(matches!(elsewhere, Err(Unfetched::Refused(_))));
+    let again = seen(&shop, &good);
+    assert!(shop.take(again, 1300));
+    assert_eq!(shop.told()["state"], "mounted");
+}
+
+#[test]
+fn what_was_mounted_is_remembered_with_its_label_and_its_time() {
+    let state = tempfile::tempdir().unwrap();
+    let mounts = Mounts::open(state.path(), &[]);
+    for (url, host) in [(SHOP, "shop.example"), ("https://store.example/m", "store.example")] {
+        let mut place = place(&raw(url));
+        let good = seen(&place, &manifest(host, "orders"));
+        place.take(good, 1_000);
+        mounts.places().push(place);
+    }
+    let labels = |mounts: &Mounts| -> Vec<String> {
+        mounts.settled(vec!["time".into()]).into_iter().map(|place| place.label).collect()
+    };
+    assert_eq!(labels(&mounts), ["orders", "store_orders"]);
+    mounts.save();
+    let again = Mounts::open(state.path(), &[]);
+    assert_eq!(labels(&again), ["orders", "store_orders"]);
+    assert_eq!(again.told()[0]["next_look"], 1_600, "a restart is no reason to look");
+    // Who is gone leaves the others as they are called.
+    again.unmount("orders").unwrap();
+    assert_eq!(labels(&again), ["store_orders"]);
+    assert!(matches!(again.unmount("orders"), Err(Wrong::Unknown(_))));
+}
+
+#[test]
+fn what_is_configured_comes_first_and_is_not_unmounted_by_command() {
+    let state = tempfile::tempdir().unwrap();
+    let mounts = Mounts::open(state.path(), &[mount(&raw(SHOP))]);
+    mounts.settled(Vec::new());
+    assert!(matches!(mounts.unmount("shop"), Err(Wrong::Configured(_))));
+    mounts.reconfigure(&[]);
+    assert_eq!(mounts.told(), serde_json::json!([]));
+}
+
+#[tokio::test]
+async fn what_may_not_be_fetched_is_not_asked_for() {
+    let state = tempfile::tempdir().unwrap();
+    let mounts = Mounts::open(state.path(), &[]);
+    let told = |wrong: Wrong| wrong.to_string();
+    let plain = mounts.mount(raw("http://shop.example/m")).await;
+    assert!(told(plain.unwrap_err()).contains("not https"));
+    let metadata = mounts.mount(raw("https://169.254.169.254/m")).await;
+    assert!(told(metadata.unwrap_err()).contains("private address"));
+    let named = mounts.mount(raw("https://localhost:1/m")).await;
+    assert!(told(named.unwrap_err()).contains("private address"));
+    assert_eq!(mounts.told(), serde_json::json!([]), "nothing is mounted");
+}

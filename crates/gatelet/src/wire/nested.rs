@@ -1,0 +1,173 @@
+//! A CaSH server behind this gate.
+//!
+//! Such a server shows three tools, `call`, `help` and `skill`. Mounted as it
+//! is, its functions would be hidden two levels deep; so what its `help` lists
+//! is listed here as functions, in its namespaces below our label. Calls go to
+//! its `call` and their results come back untouched, help for a function is
+//! asked of its `help`, and its skills are offered as the skills extension of
+//! the protocol offers them. Every other server passes as it is.
+
+mod skills;
+mod walk;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use gateway::roster::Connector;
+use serde_json::json;
+use tool::{
+    Ask, Call, Client, Context, Event, Failure, Json, Kind, Listing, Object, Provider, Read, Reply,
+    RpcError, Tool,
+};
+
+/// Opens sessions, and looks whether it is a CaSH server that answers.
+pub(super) struct Nesting<C>(pub(super) C);
+
+#[async_trait]
+impl<C: Connector> Connector for Nesting<C> {
+    async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        let upstream = self.0.connect(client).await?;
+        if !is_cash(&upstream.listing()) {
+            return Ok(upstream);
+        }
+        let shared = Shared { upstream, listing: RwLock::default() };
+        shared.look().await?;
+        Ok(Arc::new(Nested(Arc::new(shared))))
+    }
+}
+
+/// A CaSH server as a provider of its functions.
+struct Nested(Arc<Shared>);
+
+struct Shared {
+    upstream: Arc<dyn Provider>,
+    listing: RwLock<Arc<Listing>>,
+}
+
+/// How much of a result the other side may give: everything. Our own gate
+/// decides what goes out, so that nothing has to run twice.
+const EVERYTHING: u32 = 16_000_000;
+
+/// Whether a server has the three tools and no others.
+fn is_cash(listing: &Listing) -> bool {
+    let mut names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+    names.sort_unstable();
+    let takes_function = |tool: &Tool| {
+        let properties = tool.input_schema.member("properties");
+        tool.name != "call" || properties.is_some_and(|all| all.member("function").is_some())
+    };
+    names == ["call", "help", "skill"] && listing.tools.iter().all(takes_function)
+}
+
+impl Shared {
+    /// Reads what the server has.
+    async fn look(&self) -> Result<(), Failure> {
+        let functions = walk::functions(&*self.upstream).await?;
+        let own = self.upstream.listing();
+        let mut server = own.server.clone();
+        server.capabilities = capabilities(&server.capabilities);
+        // Who this gate is is ours to say.
+        let resources = own.resources.iter().filter(|one| one.uri != "cash://server");
+        let listing = Listing {
+            server,
+            tools: functions.iter().filter_map(walk::Function::tool).collect(),
+            resources: resources.cloned().collect(),
+            templates: own.templates.clone(),
+            prompts: own.prompts.clone(),
+            findings: own.findings.clone(),
+        };
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);
+        Ok(())
+    }
+
+    async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        let (namespace, function) = call.name.rsplit_once('.').unwrap_or(("", &call.name));
+        let mut arguments = Object::new();
+        arguments.push("namespace", Json::of(namespace));
+        arguments.push("function", Json::of(function));
+        arguments.push("kwargs", call.arguments.unwrap_or_else(Json::empty_object));
+        arguments.push("sizelimit", Json::of(&EVERYTHING));
+        let arguments = Some(arguments.to_json());
+        let call = Call { name: "call".to_owned(), arguments, rest: call.rest };
+        self.upstream.ask(Ask::Call(call), context).await
+    }
+
+    async fn help(&self, params: &Object, context: &Context) -> Result<Reply, Failure> {
+        let call = Call::new("help", params.to_json());
+        self.upstream.ask(Ask::Call(call), context).await
+    }
+}
+
+/// What the other side can do, and the skills extension.
+fn capabilities(theirs: &Json) -> Json {
+    let mut all = theirs.value().unwrap_or_else(|_| json!({}));
+    all["extensions"][skills::EXTENSION] = json!({});
+    all.into()
+}
+
+#[async_trait]
+impl Provider for Nested {
+    fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.0.listing.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        let shared = Arc::clone(&self.0);
+        let seen = move |event: Event| {
+            let shared = Arc::clone(&shared);
+            async move {
+                if event == Event::Changed(Kind::Tools)
+                    && let Err(error) = shared.look().await
+                {
+                    tracing::warn!(%error, "a server changed and cannot be read again");
+                }
+                event
+            }
+        };
+        self.0.upstream.events().then(seen).boxed()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(call) => self.0.call(call, context).await,
+            Ask::Read(Read { uri, .. }) if uri.starts_with(skills::SCHEME) => {
+                skills::read(&*self.0.upstream, &uri, context).await
+            }
+            Ask::Other { method, params } => match method.as_str() {
+                "skills/list" => skills::list(&*self.0.upstream, context).await,
+                gateway::surface::cash::HELP => self.0.help(&params, context).await,
+                _ => self.0.upstream.ask(Ask::Other { method, params }, context).await,
+            },
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) => {
+                self.0.upstream.ask(ask, context).await
+            }
+        }
+    }
+}
+
+/// The text of one of the three tools.
+async fn text(
+    upstream: &dyn Provider,
+    tool: &str,
+    arguments: serde_json::Value,
+    context: &Context,
+) -> Result<Result<String, RpcError>, Failure> {
+    let reply = upstream.ask(Ask::Call(Call::new(tool, arguments.into())), context).await?;
+    let unusable = || Failure::Unusable { reason: format!("`{tool}` gave no text") };
+    Ok(match reply {
+        Reply::Error(error) => Err(error),
+        Reply::Result(_) => {
+            let result = reply.tool_result().ok_or_else(unusable)?;
+            if result.is_error {
+                Err(RpcError::new(-32002, result.text()))
+            } else {
+                Ok(result.text())
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

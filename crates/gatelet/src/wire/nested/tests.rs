@@ -1,0 +1,119 @@
+use std::sync::Mutex;
+
+use super::*;
+
+/// A small CaSH server that remembers what it was asked.
+#[derive(Default)]
+struct Cash {
+    asked: Mutex<Vec<(String, serde_json::Value)>>,
+}
+
+#[async_trait]
+impl Provider for Cash {
+    fn listing(&self) -> Arc<Listing> {
+        let tool = |name: &str| {
+            let schema = json!({"type": "object", "properties": {"function": {"type": "string"}}});
+            Tool::read(json!({"name": name, "inputSchema": schema}).into()).unwrap()
+        };
+        let tools = ["call", "help", "skill"].map(tool).to_vec();
+        Arc::new(Listing { tools, ..Listing::default() })
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        futures::stream::pending().boxed()
+    }
+
+    async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
+        let Ask::Call(call) = ask else { panic!("only the three tools are asked") };
+        let arguments = call.arguments.unwrap().value().unwrap();
+        self.asked.lock().unwrap().push((call.name.clone(), arguments.clone()));
+        let at = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+        Ok(match (call.name.as_str(), at("namespace").as_str(), at("function").as_str()) {
+            ("help", "", "") => Reply::text("# Namespaces\n\n- **orders** — Orders.\n"),
+            ("help", "orders", "") => Reply::text(
+                "# orders\n\n## Sub-namespaces\n\n- **retail** — Retail.\n\n## Functions\n\n- **list** — List.\n",
+            ),
+            ("help", "orders.retail", "") => {
+                Reply::text("## Functions\n\n- **create** — Make one.\n")
+            }
+            ("help", ..) => Reply::text(
+                "| Name | Type | Required |\n|---|---|---|\n| item | string | yes |\n| n | integer | no |\n",
+            ),
+            ("skill", "orders", _) => Reply::text("# refund\n\nDo it."),
+            ("skill", ..) => {
+                Reply::text("# Skills\n\n## namespace orders\n\n- **refund** — Refund.\n")
+            }
+            (_, "orders", "list") => Reply::structured(&json!({"rows": [1, 2]})),
+            _ => Reply::error_text("no"),
+        })
+    }
+}
+
+struct Direct(Arc<Cash>);
+
+#[async_trait]
+impl Connector for Direct {
+    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        Ok(Arc::clone(&self.0) as _)
+    }
+}
+
+async fn nested() -> (Arc<Cash>, Arc<dyn Provider>) {
+    let cash = Arc::new(Cash::default());
+    let provider = Nesting(Direct(Arc::clone(&cash))).connect(&Client::named("t", "")).await;
+    (cash, provider.unwrap())
+}
+
+#[tokio::test]
+async fn its_functions_stand_in_its_namespaces() {
+    let (_, nested) = nested().await;
+    let listing = nested.listing();
+    let names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["orders.list", "orders.retail.create"]);
+    let schema = listing.tools[1].input_schema.value().unwrap();
+    assert_eq!(schema["required"], json!(["item"]));
+    assert_eq!(schema["properties"]["n"]["type"], "integer");
+}
+
+#[tokio::test]
+async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
+    let (cash, nested) = nested().await;
+    let call = Call::new("orders.list", json!({"x": 1}).into());
+    let reply = nested.ask(Ask::Call(call), &Context::anonymous()).await.unwrap();
+    assert_eq!(reply, Reply::structured(&json!({"rows": [1, 2]})));
+    let (tool, arguments) = cash.asked.lock().unwrap().last().unwrap().clone();
+    assert_eq!(tool, "call");
+    assert_eq!(
+        (&arguments["namespace"], &arguments["function"]),
+        (&json!("orders"), &json!("list"))
+    );
+    assert_eq!(arguments["kwargs"], json!({"x": 1}));
+    assert_eq!(arguments["sizelimit"], EVERYTHING, "our own gate decides");
+}
+
+#[tokio::test]
+async fn its_skills_are_listed_and_read_by_the_extension() {
+    let (_, nested) = nested().await;
+    let context = Context::anonymous();
+    let ask = Ask::Other { method: "skills/list".to_owned(), params: Object::new() };
+    let Reply::Result(listed) = nested.ask(ask, &context).await.unwrap() else { panic!() };
+    let listed = listed.value().unwrap();
+    assert_eq!(listed["skills"][0]["frontmatter"]["name"], "refund");
+    let uri = listed["skills"][0]["uri"].as_str().unwrap().to_owned();
+    let read = Ask::Read(Read { uri, rest: Object::new() });
+    let Reply::Result(read) = nested.ask(read, &context).await.unwrap() else { panic!() };
+    assert!(read.value().unwrap()["contents"][0]["text"].as_str().unwrap().contains("Do it."));
+}
+
+#[test]
+fn a_server_with_other_tools_passes_as_it_is() {
+    let tool = |name: &str| Tool::read(json!({"name": name}).into()).unwrap();
+    let listing = |names: &[&str]| Listing {
+        tools: names.iter().map(|name| tool(name)).collect(),
+        ..Listing::default()
+    };
+    assert!(!is_cash(&listing(&["call", "help"])));
+    assert!(!is_cash(&listing(&["call", "help", "skill", "more"])));
+    assert!(!is_cash(&listing(&["call", "help", "skill"])), "`call` takes no function");
+    assert!(is_cash(&Cash::default().listing()));
+}

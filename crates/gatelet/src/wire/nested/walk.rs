@@ -1,0 +1,143 @@
+//! What a CaSH server has, read from its `help` like an agent would.
+
+use std::collections::VecDeque;
+
+use conform::outline::{self, Parameter};
+use futures::stream::{self, StreamExt};
+use serde_json::{Map, Value, json};
+use tool::{Context, Failure, Provider, Tool};
+
+/// Levels below the root; deeper ones are nobody's.
+const DEEPEST: usize = 3;
+const MOST_NAMESPACES: usize = 500;
+const MOST_FUNCTIONS: usize = 5_000;
+/// Pages of one listing.
+const PAGES: usize = 50;
+/// So many functions have their page read for their arguments.
+const READ: usize = 300;
+/// Questions at once.
+const AT_ONCE: usize = 8;
+
+/// One function of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    description: String,
+    /// What its page says, if it was read.
+    parameters: Option<Vec<Parameter>>,
+}
+
+/// Everything that `help` leads to.
+pub(super) async fn functions(upstream: &dyn Provider) -> Result<Vec<Function>, Failure> {
+    let context = Context::anonymous();
+    let mut found: Vec<Function> = Vec::new();
+    let mut open = VecDeque::from([String::new()]);
+    let mut n_namespaces = 0;
+    while let Some(namespace) = open.pop_front() {
+        n_namespaces += 1;
+        let (below, functions) = namespace_listing(upstream, &namespace, &context).await?;
+        let depth = namespace.split('.').filter(|level| !level.is_empty()).count();
+        if depth < DEEPEST && n_namespaces + open.len() < MOST_NAMESPACES {
+            let dot = if namespace.is_empty() { "" } else { "." };
+            open.extend(below.iter().map(|name| format!("{namespace}{dot}{name}")));
+        }
+        found.extend(functions);
+        found.truncate(MOST_FUNCTIONS);
+    }
+    let n_read = found.len().min(READ);
+    let rest = found.split_off(n_read);
+    let mut reads = Vec::with_capacity(n_read);
+    for function in found {
+        reads.push(with_parameters(upstream, function, &context));
+    }
+    let mut all: Vec<Function> = stream::iter(reads).buffered(AT_ONCE).collect().await;
+    all.extend(rest);
+    Ok(all)
+}
+
+async fn namespace_listing(
+    upstream: &dyn Provider,
+    namespace: &str,
+    context: &Context,
+) -> Result<(Vec<String>, Vec<Function>), Failure> {
+    let (mut below, mut functions): (Vec<String>, Vec<Function>) = (Vec::new(), Vec::new());
+    for page in 1..=PAGES {
+        let mut arguments = json!({"namespace": namespace});
+        if page != 1 {
+            arguments["kwargs"] = json!({"page": page});
+        }
+        let Ok(text) = super::text(upstream, "help", arguments, context).await? else { break };
+        let listed = outline::listing(&text, namespace.is_empty());
+        let before = below.len() + functions.len();
+        for entry in listed.namespaces {
+            if legal(&entry.name) && !below.contains(&entry.name) {
+                below.push(entry.name);
+            }
+        }
+        for entry in listed.functions {
+            let known = functions.iter().any(|function| function.name == entry.name);
+            if legal(&entry.name) && !known {
+                let description = catalog::summary::cut(&entry.description, 300);
+                let (namespace, name) = (namespace.to_owned(), entry.name);
+                functions.push(Function { namespace, name, description, parameters: None });
+            }
+        }
+        // Only a server that speaks of pages has more of them.
+        let more = text.contains("`page`") && text.contains(" more");
+        if !more || before == below.len() + functions.len() {
+            break;
+        }
+    }
+    Ok((below, functions))
+}
+
+async fn with_parameters(
+    upstream: &dyn Provider,
+    mut function: Function,
+    context: &Context,
+) -> Function {
+    let arguments = json!({"namespace": function.namespace, "function": function.name});
+    if let Ok(Ok(text)) = super::text(upstream, "help", arguments, context).await {
+        function.parameters = Some(outline::parameters(&text));
+    }
+    function
+}
+
+fn legal(name: &str) -> bool {
+    name.len() <= 64 && catalog::name::is_legal(name)
+}
+
+impl Function {
+    /// The function as a tool of the server.
+    pub(super) fn tool(&self) -> Option<Tool> {
+        let dot = if self.namespace.is_empty() { "" } else { "." };
+        let raw = json!({
+            "name": format!("{}{dot}{}", self.namespace, self.name),
+            "description": self.description,
+            "inputSchema": self.schema(),
+            "_meta": {gateway::surface::cash::DISTANT:
+                {"namespace": self.namespace, "function": self.name}},
+        });
+        Tool::read(raw.into()).ok()
+    }
+
+    /// What is known of the arguments. The other side judges them, so nothing
+    /// is forbidden here that a table might have left out.
+    fn schema(&self) -> Value {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for parameter in self.parameters.iter().flatten().take(200) {
+            let kinds = ["string", "integer", "number", "boolean", "array", "object"];
+            let kind = kinds.into_iter().find(|kind| parameter.kind == *kind);
+            properties.insert(
+                parameter.name.clone(),
+                kind.map_or_else(|| json!({}), |kind| json!({"type": kind})),
+            );
+            if parameter.required {
+                required.push(parameter.name.as_str());
+            }
+        }
+        json!({"type": "object", "properties": properties, "required": required})
+    }
+}

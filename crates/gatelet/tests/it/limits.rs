@@ -1,0 +1,136 @@
+//! What bad input gets, and what a caller may cost.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Home, PATIENCE, Served, shell};
+
+fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "it", "version": "1"}}})
+}
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
+
+#[track_caller]
+fn refused(answer: &Answer, status: u16, code: i64) {
+    assert_eq!(answer.status, status, "{}", answer.body);
+    assert_eq!(answer.message()["error"]["code"], code, "{}", answer.body);
+}
+
+#[test]
+fn bad_input_gets_a_precise_error() {
+    let limits = "[serve.limits]\nbody_bytes = 2000\nhead_bytes = 8192\nanswer_bytes = 3000\n";
+    let home = Home::with(&format!("[builtin]\ntools = true\n{limits}"));
+    let served = Served::start(&home);
+    let send = |headers: &[(&str, &str)], body: &str| served.send("POST", headers, body);
+    refused(&send(&[JSON, BOTH], "{nonsense"), 400, -32700);
+    refused(&send(&[JSON, BOTH], "{\"jsonrpc\":\"2.0\",\"id\":1}"), 400, -32600);
+    refused(&send(&[JSON, BOTH], "[]"), 400, -32600);
+    refused(&send(&[JSON, BOTH], "\"text\""), 400, -32600);
+    refused(&send(&[("Content-Type", "text/plain"), BOTH], "{}"), 415, -32000);
+    refused(&send(&[BOTH], "{}"), 415, -32000);
+    refused(&send(&[JSON, ("Accept", "text/html")], "{}"), 406, -32000);
+    refused(&send(&[JSON, BOTH], &"x".repeat(3000)), 413, -32600);
+    refused(&send(&[JSON, BOTH, ("Host", "evil.example")], "{}"), 403, -32000);
+    refused(&send(&[JSON, BOTH, ("Origin", "https://evil.example")], "{}"), 403, -32000);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    refused(&served.post(&ping, &[]), 400, -32000);
+    refused(&served.post(&ping, &[("Mcp-Session-Id", "nobody")]), 404, -32000);
+    assert_eq!(served.send("PUT", &[JSON], "{}").status, 405);
+    // A head that is too large is cut off, with or without a word.
+    let mut stream = TcpStream::connect(served.authority()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let large =
+        format!("GET /health HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(9000));
+    stream.write_all(large.as_bytes()).ok();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok();
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    // An answer that is too large says so.
+    let listed = served.asked(None, "tools/call", &json!({"name": "help", "arguments": {}}));
+    assert!(listed["result"].is_object(), "{listed}");
+    let text = "a".repeat(900);
+    let arguments = json!({"namespace": "text", "function": "replace", "sizelimit": 100_000,
+        "kwargs": {"text": text, "pattern": "a", "with": "bbbbbbbb"}});
+    let large = served.asked(None, "tools/call", &json!({"name": "call", "arguments": arguments}));
+    assert_eq!(large["error"]["code"], -32603, "{large}");
+}
+
+#[test]
+fn a_session_belongs_to_who_opened_it_and_ends_for_good() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    let served = Served::start(&home);
+    let key = |name: &str| shell(&home, &["key", "create", name]).out.trim().to_owned();
+    let (ann, bob) = (key("ann"), key("bob"));
+    let opened = served.post(&initialize(), &[("X-Api-Key", &ann)]);
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    let as_who = |key: Option<&str>| {
+        let mut headers = vec![("Mcp-Session-Id", session.as_str())];
+        headers.extend(key.map(|key| ("X-Api-Key", key)));
+        served.post(&ping, &headers)
+    };
+    assert_eq!(as_who(Some(&ann)).status, 200);
+    refused(&as_who(Some(&bob)), 404, -32000);
+    refused(&as_who(None), 404, -32000);
+    let unknown = served.post(&ping, &[("Mcp-Session-Id", "0123")]);
+    assert_eq!(as_who(None).body, unknown.body, "a foreign session is as unknown as none");
+    let ended = served.send("DELETE", &[("Mcp-Session-Id", &session), ("X-Api-Key", &ann)], "");
+    assert_eq!(ended.status, 204);
+    refused(&as_who(Some(&ann)), 404, -32000);
+}
+
+#[test]
+fn a_body_that_never_comes_is_given_up() {
+    let limits = "[serve.limits]\nbody_time = \"300ms\"\n";
+    let home = Home::with(&format!("[builtin]\ntools = true\n{limits}"));
+    let served = Served::start(&home);
+    let mut stream = TcpStream::connect(served.authority()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\n{}: {}\r\n{}: {}\r\ncontent-length: 100\r\n\r\n{{",
+        JSON.0, JSON.1, BOTH.0, BOTH.1
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[test]
+fn one_connection_too_many_is_turned_away() {
+    let home = Home::with("[builtin]\ntools = true\n[serve.limits]\nconnections = 1\n");
+    let served = Served::start(&home);
+    let mut held = TcpStream::connect(served.authority()).unwrap();
+    let ask = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    held.write_all(ask).unwrap();
+    let mut first = [0; 15];
+    held.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK");
+    let away = served.path("/health").send("GET", &[], "");
+    assert_eq!(away.status, 503, "{}", away.body);
+    assert_eq!(away.header("retry-after"), Some("1"));
+}
+
+#[test]
+fn strangers_with_equal_clients_do_not_see_each_others_results() {
+    let home = Home::with("[builtin]\ntools = true\n[gate]\nlimit = 100\n");
+    let served = Served::start(&home);
+    let call = |namespace: &str, function: &str, kwargs: Value| {
+        let arguments = json!({"namespace": namespace, "function": function, "kwargs": kwargs});
+        served.told(None, "call", &arguments)
+    };
+    // Every request of this client is a connection of its own.
+    let gated = call("text", "case", json!({"text": "secret ".repeat(100), "to": "upper"}));
+    let handle = gated.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 24);
+    let handle = handle.unwrap_or_else(|| panic!("no handle of 24 digits in {gated}"));
+    let listed = call("gatelet", "view", json!({}));
+    assert!(!listed.contains(handle), "a stranger lists it: {listed}");
+    let seen = call("gatelet", "view", json!({"handle": handle, "head": 1}));
+    assert!(seen.contains("SECRET"), "the handle is the key: {seen}");
+}

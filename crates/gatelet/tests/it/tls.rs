@@ -1,0 +1,168 @@
+//! HTTPS, on both sides, with certificates that were made a moment ago.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::json;
+
+use crate::kit::{Home, PATIENCE, Served, shell};
+
+/// An authority, and what it signs.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+type Secure = StreamOwned<ClientConnection, TcpStream>;
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
+    }
+
+    fn sign(&self, name: &str) -> (String, String) {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// Puts a fresh certificate where the gate looks for it.
+    fn equip(&self, home: &Home) {
+        let (chain, key) = self.sign("the gate");
+        home.write("cert.pem", &chain);
+        home.write("key.pem", &key);
+    }
+
+    fn connect(&self, served: &Served, own: Option<(String, String)>) -> Secure {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match own {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let stream = TcpStream::connect(served.authority()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        StreamOwned::new(connection, stream)
+    }
+}
+
+/// Sends one request and reads what comes; nothing when the other side ends it.
+fn ask(stream: &mut Secure, head: &str, body: &str) -> String {
+    let length = body.len();
+    let request = format!("{head}\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}");
+    if stream.write_all(request.as_bytes()).is_err() {
+        return String::new();
+    }
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let n_read = stream.read(&mut piece).unwrap_or(0);
+        answer.extend_from_slice(&piece[..n_read]);
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            length.is_some_and(|length| length.parse() == Ok(body.len()))
+        });
+        if whole || n_read == 0 {
+            return text;
+        }
+    }
+}
+
+const HEALTH: &str = "GET /health HTTP/1.1";
+const SERVE: &str =
+    "[builtin]\ntools = true\n[serve.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
+
+#[test]
+fn the_gate_speaks_https_and_takes_up_new_certificates() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let home = Home::with(SERVE);
+    old.equip(&home);
+    let served = Served::start(&home);
+    assert!(served.url.starts_with("https://"), "{}", served.url);
+    let mut standing = old.connect(&served, None);
+    assert!(ask(&mut standing, HEALTH, "").contains("\"ok\""));
+
+    // A certificate without its key changes nothing.
+    let (chain, key) = new.sign("the gate");
+    home.write("cert.pem", &chain);
+    assert!(ask(&mut old.connect(&served, None), HEALTH, "").contains("\"ok\""));
+    home.write("key.pem", &key);
+    assert!(ask(&mut new.connect(&served, None), HEALTH, "").contains("\"ok\""));
+    assert_eq!(ask(&mut old.connect(&served, None), HEALTH, ""), "", "the old one is gone");
+    assert!(ask(&mut standing, HEALTH, "").contains("\"ok\""), "connections that stand stay");
+
+    // Another gate reaches this one, if it is told whom to believe.
+    let url = served.url.replace("127.0.0.1", "localhost");
+    let upstream = format!("[[upstream]]\nlabel = \"far\"\nurl = {url:?}\n");
+    let trusting = Home::with(&format!("{upstream}ca = \"ca.pem\"\n"));
+    trusting.write("ca.pem", &new.pem);
+    let now = shell(&trusting, &["call", "far.time.now"]);
+    assert_eq!(now.code, 0, "{} {}", now.out, now.err);
+    let strict = Home::with(&upstream);
+    let refused = shell(&strict, &["call", "far.time.now"]);
+    assert_ne!(refused.code, 0, "{}", refused.out);
+}
+
+#[test]
+fn a_caller_is_known_by_its_certificate() {
+    let (own, callers) = (Authority::new(), Authority::new());
+    let rules = "client_ca = \"callers.pem\"\nclient_required = true\n\
+        [visibility]\ndefault = \"hide\"\n\
+        [[visibility.rule]]\ncallers = [\"cert:ann\"]\nshow = [\"time\"]\n";
+    let home = Home::with(&format!("{SERVE}{rules}"));
+    own.equip(&home);
+    home.write("callers.pem", &callers.pem);
+    let served = Served::start(&home);
+    let help = |name: &str| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({"name": "help", "arguments": {}, "_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let head = "POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\n\
+            accept: application/json\r\nmcp-protocol-version: 2026-07-28\r\n\
+            mcp-method: tools/call\r\nmcp-name: help";
+        let mut stream = own.connect(&served, Some(callers.sign(name)));
+        ask(&mut stream, head, &body.to_string())
+    };
+    let (ann, bob) = (help("ann"), help("bob"));
+    assert!(ann.contains("**time**") && !ann.contains("**text**"), "{ann}");
+    assert!(bob.starts_with("HTTP/1.1 200") && !bob.contains("**time**"), "{bob}");
+    assert_eq!(ask(&mut own.connect(&served, None), HEALTH, ""), "", "no certificate, no answer");
+    let forged = Authority::new().sign("ann");
+    assert_eq!(ask(&mut own.connect(&served, Some(forged)), HEALTH, ""), "");
+}
+
+#[test]
+fn files_that_make_no_server_are_told_at_their_place() {
+    let home = Home::with(SERVE);
+    let missing = shell(&home, &["config", "check"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("cert.pem"), "{}", missing.err);
+    Authority::new().equip(&home);
+    home.write("key.pem", &Authority::new().sign("another").1);
+    let wrong = shell(&home, &["config", "check"]);
+    assert!(wrong.err.contains("cannot be used"), "{}", wrong.err);
+}

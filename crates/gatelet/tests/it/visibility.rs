@@ -1,0 +1,165 @@
+//! Who sees what, on every surface.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Served, eventually, npm_upstream, shell};
+
+const RULES: &str = r#"
+[[visibility.rule]]
+callers = ["role:ops"]
+show = ["*"]
+
+[[visibility.rule]]
+hide = ["units", "time.now", "everything", "skill:secret_ways"]
+"#;
+
+fn config(rules: &str) -> String {
+    let skills = "[skills]\ndirectories = [\"skills\"]\n";
+    let everything = npm_upstream("everything", "server-everything", &[]);
+    format!("[builtin]\ntools = true\n{skills}{everything}{rules}")
+}
+
+/// A gate with a key for somebody who sees everything.
+fn gate() -> (Home, Served, String) {
+    let home = Home::with(&config(RULES));
+    for name in ["secret_ways", "open_ways"] {
+        let text = format!("---\nname: {name}\ndescription: The {name}.\n---\nGo.\n");
+        home.write(&format!("skills/{name}/SKILL.md"), &text);
+    }
+    let key = shell(&home, &["key", "create", "ops", "--role", "ops"]).out.trim().to_owned();
+    let served = Served::start(&home);
+    eventually("everything is there", || {
+        let help = served.told(Some(&key), "help", &json!({"namespace": "everything"}));
+        help.contains("echo")
+    });
+    (home, served, key)
+}
+
+/// What a hidden name gets must be what an unknown one gets.
+#[track_caller]
+fn alike(hidden: &str, name: &str, unknown: &str, other: &str) {
+    assert_eq!(hidden.replace(name, "X"), unknown.replace(other, "X"));
+}
+
+#[test]
+fn what_a_caller_may_not_see_is_nowhere() {
+    let (home, served, key) = gate();
+    let ops = Some(key.as_str());
+    let verb = |who, verb: &str, arguments: Value| served.told(who, verb, &arguments);
+
+    // call, help, skill
+    let root = verb(None, "help", json!({}));
+    assert!(root.contains("**time**") && !root.contains("units") && !root.contains("everything"));
+    assert!(verb(ops, "help", json!({})).contains("**units**"));
+    let time = verb(None, "help", json!({"namespace": "time"}));
+    assert!(!time.contains("**now**"), "{time}");
+    let found = verb(None, "help", json!({"kwargs": {"query": "convert kilometres to miles"}}));
+    assert!(!found.contains("units"), "{found}");
+    let status = verb(None, "call", json!({"namespace": "gatelet", "function": "status"}));
+    assert!(!status.contains("everything"), "{status}");
+    let skills = verb(None, "skill", json!({}));
+    assert!(skills.contains("open_ways") && !skills.contains("secret_ways"), "{skills}");
+    assert!(verb(ops, "skill", json!({})).contains("secret_ways"));
+    alike(
+        &verb(None, "help", json!({"namespace": "units"})),
+        "units",
+        &verb(None, "help", json!({"namespace": "unitz"})),
+        "unitz",
+    );
+    let call = |namespace: &str, function: &str| {
+        verb(None, "call", json!({"namespace": namespace, "function": function}))
+    };
+    alike(&call("units", "convert"), "units", &call("unitz", "convert"), "unitz");
+    alike(&call("time", "now"), "now", &call("time", "nov"), "nov");
+    alike(&call("everything", "echo"), "everything", &call("everythinx", "echo"), "everythinx");
+    let skill = |name: &str| verb(None, "skill", json!({"skillname": name}));
+    alike(&skill("secret_ways"), "secret_ways", &skill("secret_wayz"), "secret_wayz");
+    assert!(verb(ops, "call", json!({"namespace": "time", "function": "now"})).contains("UTC"));
+
+    // Resources, prompts, completion
+    let names = |who, method: &str| served.asked(who, method, &json!({}))["result"].to_string();
+    for (method, word) in [("resources/list", "demo://"), ("prompts/list", "simple-prompt")] {
+        assert!(names(ops, method).contains(word), "{}", names(ops, method));
+        assert!(!names(None, method).contains(word), "{}", names(None, method));
+    }
+    let templates = names(None, "resources/templates/list");
+    assert!(!templates.contains("demo://"), "{templates}");
+    let listed = served.asked(ops, "resources/list", &json!({}));
+    let uri = listed["result"]["resources"].as_array().unwrap().iter();
+    let uri = uri.filter_map(|one| one["uri"].as_str()).find(|uri| uri.starts_with("demo://"));
+    let read = |who, uri: &str| served.asked(who, "resources/read", &json!({"uri": uri}));
+    assert!(read(ops, uri.unwrap())["result"].is_object());
+    alike(
+        &read(None, uri.unwrap()).to_string(),
+        uri.unwrap(),
+        &read(None, "demo://nothing").to_string(),
+        "demo://nothing",
+    );
+    let prompt = |name: &str| served.asked(None, "prompts/get", &json!({"name": name})).to_string();
+    alike(&prompt("simple-prompt"), "simple-prompt", &prompt("simple-prompx"), "simple-prompx");
+    let complete = |name: &str| {
+        let params = json!({"ref": {"type": "ref/prompt", "name": name},
+            "argument": {"name": "department", "value": "E"}});
+        served.asked(None, "completion/complete", &params).to_string()
+    };
+    assert_eq!(complete("completable-prompt"), complete("no-such-prompt"));
+
+    // The other surfaces
+    let gateway = served.at("gateway");
+    let browse = |who, arguments: Value| gateway.told(who, "tool_browse", &arguments);
+    let all = browse(ops, json!({"path": "/"}));
+    assert!(all.contains("units") && all.contains("everything"), "{all}");
+    let some = browse(None, json!({"path": "/"}));
+    assert!(!some.contains("units") && !some.contains("everything"), "{some}");
+    let nearest = browse(None, json!({"path": "/everything/x"}));
+    assert!(!nearest.contains("echo"), "{nearest}");
+    let query = browse(None, json!({"query": "convert units of length"}));
+    assert!(!query.contains("units:"), "{query}");
+    let id = browse(ops, json!({"query": "convert units of length"}));
+    let id = id.split_whitespace().find(|word| word.starts_with("units:")).unwrap().to_owned();
+    let execute =
+        |id: &str| gateway.told(None, "tool_execute", &json!({"tool_id": id, "args": {}}));
+    let other = id.replace("units:", "unitz:");
+    alike(&execute(&id), &id, &execute(&other), &other);
+    let names = |surface: &str, who: Option<&str>| {
+        let listed = served.at(surface).asked(who, "tools/list", &json!({}));
+        listed["result"]["tools"].to_string()
+    };
+    assert!(!names("gateway", None).contains("resource_browse"));
+    assert!(names("gateway", ops).contains("resource_browse"));
+    for surface in ["direct", "proxy"] {
+        let (all, some) = (names(surface, ops), names(surface, None));
+        assert!(all.contains("units") && all.contains("everything"), "{surface}: {all}");
+        assert!(!some.contains("units") && !some.contains("everything"), "{surface}: {some}");
+        assert!(some.contains("time") && !some.contains("time_now"), "{surface}: {some}");
+        assert!(
+            !served
+                .at(surface)
+                .asked(None, "prompts/list", &json!({}))
+                .to_string()
+                .contains("simple-prompt")
+        );
+    }
+    let direct = |name: &str| {
+        served.at("direct").asked(None, "tools/call", &json!({"name": name})).to_string()
+    };
+    alike(&direct("time_now"), "time_now", &direct("time_nov"), "time_nov");
+
+    // The manifest tells what anybody may know; new rules count at once.
+    let manifest = served.path("/.well-known/cash-mcp.yaml").send("GET", &[], "");
+    assert!(
+        manifest.body.contains("time") && !manifest.body.contains("units"),
+        "{}",
+        manifest.body
+    );
+    home.write("gatelet.toml", &config(""));
+    eventually("the new rules count", || verb(None, "help", json!({})).contains("**units**"));
+}
+
+#[test]
+fn a_rule_that_is_misspelt_is_told_at_its_place() {
+    let home = Home::with("[[visibility.rule]]\ncallers = [\"ops\"]\nhide = [\"planet:x\"]\n");
+    let checked = shell(&home, &["config", "check"]);
+    assert_eq!(checked.code, 2);
+    assert!(checked.err.contains("role:…") && checked.err.contains("skill:…"), "{}", checked.err);
+}
