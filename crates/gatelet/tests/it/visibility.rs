@@ -49,14 +49,16 @@ fn what_a_caller_may_not_see_is_nowhere() {
 
     // call, help, skill
     let root = verb(None, "help", json!({}));
-    assert!(root.contains("**time**") && !root.contains("units") && !root.contains("everything"));
+    let named = |text: &str, name: &str| text.contains(&format!("**{name}**"));
+    assert!(named(&root, "time") && !named(&root, "units"), "{root}");
+    assert!(!named(&root, "everything"), "{root}");
     assert!(verb(ops, "help", json!({})).contains("**units**"));
     let time = verb(None, "help", json!({"namespace": "time"}));
     assert!(!time.contains("**now**"), "{time}");
     let found = verb(None, "help", json!({"kwargs": {"query": "convert kilometres to miles"}}));
     assert!(!found.contains("units"), "{found}");
     let status = verb(None, "call", json!({"namespace": "gatelet", "function": "status"}));
-    assert!(!status.contains("everything"), "{status}");
+    assert!(!status.contains("- everything"), "{status}");
     let skills = verb(None, "skill", json!({}));
     assert!(skills.contains("open_ways") && !skills.contains("secret_ways"), "{skills}");
     assert!(verb(ops, "skill", json!({})).contains("secret_ways"));
@@ -73,7 +75,7 @@ fn what_a_caller_may_not_see_is_nowhere() {
     alike(&call("time", "now"), "now", &call("time", "nov"), "nov");
     alike(&call("everything", "echo"), "everything", &call("everythinx", "echo"), "everythinx");
     let skill = |name: &str| verb(None, "skill", json!({"skillname": name}));
-    alike(&skill("secret_ways"), "secret_ways", &skill("secret_wayz"), "secret_wayz");
+    alike(&skill("secret_ways"), "secret_ways", &skill("sacred_ways"), "sacred_ways");
     assert!(verb(ops, "call", json!({"namespace": "time", "function": "now"})).contains("UTC"));
 
     // Resources, prompts, completion
@@ -125,8 +127,9 @@ fn what_a_caller_may_not_see_is_nowhere() {
         let listed = served.at(surface).asked(who, "tools/list", &json!({}));
         listed["result"]["tools"].to_string()
     };
-    assert!(!names("gateway", None).contains("resource_browse"));
-    assert!(names("gateway", ops).contains("resource_browse"));
+    let some = names("gateway", None);
+    assert!(!some.contains("prompt_browse"), "{some}");
+    assert!(names("gateway", ops).contains("prompt_browse"));
     for surface in ["direct", "proxy"] {
         let (all, some) = (names(surface, ops), names(surface, None));
         assert!(all.contains("units") && all.contains("everything"), "{surface}: {all}");
