@@ -28,12 +28,14 @@ static GUARD: Mutex<Option<PipeWriter>> = Mutex::new(None);
 /// Has the guard watch a group. Posts the guard first when there is none.
 pub(super) fn watch(tether: &Tether, group: Pid) {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
-    if guard.is_none() {
-        match post(tether) {
-            Ok(posted) => *guard = Some(posted),
-            // The program itself is on its tether all the same.
-            Err(error) => return tracing::warn!(%error, "there is no guard over upstreams"),
-        }
+    tell(&mut guard, '+', group);
+    if guard.is_some() {
+        return;
+    }
+    match post(tether) {
+        Ok(posted) => *guard = Some(posted),
+        // The program itself is on its tether all the same.
+        Err(error) => return tracing::warn!(%error, "there is no guard over upstreams"),
     }
     tell(&mut guard, '+', group);
 }
