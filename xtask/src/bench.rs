@@ -9,6 +9,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ("call", "gatelet", "bench_call"),
     ("content", "gatelet-content", "bench"),
     ("native", "example-notes", "speed"),
+    ("scale", "gatelet", "bench_scale"),
 ];
 
 pub(crate) fn run(names: &[String]) -> Result<()> {

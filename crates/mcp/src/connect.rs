@@ -30,8 +30,8 @@ mod link;
 mod sse;
 
 mod child;
-mod pipe;
 mod guard;
+mod pipe;
 pub mod tether;
 
 use std::collections::BTreeMap;

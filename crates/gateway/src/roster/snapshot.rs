@@ -1,6 +1,6 @@
 //! What one request sees: a catalog and the links behind it, of one moment.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use catalog::directory::Place;
@@ -10,9 +10,13 @@ use tool::{Ask, Context, Failure, Finding, Listing, Reply, Resource};
 use super::Link;
 use crate::dispatch::{Target, What};
 use crate::own::Own;
+use crate::surface::Surface;
 use crate::surface::direct::Names;
 use crate::surface::offers::Offers;
 use crate::surface::proxy::Stripped;
+
+/// How many listings are kept before all are made again.
+const LISTINGS: usize = 64;
 
 /// A catalog with the way to everything in it.
 pub struct Snapshot {
@@ -20,16 +24,13 @@ pub struct Snapshot {
     pub generation: u64,
     pub catalog: Arc<Catalog>,
     pub findings: Vec<Finding>,
-    /// The listings of the default surface over this catalog, made when first
-    /// needed; by what callers are told of the namespaces that they see, and
-    /// by what they see at all.
-    pub(crate) cash: Mutex<BTreeMap<(String, String), Arc<Listing>>>,
+    /// What each surface lists, by what its callers see, made when first needed:
+    /// every request looks at it, and making it takes a look at every tool.
+    listings: Mutex<HashMap<(Surface, String), Arc<Listing>>>,
     pub(crate) offers: OnceLock<Offers>,
     directory: OnceLock<Directory>,
     stripped: OnceLock<Stripped>,
     names: OnceLock<Names>,
-    /// The listings of the direct surface, by what callers see.
-    pub(crate) direct: Mutex<BTreeMap<String, Arc<Listing>>>,
     /// The upstreams, in the order of the catalog's sources after the first.
     links: Vec<Arc<Link>>,
     own: Arc<Own>,
@@ -57,15 +58,35 @@ impl Snapshot {
             generation,
             catalog: Arc::new(catalog),
             findings,
-            cash: Mutex::default(),
+            listings: Mutex::default(),
             offers: OnceLock::new(),
             directory: OnceLock::new(),
             stripped: OnceLock::new(),
             names: OnceLock::new(),
-            direct: Mutex::default(),
             links,
             own,
         }
+    }
+
+    /// What a surface lists for callers with this sight.
+    pub(crate) fn listing(
+        &self,
+        surface: Surface,
+        sight: String,
+        make: impl FnOnce() -> Listing,
+    ) -> Arc<Listing> {
+        let key = (surface, sight);
+        let lock = || self.listings.lock().expect("nothing panics while it holds this");
+        if let Some(listing) = lock().get(&key) {
+            return Arc::clone(listing);
+        }
+        // Not under the lock: what is made may be made of another listing.
+        let listing = Arc::new(make());
+        let mut made = lock();
+        if LISTINGS <= made.len() {
+            made.clear();
+        }
+        Arc::clone(made.entry(key).or_insert(listing))
     }
 
     /// Everything under its lasting id, found out when first needed.

@@ -35,9 +35,6 @@ pub use definitions::tools;
 pub(crate) use definitions::{IDENTITY, identity};
 pub use delegate::{DISTANT, HELP};
 
-/// How many kinds of callers have their listing remembered.
-const LISTINGS: usize = 64;
-
 /// The surface, for clients of one kind.
 pub struct Cash {
     shared: Arc<Shared>,
@@ -169,21 +166,12 @@ impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
         let trust = &self.shared.dispatcher.stages.trust;
-        let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
-        let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
-        let key = (map, trust.sight(&self.caller));
-        let mut made = snapshot.cash.lock().expect("nothing panics while it holds this");
-        if let Some(listing) = made.get(&key) {
-            return Arc::clone(listing);
-        }
-        let knows = |thing: &Thing<'_>| trust.knows(&self.caller, thing);
-        let listing = definitions::listing(&self.shared, &snapshot, &key.0, &knows);
-        let listing = Arc::new(listing);
-        if LISTINGS <= made.len() {
-            made.clear();
-        }
-        made.insert(key, Arc::clone(&listing));
-        listing
+        snapshot.listing(Surface::Cash, trust.sight(&self.caller), || {
+            let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
+            let knows = |thing: &Thing<'_>| trust.knows(&self.caller, thing);
+            let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
+            definitions::listing(&self.shared, &snapshot, &map, &knows)
+        })
     }
 
     fn events(&self) -> BoxStream<'static, Event> {

@@ -53,9 +53,6 @@ pub(crate) struct Names {
     slots: HashMap<String, Slot>,
 }
 
-/// How many kinds of callers have their listing remembered.
-const LISTINGS: usize = 64;
-
 impl Names {
     pub(crate) fn of(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
@@ -111,20 +108,13 @@ impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
         let trust = &self.shared.dispatcher.stages.trust;
-        let sight = trust.sight(&self.caller);
-        let mut made = snapshot.direct.lock().expect("nothing panics while it holds this");
-        if let Some(listing) = made.get(&sight) {
-            return Arc::clone(listing);
-        }
-        let seen = |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
-        let tools = snapshot.names().tools.iter().filter(seen);
-        let tools = tools.map(|(_, tool)| tool.clone()).collect();
-        let listing = Arc::new(Listing { tools, ..(*self.cash.listing()).clone() });
-        if LISTINGS <= made.len() {
-            made.clear();
-        }
-        made.insert(sight, Arc::clone(&listing));
-        listing
+        snapshot.listing(Surface::Direct, trust.sight(&self.caller), || {
+            let seen =
+                |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
+            let tools = snapshot.names().tools.iter().filter(seen);
+            let tools = tools.map(|(_, tool)| tool.clone()).collect();
+            Listing { tools, ..(*self.cash.listing()).clone() }
+        })
     }
 
     fn events(&self) -> BoxStream<'static, Event> {

@@ -61,9 +61,10 @@ pub(crate) fn tools(names: &[&str]) -> Vec<Tool> {
 impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
-        Arc::new(Listing {
-            server: Server::new("gatelet", &self.shared.version, capabilities.into()),
+        let sight = self.shared.dispatcher.stages.trust.sight(&self.caller);
+        let capabilities = || json!({"tools": {"listChanged": true}, "resources": {}});
+        snapshot.listing(Surface::Gateway, sight, || Listing {
+            server: Server::new("gatelet", &self.shared.version, capabilities().into()),
             tools: tools(&names(&self.shared, &snapshot, &self.caller)),
             findings: snapshot
                 .findings

@@ -137,13 +137,13 @@ impl Stripped {
 impl Provider for Proxy {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+        let capabilities = || json!({"tools": {"listChanged": true}, "resources": {}});
         let trust = &self.shared.dispatcher.stages.trust;
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
-        let seen = snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));
-        Arc::new(Listing {
-            server: Server::new("gatelet", &self.shared.version, capabilities.into()),
-            tools: seen.map(|(_, tool)| tool.clone()).collect(),
+        let seen = || snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));
+        snapshot.listing(Surface::Proxy, trust.sight(&self.caller), || Listing {
+            server: Server::new("gatelet", &self.shared.version, capabilities().into()),
+            tools: seen().map(|(_, tool)| tool.clone()).collect(),
             findings: snapshot
                 .findings
                 .iter()

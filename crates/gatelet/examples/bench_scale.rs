@@ -1,0 +1,272 @@
+//! What the gate costs as the number of tools behind it grows.
+//!
+//! For each size: the time from starting the program to its first answer, with
+//! listings remembered from the run before and no upstream started; a search and
+//! a call, once everything is up; resident memory of the gate alone, with the
+//! tokenizer loaded, and what each idle session adds to it.
+//! `bench_scale [rounds]`; the programs stand beside this one.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Upstreams, and tools of each.
+const SIZES: &[(usize, usize)] =
+    &[(1, 10), (2, 50), (10, 50), (10, 100), (20, 100), (20, 250), (20, 500)];
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+const HELP: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"help","arguments":{}}}"#;
+const FIND: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"help","arguments":{"kwargs":{"query":"send back what it got number 7"}}}}"#;
+
+fn main() -> io::Result<()> {
+    let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5);
+    let home = std::env::current_exe()?;
+    let examples = home.parent().expect("a program stands in a directory");
+    let scratch = std::env::temp_dir().join(format!("gatelet-scale-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch)?;
+    let programs = Programs {
+        echo: examples.join("bench_echo"),
+        gatelet: examples.parent().expect("examples stand below").join("gatelet"),
+        scratch,
+    };
+    let done = measure(&programs, rounds);
+    std::fs::remove_dir_all(&programs.scratch)?;
+    done
+}
+
+fn measure(programs: &Programs, rounds: usize) -> io::Result<()> {
+    println!("| tools | upstreams | first answer ms | call µs | search µs | MB | kB/session |");
+    println!("|---|---|---|---|---|---|---|");
+    for &(upstreams, tools) in SIZES {
+        programs.configure(upstreams, tools)?;
+        let (call, search) = programs.warm(upstreams * tools)?;
+        let mut first: Vec<f64> =
+            (0..rounds).map(|_| programs.first_answer()).collect::<io::Result<_>>()?;
+        first.sort_by(f64::total_cmp);
+        let (resident, session) = programs.memory(upstreams)?;
+        println!(
+            "| {} | {upstreams} | {:.1} | {call:.0} | {search:.0} | {resident:.1} | {session:.1} |",
+            upstreams * tools,
+            first[first.len() / 2],
+        );
+    }
+    Ok(())
+}
+
+struct Programs {
+    echo: PathBuf,
+    gatelet: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Programs {
+    fn configure(&self, upstreams: usize, tools: usize) -> io::Result<()> {
+        let mut text = String::new();
+        for at in 0..upstreams {
+            text += &format!(
+                "[[upstream]]\nlabel = \"e{at}\"\ncommand = {:?}\nargs = [\"stdio\", \"{tools}\"]\n\n",
+                self.echo.display().to_string()
+            );
+        }
+        std::fs::write(self.scratch.join("gatelet.toml"), text)
+    }
+
+    fn gate(&self) -> Command {
+        let mut command = Command::new(&self.gatelet);
+        command.arg("serve").arg("--config").arg(self.scratch.join("gatelet.toml"));
+        command.arg("--state").arg(self.scratch.join("state")).stderr(Stdio::null());
+        command
+    }
+
+    fn pipe(&self) -> io::Result<Pipe> {
+        let mut command = self.gate();
+        let mut child =
+            command.arg("--stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        Ok(Pipe { child, input, output })
+    }
+
+    /// Starts everything once, so that the listings are remembered, and times a
+    /// call and a search when all is there.
+    fn warm(&self, tools: usize) -> io::Result<(f64, f64)> {
+        let mut pipe = self.pipe()?;
+        pipe.ask(HELLO)?;
+        pipe.all_are_there(tools)?;
+        Ok((pipe.median(&call(0), 300)?, pipe.median(FIND, 100)?))
+    }
+
+    /// Milliseconds from the start of the program to what `help` says.
+    fn first_answer(&self) -> io::Result<f64> {
+        let started = Instant::now();
+        let mut pipe = self.pipe()?;
+        pipe.ask(HELLO)?;
+        pipe.ask(HELP)?;
+        Ok(started.elapsed().as_secs_f64() * 1e3)
+    }
+
+    /// Resident memory over HTTP in MB, and the kB that one more session costs.
+    fn memory(&self, upstreams: usize) -> io::Result<(f64, f64)> {
+        const SESSIONS: usize = 500;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = self.gate();
+        command.args(["--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
+        let mut child = command.stdout(Stdio::null()).spawn()?;
+        let measured = (|| {
+            let mut client = Http::open(port)?;
+            let session = client.session()?;
+            for at in 0..upstreams {
+                let message = call(at);
+                client.post(&session, &message)?;
+            }
+            client.post(&session, FIND)?;
+            let before = resident(child.id())?;
+            for _ in 0..SESSIONS {
+                client.session()?;
+            }
+            let each = (resident(child.id())? - before).max(0.0) * 1024.0 / SESSIONS as f64;
+            Ok((before, each))
+        })();
+        child.kill()?;
+        child.wait()?;
+        measured
+    }
+}
+
+/// The gate over a pipe.
+struct Pipe {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Pipe {
+    /// Asks, and waits for the answer; notifications are passed over.
+    fn ask(&mut self, message: &str) -> io::Result<String> {
+        writeln!(self.input, "{message}")?;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.output.read_line(&mut line)? == 0 {
+                return Err(io::Error::other("the gate ended"));
+            }
+            if line.contains("\"id\":") {
+                return Ok(line);
+            }
+        }
+    }
+
+    fn all_are_there(&mut self, tools: usize) -> io::Result<()> {
+        let status = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call","arguments":{"namespace":"gatelet","function":"status"}}}"#;
+        let mut last = String::new();
+        for _ in 0..2000 {
+            last = self.ask(status)?;
+            if n_tools(&last) == tools {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(io::Error::other(format!("the upstreams did not all come up: {last}")))
+    }
+
+    fn median(&mut self, message: &str, times: usize) -> io::Result<f64> {
+        let mut taken = Vec::with_capacity(times);
+        for _ in 0..times {
+            let started = Instant::now();
+            let answer = self.ask(message)?;
+            taken.push(started.elapsed().as_secs_f64() * 1e6);
+            if answer.contains("\"isError\":true") {
+                return Err(io::Error::other(format!("not an answer: {answer}")));
+            }
+        }
+        taken.sort_by(f64::total_cmp);
+        Ok(taken[times / 2])
+    }
+}
+
+/// A call of a function that every upstream has.
+fn call(upstream: usize) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"call","arguments":{{"namespace":"e{upstream}","function":"echo_3","kwargs":{{"message":"m"}}}}}}}}"#
+    )
+}
+
+/// How many functions are there in all, by what the gate says of its upstreams.
+fn n_tools(status: &str) -> usize {
+    let up = status.split("\\n").filter(|line| line.contains(": up, "));
+    let count = |line: &str| line.split(": up, ").nth(1)?.split(' ').next()?.parse::<usize>().ok();
+    up.filter_map(count).sum()
+}
+
+/// One keep-alive connection.
+struct Http {
+    reader: BufReader<TcpStream>,
+    writer: TcpStream,
+}
+
+impl Http {
+    fn open(port: u16) -> io::Result<Http> {
+        for _ in 0..1000 {
+            if let Ok(writer) = TcpStream::connect(("127.0.0.1", port)) {
+                writer.set_read_timeout(Some(Duration::from_secs(20)))?;
+                return Ok(Http { reader: BufReader::new(writer.try_clone()?), writer });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(io::Error::other("the gate did not listen within ten seconds"))
+    }
+
+    /// Opens a session.
+    fn session(&mut self) -> io::Result<String> {
+        let (head, _) = self.post("", HELLO)?;
+        let head = head.to_ascii_lowercase();
+        let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id:"));
+        Ok(id.map(|id| id.trim().to_owned()).unwrap_or_default())
+    }
+
+    fn post(&mut self, session: &str, body: &str) -> io::Result<(String, String)> {
+        let session = match session {
+            "" => String::new(),
+            id => format!("mcp-session-id: {id}\r\nmcp-protocol-version: 2025-11-25\r\n"),
+        };
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\n{session}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.writer.write_all(request.as_bytes())?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.reader.read_line(&mut head)? == 0 {
+                return Err(io::Error::other("the gate closed the connection"));
+            }
+        }
+        let lower = head.to_ascii_lowercase();
+        let length = lower.lines().find_map(|line| line.strip_prefix("content-length:"));
+        let length = length.and_then(|length| length.trim().parse().ok());
+        let length = length.ok_or_else(|| io::Error::other(format!("no plain answer: {head}")))?;
+        let mut body = vec![0; length];
+        self.reader.read_exact(&mut body)?;
+        Ok((head, String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+/// Resident memory of a process, in MB.
+fn resident(pid: u32) -> io::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().map_err(io::Error::other)?;
+    Ok(kilobytes / 1024.0)
+}
