@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tool::{Finding, Severity};
+use tool::{Finding, Resource, Severity};
 
 use crate::Catalog;
 use crate::card::{Card, Draft, Kind, Line, Safety};
@@ -69,6 +69,23 @@ impl Directory {
                     ..Named::new(&derived, place, &resource.name, words)
                 });
             }
+            for (at, template) in own.listing.templates.iter().enumerate() {
+                let derived = id::of_resource(&Resource {
+                    uri: template.uri_template.clone(),
+                    name: template.name.clone(),
+                    title: template.title.clone(),
+                    description: template.description.clone(),
+                    media_type: template.media_type.clone(),
+                    raw: template.raw.clone(),
+                });
+                let words = template.description.as_deref().or(template.title.as_deref());
+                let place = Place::Template { source, at };
+                resources.push(Named {
+                    tags: vec!["read-only".to_owned(), "template".to_owned()],
+                    has_schema: true,
+                    ..Named::new(&derived, place, &template.name, words)
+                });
+            }
             for (at, prompt) in own.listing.prompts.iter().enumerate() {
                 let qualified = id::qualify(&own.label, &prompt.name);
                 let derived = id::of_prompt(&qualified, prompt);
@@ -91,7 +108,7 @@ impl Directory {
     }
 
     /// The position of a thing's entry in the section of its kind; `None` for
-    /// what has no id, such as the gate's own functions and templates.
+    /// what has no id, such as the gate's own functions.
     pub fn at(&self, place: Place) -> Option<usize> {
         self.by_place.get(&place).copied()
     }
@@ -187,7 +204,13 @@ impl Entry {
             let signature = match self.place {
                 Place::Tool(slot) => catalog.signature(slot, SIGNATURE),
                 Place::Prompt { source, at } => prompt_signature(catalog, source, at),
-                Place::Resource { .. } | Place::Template { .. } => String::new(),
+                Place::Template { source, at } => {
+                    format!(
+                        "(uri: {})",
+                        catalog.sources()[source].listing.templates[at].uri_template
+                    )
+                }
+                Place::Resource { .. } => String::new(),
             };
             // The name stands in the card already.
             let arguments = signature.find('(').map(|at| &signature[at..]);

@@ -20,7 +20,6 @@ use anyhow::Context;
 use gateway::clock::{Clock, System};
 use gateway::record::Nowhere;
 use gateway::roster::{self, Start};
-use gateway::surface::meta;
 use gateway::{Gateway, Parts, gate};
 use store::events::Events;
 
@@ -93,7 +92,9 @@ impl Wiring {
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
             stages: stages::stages(&config.controls, trust, &clock),
             visibility: config.visibility.clone(),
-            meta: meta::Config { tolerant: config.controls.tolerant, ..meta::Config::default() },
+            meta: config.controls.meta.clone(),
+            inspection: config.controls.inspection.clone(),
+            raw: config.artifacts.raw,
             records: match &self.records {
                 Some(events) => Arc::clone(events) as _,
                 None => Arc::new(Nowhere),

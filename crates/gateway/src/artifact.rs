@@ -28,9 +28,19 @@ pub struct Artifact {
     pub tool: String,
     /// What identifies the call that made it, for its owner.
     pub key: String,
-    /// The whole result, as it came.
+    /// The whole result, with secrets masked: what anybody may look at.
     pub result: Json,
+    /// The result as it came, for the operator alone and only if they say so.
+    pub raw: Option<Json>,
     pub chars: usize,
+}
+
+/// Whether results are kept as they came beside what may be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Raw {
+    #[default]
+    Dropped,
+    Kept,
 }
 
 /// Whose artifacts these are: an identity's, or else a session's, or else a

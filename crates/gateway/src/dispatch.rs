@@ -128,6 +128,7 @@ pub(crate) struct Dispatcher {
     pub(crate) stages: Stages,
     pub(crate) gate: gate::Config,
     pub(crate) artifacts: Arc<dyn artifact::Store>,
+    pub(crate) raw: artifact::Raw,
     pub(crate) desk: Arc<Desk>,
 }
 
@@ -143,10 +144,17 @@ impl Dispatcher {
         say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
     ) -> Reply {
         let mut record = self.desk.open(surface, context);
-        record.note(|record| note_target(record, snapshot, &request.target));
+        record.note(|record| {
+            note_target(record, snapshot, &request.target);
+            record.arguments.clone_from(&request.arguments);
+        });
         let outcome = self.carry(snapshot, request, context, &mut record).await;
-        if let Err(error) = &outcome {
-            record.note(|record| record.ending = ending(error));
+        match &outcome {
+            Err(error) => record.note(|record| record.ending = ending(error)),
+            Ok(Outcome::Kept { artifact, .. }) => {
+                record.note(|record| record.artifact = Some(Arc::clone(artifact)));
+            }
+            Ok(Outcome::Reply(_) | Outcome::Plan(_)) => {}
         }
         let reply = say(outcome);
         record.close(match &reply {
@@ -204,8 +212,8 @@ impl Dispatcher {
             Mode::Run | Mode::Strict | Mode::Plan => self.gate.limit(wanted),
         };
         if let Some(reply) = self.stages.cache.get(&call, &snapshot.catalog, context) {
-            let gated = gate::decide(reply, limit);
-            let outcome = self.keep(&call, gated, context).await;
+            let gated = gate::decide(shaped(&call, mode, reply), limit);
+            let outcome = self.keep(&call, gated, None, context).await;
             record.note(|record| record.ending = Ending::Cached);
             return Ok(outcome);
         }
@@ -216,12 +224,12 @@ impl Dispatcher {
             let cause = self.stages.scrubber.clean_failure(cause);
             CallError::Failed { upstream: call.upstream.clone(), cause }
         };
-        let reply = self.stages.scrubber.clean(outcome.map_err(failed)?);
-        let reply = if mode == Mode::Pass { reply } else { shaped(&call, reply) };
+        let raw = outcome.map_err(failed)?;
+        let reply = self.stages.scrubber.clean(raw.clone());
         self.stages.cache.put(&call, &snapshot.catalog, context, &reply);
-        let gated = gate::decide(reply, limit);
+        let gated = gate::decide(shaped(&call, mode, reply), limit);
         record.note(|record| note_answer(record, &gated));
-        Ok(self.keep(&call, gated, context).await)
+        Ok(self.keep(&call, gated, Some(raw), context).await)
     }
 
     /// An answer that is kept already, for a caller who asks for it by size.
@@ -250,7 +258,13 @@ impl Dispatcher {
     }
 
     /// Keeps what the gate held back.
-    async fn keep(&self, call: &ValidCall, gated: Gated, context: &Context) -> Outcome {
+    async fn keep(
+        &self,
+        call: &ValidCall,
+        gated: Gated,
+        raw: Option<Reply>,
+        context: &Context,
+    ) -> Outcome {
         let (Some(over), Reply::Result(result)) = (gated.over(), gated.raw()) else {
             return Outcome::Reply(gated.raw().clone());
         };
@@ -263,6 +277,10 @@ impl Dispatcher {
             tool: call.tool().to_owned(),
             key: call.key(),
             result: result.clone(),
+            raw: match (self.raw, raw) {
+                (artifact::Raw::Kept, Some(Reply::Result(raw))) => Some(raw),
+                (artifact::Raw::Kept | artifact::Raw::Dropped, _) => None,
+            },
             chars: over.chars,
         };
         self.artifacts.put(artifact.clone()).await;
@@ -300,7 +318,10 @@ fn note_target(record: &mut Record, snapshot: &Snapshot, target: &Target) {
 
 /// What was read or rendered, as a tool result, which is what a gate and a
 /// model know.
-fn shaped(call: &ValidCall, reply: Reply) -> Reply {
+fn shaped(call: &ValidCall, mode: Mode, reply: Reply) -> Reply {
+    if mode == Mode::Pass {
+        return reply;
+    }
     match (&call.what, reply) {
         (What::Resource { .. }, Reply::Result(json)) => Reply::Result(primitive::read(&json)),
         (What::Prompt { .. }, Reply::Result(json)) => Reply::Result(primitive::prompt(&json)),
@@ -329,6 +350,6 @@ fn ending(error: &CallError) -> Ending {
     match error {
         CallError::BadArguments { .. } => Ending::Refused("bad-arguments"),
         CallError::Refused(refusal) => Ending::Refused(refusal.code),
-        CallError::Failed { cause, .. } => Ending::Failed(cause.to_string()),
+        CallError::Failed { cause, .. } => Ending::Failed(cause.clone()),
     }
 }

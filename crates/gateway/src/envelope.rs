@@ -280,6 +280,7 @@ mod tests {
             upstream: "up".to_owned(),
             tool: "t".to_owned(),
             key: String::new(),
+            raw: None,
             chars: result.to_string().chars().count(),
             result: result.into(),
         }

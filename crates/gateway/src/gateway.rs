@@ -11,6 +11,7 @@ use crate::dispatch::Dispatcher;
 use crate::gate;
 use crate::own::Own;
 use crate::record::{Desk, Sink};
+use crate::roster::inspect::Inspector;
 use crate::roster::{self, Roster, Shelf, Upstream};
 use crate::skill::Library;
 use crate::skill::upstream::Memory;
@@ -32,12 +33,16 @@ pub struct Parts {
     pub manifest: Option<Json>,
     pub gate: gate::Config,
     pub roster: roster::Config,
+    /// What is expected of listings.
+    pub inspection: roster::inspect::Config,
     pub stages: Stages,
     /// Who sees what.
     pub visibility: visibility::Config,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
     pub artifacts: Arc<dyn artifact::Store>,
+    /// Whether kept answers are kept as they came, too.
+    pub raw: artifact::Raw,
     pub shelf: Arc<dyn Shelf>,
     pub records: Arc<dyn Sink>,
     pub clock: Arc<dyn Clock>,
@@ -55,6 +60,7 @@ impl Parts {
             manifest: None,
             gate: gate::Config::default(),
             roster: roster::Config::default(),
+            inspection: roster::inspect::Config::default(),
             stages: Stages {
                 approval: Arc::new(Consent::new(Arc::clone(&clock))),
                 ..Stages::default()
@@ -62,6 +68,7 @@ impl Parts {
             visibility: visibility::Config::default(),
             meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),
+            raw: artifact::Raw::Dropped,
             shelf: Arc::new(roster::shelf::Memory::default()),
             records: Arc::new(crate::record::Nowhere),
             clock,
@@ -99,14 +106,21 @@ impl Gateway {
         parts.stages.trust = Arc::clone(&veil) as _;
         let own = Arc::new(Own::new(Arc::clone(&parts.artifacts), Arc::clone(&parts.stages.trust)));
         let desk = Arc::new(Desk { sink: parts.records, clock: parts.clock });
+        let inspector = Arc::new(Inspector {
+            config: parts.inspection,
+            scrubber: Arc::clone(&parts.stages.scrubber),
+            trust: Arc::clone(&parts.stages.trust),
+            desk: Arc::clone(&desk),
+        });
         let shared = Shared {
             version: parts.version,
             manifest: parts.manifest,
-            roster: Roster::new(parts.upstreams, parts.roster, parts.shelf, own),
+            roster: Roster::new(parts.upstreams, parts.roster, parts.shelf, own, inspector),
             dispatcher: Dispatcher {
                 stages: parts.stages,
                 gate: parts.gate,
                 artifacts: parts.artifacts,
+                raw: parts.raw,
                 desk,
             },
             skills: ArcSwap::from_pointee(parts.skills),

@@ -8,9 +8,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use catalog::source::Role;
 use catalog::tokens;
-use tool::{Client, Context, Identity, Json};
+use tool::{Client, Context, Failure, Finding, Identity, Json};
 
+use crate::artifact::Artifact;
+use crate::error::{Code, classify};
+use crate::roster::Snapshot;
+use crate::stage::{approval, policy};
 use crate::surface::Surface;
 
 /// One call, from its arrival to its end.
@@ -29,9 +34,13 @@ pub struct Record {
     /// The canonical id, empty when nothing was found.
     pub id: String,
     pub ending: Ending,
+    /// What it was called with. Of these, only the keys are for the record.
+    pub arguments: Option<Json>,
     /// How often the upstream was asked.
     pub attempts: u32,
     pub took: Duration,
+    /// What was kept of the answer.
+    pub artifact: Option<Arc<Artifact>>,
     /// The upstream's result.
     pub raw: Option<Json>,
     /// What the client got.
@@ -39,7 +48,7 @@ pub struct Record {
 }
 
 /// How a call ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
     /// The tool answered, and the answer went out as it came.
     Answered,
@@ -56,7 +65,7 @@ pub enum Ending {
     /// The gate did not let it through; a stable word for why.
     Refused(&'static str),
     /// No answer came, and why.
-    Failed(String),
+    Failed(Failure),
     /// The caller no longer waited.
     Cancelled,
 }
@@ -65,6 +74,58 @@ pub enum Ending {
 pub trait Sink: Send + Sync {
     /// Takes a record. Never blocks.
     fn put(&self, record: Record);
+
+    /// Whether notes are taken; who takes none is told none.
+    fn takes_notes(&self) -> bool {
+        false
+    }
+
+    /// Takes a note. Never blocks.
+    fn note(&self, _: Note) {}
+}
+
+/// Something besides a call that an operator may want to count.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// Empty where no session brought it about.
+    pub session: Arc<str>,
+    /// The canonical id that it is about, empty where it is about none.
+    pub id: String,
+    pub took: Option<Duration>,
+    /// The code of the error it was answered with.
+    pub error: Option<Code>,
+    pub what: Happening,
+}
+
+/// What happened. Never what was said: no queries, no results.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    Browsed {
+        query_chars: usize,
+        path_depth: usize,
+        ids: Vec<String>,
+        sent: Json,
+    },
+    Hydrated {
+        sent: Json,
+    },
+    Viewed {
+        handle: String,
+        selector: String,
+        sent: Json,
+    },
+    /// A catalog is there: the first one of its hall, or a later one.
+    Published {
+        generation: u64,
+        /// Tools by namespace.
+        namespaces: Vec<(String, usize)>,
+        /// The definitions that a client is spared.
+        definitions: Vec<Json>,
+        /// Everything skipped, renamed or damaged.
+        findings: Vec<Finding>,
+    },
 }
 
 /// For who keeps no records.
@@ -104,6 +165,35 @@ impl Sink for Ledger {
     }
 }
 
+/// What a text costs a model.
+pub fn tokens(text: &str) -> usize {
+    tokens::count(text)
+}
+
+impl Ending {
+    /// The code of the taxonomy, for what did not end well.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Ending::Answered
+            | Ending::ToolError
+            | Ending::Gated
+            | Ending::Replayed
+            | Ending::Cached
+            | Ending::Planned
+            | Ending::Cancelled => None,
+            Ending::Refused(word) => Some(match *word {
+                "bad-arguments" | "bad-call" => Code::ArgsInvalid,
+                "rate-limited" => Code::RateLimited,
+                policy::DENIED | approval::DECLINED => Code::PolicyDenied,
+                approval::REQUIRED => Code::AuthRequired,
+                "unknown-function" => Code::HydrateFailed,
+                _ => Code::PermissionDenied,
+            }),
+            Ending::Failed(failure) => Some(classify(failure)),
+        }
+    }
+}
+
 impl Record {
     /// What the upstream's result would have cost the model.
     pub fn tokens_raw(&self) -> usize {
@@ -131,6 +221,52 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// Tells of something that a client did.
+    pub(crate) fn tell(
+        &self,
+        context: &Context,
+        id: &str,
+        since: Duration,
+        error: Option<Code>,
+        what: impl FnOnce() -> Happening,
+    ) {
+        if !self.sink.takes_notes() {
+            return;
+        }
+        let what = what();
+        self.sink.note(Note {
+            at: self.clock.unix_millis(),
+            session: Arc::clone(&context.session),
+            id: id.to_owned(),
+            took: Some(self.clock.elapsed().saturating_sub(since)),
+            error,
+            what,
+        });
+    }
+
+    /// Tells of a new catalog.
+    pub(crate) fn tell_of(&self, snapshot: &Snapshot) {
+        if !self.sink.takes_notes() {
+            return;
+        }
+        let sources = snapshot.catalog.sources().iter().filter(|source| source.role != Role::Own);
+        let namespaces = sources.clone().map(|s| (s.label.clone(), s.listing.tools.len()));
+        let tools = sources.flat_map(|source| &source.listing.tools);
+        self.sink.note(Note {
+            at: self.clock.unix_millis(),
+            session: "".into(),
+            id: String::new(),
+            took: None,
+            error: None,
+            what: Happening::Published {
+                generation: snapshot.generation,
+                namespaces: namespaces.collect(),
+                definitions: tools.map(|tool| tool.raw.clone()).collect(),
+                findings: snapshot.report(),
+            },
+        });
+    }
+
     pub(crate) fn open(self: &Arc<Self>, surface: Surface, context: &Context) -> Open {
         let record = Record {
             at: self.clock.unix_millis(),
@@ -142,8 +278,10 @@ impl Desk {
             tool: String::new(),
             id: String::new(),
             ending: Ending::Cancelled,
+            arguments: None,
             attempts: 0,
             took: Duration::ZERO,
+            artifact: None,
             raw: None,
             sent: None,
         };

@@ -11,6 +11,7 @@
 
 pub mod backoff;
 pub mod hall;
+pub mod inspect;
 pub mod link;
 pub mod profile;
 pub mod shelf;
@@ -32,6 +33,7 @@ pub use shelf::Shelf;
 pub use snapshot::Snapshot;
 
 use crate::own::Own;
+use inspect::Inspector;
 
 /// Opens sessions with one upstream.
 #[async_trait]
@@ -125,6 +127,7 @@ pub struct Roster {
     config: Config,
     shelf: Arc<dyn Shelf>,
     own: Arc<Own>,
+    inspector: Arc<Inspector>,
     upstreams: ArcSwap<Vec<Arc<Upstream>>>,
     /// The default hall first, then in the order of their last use.
     halls: Mutex<Vec<Arc<Hall>>>,
@@ -132,15 +135,16 @@ pub struct Roster {
 
 impl Roster {
     /// Lists from memory at once; starts nothing until a hall is entered.
-    pub fn new(
+    pub(crate) fn new(
         upstreams: Vec<Upstream>,
         config: Config,
         shelf: Arc<dyn Shelf>,
         own: Arc<Own>,
+        inspector: Arc<Inspector>,
     ) -> Roster {
         let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
         let upstreams = ArcSwap::from_pointee(upstreams);
-        Roster { config, shelf, own, upstreams, halls: Mutex::default() }
+        Roster { config, shelf, own, inspector, upstreams, halls: Mutex::default() }
     }
 
     /// The hall for clients like this one. The default hall is always there
@@ -212,6 +216,7 @@ impl Roster {
             config: self.config.clone(),
             shelf: Arc::clone(&self.shelf),
             own: Arc::clone(&self.own),
+            inspector: Arc::clone(&self.inspector),
         };
         Hall::open(parts, &self.upstreams.load(), default)
     }

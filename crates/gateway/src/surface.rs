@@ -8,6 +8,7 @@ pub mod direct;
 pub mod gateway;
 pub mod proxy;
 
+pub mod auto;
 pub mod meta;
 pub mod offers;
 
@@ -34,10 +35,6 @@ pub enum Surface {
     Auto,
 }
 
-/// Clients that put off reading definitions until a tool is needed, so that
-/// listing everything whole costs them nothing.
-const DEFERRING: &[&str] = &["claude-code"];
-
 impl Surface {
     pub const ALL: [Surface; 5] =
         [Surface::Cash, Surface::Gateway, Surface::Proxy, Surface::Direct, Surface::Auto];
@@ -55,8 +52,7 @@ impl Surface {
     /// The surface that a client gets.
     pub fn for_client(self, client: &Client) -> Surface {
         match self {
-            Surface::Auto if DEFERRING.contains(&client.name.as_str()) => Surface::Direct,
-            Surface::Auto => Surface::Cash,
+            Surface::Auto => auto::choose(client),
             Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Direct => self,
         }
     }

@@ -21,7 +21,7 @@ use tool::Json;
 pub use select::{Selector, Span, USAGE};
 
 /// How much one answer may be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Characters of text in one answer.
     pub chars: usize,

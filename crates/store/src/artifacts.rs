@@ -53,6 +53,8 @@ struct Written {
     key: String,
     chars: usize,
     result: Json,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw: Option<Json>,
 }
 
 impl Disk {
@@ -123,6 +125,7 @@ impl Disk {
             tool: written.tool,
             key: written.key,
             result: written.result,
+            raw: written.raw,
             chars: written.chars,
         }))
     }
@@ -137,6 +140,7 @@ impl Disk {
             key: artifact.key.clone(),
             chars: artifact.chars,
             result: artifact.result.clone(),
+            raw: artifact.raw.clone(),
         };
         let path = self.path(&artifact.handle);
         let part = path.with_extension("part");
@@ -309,6 +313,7 @@ mod tests {
             tool: "t".to_owned(),
             key: "k".to_owned(),
             result: json!({"content": [{"type": "text", "text": text}]}).into(),
+            raw: Some(json!({"secret": text}).into()),
             chars: text.len(),
         }
     }

@@ -10,8 +10,10 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use gateway::record::{Ending, Record, Sink};
-use serde_json::{Value, json};
+use gateway::envelope;
+use gateway::record::{Ending, Happening, Note, Record, Sink, tokens};
+use serde_json::{Map, Value, json};
+use tool::{Json, Object, Reply};
 
 /// How many records may wait; more are dropped rather than waited for.
 const QUEUE: usize = 4_096;
@@ -23,7 +25,8 @@ pub struct Events {
 
 /// What the thread that writes has to do.
 enum Task {
-    Write(Box<Record>),
+    Record(Box<Record>),
+    Note(Box<Note>),
     /// Say so when everything before this is written.
     Tell(Sender<()>),
 }
@@ -32,20 +35,27 @@ impl Events {
     /// Appends to the file at `path`.
     pub fn open(path: &Path) -> std::io::Result<Events> {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+        // What no session brought about belongs to this process.
+        let process = uuid::Uuid::new_v4().simple().to_string();
         let (queue, tasks) = sync_channel::<Task>(QUEUE);
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             for task in tasks {
-                match task {
-                    // Line by line and each in one piece: another process may
-                    // append to the same file. A full disk must not stop
-                    // calls; the next line tries again.
-                    Task::Write(record) => {
-                        let _ = file.write_all(format!("{}\n", event(&record)).as_bytes());
-                    }
+                let mut event = match task {
+                    Task::Record(record) => event(&record),
+                    Task::Note(note) => noted(&note),
                     Task::Tell(done) => {
                         let _ = done.send(());
+                        continue;
                     }
+                };
+                if event["session_id"] == "" {
+                    event["session_id"] = process.as_str().into();
                 }
+                event.sort_all_objects();
+                // Line by line and each in one piece: another process may
+                // append to the same file. A full disk must not stop calls;
+                // the next line tries again.
+                let _ = file.write_all(format!("{event}\n").as_bytes());
             }
         })?;
         Ok(Events { queue })
@@ -63,45 +73,175 @@ impl Events {
 
 impl Sink for Events {
     fn put(&self, record: Record) {
-        let _ = self.queue.try_send(Task::Write(Box::new(record)));
+        let _ = self.queue.try_send(Task::Record(Box::new(record)));
+    }
+
+    fn takes_notes(&self) -> bool {
+        true
+    }
+
+    fn note(&self, note: Note) {
+        let _ = self.queue.try_send(Task::Note(Box::new(note)));
     }
 }
 
 /// A record as one event.
 pub fn event(record: &Record) -> Value {
-    let (name, success, code) = match &record.ending {
-        Ending::Answered | Ending::Gated | Ending::Replayed => ("execute.completed", true, None),
-        Ending::ToolError => ("execute.completed", false, None),
-        Ending::Cached => ("execute.cache_hit", true, None),
-        Ending::Planned => ("execute.dry_run", true, None),
-        Ending::Refused(code) => ("execute.failed", false, Some((*code).to_owned())),
-        Ending::Failed(_) => ("execute.failed", false, Some("failed".to_owned())),
-        Ending::Cancelled => ("execute.failed", false, Some("cancelled".to_owned())),
+    let keys = json!(record.arguments.as_ref().map(keys).unwrap_or_default());
+    let code = match &record.ending {
+        Ending::Cancelled => Some(json!("CANCELLED")),
+        ending => ending.code().map(|code| json!(code)),
     };
+    let (name, success, attributes) = match &record.ending {
+        Ending::Answered | Ending::Gated | Ending::Replayed | Ending::ToolError => {
+            let success = record.ending != Ending::ToolError;
+            let mut attributes = answered(record);
+            attributes["status"] = if success { "ok" } else { "error" }.into();
+            ("execute.completed", success, attributes)
+        }
+        Ending::Cached => {
+            let mut attributes = answered(record);
+            attributes["cache_hit"] = true.into();
+            attributes["dispatched"] = false.into();
+            attributes["status"] = "ok".into();
+            ("execute.cache_hit", true, attributes)
+        }
+        Ending::Planned => ("execute.dry_run", true, json!({"dispatched": false})),
+        Ending::Refused(_) | Ending::Failed(_) | Ending::Cancelled => {
+            ("execute.failed", false, json!({"error_code": code, "attempts": record.attempts}))
+        }
+    };
+    let mut attributes = attributes;
+    attributes["arg_keys"] = keys;
+    attributes["surface"] = record.surface.name().into();
+    let about = About { id: &record.id, upstream: &record.upstream };
+    framed(name, record.at, success, Some(record.took), &record.session, &about, attributes)
+}
+
+/// What came back, in sizes.
+fn answered(record: &Record) -> Value {
+    let chars = |json: Option<&Json>| json.map_or(0, |json| json.as_str().chars().count());
     let (raw, sent) = (record.tokens_raw(), record.tokens_sent());
-    let mut attributes = json!({
-        "surface": record.surface.name(),
+    let parts = record.artifact.as_deref().map(envelope::parts).unwrap_or_default();
+    json!({
+        "raw_chars": chars(record.raw.as_ref()),
         "raw_tokens": raw,
+        "compact_chars": chars(record.sent.as_ref()),
         "compact_tokens": sent,
         "tokens_saved": raw.saturating_sub(sent),
-        "attempts": record.attempts,
-        "cache_hit": record.ending == Ending::Cached,
+        "artifact_count": parts.len(),
+        "artifact_bytes": parts.iter().map(|part| part.bytes.len()).sum::<usize>(),
+        "artifact_refs": record.artifact.iter().map(|kept| &kept.handle).collect::<Vec<_>>(),
         "firewall_triggered": record.ending == Ending::Gated,
-    });
-    if let Some(code) = code {
-        attributes["error_code"] = code.into();
+        "attempts": record.attempts,
+        "cache_hit": false,
+    })
+}
+
+/// A note as one event.
+pub fn noted(note: &Note) -> Value {
+    let size = |sent: &Json| {
+        let text = Reply::Result(sent.clone()).tool_result().map(|result| result.text());
+        let text = text.filter(|text| !text.is_empty()).unwrap_or_else(|| sent.to_string());
+        (text.chars().count(), tokens(&text))
+    };
+    let ended = |word: &str| match note.error {
+        None => format!("{word}.completed"),
+        Some(_) => format!("{word}.failed"),
+    };
+    let (name, mut attributes) = match &note.what {
+        Happening::Browsed { query_chars, path_depth, ids, sent } => {
+            let mut told = json!({"query_chars": query_chars, "path_depth": path_depth});
+            if note.error.is_none() {
+                told["card_count"] = ids.len().into();
+                told["tool_ids"] = json!(ids);
+                told["card_tokens"] = size(sent).1.into();
+            }
+            (ended("browse"), told)
+        }
+        Happening::Hydrated { sent } => {
+            let told = match note.error {
+                None => json!({"schema_tokens": size(sent).1}),
+                Some(_) => json!({}),
+            };
+            (ended("hydrate"), told)
+        }
+        Happening::Viewed { handle, selector, sent } => {
+            let (chars, count) = size(sent);
+            let mut told = json!({"artifact_ref": handle, "selector_type": selector});
+            if note.error.is_none() {
+                told["result_chars"] = chars.into();
+                told["result_tokens"] = count.into();
+            }
+            (ended("view"), told)
+        }
+        Happening::Published { generation, namespaces, definitions, findings } => {
+            let counts: Map<String, Value> =
+                namespaces.iter().map(|(label, n)| (label.clone(), (*n).into())).collect();
+            let mut told = json!({
+                "tool_count": definitions.len(),
+                "registered": definitions.len(),
+                "namespace_counts": counts,
+                "findings": findings,
+                "outcome": "refreshed",
+            });
+            // The first one of a process; later ones only change something.
+            if *generation <= 1 {
+                let cost = tokens(Json::array(definitions).as_str());
+                told["full_schema_tokens"] = cost.into();
+                ("catalog.loaded".to_owned(), told)
+            } else {
+                ("catalog.refresh.live".to_owned(), told)
+            }
+        }
+    };
+    if let Some(code) = note.error {
+        attributes["error_code"] = json!(code);
     }
+    let upstream = note.id.split(':').next().unwrap_or_default();
+    let about = About { id: &note.id, upstream };
+    let success = note.error.is_none();
+    framed(&name, note.at, success, note.took, &note.session, &about, attributes)
+}
+
+/// What an event is about.
+struct About<'a> {
+    id: &'a str,
+    upstream: &'a str,
+}
+
+fn framed(
+    name: &str,
+    at: u64,
+    success: bool,
+    took: Option<Duration>,
+    session: &str,
+    about: &About<'_>,
+    attributes: Value,
+) -> Value {
     json!({
         "version": 1,
         "event": name,
-        "timestamp_ms": record.at,
+        "timestamp": timestamp(at),
         "success": success,
-        "duration_ms": (record.took.as_secs_f64() * 1e6).round() / 1e3,
-        "session_id": &*record.session,
-        "namespace": record.upstream,
-        "tool_id": record.id,
+        "duration_ms": took.map(|took| (took.as_secs_f64() * 1e6).round() / 1e3),
+        "session_id": session,
+        "namespace": about.upstream,
+        "tool_id": about.id,
         "attributes": attributes,
     })
+}
+
+/// UTC in ISO 8601, with milliseconds.
+fn timestamp(millis: u64) -> String {
+    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+    let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    format!("{moment:.3}")
+}
+
+fn keys(arguments: &Json) -> Vec<String> {
+    let object = Object::parse(arguments).unwrap_or_default();
+    object.keys().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -110,7 +250,8 @@ mod tests {
     use std::time::Duration;
 
     use gateway::Surface;
-    use tool::{Client, Json};
+    use gateway::error::Code;
+    use tool::Client;
 
     use super::*;
 
@@ -125,8 +266,10 @@ mod tests {
             tool: "t".to_owned(),
             id: "up:t#12345678".to_owned(),
             ending,
+            arguments: Some(json!({"path": "three"}).into()),
             attempts: 1,
             took: Duration::from_micros(1500),
+            artifact: None,
             raw: Some(Json::of(&"one two three four five six")),
             sent: Some(Json::of(&"one")),
         }
@@ -137,14 +280,54 @@ mod tests {
         let event = event(&record(Ending::Gated));
         assert_eq!(event["event"], "execute.completed");
         assert_eq!(event["duration_ms"], 1.5);
+        assert_eq!(event["timestamp"], "1970-01-01T00:00:00.001Z");
+        assert_eq!(event["tool_id"], "up:t#12345678");
+        assert_eq!(event["attributes"]["arg_keys"], json!(["path"]));
         assert_eq!(event["attributes"]["firewall_triggered"], true);
         assert!(event["attributes"]["tokens_saved"].as_u64().is_some_and(|saved| 0 < saved));
         assert!(!event.to_string().contains("three"));
         let failed = super::event(&record(Ending::Refused("rate-limited")));
         assert_eq!(
             (failed["success"].as_bool(), &failed["attributes"]["error_code"]),
-            (Some(false), &json!("rate-limited"))
+            (Some(false), &json!("RATE_LIMITED"))
         );
+    }
+
+    #[test]
+    fn what_is_no_call_is_an_event_too() {
+        let note = |error, what| Note {
+            at: 1,
+            session: "s".into(),
+            id: String::new(),
+            took: Some(Duration::from_millis(2)),
+            error,
+            what,
+        };
+        let browsed = |sent: Json| Happening::Browsed {
+            query_chars: 11,
+            path_depth: 0,
+            ids: vec!["up:t#12345678".to_owned()],
+            sent,
+        };
+        let Reply::Result(cards) = Reply::text("up:t#12345678 Does.") else { panic!("no result") };
+        let event = noted(&note(None, browsed(cards)));
+        assert_eq!(event["event"], "browse.completed");
+        assert_eq!(event["attributes"]["card_count"], 1);
+        assert_eq!(event["attributes"]["card_tokens"], tokens("up:t#12345678 Does."));
+        let failed = noted(&note(Some(Code::PathInvalid), browsed(Json::null())));
+        assert_eq!(failed["event"], "browse.failed");
+        assert_eq!(failed["attributes"]["error_code"], "PATH_INVALID");
+        let published = |generation| Happening::Published {
+            generation,
+            namespaces: vec![("up".to_owned(), 1)],
+            definitions: vec![Json::of(&json!({"name": "t"}))],
+            findings: Vec::new(),
+        };
+        let loaded = noted(&note(None, published(1)));
+        assert_eq!(loaded["event"], "catalog.loaded");
+        assert_eq!(loaded["attributes"]["namespace_counts"], json!({"up": 1}));
+        assert!(loaded["attributes"]["full_schema_tokens"].as_u64().is_some_and(|n| 0 < n));
+        assert_eq!(noted(&note(None, published(2)))["event"], "catalog.refresh.live");
     }
 
     #[test]

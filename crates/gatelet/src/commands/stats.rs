@@ -29,12 +29,15 @@ pub(crate) struct Args {
 /// One line of the file, as far as it is counted.
 #[derive(Deserialize)]
 struct Event {
+    event: String,
     tool_id: String,
     success: bool,
+    duration_ms: Option<f64>,
     attributes: Attributes,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Attributes {
     raw_tokens: usize,
     compact_tokens: usize,
@@ -52,10 +55,14 @@ struct Sum {
 }
 
 /// A whole file, added up.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 struct Stats {
     tools: BTreeMap<String, Sum>,
     total: Sum,
+    /// How often each kind of event occurs: calls, browses, views, refreshes.
+    events: BTreeMap<String, usize>,
+    /// How long calls took, in milliseconds.
+    times: Vec<f64>,
     /// Lines that are no events, such as one that was cut off by a crash.
     odd: usize,
 }
@@ -114,19 +121,37 @@ impl Stats {
             }
             match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
+                    *stats.events.entry(event.event.clone()).or_default() += 1;
+                    if !event.event.starts_with("execute.") {
+                        continue;
+                    }
+                    stats.times.extend(event.duration_ms);
                     stats.total.add(&event);
                     stats.tools.entry(event.tool_id.clone()).or_default().add(&event);
                 }
                 Err(_) => stats.odd += 1,
             }
         }
+        stats.times.sort_by(f64::total_cmp);
         Ok(stats)
+    }
+
+    /// How long a share of the calls took at most.
+    fn time(&self, share: f64) -> Option<f64> {
+        let last = self.times.len().checked_sub(1)?;
+        self.times.get((last as f64 * share) as usize).copied()
     }
 
     fn to_json(&self) -> Value {
         let tools: serde_json::Map<String, Value> =
             self.tools.iter().map(|(tool, sum)| (tool.clone(), sum.to_json())).collect();
-        json!({"tools": tools, "total": self.total.to_json(), "odd_lines": self.odd})
+        json!({
+            "tools": tools,
+            "total": self.total.to_json(),
+            "events": self.events,
+            "duration_ms": {"p50": self.time(0.5), "p95": self.time(0.95), "max": self.time(1.0)},
+            "odd_lines": self.odd,
+        })
     }
 
     /// The tools that were called most come first.
@@ -165,14 +190,22 @@ mod tests {
     fn line(tool: &str, success: bool, raw: usize, sent: usize) -> String {
         let saved = raw.saturating_sub(sent);
         let attributes = json!({"raw_tokens": raw, "compact_tokens": sent, "tokens_saved": saved});
-        json!({"tool_id": tool, "success": success, "attributes": attributes}).to_string() + "\n"
+        let (event, time) = ("execute.completed", 1.5);
+        json!({"event": event, "tool_id": tool, "success": success, "duration_ms": time,
+               "attributes": attributes})
+        .to_string()
+            + "\n"
     }
 
     #[test]
     fn calls_errors_and_tokens_are_added_up_by_tool() {
         let text =
             line("a:x", true, 100, 10) + &line("b:y", false, 5, 9) + &line("a:x", true, 7, 7);
-        let stats = Stats::read((text + "\n{\"cut").as_bytes()).unwrap();
+        let browse = json!({"event": "browse.completed", "tool_id": "", "success": true,
+                            "duration_ms": 99.0, "attributes": {"card_tokens": 7}});
+        let stats = Stats::read((text + &format!("{browse}\n\n{{\"cut")).as_bytes()).unwrap();
+        assert_eq!((stats.events["execute.completed"], stats.events["browse.completed"]), (3, 1));
+        assert_eq!(stats.time(1.0), Some(1.5));
         assert_eq!(stats.tools["a:x"], Sum { calls: 2, errors: 0, raw: 107, sent: 17, saved: 90 });
         assert_eq!(stats.total, Sum { calls: 3, errors: 1, raw: 112, sent: 26, saved: 90 });
         assert_eq!(stats.odd, 1);

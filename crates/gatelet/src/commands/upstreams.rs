@@ -1,10 +1,11 @@
 //! `gatelet upstreams`: what is connected and how it fares.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
-use gateway::roster::{Link, Phase, Status};
+use gateway::roster::{Link, Phase, Snapshot, Status, inspect};
 use serde_json::json;
 use tool::{Ask, Object};
 
@@ -17,6 +18,10 @@ use crate::wire::Pace;
 /// Connect to every upstream and show how each fares
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Show instead everything that is not as its upstream listed it: skipped, renamed, damaged, changed
+    #[arg(long)]
+    report: bool,
+
     #[command(flatten)]
     output: Output,
 }
@@ -32,6 +37,9 @@ struct Row {
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     verb::with_gateway(place, Pace::AtOnce, async |gateway| {
         verb::settle(gateway, Pace::AtOnce).await;
+        if args.report {
+            return report(args, &gateway.roster().default_hall().snapshot());
+        }
         let links = gateway.roster().default_hall().snapshot().links().to_vec();
         let rows = futures::future::join_all(links.iter().map(row)).await;
         if args.output.is_json() {
@@ -44,6 +52,30 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         let down = rows.iter().any(|row| matches!(row.status.phase, Phase::Down { .. }));
         Ok(if down { Done::AnswerIsError } else { Done::Fine })
     })
+}
+
+/// What the last refresh found out, and the hash of each upstream for a pin.
+fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
+    let findings = snapshot.report();
+    let hash = |link: &Arc<Link>| {
+        let status = link.status();
+        (status.label.clone(), inspect::hash(&status.label, &status.listing))
+    };
+    let hashes: BTreeMap<String, String> = snapshot.links().iter().map(hash).collect();
+    let registered: usize = snapshot.links().iter().map(|link| link.listing().tools.len()).sum();
+    if args.output.is_json() {
+        let told = json!({"registered": registered, "findings": findings, "hashes": hashes});
+        out(&serde_json::to_string_pretty(&told)?);
+    } else {
+        for (label, hash) in &hashes {
+            out(&format!("{label} {hash}"));
+        }
+        for finding in &findings {
+            out(&finding.to_string());
+        }
+        say(&format!("{registered} tools, {} findings", findings.len()));
+    }
+    Ok(Done::Fine)
 }
 
 async fn row(link: &Arc<Link>) -> Row {

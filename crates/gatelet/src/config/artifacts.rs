@@ -28,6 +28,10 @@ pub(crate) struct Raw {
     /// How much is kept in all. 256 when left out.
     #[schemars(range(min = 1))]
     total_megabytes: Option<usize>,
+    /// Whether results are kept as they came, too, beside what may be looked at with secrets masked. Off
+    /// when left out. Nobody reads them through the gate: they stand in the files of `disk`, under `raw`.
+    #[serde(default)]
+    raw: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -42,6 +46,7 @@ enum Kind {
 pub(crate) struct Artifacts {
     pub(crate) place: Place,
     pub(crate) bounds: artifact::Config,
+    pub(crate) raw: artifact::Raw,
 }
 
 /// Where results are kept.
@@ -81,5 +86,6 @@ pub(super) fn parse(
         owner_bytes: raw.owner_megabytes.map_or(usual.owner_bytes, bytes),
         total_bytes: raw.total_megabytes.map_or(usual.total_bytes, bytes),
     };
-    Artifacts { place, bounds }
+    let raw = if raw.raw { artifact::Raw::Kept } else { artifact::Raw::Dropped };
+    Artifacts { place, bounds, raw }
 }

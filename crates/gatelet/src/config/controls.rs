@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use gateway::roster::inspect;
 use gateway::stage::attempt::{self, Lane};
 use gateway::stage::pattern::Pattern;
-use gateway::stage::{breaker, cache, policy, quota, retry};
+use gateway::stage::{breaker, cache, policy, quota, retry, schema};
+use gateway::surface::meta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +45,52 @@ pub(crate) struct Raw {
     /// Whether `"42"` becomes 42 where a schema asks for a number. Gateway and proxy surfaces only.
     #[serde(default)]
     tolerant: bool,
+    /// Cards per browse unless the caller asks for another number, from 1 to 50. 10 when left out.
+    #[schemars(range(min = 1, max = 50))]
+    top_k: Option<usize>,
+    /// Whether repeated browses keep a stable beginning, for prompt caches.
+    #[serde(default)]
+    cache_stable: bool,
     /// Whether secrets in answers are masked. On when left out.
     redact: Option<bool>,
+    /// How big a schema may be before it is reported.
+    #[serde(default)]
+    schemas: Schemas,
+    /// What upstreams are expected to list, by label.
+    #[serde(default)]
+    pins: BTreeMap<String, Pin>,
+}
+
+/// How big a schema may be before it is reported.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Schemas {
+    /// 65536 when left out.
+    #[schemars(range(min = 1))]
+    max_bytes: Option<usize>,
+    /// 32 when left out.
+    #[schemars(range(min = 1))]
+    max_depth: Option<usize>,
+    /// Properties at all levels together. 512 when left out.
+    #[schemars(range(min = 1))]
+    max_properties: Option<usize>,
+}
+
+/// What an upstream is expected to list.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pin {
+    /// As `gatelet upstreams --report` tells it.
+    expected_hash: String,
+    /// `warn` (the default): what lists something else is reported; `strict`: it is not used.
+    mode: Option<PinMode>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum PinMode {
+    Warn,
+    Strict,
 }
 
 /// What a rule does.
@@ -63,6 +109,8 @@ enum Action {
 struct Rule {
     /// `allow`, `deny` or `ask`.
     action: Action,
+    /// `tool_execute`, `resource_read` or `prompt_get`.
+    meta_tool: Option<MetaTool>,
     /// The upstream's label; `*` and `?` work.
     namespace: Option<String>,
     /// `files:write_file`, `files.write_file` or `write_file`; `*` and `?` work.
@@ -74,6 +122,25 @@ struct Rule {
     read_only: Option<bool>,
     /// What to tell who is refused.
     reason: Option<String>,
+}
+
+/// What a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum MetaTool {
+    ToolExecute,
+    ResourceRead,
+    PromptGet,
+}
+
+impl MetaTool {
+    fn word(self) -> &'static str {
+        match self {
+            MetaTool::ToolExecute => "tool_execute",
+            MetaTool::ResourceRead => "resource_read",
+            MetaTool::PromptGet => "prompt_get",
+        }
+    }
 }
 
 /// A limit: on a `tool`, on a `meta_tool`, or on everything one identity does.
@@ -162,8 +229,9 @@ pub(crate) struct Controls {
     pub(crate) rates: quota::Config,
     pub(crate) cache: cache::Config,
     pub(crate) calls: attempt::Config,
-    pub(crate) tolerant: bool,
+    pub(crate) meta: meta::Config,
     pub(crate) redact: bool,
+    pub(crate) inspection: inspect::Config,
 }
 
 /// Reads the section; `labels` are the upstreams that there are.
@@ -185,8 +253,26 @@ pub(super) fn parse(raw: Raw, labels: &[&str], problems: &mut Problems) -> Contr
         rates: section.rates(raw.rate),
         cache: section.cache(raw.cache),
         calls,
-        tolerant: raw.tolerant,
+        meta: meta::Config {
+            tolerant: raw.tolerant,
+            cache_stable: raw.cache_stable,
+            top_k: raw.top_k.unwrap_or(meta::Config::default().top_k),
+            ..meta::Config::default()
+        },
         redact: raw.redact.unwrap_or(true),
+        inspection: inspect::Config {
+            limits: limits(&raw.schemas),
+            pins: section.pins(raw.pins, labels),
+        },
+    }
+}
+
+fn limits(raw: &Schemas) -> schema::Limits {
+    let usual = schema::Limits::default();
+    schema::Limits {
+        bytes: raw.max_bytes.unwrap_or(usual.bytes),
+        depth: raw.max_depth.unwrap_or(usual.depth),
+        properties: raw.max_properties.unwrap_or(usual.properties),
     }
 }
 
@@ -204,7 +290,7 @@ impl Rule {
     fn meant(self) -> policy::Rule {
         policy::Rule {
             action: self.action.meant(),
-            meta_tool: None,
+            meta_tool: self.meta_tool.map(|name| name.word().to_owned()),
             namespace: self.namespace.as_deref().map(Pattern::new),
             tool: self.tool.as_deref().map(Pattern::new),
             tags: self.tags,
@@ -245,6 +331,30 @@ impl Section<'_> {
             }
         }
         config
+    }
+
+    fn pins(
+        &mut self,
+        raw: BTreeMap<String, Pin>,
+        labels: &[&str],
+    ) -> HashMap<String, inspect::Pin> {
+        let mut pins = HashMap::new();
+        for (label, pin) in raw {
+            let path = self.path.key("pins").key(&label);
+            known(&label, labels, &path, self.problems);
+            let digits = pin.expected_hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            if pin.expected_hash.len() != 64 || !digits {
+                let hint = "`gatelet upstreams --report` tells it";
+                let path = path.key("expected_hash");
+                self.problems.error(&path, "is no hash of 64 hexadecimal digits", Some(hint));
+            }
+            let strictness = match pin.mode {
+                Some(PinMode::Strict) => inspect::Strictness::Strict,
+                Some(PinMode::Warn) | None => inspect::Strictness::Warn,
+            };
+            pins.insert(label, inspect::Pin { hash: pin.expected_hash, strictness });
+        }
+        pins
     }
 
     fn retry(&mut self, raw: Retry) -> retry::Config {

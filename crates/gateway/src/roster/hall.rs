@@ -12,6 +12,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::task::AbortOnDropHandle;
 use tool::{Event, Kind};
 
+use super::inspect::Inspector;
 use super::supervise::{Surroundings, supervise};
 use super::{Config, Indexing, Link, Profile, Shelf, Snapshot, Upstream, shelf};
 use crate::own::Own;
@@ -33,6 +34,7 @@ pub(super) struct Parts {
     pub(super) config: Config,
     pub(super) shelf: Arc<dyn Shelf>,
     pub(super) own: Arc<Own>,
+    pub(super) inspector: Arc<Inspector>,
 }
 
 struct Core {
@@ -236,6 +238,7 @@ impl Core {
         };
         let around = Surroundings {
             shelf: Arc::clone(&self.parts.shelf),
+            inspector: Arc::clone(&self.parts.inspector),
             dirty: Arc::clone(&self.dirty),
             events: self.events.clone(),
             idle_stop,
@@ -261,11 +264,16 @@ async fn publish(core: Arc<Core>) {
         let take = move || Snapshot::take(generation, links.to_vec(), own, &earlier);
         let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
-        if core.parts.config.indexing == Indexing::Ahead {
-            let catalog = Arc::clone(&next.catalog);
-            tokio::task::spawn_blocking(move || catalog.warm());
-        }
-        core.snapshot.store(Arc::new(next));
+        let next = Arc::new(next);
+        core.snapshot.store(Arc::clone(&next));
+        let (ahead, desk) = (core.parts.config.indexing, Arc::clone(&core.parts.inspector.desk));
+        tokio::task::spawn_blocking(move || {
+            if ahead == Indexing::Ahead {
+                next.catalog.warm();
+                next.directory();
+            }
+            desk.tell_of(&next);
+        });
         for kind in changed {
             // Nobody listening is no failure.
             let _ = core.events.send(Event::Changed(kind));

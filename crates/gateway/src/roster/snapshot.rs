@@ -94,6 +94,12 @@ impl Snapshot {
         self.directory.get_or_init(|| Directory::build(&self.catalog))
     }
 
+    /// Everything that is not as its upstream listed it: skipped, renamed,
+    /// damaged, changed.
+    pub fn report(&self) -> Vec<Finding> {
+        self.findings.iter().chain(&self.directory().findings).cloned().collect()
+    }
+
     /// Every tool, stripped, for the proxy surface.
     pub(crate) fn stripped(&self) -> &Stripped {
         self.stripped.get_or_init(|| Stripped::of(self))

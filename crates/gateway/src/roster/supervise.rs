@@ -8,6 +8,7 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, broadcast};
 use tool::{Client, Event, Failure, Listing, Provider};
 
+use super::inspect::Inspector;
 use super::link::{Link, Now, Phase, one_line, reason};
 use super::{Shelf, Start, backoff, shelf};
 
@@ -18,6 +19,7 @@ const MODERN: &str = "2026-07-28";
 /// What a supervisor needs besides its link.
 pub(super) struct Surroundings {
     pub(super) shelf: Arc<dyn Shelf>,
+    pub(super) inspector: Arc<Inspector>,
     /// Told whenever the catalog may have to be built anew.
     pub(super) dirty: Arc<Notify>,
     pub(super) events: broadcast::Sender<Event>,
@@ -25,6 +27,9 @@ pub(super) struct Surroundings {
     /// Whether it waits to be woken before its first start.
     pub(super) dormant: bool,
 }
+
+/// A session, and what it tells from its beginning on.
+type Session = (Arc<dyn Provider>, BoxStream<'static, Event>);
 
 /// Why a session ended.
 enum End {
@@ -48,13 +53,9 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
                 now.phase = Phase::Starting;
             }
         });
-        match connect(&link, &client).await {
-            Ok(provider) => {
+        match around.open(&link, &client).await {
+            Ok((provider, events)) => {
                 failures = 0;
-                link.touch();
-                // Listening before listing, so that no change falls between.
-                let events = provider.events();
-                around.adopt(&link, &provider, Some(Phase::Up));
                 let end = around.watch(&link, &provider, events).await;
                 rest = matches!(end, End::Idle);
                 drop(provider);
@@ -76,7 +77,8 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
             Err(failure) => {
                 failures += 1;
                 rest = false;
-                link.set(|now| now.phase = Phase::Down { reason: reason(&failure), failures });
+                let reason = around.inspector.reason(&reason(&failure));
+                link.set(|now| now.phase = Phase::Down { reason, failures });
                 around.dirty.notify_one();
             }
         }
@@ -108,9 +110,31 @@ fn seconds(limit: Duration) -> String {
 }
 
 impl Surroundings {
-    /// Takes over what a provider lists now.
-    fn adopt(&self, link: &Arc<Link>, provider: &Arc<dyn Provider>, phase: Option<Phase>) {
-        let listing = link.intern(provider.listing());
+    /// Opens a session and takes over what it lists.
+    async fn open(&self, link: &Arc<Link>, client: &Client) -> Result<Session, Failure> {
+        let provider = connect(link, client).await?;
+        link.touch();
+        // Listening before listing, so that no change falls between.
+        let events = provider.events();
+        let adopted = self.adopt(link, &provider, Some(Phase::Up)).await;
+        adopted.map_err(|reason| Failure::Unavailable { reason })?;
+        Ok((provider, events))
+    }
+
+    /// Takes over what a provider lists now, unless that may not be used.
+    async fn adopt(
+        &self,
+        link: &Arc<Link>,
+        provider: &Arc<dyn Provider>,
+        phase: Option<Phase>,
+    ) -> Result<(), String> {
+        let (inspector, listing) = (Arc::clone(&self.inspector), provider.listing());
+        let label = link.label().to_owned();
+        // Looking at many schemas takes a while.
+        let inspect = move || inspector.inspect(&label, &listing);
+        let inspected = tokio::task::spawn_blocking(inspect).await;
+        let inspected = inspected.unwrap_or_else(|_| Err("looking at it broke off".to_owned()));
+        let listing = link.intern(inspected?);
         let fresh = !Arc::ptr_eq(&listing, &link.listing());
         link.set(|now| {
             now.listing = Arc::clone(&listing);
@@ -128,6 +152,7 @@ impl Surroundings {
                 shelf::remember(&*shelf, &link.upstream, &link.profile, &listing);
             });
         }
+        Ok(())
     }
 
     /// Passes on what a provider tells, until it is gone or nobody needs it.
@@ -143,8 +168,14 @@ impl Surroundings {
                 () = idle(link, self.idle_stop) => return End::Idle,
             };
             match event {
-                Some(Event::Changed(_)) => self.adopt(link, provider, None),
-                Some(Event::Gone { reason }) => return End::Gone(one_line(&reason)),
+                Some(Event::Changed(_)) => {
+                    if let Err(reason) = self.adopt(link, provider, None).await {
+                        return End::Gone(one_line(&reason));
+                    }
+                }
+                Some(Event::Gone { reason }) => {
+                    return End::Gone(one_line(&self.inspector.reason(&reason)));
+                }
                 None => return End::Gone("the connection was closed".to_owned()),
                 Some(other @ (Event::Updated { .. } | Event::Note(_))) => {
                     // Nobody listening is no failure.

@@ -9,6 +9,7 @@ use super::*;
 use crate::artifact;
 use crate::clock::Fake;
 use crate::fixture::{Hung, Scripts, settle};
+use crate::record::{Desk, Nowhere};
 use crate::stage::Stages;
 
 fn provider(names: &[&str]) -> Arc<Scripted> {
@@ -19,7 +20,10 @@ fn provider(names: &[&str]) -> Arc<Scripted> {
 fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
     let store = artifact::Memory::new(artifact::Config::default(), Arc::new(Fake::default()));
     let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust));
-    Roster::new(upstreams, Config::default(), Arc::clone(shelf) as _, own)
+    let Stages { scrubber, trust, .. } = Stages::default();
+    let desk = Arc::new(Desk { sink: Arc::new(Nowhere), clock: Arc::new(Fake::default()) });
+    let inspector = Inspector { config: inspect::Config::default(), scrubber, trust, desk };
+    Roster::new(upstreams, Config::default(), Arc::clone(shelf) as _, own, Arc::new(inspector))
 }
 
 fn client(capabilities: serde_json::Value) -> Client {

@@ -22,6 +22,7 @@ use crate::dispatch::Refusal;
 use crate::envelope;
 use crate::error::{Code, GatewayError, seconds};
 use crate::gateway::Shared;
+use crate::record::Happening;
 use crate::roster::Snapshot;
 use crate::stage::{approval, policy};
 use crate::view::{Limits, Selector, view};
@@ -29,7 +30,7 @@ use crate::visibility::Thing;
 use stable::Seen;
 
 /// How the gateway and proxy surfaces behave.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Cards per browse unless the caller asks for another number.
     pub top_k: usize,
@@ -103,14 +104,55 @@ impl Meta<'_> {
 
     async fn read_only(&self, name: &str, arguments: Option<&Json>) -> Answer {
         match name {
-            "tool_browse" => self.browse(browse::Kind::Tools, arguments),
-            "resource_browse" => self.browse(browse::Kind::Resources, arguments),
-            "prompt_browse" => self.browse(browse::Kind::Prompts, arguments),
-            "tool_view" => self.view(arguments).await,
-            "tool_hydrate" => self.hydrate(arguments),
+            "tool_browse" => self.browsed(browse::Kind::Tools, arguments),
+            "resource_browse" => self.browsed(browse::Kind::Resources, arguments),
+            "prompt_browse" => self.browsed(browse::Kind::Prompts, arguments),
+            "tool_view" => self.viewed(arguments).await,
+            "tool_hydrate" => self.hydrated(arguments),
             "resource_read" => self.read(arguments).await,
             _ => self.prompt(arguments).await,
         }
+    }
+
+    fn browsed(&self, kind: browse::Kind, arguments: Option<&Json>) -> Answer {
+        let desk = &self.shared.dispatcher.desk;
+        let since = desk.clock.elapsed();
+        let answer = self.browse(kind, arguments);
+        let given = |key: &str| arguments.and_then(|given| given.member_as::<String>(key));
+        let path = given("path").unwrap_or_default();
+        let what = || Happening::Browsed {
+            query_chars: given("query").map_or(0, |query| query.chars().count()),
+            path_depth: path.split('/').filter(|segment| !segment.is_empty()).count(),
+            ids: answer.as_ref().map(|(ids, _)| ids.clone()).unwrap_or_default(),
+            sent: sent(&answer.as_ref().map(|(_, reply)| reply)),
+        };
+        desk.tell(self.context, "", since, code(&answer), what);
+        answer.map(|(_, reply)| reply)
+    }
+
+    fn hydrated(&self, arguments: Option<&Json>) -> Answer {
+        let desk = &self.shared.dispatcher.desk;
+        let since = desk.clock.elapsed();
+        let answer = self.hydrate(arguments);
+        let id = arguments.and_then(|given| given.member_as::<String>("tool_id"));
+        let id = id.and_then(|id| Some(self.resolve(&id).ok()?.0.id.clone())).unwrap_or_default();
+        let what = || Happening::Hydrated { sent: sent(&answer.as_ref()) };
+        desk.tell(self.context, &id, since, code(&answer), what);
+        answer
+    }
+
+    async fn viewed(&self, arguments: Option<&Json>) -> Answer {
+        let desk = &self.shared.dispatcher.desk;
+        let since = desk.clock.elapsed();
+        let answer = self.view(arguments).await;
+        let selector = arguments.and_then(|given| given.member("selector"));
+        let what = || Happening::Viewed {
+            handle: arguments.and_then(|given| given.member_as("handle")).unwrap_or_default(),
+            selector: selector.and_then(|given| given.member_as("type")).unwrap_or_default(),
+            sent: sent(&answer.as_ref()),
+        };
+        desk.tell(self.context, "", since, code(&answer), what);
+        answer
     }
 
     pub(crate) fn directory(&self) -> &Directory {
@@ -199,6 +241,19 @@ impl Meta<'_> {
     }
 }
 
+/// What goes out, for who counts it.
+fn sent(answer: &Result<&Reply, &GatewayError>) -> Json {
+    match answer {
+        Ok(Reply::Result(json)) => json.clone(),
+        Ok(Reply::Error(error)) => error.raw.clone(),
+        Err(error) => error.to_json(),
+    }
+}
+
+fn code<T>(answer: &Result<T, GatewayError>) -> Option<Code> {
+    answer.as_ref().err().map(|error| error.code)
+}
+
 /// The arguments of a meta-tool.
 fn members(arguments: Option<&Json>) -> Result<Map<String, Value>, GatewayError> {
     let Some(arguments) = arguments else { return Ok(Map::new()) };
@@ -264,7 +319,7 @@ pub(crate) fn definition(name: &str) -> Value {
         ),
         "tool_execute" => (
             "Run a tool by tool_id. dry_run only validates.",
-            json!({"tool_id": text, "args": object, "dry_run": {"type": "boolean"}}),
+            json!({"tool_id": text, "args": object, "dry_run": {"type": "boolean"}, "confirm": text}),
             json!(["tool_id"]),
         ),
         "tool_view" => (
@@ -275,9 +330,11 @@ pub(crate) fn definition(name: &str) -> Value {
         ),
         "tool_hydrate" => ("Schema of a tool.", json!({"tool_id": text}), json!(["tool_id"])),
         "resource_browse" => ("Find resources, like tool_browse.", browse, json!([])),
-        "resource_read" => {
-            ("Read a resource.", json!({"resource_id": text}), json!(["resource_id"]))
-        }
+        "resource_read" => (
+            "Read a resource, or a uri made from a template.",
+            json!({"resource_id": text, "uri": text}),
+            json!([]),
+        ),
         "prompt_browse" => ("Find prompts, like tool_browse.", browse, json!([])),
         _ => ("Get a prompt.", json!({"prompt_id": text, "args": object}), json!(["prompt_id"])),
     };

@@ -462,7 +462,7 @@ async fn failures_say_whether_the_function_may_have_run() {
         let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |_| {}).await;
         let told = opened.say("call", json!({"namespace": "up", "function": "f"})).await;
         holds(&told, &["!**Error:**", words]);
-        assert_eq!(opened.records.records()[0].ending, Ending::Failed(failure.to_string()));
+        assert_eq!(opened.records.records()[0].ending, Ending::Failed(failure));
     }
 }
 

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use catalog::tokens;
 use serde_json::{Value, json};
 use testkit::{Scripted, tool};
@@ -16,6 +17,9 @@ use crate::roster::Upstream;
 use crate::stage::attempt::Caller;
 use crate::stage::{attempt, cache, pattern::Pattern, policy, quota, retry};
 use crate::surface::meta;
+
+mod approval;
+mod vectors;
 
 struct Opened {
     surface: Arc<dyn Provider>,
@@ -37,6 +41,7 @@ fn demo() -> Arc<Scripted> {
             tool("big", "Long answer.", &json!({})),
             tool("leak", "Tells a secret.", &json!({})),
         ],
+        templates: vec![tool::Template::read(json!({"uriTemplate": "log:///{day}", "name": "logs", "description": "A day's log."}).into()).unwrap()],
         resources: vec![Resource::read(json!({"uri": "file:///readme.md", "name": "README", "description": "Start here."}).into()).unwrap()],
         prompts: vec![Prompt::read(json!({"name": "greet", "description": "Says hello.", "arguments": [{"name": "who", "required": true}]}).into()).unwrap()],
         ..Listing::default()
@@ -390,8 +395,23 @@ async fn failures_are_retried_on_the_live_path_only_where_that_is_safe() {
 #[tokio::test(start_paused = true)]
 async fn resources_and_prompts_are_browsed_and_read() {
     let opened = open().await;
-    let found = opened.say("resource_browse", json!({"query": "readme"})).await;
+    let found = opened.say("resource_browse", json!({"query": "readme", "top_k": 1})).await;
     assert_eq!(found, "resource::file:README#4b5415a9 Start here.");
+    let template =
+        opened.say("resource_browse", json!({"query": "log of a day", "top_k": 1})).await;
+    assert!(template.ends_with("(uri: log:///{day})"), "{template}");
+    assert_eq!(
+        opened.say("resource_browse", json!({"path": "/log/logs"})).await.lines().count(),
+        1
+    );
+    let id = template.split(' ').next().unwrap();
+    let error = opened.error("resource_read", json!({"resource_id": id})).await;
+    assert_eq!(error["details"]["uri_template"], "log:///{day}");
+    assert_eq!(opened.say("resource_read", json!({"uri": "log:///monday"})).await, "# Hi");
+    let Some(Ask::Read(read)) = opened.provider.asked().into_iter().next_back() else {
+        panic!("no read")
+    };
+    assert_eq!(read.uri, "log:///monday");
     assert_eq!(opened.say("resource_browse", json!({"path": "/file/readme"})).await, found);
     assert_eq!(
         opened.say("resource_read", json!({"resource_id": "resource::file:README"})).await,
@@ -486,7 +506,8 @@ async fn the_direct_surface_passes_everything_as_it_is() {
         .surface
         .ask(Ask::Call(Call::new("boom", Json::empty_object())), &Context::anonymous())
         .await;
-    assert!(matches!(boom, Err(Failure::Unauthorized { .. })));
+    let Err(Failure::Unauthorized { reason }) = boom else { panic!("{boom:?}") };
+    assert_eq!(reason, "401 with [REDACTED-SECRET]");
 }
 
 #[test]

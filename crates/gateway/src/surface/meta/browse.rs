@@ -7,7 +7,7 @@ use catalog::tree::{Branch, Found, Node, Path};
 use serde_json::{Map, Value};
 use tool::{Json, Reply};
 
-use super::{Answer, MOST, Meta, bad, members, text};
+use super::{MOST, Meta, bad, members, text};
 use crate::artifact::Owner;
 use crate::error::{Code, GatewayError};
 
@@ -35,7 +35,12 @@ enum Form {
 type Shown = (String, String);
 
 impl Meta<'_> {
-    pub(super) fn browse(&self, kind: Kind, arguments: Option<&Json>) -> Answer {
+    /// The ids of the cards, and the cards as they go out.
+    pub(super) fn browse(
+        &self,
+        kind: Kind,
+        arguments: Option<&Json>,
+    ) -> Result<(Vec<String>, Reply), GatewayError> {
         let arguments = members(arguments)?;
         let form = match text(&arguments, "format")?.as_deref() {
             None | Some("text") => Form::Text,
@@ -51,7 +56,8 @@ impl Meta<'_> {
             }
         };
         let cards = self.arranged(cards);
-        Ok(Reply::text(&match form {
+        let ids = cards.iter().map(|(id, _)| id.clone()).collect();
+        let reply = Reply::text(&match form {
             Form::Json => {
                 let lines: Vec<String> = cards.into_iter().map(|(_, line)| line).collect();
                 format!("[{}]", lines.join(","))
@@ -60,7 +66,8 @@ impl Meta<'_> {
                 "nothing found; try other words, or path \"/\"".to_owned()
             }
             Form::Text => cards.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n"),
-        }))
+        });
+        Ok((ids, reply))
     }
 
     fn top_k(&self, arguments: &Map<String, Value>) -> Result<usize, GatewayError> {
@@ -107,7 +114,7 @@ impl Meta<'_> {
                     Line::json(&entry.card.clone().scored(Some(f64::from(score)))).into_string()
                 }
             };
-            (entry.id.clone(), self.scrubbed(&line))
+            (entry.id.clone(), line)
         };
         hits.into_iter().enumerate().map(shown).collect()
     }
@@ -136,7 +143,7 @@ impl Meta<'_> {
     fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {
         let entry = |at: usize| {
             let entry = &section.entries()[at];
-            self.shows(entry).then(|| (entry.id.clone(), self.scrubbed(&write(entry, form))))
+            self.shows(entry).then(|| (entry.id.clone(), write(entry, form)))
         };
         let branch = |branch: &Branch| self.branch(section, branch, form);
         match found {
@@ -188,10 +195,6 @@ impl Meta<'_> {
         let mut sightings = self.sightings.lock().expect("nothing panics while it holds this");
         let seen = sightings.entry(Owner::of(self.context)).or_default();
         seen.arrange(self.snapshot.generation, cards)
-    }
-
-    fn scrubbed(&self, line: &str) -> String {
-        self.shared.dispatcher.stages.scrubber.scrub(line).into_owned()
     }
 }
 

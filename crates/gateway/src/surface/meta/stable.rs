@@ -91,6 +91,48 @@ mod tests {
     }
 
     #[test]
+    fn the_steps_of_the_vectors_lose_nothing() {
+        let text =
+            include_str!("../../../../catalog/tests/vectors/contextweaver_cache_stable.json");
+        let vectors: serde_json::Value = serde_json::from_str(text).unwrap();
+        let ids = |value: &serde_json::Value| -> Vec<String> {
+            let all = value.as_array().into_iter().flatten();
+            all.filter_map(|one| one.as_str().or_else(|| one["id"].as_str()))
+                .map(str::to_owned)
+                .collect()
+        };
+        let (mut seen, mut before) = (Seen::default(), BTreeSet::new());
+        for step in vectors["steps"].as_array().unwrap() {
+            if let Some(id) = step["hydrate"].as_str() {
+                if !id.starts_with("no:") {
+                    seen.note(1, id);
+                    before.insert(id.to_owned());
+                }
+                continue;
+            }
+            let (cards, after) = (ids(&step["cards"]), ids(&step["seen_after"]));
+            // What the program marked as seen it had found, shown or not.
+            let mut all: BTreeSet<String> = cards.iter().cloned().collect();
+            all.extend(after.iter().filter(|id| !before.contains(*id)).cloned());
+            all.remove(MARKER);
+            let shown = seen.arrange(1, all.iter().map(|id| (id.clone(), id.clone())).collect());
+            let shown: Vec<String> = shown.into_iter().map(|(id, _)| id).collect();
+            let known = |id: &&String| before.contains(*id);
+            let old: Vec<&String> = all.iter().filter(known).collect();
+            let new: Vec<&String> = all.iter().filter(|id| !known(id)).collect();
+            let marker = MARKER.to_owned();
+            let both = !old.is_empty() && !new.is_empty();
+            let expected = old.into_iter().chain(both.then_some(&marker)).chain(new);
+            assert_eq!(shown.iter().collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{step}");
+            // Where the program cut nothing away, it shows the same.
+            if cards.iter().filter(|id| *id != MARKER).count() == all.len() && both {
+                assert_eq!(shown, cards);
+            }
+            before.extend(after);
+        }
+    }
+
+    #[test]
     fn a_new_catalog_starts_anew() {
         let mut seen = Seen::default();
         seen.arrange(1, found(&["a"], "1"));

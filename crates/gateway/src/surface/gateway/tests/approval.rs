@@ -1,0 +1,147 @@
+//! Somebody has to agree: the one way, on every surface.
+
+use tool::{Back, Note};
+
+use super::*;
+use crate::record::{Happening, Note as Told, Record, Sink};
+use crate::stage::trust::Keeper;
+use crate::trust;
+use crate::trust::ledger::Memory;
+
+/// A gate that asks about everything, and trusts nothing that destroys.
+async fn asking(surface: Surface) -> Opened {
+    open_on(surface, |parts, clock| {
+        let book = Arc::new(Memory::default());
+        let keeper = Keeper::new(trust::Config::default(), book, Arc::clone(clock) as _);
+        let rules = vec![policy::Rule::any(policy::Action::Ask)];
+        let config = policy::Config { rules, ..policy::Config::default() };
+        parts.stages.trust = Arc::new(policy::Rules::new(config, Arc::new(keeper)));
+    })
+    .await
+}
+
+fn token(said: &str) -> String {
+    let at = said.find("confirm-").unwrap_or_else(|| panic!("no token in: {said}"));
+    said[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect()
+}
+
+fn calls(opened: &Opened) -> Vec<Ask> {
+    opened.provider.asked()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_lets_one_call_through_once_although_two_wanted_it() {
+    let opened = asking(Surface::Gateway).await;
+    let call = json!({"tool_id": "demo:delete_file", "args": {"path": "x"}});
+    let error = opened.error("tool_execute", call.clone()).await;
+    assert_eq!(error["error"], "AUTH_REQUIRED", "{error}");
+    assert_eq!(error["details"]["approval"], "required");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("requires approval") && message.contains("may delete"), "{message}");
+    assert_eq!(calls(&opened), []);
+    let mut again = call.clone();
+    again["confirm"] = json!(token(message));
+    let said = opened.say("tool_execute", again.clone()).await;
+    assert!(said.starts_with("hello"), "{said}");
+    let [Ask::Call(sent)] = &calls(&opened)[..] else { panic!("not one call") };
+    assert!(sent.rest.is_empty(), "the token went on: {:?}", sent.rest);
+    assert_eq!(opened.error("tool_execute", again).await["error"], "AUTH_REQUIRED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_proxy_and_direct_surfaces_take_the_token_beside_the_arguments() {
+    for surface in [Surface::Proxy, Surface::Direct] {
+        let opened = asking(surface).await;
+        let listing = opened.surface.listing();
+        let named = listing.tools.iter().find(|tool| tool.name.contains("delete_file"));
+        let name = named.unwrap().name.as_str();
+        let refused = opened.say(name, json!({"path": "x"})).await;
+        let confirmed = json!({"path": "x", "confirm": token(&refused)});
+        assert_eq!(opened.say(name, confirmed).await, "hello", "{surface:?}");
+        let [Ask::Call(sent)] = &calls(&opened)[..] else { panic!("not one call") };
+        assert_eq!(sent.arguments.as_ref().unwrap().as_str(), r#"{"path":"x"}"#);
+        assert!(sent.rest.is_empty());
+    }
+}
+
+struct User(&'static str);
+
+#[async_trait]
+impl Back for User {
+    fn notify(&self, _: Note) {}
+
+    async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
+        Ok(Reply::Result(Json::parse(self.0).unwrap()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_can_ask_its_user_is_asked_about_resources_too() {
+    let opened = asking(Surface::Gateway).await;
+    for (answer, expected) in
+        [(r##"{"action":"accept"}"##, "# Hi"), (r##"{"action":"decline"}"##, "POLICY_DENIED")]
+    {
+        let mut client = Client::named("c", "");
+        client.capabilities = json!({"elicitation": {}}).into();
+        let (client, back) = (Arc::new(client), Arc::new(User(answer)));
+        let context = Context { client, back, ..Context::anonymous() };
+        let call =
+            Call::new("resource_read", json!({"resource_id": "resource::file:README"}).into());
+        let reply = opened.surface.ask(Ask::Call(call), &context).await.unwrap();
+        let said = reply.tool_result().unwrap().text();
+        assert!(said.contains(expected), "{said}");
+    }
+    // A native read meets the same rule.
+    let read = tool::Read { uri: "file:///readme.md".to_owned(), rest: tool::Object::new() };
+    let reply = opened.surface.ask(Ask::Read(read), &Context::anonymous()).await.unwrap();
+    assert!(matches!(reply, Reply::Error(error) if error.message.contains("resource_read")));
+}
+
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+impl Sink for Heard {
+    fn put(&self, record: Record) {
+        self.0.lock().unwrap().push(format!("{} {:?}", record.id, record.ending.code()));
+    }
+
+    fn takes_notes(&self) -> bool {
+        true
+    }
+
+    fn note(&self, note: Told) {
+        let what = match note.what {
+            Happening::Browsed { ids, query_chars, .. } => {
+                format!("browsed {} {query_chars}", ids.len())
+            }
+            Happening::Hydrated { .. } => "hydrated".to_owned(),
+            Happening::Viewed { selector, .. } => format!("viewed {selector}"),
+            Happening::Published { definitions, .. } => format!("published {}", definitions.len()),
+        };
+        self.0.lock().unwrap().push(format!("{what} {:?}", note.error));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_is_done_is_told_once() {
+    let heard = Arc::new(Heard::default());
+    let sink = Arc::clone(&heard);
+    let opened = open_on(Surface::Gateway, |parts, _| parts.records = sink).await;
+    opened.say("tool_browse", json!({"query": "read", "top_k": 1})).await;
+    opened.say("tool_browse", json!({"path": "x"})).await;
+    opened.say("tool_view", json!({"handle": "no", "selector": {"type": "head"}})).await;
+    opened.say("tool_execute", json!({"tool_id": "demo:boom", "args": {}})).await;
+    opened.say("prompt_get", json!({"prompt_id": "prompt::demo", "args": {"who": "A"}})).await;
+    let heard = heard.0.lock().unwrap().clone();
+    let told = |wanted: &str| heard.iter().filter(|line| line.starts_with(wanted)).count();
+    assert_eq!(told("browsed 1 4 None"), 1, "{heard:?}");
+    assert_eq!(told("browsed 0 0 Some(PathInvalid)"), 1, "{heard:?}");
+    assert_eq!(told("viewed head Some(ViewFailed)"), 1, "{heard:?}");
+    assert_eq!(told("published 5"), 1, "{heard:?}");
+    assert!(
+        heard
+            .iter()
+            .any(|line| line.starts_with("demo:boom#") && line.ends_with("Some(AuthFailed)"))
+    );
+    assert_eq!(told("prompt::demo:demo.greet#"), 1, "{heard:?}");
+}
