@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Home, PATIENCE, Served, shell};
+use crate::kit::{Answer, Home, PATIENCE, Served, eventually, shell};
 
 fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -67,6 +67,9 @@ fn a_session_belongs_to_who_opened_it_and_ends_for_good() {
     let served = Served::start(&home);
     let key = |name: &str| shell(&home, &["key", "create", name]).out.trim().to_owned();
     let (ann, bob) = (key("ann"), key("bob"));
+    eventually("the keys count", || {
+        served.post(&initialize(), &[("X-Api-Key", &bob)]).status == 200
+    });
     let opened = served.post(&initialize(), &[("X-Api-Key", &ann)]);
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});

@@ -32,6 +32,11 @@ fn a_mounted_server_works_through_its_outages() {
     assert!(page.contains("call(namespace=\"shop.time\", function=\"now\""), "{page}");
     assert!(page.contains("zone"), "the page is the other side's: {page}");
     assert!(call("now").contains("UTC"), "{}", call("now"));
+    let skills = served.told(None, "skill", &json!({}));
+    assert!(skills.contains("shop") && skills.contains("first_steps"), "{skills}");
+    let skill = json!({"namespace": "shop", "skillname": "first_steps"});
+    let skill = served.told(None, "skill", &skill);
+    assert!(skill.contains("help"), "{skill}");
     let wrong = call("nonsense");
     assert!(wrong.contains("No function"), "{wrong}");
     conforms(&home, &served.url, "dynamic-aggregator");
@@ -87,9 +92,11 @@ fn operators_mount_and_unmount_while_the_gate_runs() {
     let admin = served.path("/admin/mounts");
     assert_eq!(admin.send("GET", &[], "").status, 403);
     let key = shell(&home, &["key", "create", "ci"]).out.trim().to_owned();
-    assert_eq!(admin.send("GET", &[("X-Api-Key", &key)], "").status, 403);
+    eventually("a key is not enough", || {
+        admin.send("GET", &[("X-Api-Key", &key)], "").status == 403
+    });
     let key = shell(&home, &["key", "create", "ops", "--scope", "admin"]).out.trim().to_owned();
-    assert_eq!(admin.send("GET", &[("X-Api-Key", &key)], "").status, 200);
+    eventually("an operator's is", || admin.send("GET", &[("X-Api-Key", &key)], "").status == 200);
     let odd = admin.send("POST", &[("X-Api-Key", &key)], "{\"nonsense\": 1}");
     assert_eq!(odd.status, 400, "{}", odd.body);
     let note = std::fs::metadata(home.path().join("state/gate.json")).unwrap();
