@@ -21,6 +21,7 @@ pub mod address;
 mod calls;
 mod relay;
 
+pub mod credential;
 mod headers;
 mod params;
 
@@ -44,6 +45,7 @@ use tool::{Back, Client, Deaf, Failure, RpcError};
 use crate::peer::{Limits, Patience};
 use crate::revision::Revision;
 
+pub use credential::{Credential, Refusal};
 pub use tether::Tether;
 pub use upstream::Upstream;
 
@@ -99,6 +101,8 @@ pub struct Options {
     pub lists: ListLimits,
     /// Ties started programs to our own life.
     pub tether: Option<Tether>,
+    /// What is shown to a server at an address, beside its fixed headers.
+    pub credential: Option<Arc<dyn Credential>>,
     /// Who is asked when the server asks outside of any call.
     pub home: Arc<dyn Back>,
 }
@@ -210,6 +214,7 @@ impl Default for Options {
             limits: Limits { requests: 64, linger: Duration::ZERO, ..Limits::default() },
             lists: ListLimits { pages: 1000, items: 100_000 },
             tether: None,
+            credential: None,
             home: Arc::new(Deaf),
         }
     }

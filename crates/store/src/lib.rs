@@ -5,3 +5,4 @@
 
 pub mod artifacts;
 pub mod events;
+pub mod vault;

@@ -21,6 +21,7 @@ pub mod context;
 pub mod provider;
 
 pub mod finding;
+pub mod standing;
 
 pub use ask::{Ask, Call, GetPrompt, Read};
 pub use context::{Back, Client, Context, Deaf, Identity, Note};
@@ -29,3 +30,4 @@ pub use json::{Json, Object};
 pub use listing::{Annotations, Listing, Prompt, Resource, Server, Template, Tool};
 pub use provider::{Always, Door, Event, Kind, Provider};
 pub use reply::{Failure, Reply, RpcError, Sent};
+pub use standing::Standing;

@@ -22,6 +22,7 @@ use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
+use super::credential::{self, Credential, Refusal};
 use super::link::Question;
 use super::relay::Relay;
 use super::{ConnectError, Endpoint, Options};
@@ -50,6 +51,7 @@ pub(super) struct Http {
     url: Url,
     /// What the operator wants sent with every request.
     headers: HeaderMap,
+    credential: Option<Arc<dyn Credential>>,
     limit: usize,
     relay: Arc<Relay>,
     next: AtomicU64,
@@ -84,6 +86,7 @@ impl Http {
             client,
             url,
             headers,
+            credential: options.credential.clone(),
             limit: options.limits.line,
             relay,
             next: AtomicU64::new(1),
@@ -214,12 +217,41 @@ impl Http {
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
-        let posted = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
-        let response = posted.map_err(Refused::from)?;
+        let response = self.post(headers, body).await?;
         if question.method == method::INITIALIZE {
             self.session().id = response.headers().get(header::SESSION_ID).cloned();
         }
         self.answer(question, response, session.id.is_some()).await
+    }
+
+    /// Posts with the credential there is, and once more with another when
+    /// that one is refused and there is another: what was refused did not run.
+    async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, Refused> {
+        let send = async |headers: HeaderMap, body: Bytes| {
+            let posted = self.client.post(self.url.clone()).headers(headers).body(body).send();
+            posted.await.map_err(Refused::from)
+        };
+        let Some(credential) = &self.credential else { return send(headers, body).await };
+        let mut shown = credential.present().await?;
+        let mut response = send(credential::signed(&headers, shown.as_ref()), body.clone()).await?;
+        if let Some(refusal) = Refusal::of(response.status(), response.headers()) {
+            shown = Some(credential.refused(shown.as_ref(), &refusal).await?);
+            response = send(credential::signed(&headers, shown.as_ref()), body).await?;
+        }
+        match Refusal::of(response.status(), response.headers()) {
+            Some(refusal) => Err(credential.refused_again(shown.as_ref(), &refusal).into()),
+            None => {
+                credential.accepted();
+                Ok(response)
+            }
+        }
+    }
+
+    /// Headers with what is shown now; without it when there is nothing.
+    pub(super) async fn signed(&self, headers: HeaderMap) -> HeaderMap {
+        let Some(credential) = &self.credential else { return headers };
+        let shown = credential.present().await.ok().flatten();
+        credential::signed(&headers, shown.as_ref())
     }
 
     /// Opens the session again after the server forgot it. Whoever comes
@@ -313,6 +345,7 @@ impl Http {
 
     async fn errand(&self, body: Bytes) {
         let headers = self.headers_of(&self.session().clone());
+        let headers = self.signed(headers).await;
         let post = self.client.post(self.url.clone()).headers(headers).body(body).send();
         match timeout(ERRAND, post).await {
             Ok(Ok(response)) if response.status().is_client_error() => {
@@ -340,7 +373,7 @@ impl Http {
         if session.id.is_none() {
             return;
         }
-        let headers = self.headers_of(&session);
+        let headers = self.signed(self.headers_of(&session)).await;
         let delete = self.client.delete(self.url.clone()).headers(headers).send();
         // A server may refuse to end sessions; it will forget this one.
         timeout(FAREWELL, delete).await.ok();

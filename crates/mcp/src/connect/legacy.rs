@@ -14,6 +14,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 use tool::Failure;
 
+use super::credential::{self, Credential, Refusal};
 use super::http::{client, parse, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
@@ -33,16 +34,36 @@ pub(super) async fn start(
     let (url, headers) = parse(endpoint)?;
     let client = client(&url, endpoint)?;
     let accept = HeaderValue::from_static("text/event-stream");
-    let get = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, accept).send();
+    let credential = options.credential.clone();
+    let shown = match &credential {
+        Some(credential) => {
+            credential.present().await.map_err(|failure| ConnectError::of("GET", failure))?
+        }
+        None => None,
+    };
+    let signed = credential::signed(&headers, shown.as_ref());
+    let get = client.get(url.clone()).headers(signed).header(ACCEPT, accept).send();
     let response = get.await.map_err(|error| ConnectError::of("GET", unreachable(&error)))?;
+    if let (Some(credential), Some(refusal)) =
+        (&credential, Refusal::of(response.status(), response.headers()))
+    {
+        let failure = credential.refused_again(shown.as_ref(), &refusal);
+        return Err(ConnectError::of("GET", failure));
+    }
     let mut stream = Stream::new(response, options.limits.line)?;
     let post = stream.endpoint(&url).await?;
     let (ours, theirs) = duplex(BUFFER);
     let (read, write) = tokio::io::split(ours);
     let (outgoing, incoming) = tokio::io::split(theirs);
     let conversation = pipe::converse(read, write, Arc::clone(relay), peer.clone());
-    let outbox =
-        Outbox { client, url: post, headers, limit: options.limits.line, peer: peer.clone() };
+    let outbox = Outbox {
+        client,
+        url: post,
+        headers,
+        credential,
+        limit: options.limits.line,
+        peer: peer.clone(),
+    };
     tokio::spawn(async move {
         // When the conversation ends, so do both directions.
         tokio::select! {
@@ -133,6 +154,7 @@ struct Outbox {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
+    credential: Option<Arc<dyn Credential>>,
     limit: usize,
     peer: Peer,
 }
@@ -155,7 +177,12 @@ impl Outbox {
 
     async fn post(&self, line: Bytes) -> Result<(), Failure> {
         let kind = HeaderValue::from_static("application/json");
-        let post = self.client.post(self.url.clone()).headers(self.headers.clone());
+        let shown = match &self.credential {
+            Some(credential) => credential.present().await?,
+            None => None,
+        };
+        let headers = credential::signed(&self.headers, shown.as_ref());
+        let post = self.client.post(self.url.clone()).headers(headers);
         let post = post.header(CONTENT_TYPE, kind).body(line).send();
         let limit = std::time::Duration::from_secs(30);
         let late = |_| Failure::Timeout { after: limit };

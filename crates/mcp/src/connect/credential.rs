@@ -1,0 +1,176 @@
+//! What is shown to a server so that it lets us in.
+//!
+//! A [`Credential`] is asked before every request and told how the server took
+//! it. So whoever keeps tokens decides when to renew one, and when to ask
+//! nothing at all: a token that a server refused is not sent again and again.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tool::{Failure, Standing};
+
+/// Milliseconds since 1970. A parameter, so that tests need not wait.
+pub type Now = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Says what to show a server.
+#[async_trait]
+pub trait Credential: Send + Sync {
+    /// The `Authorization` to send now, if any; or why nothing should be sent.
+    async fn present(&self) -> Result<Option<HeaderValue>, Failure>;
+
+    /// What was shown was refused. Gives what to show instead, or what to do.
+    async fn refused(
+        &self,
+        shown: Option<&HeaderValue>,
+        refusal: &Refusal,
+    ) -> Result<HeaderValue, Failure>;
+
+    /// That was refused too, or there is no second try.
+    fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure;
+
+    /// The server let us in.
+    fn accepted(&self);
+
+    /// How it stands, for people.
+    fn standing(&self) -> Standing;
+}
+
+/// How a server says no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    /// `WWW-Authenticate`, as it came.
+    pub challenge: Option<String>,
+}
+
+impl Refusal {
+    /// What a response says against our credentials, if it does. A plain 403
+    /// is about what we asked, not about who we are.
+    pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
+        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
+        let mut challenges = challenges.filter_map(|value| value.to_str().ok());
+        let bearer = challenges.find(|text| text.to_ascii_lowercase().starts_with("bearer"));
+        let first = headers.get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+        let challenge = bearer.or(first).map(str::to_owned);
+        let refusal = Refusal { status, challenge };
+        match status {
+            StatusCode::UNAUTHORIZED => Some(refusal),
+            StatusCode::FORBIDDEN => refusal.wanted_scope().is_some().then_some(refusal),
+            _ => None,
+        }
+    }
+
+    /// The scope that is missing, where that is what is wrong.
+    pub fn wanted_scope(&self) -> Option<String> {
+        let error = self.parameter("error");
+        (error.as_deref() == Some("insufficient_scope"))
+            .then(|| self.parameter("scope").unwrap_or_default())
+    }
+
+    /// One parameter of the challenge.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        let text = self.challenge.as_deref()?;
+        for (at, _) in text.match_indices(name) {
+            let apart = text[..at].ends_with([' ', ',', '\t']);
+            let Some(value) = text[at + name.len()..].trim_start().strip_prefix('=') else {
+                continue;
+            };
+            if !apart {
+                continue;
+            }
+            let value = value.trim_start();
+            return Some(match value.strip_prefix('"') {
+                Some(quoted) => quoted.split('"').next().unwrap_or_default().to_owned(),
+                None => value.split([',', ' ']).next().unwrap_or_default().to_owned(),
+            });
+        }
+        None
+    }
+}
+
+/// Headers with what is shown.
+pub(super) fn signed(headers: &HeaderMap, shown: Option<&HeaderValue>) -> HeaderMap {
+    let mut headers = headers.clone();
+    if let Some(shown) = shown {
+        headers.insert(AUTHORIZATION, shown.clone());
+    }
+    headers
+}
+
+/// Headers that the operator wrote, which nobody can renew. Once refused, the
+/// server is left alone for a while, and for longer each time.
+pub struct Fixed {
+    todo: String,
+    now: Now,
+    refused: Mutex<Refused>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Refused {
+    times: u32,
+    /// Nothing is sent before this.
+    until: u64,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+impl Fixed {
+    /// `todo` says in one line what the operator can do.
+    pub fn new(todo: &str, now: Now) -> Fixed {
+        Fixed { todo: todo.to_owned(), now, refused: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Refused> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failure(&self) -> Failure {
+        Failure::Unauthorized { reason: self.todo.clone() }
+    }
+}
+
+#[async_trait]
+impl Credential for Fixed {
+    async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
+        let refused = *self.lock();
+        if (self.now)() < refused.until { Err(self.failure()) } else { Ok(None) }
+    }
+
+    async fn refused(
+        &self,
+        shown: Option<&HeaderValue>,
+        refusal: &Refusal,
+    ) -> Result<HeaderValue, Failure> {
+        Err(self.refused_again(shown, refusal))
+    }
+
+    fn refused_again(&self, _: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
+        // What is allowed and what is not is no reason to leave it alone.
+        if let Some(scope) = refusal.wanted_scope() {
+            return Failure::Unauthorized { reason: format!("scope `{scope}` is missing") };
+        }
+        let mut refused = self.lock();
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(refused.times.min(10)));
+        let pause = u64::try_from(pause.min(LONGEST_PAUSE).as_millis()).unwrap_or(u64::MAX);
+        *refused = Refused { times: refused.times + 1, until: (self.now)() + pause };
+        self.failure()
+    }
+
+    fn accepted(&self) {
+        let mut refused = self.lock();
+        if refused.times != 0 {
+            *refused = Refused::default();
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        if self.lock().times == 0 {
+            return Standing::Fine;
+        }
+        Standing::NeedsHuman { todo: self.todo.clone() }
+    }
+}

@@ -1,0 +1,16 @@
+//! Tokens for servers that want OAuth: got once with a human's help
+//! ([`login`]), then kept fresh without ([`Keeper`]).
+//!
+//! The two meet in a [`Grant`], which holds all that renewing a token needs, so
+//! nothing is discovered anew when a process starts. Where grants are kept is
+//! somebody else's business ([`Keep`]).
+
+pub mod grant;
+pub mod keeper;
+pub mod login;
+
+mod state;
+
+pub use grant::{Grant, Keep, Method};
+pub use keeper::Keeper;
+pub use login::{Login, LoginError, Wanted};

@@ -1,0 +1,327 @@
+//! Keeps one grant fresh, and leaves everybody alone when it cannot.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use serde::Deserialize;
+use tool::{Failure, Standing};
+
+use super::state::{State, Step, Trouble};
+use super::{Grant, Keep, Method};
+use crate::connect::credential::{Credential, Now, Refusal};
+
+/// How long a token endpoint may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long its answer may be.
+const LARGEST: usize = 256 << 10;
+
+/// The credential of a server that wants OAuth.
+pub struct Keeper {
+    /// What a human has to do, in one line: ``run `gatelet login wiki` ``.
+    todo: String,
+    keep: Arc<dyn Keep>,
+    now: Now,
+    /// From 0 to 1; spreads what would otherwise come in one rush.
+    chance: fn() -> f64,
+    state: Mutex<State>,
+    /// Held while the token is being renewed, so that one request does it for
+    /// all who wait.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+/// Why a token was not renewed.
+enum Unrenewed {
+    /// The grant is worth nothing any more.
+    Rejected(String),
+    /// It may pass.
+    Failed { reason: String, after: Option<Duration> },
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: String,
+    refresh_token: Option<String>,
+    expires_in: Option<u64>,
+    scope: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Complaint {
+    #[serde(default)]
+    error: String,
+}
+
+impl Keeper {
+    pub fn new(todo: &str, keep: Arc<dyn Keep>, now: Now, chance: fn() -> f64) -> Keeper {
+        Keeper {
+            todo: todo.to_owned(),
+            keep,
+            now,
+            chance,
+            state: Mutex::default(),
+            renewing: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The token to use now, renewed when that is needed and possible.
+    async fn token(&self) -> Result<String, Failure> {
+        if let Some(told) = self.without_asking() {
+            return told;
+        }
+        let _one_for_all = self.renewing.lock().await;
+        // Whoever was first may have done it, here or in another process.
+        self.look_up()?;
+        if let Some(told) = self.without_asking() {
+            return told;
+        }
+        let Some(grant) = self.state().grant.clone() else { return Err(self.human()) };
+        let renewed = renew(&grant, (self.now)() / 1000).await;
+        let mut state = self.state();
+        match renewed {
+            Ok(grant) => {
+                state.renewals += 1;
+                let token = grant.access_token.clone();
+                state.take(grant.clone());
+                drop(state);
+                // The old refresh token may be dead by now, so this matters.
+                if let Err(reason) = self.keep.save(&grant) {
+                    tracing::error!(reason, "a renewed token could not be kept");
+                }
+                Ok(token)
+            }
+            Err(Unrenewed::Rejected(reason)) => {
+                tracing::warn!(reason, todo = self.todo, "a grant is not renewed any more");
+                state.trouble = Some(Trouble::Human);
+                Err(self.human())
+            }
+            Err(Unrenewed::Failed { reason, after }) => {
+                state.fail((self.now)(), reason.clone(), after, (self.chance)());
+                Err(unavailable(&reason))
+            }
+        }
+    }
+
+    /// What can be said without asking the token endpoint; `None` when the
+    /// token has to be renewed.
+    fn without_asking(&self) -> Option<Result<String, Failure>> {
+        let step = self.state().step((self.now)());
+        let step = match step {
+            // Somebody may have logged in meanwhile.
+            Step::Human => {
+                if let Err(failure) = self.look_up() {
+                    return Some(Err(failure));
+                }
+                self.state().step((self.now)())
+            }
+            other @ (Step::Use(_) | Step::Renew | Step::Wait(_)) => other,
+        };
+        match step {
+            Step::Use(token) => Some(Ok(token)),
+            Step::Wait(reason) => Some(Err(unavailable(&reason))),
+            Step::Human => Some(Err(self.human())),
+            Step::Renew => None,
+        }
+    }
+
+    /// Takes up what is kept.
+    fn look_up(&self) -> Result<(), Failure> {
+        match self.keep.load() {
+            Ok(Some(grant)) => {
+                self.state().take(grant);
+                Ok(())
+            }
+            Ok(None) => {
+                *self.state() = State::default();
+                Ok(())
+            }
+            Err(reason) => Err(Failure::Unauthorized { reason }),
+        }
+    }
+
+    fn human(&self) -> Failure {
+        Failure::Unauthorized { reason: self.todo.clone() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Credential for Keeper {
+    async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
+        header(&self.token().await?).map(Some)
+    }
+
+    async fn refused(
+        &self,
+        shown: Option<&HeaderValue>,
+        refusal: &Refusal,
+    ) -> Result<HeaderValue, Failure> {
+        if refusal.wanted_scope().is_some() {
+            return Err(self.refused_again(shown, refusal));
+        }
+        self.state().refuse(&bare(shown));
+        header(&self.token().await?)
+    }
+
+    fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
+        if let Some(scope) = refusal.wanted_scope() {
+            let todo = self.todo.trim_end_matches('`');
+            return Failure::Unauthorized { reason: format!("{todo} --scope \"{scope}\"`") };
+        }
+        let mut state = self.state();
+        state.refuse(&bare(shown));
+        state.trouble = Some(Trouble::Human);
+        drop(state);
+        self.human()
+    }
+
+    fn accepted(&self) {
+        let mut state = self.state();
+        if state.renewals != 0 {
+            state.renewals = 0;
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        if self.renewing.try_lock().is_err() {
+            return Standing::Refreshing;
+        }
+        // Nothing was asked yet, or somebody may have logged in meanwhile.
+        let stale = self.state().step((self.now)()) == Step::Human;
+        if stale && let Err(Failure::Unauthorized { reason }) = self.look_up() {
+            return Standing::Broken { reason };
+        }
+        let step = self.state().step((self.now)());
+        match step {
+            Step::Use(_) | Step::Renew => Standing::Fine,
+            Step::Wait(reason) => Standing::Broken { reason },
+            Step::Human => Standing::NeedsHuman { todo: self.todo.clone() },
+        }
+    }
+}
+
+fn header(token: &str) -> Result<HeaderValue, Failure> {
+    let unusable = |_| Failure::Unusable { reason: "the token is no header".to_owned() };
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(unusable)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn bare(shown: Option<&HeaderValue>) -> String {
+    let text = shown.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.strip_prefix("Bearer ").unwrap_or(text).to_owned()
+}
+
+fn unavailable(reason: &str) -> Failure {
+    Failure::Unavailable { reason: format!("its token cannot be renewed: {reason}") }
+}
+
+/// Asks for the next token, once.
+async fn renew(grant: &Grant, seconds: u64) -> Result<Grant, Unrenewed> {
+    let failed = |reason: String| Unrenewed::Failed { reason, after: None };
+    let post = question(&client().map_err(failed)?, grant);
+    let sent = tokio::time::timeout(PATIENCE, post.send()).await;
+    let response = match sent {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) if error.is_connect() => {
+            return Err(failed("the token endpoint cannot be reached".to_owned()));
+        }
+        Ok(Err(_)) | Err(_) => {
+            return Err(failed("the token endpoint does not answer".to_owned()));
+        }
+    };
+    read(grant, response, seconds).await
+}
+
+fn question(client: &reqwest::Client, grant: &Grant) -> reqwest::RequestBuilder {
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.append_pair("grant_type", "refresh_token");
+    form.append_pair("refresh_token", grant.refresh_token.as_deref().unwrap_or_default());
+    form.append_pair("resource", &grant.resource);
+    let mut post = client.post(&grant.token_endpoint);
+    let secret = grant.client_secret.as_deref();
+    match (grant.method, secret) {
+        (Method::Basic, Some(secret)) => {
+            let pair = format!("{}:{}", encoded(&grant.client_id), encoded(secret));
+            post = post.header(AUTHORIZATION, format!("Basic {}", STANDARD.encode(pair)));
+        }
+        (Method::Post, Some(secret)) => {
+            form.append_pair("client_id", &grant.client_id);
+            form.append_pair("client_secret", secret);
+        }
+        (Method::None, _) | (Method::Basic | Method::Post, None) => {
+            form.append_pair("client_id", &grant.client_id);
+        }
+    }
+    let post = post.header(ACCEPT, "application/json");
+    post.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form.finish())
+}
+
+async fn read(
+    grant: &Grant,
+    mut response: reqwest::Response,
+    seconds: u64,
+) -> Result<Grant, Unrenewed> {
+    let status = response.status();
+    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    let after = after.map(|after| after.min(Duration::from_secs(3600)));
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        if LARGEST < body.len() + chunk.len() {
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    if status.is_success() {
+        let unusable = "the token endpoint gave no token".to_owned();
+        let answer: Answer = serde_json::from_slice(&body)
+            .map_err(|_| Unrenewed::Failed { reason: unusable, after })?;
+        return Ok(renewed(grant, answer, seconds));
+    }
+    let complaint: Complaint = serde_json::from_slice(&body).unwrap_or_default();
+    let is_final = matches!(
+        complaint.error.as_str(),
+        "invalid_grant" | "invalid_client" | "unauthorized_client" | "invalid_target"
+    );
+    let word: String = complaint.error.chars().filter(|c| c.is_ascii_graphic()).take(40).collect();
+    if status == StatusCode::UNAUTHORIZED || (status == StatusCode::BAD_REQUEST && is_final) {
+        return Err(Unrenewed::Rejected(format!("HTTP {} {word}", status.as_u16())));
+    }
+    let reason = format!("the token endpoint says HTTP {} {word}", status.as_u16());
+    Err(Unrenewed::Failed { reason: reason.trim_end().to_owned(), after })
+}
+
+/// What a renewal does not mention stays as it was.
+fn renewed(grant: &Grant, answer: Answer, seconds: u64) -> Grant {
+    let scopes = answer.scope.map(|scope| scope.split_whitespace().map(str::to_owned).collect());
+    Grant {
+        access_token: answer.access_token,
+        refresh_token: answer.refresh_token.or_else(|| grant.refresh_token.clone()),
+        expires_at: answer.expires_in.map(|lifetime| seconds.saturating_add(lifetime)),
+        scopes: scopes.unwrap_or_else(|| grant.scopes.clone()),
+        ..grant.clone()
+    }
+}
+
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// Secrets go where they are sent and nowhere else: no redirects.
+fn client() -> Result<reqwest::Client, String> {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    reqwest::Client::builder()
+        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .build()
+        .map_err(|_| "no secure connection can be made".to_owned())
+}

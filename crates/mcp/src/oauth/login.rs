@@ -1,0 +1,178 @@
+//! Getting a grant, with a human in front of a browser.
+//!
+//! Finding the authorization server, registering there and exchanging the code
+//! is rmcp's work, which follows the protocol's authorization chapter: resource
+//! metadata, server metadata with its issuer checked, PKCE with S256, the
+//! resource indicator and the issuer in the redirect.
+
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest,
+    AuthorizationSession,
+};
+use serde_json::Value;
+
+use super::{Grant, Method};
+
+/// What to log in to, and as whom.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The server's address.
+    pub url: String,
+    /// A client that was registered beforehand; another is registered when
+    /// `None`.
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+    /// An address that describes this client, for servers that take that.
+    pub client_metadata_url: Option<String>,
+    /// What the server asks for when empty.
+    pub scopes: Vec<String>,
+    /// What the server said when it refused us, if it did.
+    pub challenge: Option<String>,
+}
+
+/// A login that waits for its human.
+pub struct Login {
+    session: AuthorizationSession,
+    metadata: AuthorizationMetadata,
+    client_id: String,
+    client_secret: Option<String>,
+}
+
+/// Why there is no grant. One variant per remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    #[error("`{url}` is no address: {reason}")]
+    BadAddress { url: String, reason: String },
+    /// The server or its authorization server does not do its part.
+    #[error("the server does not say where to log in: {0}")]
+    Undiscovered(String),
+    /// Nobody knows us there, and we cannot introduce ourselves.
+    #[error("{0}; register gatelet there by hand and give `client_id` in the configuration")]
+    Unregistered(String),
+    /// The human, or the server, said no.
+    #[error("{0}")]
+    Denied(String),
+}
+
+impl Login {
+    /// Finds out where to log in and makes the address to open in a browser,
+    /// which will lead back to `redirect`.
+    pub async fn begin(wanted: &Wanted, redirect: &str) -> Result<Login, LoginError> {
+        // Whoever installs a provider first wins; any is as good.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let manager = AuthorizationManager::new(wanted.url.as_str()).await;
+        let mut manager = manager.map_err(|error| LoginError::BadAddress {
+            url: wanted.url.clone(),
+            reason: error.to_string(),
+        })?;
+        let challenge = wanted.challenge.as_deref();
+        let resolved = manager.resolve_metadata_from_challenge(challenge).await;
+        let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
+        manager.set_metadata(metadata.clone());
+        let (client_id, client_secret) =
+            identify(&mut manager, &metadata, wanted, redirect).await?;
+        let mut request = AuthorizationRequest::new(redirect)
+            .with_initial_scope_selection()
+            .with_scopes(wanted.scopes.iter().cloned())
+            .with_preregistered_client(&client_id);
+        if let Some(secret) = &client_secret {
+            request = request.with_client_secret(secret);
+        }
+        let session = AuthorizationSession::new(manager, request).await;
+        let session = session.map_err(|(_, error)| LoginError::Undiscovered(said(&error)))?;
+        Ok(Login { session, metadata, client_id, client_secret })
+    }
+
+    /// What to open in a browser.
+    pub fn url(&self) -> &str {
+        self.session.get_authorization_url()
+    }
+
+    /// Exchanges what the browser brought back. `seconds` is the time now.
+    pub async fn finish(self, callback: &str, seconds: u64) -> Result<Grant, LoginError> {
+        let parameters = parameters(callback);
+        let parameter = |name: &str| parameters.iter().find(|(key, _)| key == name);
+        if let Some((_, error)) = parameter("error") {
+            let more = parameter("error_description").map_or("", |(_, text)| text.as_str());
+            let told: String = format!("{error} {more}").chars().take(200).collect();
+            return Err(LoginError::Denied(format!("the login was refused: {}", told.trim())));
+        }
+        let answer = self.session.handle_callback_url(callback).await;
+        let answer = answer.map_err(|error| LoginError::Denied(said(&error)))?;
+        let token = serde_json::to_value(&answer).unwrap_or_default();
+        self.grant(&token, seconds)
+            .ok_or_else(|| LoginError::Denied("the server gave no token".to_owned()))
+    }
+
+    fn grant(&self, token: &Value, seconds: u64) -> Option<Grant> {
+        let text = |key: &str| token[key].as_str().map(str::to_owned);
+        let asked = parameters(self.url());
+        let asked = |name: &str| asked.iter().find(|(key, _)| key == name).map(|(_, v)| v.clone());
+        let scopes = text("scope").or_else(|| asked("scope")).unwrap_or_default();
+        Some(Grant {
+            access_token: text("access_token")?,
+            refresh_token: text("refresh_token"),
+            expires_at: token["expires_in"].as_u64().map(|lifetime| seconds + lifetime),
+            scopes: scopes.split_whitespace().map(str::to_owned).collect(),
+            issuer: self.metadata.issuer.clone(),
+            token_endpoint: self.metadata.token_endpoint.clone(),
+            resource: asked("resource").unwrap_or_default(),
+            client_id: self.client_id.clone(),
+            method: method(&self.metadata, self.client_secret.as_deref()),
+            client_secret: self.client_secret.clone(),
+        })
+    }
+}
+
+/// Who we are there: as configured, by our own address, or newly registered.
+async fn identify(
+    manager: &mut AuthorizationManager,
+    metadata: &AuthorizationMetadata,
+    wanted: &Wanted,
+    redirect: &str,
+) -> Result<(String, Option<String>), LoginError> {
+    if let Some(client_id) = &wanted.client_id {
+        return Ok((client_id.clone(), wanted.client_secret.clone()));
+    }
+    let takes_addresses = metadata.additional_fields.get("client_id_metadata_document_supported");
+    if let (Some(address), Some(Value::Bool(true))) = (&wanted.client_metadata_url, takes_addresses)
+    {
+        return Ok((address.clone(), None));
+    }
+    let mut scopes = wanted.scopes.clone();
+    if scopes.is_empty() {
+        scopes = manager.select_initial_scopes(&[]).await;
+    }
+    let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let registered = manager.register_client("gatelet", redirect, &scopes).await;
+    let config = registered.map_err(|error| LoginError::Unregistered(said(&error)))?;
+    Ok((config.client_id, config.client_secret))
+}
+
+/// The same choice that the exchange makes, for renewals.
+fn method(metadata: &AuthorizationMetadata, secret: Option<&str>) -> Method {
+    if secret.is_none() {
+        return Method::None;
+    }
+    let supported = metadata.additional_fields.get("token_endpoint_auth_methods_supported");
+    let has = |wanted: &str| {
+        let all = supported.and_then(Value::as_array);
+        all.is_some_and(|all| all.iter().any(|method| method.as_str() == Some(wanted)))
+    };
+    if has("client_secret_post") && !has("client_secret_basic") {
+        Method::Post
+    } else {
+        Method::Basic
+    }
+}
+
+fn parameters(address: &str) -> Vec<(String, String)> {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+}
+
+/// An error on one line of bounded length.
+fn said(error: &AuthError) -> String {
+    let text = error.to_string();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
+}

@@ -1,0 +1,177 @@
+//! What to do with a grant now. Plain decisions over plain values.
+
+use std::time::Duration;
+
+use super::Grant;
+
+/// A token is renewed this long before it ends.
+const EARLY: u64 = 30;
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// What is known beside the grant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) grant: Option<Grant>,
+    pub(super) trouble: Option<Trouble>,
+    /// The token that was refused last.
+    pub(super) dead: Option<String>,
+    /// How often it was renewed since a server last let us in.
+    pub(super) renewals: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Only a human can help.
+    Human,
+    /// The token endpoint is not asked before `until`, in milliseconds.
+    Later { until: u64, failures: u32, reason: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Use(String),
+    Renew,
+    Wait(String),
+    Human,
+}
+
+impl State {
+    /// What to do at `now`, in milliseconds.
+    pub(super) fn step(&self, now: u64) -> Step {
+        let Some(grant) = &self.grant else { return Step::Human };
+        if self.trouble == Some(Trouble::Human) {
+            return Step::Human;
+        }
+        let seconds = now / 1000;
+        let is_dead = self.dead.as_ref() == Some(&grant.access_token);
+        let ends = |early: u64| grant.expires_at.is_some_and(|at| at <= seconds + early);
+        if !is_dead && !ends(EARLY) {
+            return Step::Use(grant.access_token.clone());
+        }
+        if grant.refresh_token.is_none() {
+            // Without a way to renew it, it is good to its last second.
+            let usable = !is_dead && !ends(0);
+            return if usable { Step::Use(grant.access_token.clone()) } else { Step::Human };
+        }
+        match &self.trouble {
+            Some(Trouble::Later { until, reason, .. }) if now < *until => {
+                if !is_dead && !ends(0) {
+                    return Step::Use(grant.access_token.clone());
+                }
+                let seconds = (until - now).div_ceil(1000);
+                Step::Wait(format!("{reason}; tried again in {seconds} s"))
+            }
+            Some(Trouble::Later { .. } | Trouble::Human) | None => Step::Renew,
+        }
+    }
+
+    /// Notes that renewing failed in a way that may pass.
+    pub(super) fn fail(&mut self, now: u64, reason: String, after: Option<Duration>, chance: f64) {
+        let before = match &self.trouble {
+            Some(Trouble::Later { failures, .. }) => *failures,
+            Some(Trouble::Human) | None => 0,
+        };
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(before.min(16)));
+        let pause = pause.min(LONGEST_PAUSE).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
+        let pause = pause.max(after.unwrap_or_default());
+        let until = now + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX / 2);
+        self.trouble = Some(Trouble::Later { until, failures: before + 1, reason });
+    }
+
+    /// Takes up a grant, unless it is one that was found dead.
+    pub(super) fn take(&mut self, grant: Grant) {
+        if self.dead.as_ref() == Some(&grant.access_token) || self.grant.as_ref() == Some(&grant) {
+            return;
+        }
+        *self = State { grant: Some(grant), renewals: self.renewals, ..State::default() };
+    }
+
+    /// A token was refused. Whether renewing it may help.
+    pub(super) fn refuse(&mut self, token: &str) {
+        let Some(grant) = &self.grant else { return };
+        if grant.access_token != token {
+            return;
+        }
+        self.dead = Some(token.to_owned());
+        // A token that was just renewed and never worked will not work after
+        // another renewal either.
+        if grant.refresh_token.is_none() || 0 < self.renewals {
+            self.trouble = Some(Trouble::Human);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Method;
+    use super::*;
+
+    fn grant(token: &str, expires_at: Option<u64>, renews: bool) -> Grant {
+        Grant {
+            access_token: token.to_owned(),
+            refresh_token: renews.then(|| "r".to_owned()),
+            expires_at,
+            scopes: Vec::new(),
+            issuer: None,
+            token_endpoint: String::new(),
+            resource: String::new(),
+            client_id: String::new(),
+            client_secret: None,
+            method: Method::None,
+        }
+    }
+
+    fn state(grant: Grant) -> State {
+        State { grant: Some(grant), ..State::default() }
+    }
+
+    #[test]
+    fn a_token_is_renewed_shortly_before_it_ends() {
+        let state = state(grant("a", Some(100), true));
+        assert_eq!(state.step(69_000), Step::Use("a".into()));
+        assert_eq!(state.step(70_000), Step::Renew);
+        assert_eq!(State::default().step(0), Step::Human);
+    }
+
+    #[test]
+    fn what_cannot_be_renewed_is_used_to_its_end() {
+        let state = state(grant("a", Some(100), false));
+        assert_eq!(state.step(99_000), Step::Use("a".into()));
+        assert_eq!(state.step(100_000), Step::Human);
+    }
+
+    #[test]
+    fn pauses_grow_and_are_kept() {
+        let mut state = state(grant("a", Some(10), true));
+        for (failures, pause) in [(1, 2), (2, 4), (3, 8), (12, 300)] {
+            while !matches!(&state.trouble, Some(Trouble::Later { failures: n, .. }) if *n == failures)
+            {
+                state.fail(100_000, "down".into(), None, 1.0);
+            }
+            let told = format!("down; tried again in {pause} s");
+            assert_eq!(state.step(100_000), Step::Wait(told));
+            assert_eq!(state.step(100_000 + pause * 1000), Step::Renew);
+        }
+        state.fail(0, "busy".into(), Some(Duration::from_secs(900)), 1.0);
+        assert_eq!(state.step(899_000), Step::Wait("busy; tried again in 1 s".into()));
+    }
+
+    #[test]
+    fn a_refused_token_is_renewed_once_and_then_left_to_a_human() {
+        let mut state = state(grant("a", None, true));
+        state.refuse("other");
+        assert_eq!(state.step(0), Step::Use("a".into()));
+        state.refuse("a");
+        assert_eq!(state.step(0), Step::Renew);
+        state.renewals += 1;
+        state.take(grant("b", None, true));
+        assert_eq!(state.step(0), Step::Use("b".into()));
+        state.refuse("b");
+        assert_eq!(state.step(0), Step::Human);
+        state.take(grant("b", None, true));
+        assert_eq!(state.step(0), Step::Human);
+        state.take(grant("c", None, true));
+        assert_eq!(state.step(0), Step::Use("c".into()));
+    }
+}
