@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Config(commands::config::Args),
     Conform(commands::conform::Args),
     Key(commands::key::Args),
+    Login(commands::login::Args),
+    Logout(commands::login::Out),
     Trust(commands::trust::Args),
     Spec(commands::spec::Args),
     Tools(commands::tools::Args),

@@ -18,6 +18,7 @@ pub(crate) mod init;
 
 pub(crate) mod conform;
 pub(crate) mod key;
+pub(crate) mod login;
 pub(crate) mod manifest;
 pub(crate) mod mounts;
 
@@ -48,6 +49,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Config(args) => config::run(&args, &cli.place),
         Command::Conform(args) => conform::run(&args),
         Command::Key(args) => key::run(&args, &cli.place),
+        Command::Login(args) => login::run(&args, &cli.place),
+        Command::Logout(args) => login::forget(&args, &cli.place),
         Command::Trust(args) => trust::run(&args, &cli.place),
         Command::Spec(args) => spec::run(&args, &cli.place),
         Command::Tools(args) => tools::run(&args, &cli.place),

@@ -5,6 +5,7 @@
 //! ([`shape`]), then each section is parsed; every problem is collected with
 //! its place and all are reported together.
 
+mod access;
 mod artifacts;
 mod auth;
 mod builtin;

@@ -1,13 +1,15 @@
 //! Where things are connected: the only place that starts programs, opens
 //! connections and knows every crate.
 
+mod callers;
 mod card;
 mod connector;
+mod credential;
 mod farewell;
 mod keeping;
 mod nested;
 mod shelf;
-mod skills;
+pub(crate) mod skills;
 mod stages;
 mod trust;
 mod watch;
@@ -24,6 +26,7 @@ use gateway::{Gateway, Parts, gate};
 use store::events::Events;
 
 pub(crate) use card::manifest;
+pub(crate) use credential::{entry, vault};
 pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use watch::watch;
 
@@ -148,7 +151,9 @@ impl Wiring {
             (Pace::Configured, config::Start::Eager) | (Pace::AtOnce, _) => Start::Eager,
             (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
         };
-        let remote = Remote::new(upstream, Arc::clone(&self.shelf));
+        let vault = credential::vault(&self.state);
+        let shown = credential::of(upstream, None, &vault);
+        let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown);
         let fingerprint = remote.fingerprint().to_owned();
         let remote = Nesting(remote);
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
@@ -156,7 +161,13 @@ impl Wiring {
                 Arc::new(Site::new(database.as_deref(), prefix.as_deref()))
             }
             Reach::Program { .. } | Reach::Address { .. } | Reach::Nowhere { .. } => {
-                Arc::new(remote)
+                let access = &upstream.access;
+                if access.per_caller || !access.callers.is_empty() {
+                    let shelf = Arc::clone(&self.shelf);
+                    Arc::new(callers::Front::new(remote, upstream, shelf, vault))
+                } else {
+                    Arc::new(remote)
+                }
             }
         };
         roster::Upstream {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use catalog::source::Role;
 use catalog::{Catalog, Slot, Source, reply};
 use serde_json::json;
-use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Tool};
+use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Standing, Tool};
 
 use crate::artifact::Store;
 use crate::gate::thousands;
@@ -120,6 +120,10 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
             Phase::Asleep => format!("from memory, {tools} functions, starts when called"),
             Phase::Starting => format!("starting, {tools} functions known"),
             Phase::Down { reason, .. } => format!("UNAVAILABLE: {reason}; retried by itself"),
+        };
+        let phase = match status.credential {
+            None | Some(Standing::Fine) => phase,
+            Some(standing) => format!("{phase}; credentials: {standing}"),
         };
         lines.push((
             matches!(status.phase, Phase::Down { .. }),

@@ -10,6 +10,7 @@
 //! everything can be listed before anything has started.
 
 pub mod backoff;
+pub mod callers;
 pub mod hall;
 pub mod inspect;
 pub mod link;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use tool::{Client, Failure, Listing, Provider};
+use tool::{Client, Failure, Listing, Provider, Standing};
 
 pub use hall::Hall;
 pub use link::{Link, Phase, Status};
@@ -41,6 +42,12 @@ pub trait Connector: Send + Sync {
     /// Opens a session as this client. The roster bounds the time; dropping
     /// the future must leave nothing behind.
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure>;
+
+    /// How it stands with what the upstream is shown; `None` where it wants
+    /// nothing.
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
 }
 
 /// One upstream, as the operator wants it.

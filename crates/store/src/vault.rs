@@ -74,6 +74,11 @@ impl Vault {
         Ok(Some(opened))
     }
 
+    /// Whether there is a secret of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
     pub fn save(&self, name: &str, secret: &[u8]) -> Result<(), VaultError> {
         let path = self.path(name);
         let key = match self.open_key()? {

@@ -4,6 +4,7 @@
 //! given, answers with closures, and remembers what it was asked.
 
 pub mod everything;
+pub mod oauth;
 
 use std::sync::{Arc, Mutex};
 

@@ -1,30 +1,180 @@
-//! `gatelet skill`: instructions, as a model would ask for them.
+//! `gatelet skill`: instructions, as a model would ask for them, and what is
+//! wrong with them.
 
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use gateway::Gateway;
+use gateway::skill::{Flag, Library, Lock, Reference, Sight, Skill, export, lock};
 use serde_json::{Map, Value, json};
+use tool::{Finding, Severity};
 
 use super::verb::{self, Output};
 use crate::cli::Place;
-use crate::exit::Done;
-use crate::wire::Pace;
+use crate::config::{self, Config};
+use crate::exit::{Done, Stop};
+use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint, say};
+use crate::wire::{Pace, skills};
 
-/// List skills or print one
+/// List skills, print one, or check and write them
+///
+/// `lint`, `lock` and `export` are commands; a skill of such a name is printed
+/// with its namespace before it.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+
     /// A skill, or a namespace and a skill
     #[arg(value_name = "NAME", num_args = 0..=2)]
     names: Vec<String>,
+
+    /// Another version than the latest
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
 
     #[command(flatten)]
     output: Output,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Say what is odd, missing or out of date; exits with 1 when something is wrong
+    Lint {
+        /// Let warnings count as errors
+        #[arg(long)]
+        strict: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Note how the functions that skills speak of are called now, in `skills.lock`
+    Lock,
+    /// Write every skill in the strict form of the Agent Skills format
+    Export {
+        /// The directory to write to
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    match &args.action {
+        None => show(args, place),
+        Some(Action::Lint { strict, output }) => lint(*strict, *output, place),
+        Some(Action::Lock) => write_lock(place),
+        Some(Action::Export { directory }) => export_all(directory, place),
+    }
+}
+
+fn show(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let keys: &[&str] =
         if args.names.len() == 2 { &["namespace", "skillname"] } else { &["skillname"] };
     let names = keys.iter().zip(&args.names);
-    let arguments: Map<String, Value> =
+    let mut arguments: Map<String, Value> =
         names.map(|(key, name)| ((*key).to_owned(), json!(name))).collect();
+    if let Some(version) = &args.version {
+        arguments.insert("kwargs".to_owned(), json!({"version": version}));
+    }
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
         verb::answer(&verb::ask(gateway, "skill", arguments).await?, args.output)
     })
+}
+
+/// Everything that the operator has.
+struct Everything<'a>(&'a Gateway);
+
+impl Sight for Everything<'_> {
+    fn signature(&self, reference: &Reference) -> Option<String> {
+        reference.signature(&self.0.roster().default_hall().snapshot().catalog)
+    }
+}
+
+/// Runs something with the skills and with every upstream listed.
+fn with_skills<T>(
+    place: &Place,
+    run: impl FnOnce(&Config, &Library, Vec<Finding>, &Everything<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let loaded = config::load(place)?;
+    let (library, findings) = skills::read(&loaded.config);
+    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+        verb::settle(gateway, Pace::WhenAsked).await;
+        run(&loaded.config, &library, findings, &Everything(gateway))
+    })
+}
+
+fn lint(strict: bool, output: Output, place: &Place) -> anyhow::Result<Done> {
+    with_skills(place, |_, library, mut findings, sight| {
+        for skill in library.skills() {
+            findings.extend(library.flags(skill, sight).iter().map(|flag| finding(skill, flag)));
+        }
+        let count = |severity| findings.iter().filter(|found| found.severity == severity).count();
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+        if output.is_json() {
+            out(&serde_json::to_string_pretty(&findings)?);
+        } else {
+            findings.iter().for_each(|finding| out(&line(finding)));
+            let n_skills = library.skills().len();
+            say(&format!("{n_skills} skills, {errors} errors, {warnings} warnings"));
+        }
+        let bad = 0 < errors || strict && 0 < warnings;
+        Ok(if bad { Done::AnswerIsError } else { Done::Fine })
+    })
+}
+
+fn finding(skill: &Skill, flag: &Flag) -> Finding {
+    let (code, advice) = match flag {
+        Flag::Missing(_) => ("skill-function-missing", ""),
+        Flag::Changed(_) => ("skill-function-changed", "; check it, then run `gatelet skill lock`"),
+    };
+    Finding::new(Severity::Error, code, skill.path(), format!("{flag}{advice}"))
+}
+
+fn line(finding: &Finding) -> String {
+    let (style, word) = match finding.severity {
+        Severity::Error => (BAD, "error"),
+        Severity::Warning => (WARNING, "warning"),
+        Severity::Info => (DIM, "info"),
+    };
+    let Finding { code, subject, message, .. } = finding;
+    format!("{} {subject}: {message} {}", paint(style, word), paint(DIM, format!("[{code}]")))
+}
+
+fn write_lock(place: &Place) -> anyhow::Result<Done> {
+    with_skills(place, |config, library, _, sight| {
+        let [first, ..] = config.skills.directories.as_slice() else {
+            let why = "no skills directories are configured: there is nothing to lock";
+            return Err(Stop::Usage(why.to_owned()).into());
+        };
+        let all = library.skills().iter().map(|skill| &**skill);
+        let lock = Lock::take(all, &|reference| sight.signature(reference));
+        let file = first.join(lock::FILE);
+        std::fs::write(&file, lock.to_string())
+            .with_context(|| format!("cannot write `{}`", file.display()))?;
+        let n = lock.len();
+        say(&format!("{} {n} functions in `{}`", paint(GOOD, "noted"), file.display()));
+        Ok(Done::Fine)
+    })
+}
+
+fn export_all(directory: &Path, place: &Place) -> anyhow::Result<Done> {
+    let (library, _) = skills::read(&config::load(place)?.config);
+    let mut written = std::collections::BTreeSet::new();
+    for skill in library.skills() {
+        let Some(exported) = export::export(skill) else { continue };
+        let levels = skill.namespace.split('.').filter(|level| !level.is_empty());
+        let mut target = directory.to_owned();
+        target.extend(levels);
+        target.push(&exported.directory);
+        // Versions come latest first; a directory holds one.
+        if !written.insert(target.clone()) {
+            say(&format!("left out: `{}` is there already", target.display()));
+            continue;
+        }
+        let write = std::fs::create_dir_all(&target)
+            .and_then(|()| std::fs::write(target.join("SKILL.md"), &exported.text));
+        write.with_context(|| format!("cannot write `{}`", target.display()))?;
+    }
+    say(&format!("{} {} skills", paint(GOOD, "wrote"), written.len()));
+    Ok(Done::Fine)
 }

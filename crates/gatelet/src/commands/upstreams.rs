@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use comfy_table::{Cell, CellAlignment};
 use gateway::roster::{Link, Phase, Snapshot, Status, inspect};
 use serde_json::json;
-use tool::{Ask, Object};
+use tool::{Ask, Object, Standing};
 
 use super::verb::{self, Output};
 use crate::cli::Place;
@@ -102,6 +102,7 @@ impl Row {
             "label": self.status.label,
             "state": state,
             "reason": reason,
+            "credentials": self.status.credential.as_ref().map(credentials),
             "server": listing.server.name,
             "version": listing.server.version,
             "protocol": listing.server.protocol,
@@ -112,6 +113,14 @@ impl Row {
             "latency_ms": self.ping.map(|ping| ping.as_secs_f64() * 1000.0),
             "findings": listing.findings,
         })
+    }
+}
+
+fn credentials(standing: &Standing) -> serde_json::Value {
+    match standing {
+        Standing::Fine | Standing::Refreshing => json!({"state": standing.word()}),
+        Standing::NeedsHuman { todo } => json!({"state": standing.word(), "todo": todo}),
+        Standing::Broken { reason } => json!({"state": standing.word(), "reason": reason}),
     }
 }
 
@@ -143,6 +152,10 @@ fn table(rows: &[Row]) -> String {
     for row in rows {
         if let (_, Some(reason)) = state(&row.status.phase) {
             text += &format!("\n{}: {reason}", paint(terminal::BAD, &row.status.label));
+        }
+        if let Some(standing) = row.status.credential.as_ref().filter(|s| **s != Standing::Fine) {
+            let label = paint(terminal::BAD, &row.status.label);
+            text += &format!("\n{label}: credentials: {standing}");
         }
     }
     text

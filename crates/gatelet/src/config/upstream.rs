@@ -8,6 +8,7 @@ use mcp::revision::Revision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::access::{Access, Oauth, Own, RawCaller, RawOauth};
 use super::foreign::Found;
 use super::node::Path;
 use super::problem::Problems;
@@ -30,7 +31,7 @@ pub(crate) struct Raw {
     /// The program's arguments. `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) args: Vec<String>,
-    /// Variables added to the program's environment. `${env:NAME}` is filled in.
+    /// Variables added to the program's environment. `${env:NAME}` and `${file:PATH}` are filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
     /// A file of `NAME=value` lines that are added to the program's environment.
@@ -42,7 +43,7 @@ pub(crate) struct Raw {
     /// The address of a server that is running already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
-    /// Headers sent with every request to `url`. `${env:NAME}` is filled in.
+    /// Headers sent with every request to `url`. `${env:NAME}` and `${file:PATH}` are filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
     /// A file of certificates in PEM, relative to this file, that may have signed that of `url`.
@@ -76,6 +77,18 @@ pub(crate) struct Raw {
     /// Speak this protocol revision only, such as `2025-06-18`, instead of agreeing on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) revision: Option<String>,
+    /// Offer its prompts as skills, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) prompts_as_skills: bool,
+    /// Every caller needs credentials of their own, from `callers` or from a login.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) per_caller: bool,
+    /// How to log in with OAuth, where the server's own word is not enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oauth: Option<RawOauth>,
+    /// Credentials of single callers, by the name of their identity, such as `key:ann`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) callers: BTreeMap<String, RawCaller>,
     /// Keep the entry but leave the server out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) disabled: bool,
@@ -118,6 +131,8 @@ pub(crate) struct Upstream {
     pub(crate) start_timeout: Duration,
     pub(crate) call_timeout: Duration,
     pub(crate) revision: Option<Revision>,
+    pub(crate) prompts_as_skills: bool,
+    pub(crate) access: Access,
 }
 
 impl Upstream {
@@ -214,6 +229,7 @@ impl Entry<'_> {
             self.problems.parse(&self.path.key("revision"), text, str::parse::<Revision>)
         });
         let reach = self.reach(&raw, base, environment);
+        let access = self.access(&raw, environment);
         Some(Upstream {
             label: label?,
             description: raw.description,
@@ -223,7 +239,51 @@ impl Entry<'_> {
             start_timeout: start_timeout.unwrap_or(START_TIMEOUT),
             call_timeout: call_timeout.unwrap_or(CALL_TIMEOUT),
             revision,
+            prompts_as_skills: raw.prompts_as_skills,
+            access,
         })
+    }
+
+    fn access(&mut self, raw: &Raw, environment: &dyn Environment) -> Access {
+        self.misplaced(raw.oauth.is_some() && raw.url.is_none(), "oauth", "url");
+        let oauth = raw.oauth.clone().unwrap_or_default();
+        let mut holes = Vec::new();
+        let path = self.path.key("oauth").key("client_secret");
+        let secret = oauth.client_secret.as_deref();
+        let secret = secret.map(|text| self.fill(&path, text, environment, &mut holes));
+        let oauth = Oauth {
+            client_id: oauth.client_id,
+            client_secret: secret.filter(|_| holes.is_empty()),
+            client_metadata_url: oauth.client_metadata_url,
+            scopes: oauth.scopes,
+            redirect_port: oauth.redirect_port,
+        };
+        let mut callers = BTreeMap::new();
+        for (name, own) in &raw.callers {
+            let path = self.path.key("callers").key(name);
+            callers.insert(name.clone(), self.caller(&path, own, environment));
+        }
+        Access { oauth, per_caller: raw.per_caller, callers }
+    }
+
+    /// A caller whose secret is missing is not let in with somebody else's.
+    fn caller(
+        &mut self,
+        path: &Path,
+        raw: &RawCaller,
+        environment: &dyn Environment,
+    ) -> Result<Own, String> {
+        let mut holes = Vec::new();
+        let mut fill = |key: &str, values: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+            let path = path.key(key);
+            let filled = values.iter().map(|(name, text)| {
+                let text = self.fill(&path.key(name), text, environment, &mut holes);
+                (name.clone(), text)
+            });
+            filled.collect()
+        };
+        let own = Own { headers: fill("headers", &raw.headers), env: fill("env", &raw.env) };
+        holes.into_iter().next().map_or(Ok(own), Err)
     }
 
     fn label(&mut self, label: Option<&str>) -> Option<String> {

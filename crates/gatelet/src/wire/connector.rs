@@ -6,10 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gateway::roster::{Connector, Shelf};
 use mcp::connect::address::Addresses;
-use mcp::connect::{ConnectError, Endpoint, Era, Options, Program, Target, Tether, connect};
+use mcp::connect::{
+    ConnectError, Credential, Endpoint, Era, Options, Program, Target, Tether, connect,
+};
 use mcp::revision::Revision;
 use sha2::{Digest, Sha256};
-use tool::{Client, Failure, Provider};
+use tool::{Client, Failure, Provider, Standing};
 
 use super::shelf::Directory;
 use crate::config::{Reach, Upstream, Wire};
@@ -54,12 +56,19 @@ pub(super) struct Remote {
     targets: Result<Vec<Target>, String>,
     options: Options,
     fingerprint: String,
+    credential: Option<Arc<dyn Credential>>,
     /// Where the protocol revision is remembered, which spares the probe.
     shelf: Arc<Directory>,
 }
 
 impl Remote {
-    pub(super) fn new(upstream: &Upstream, shelf: Arc<Directory>) -> Remote {
+    /// `credential` is for an address; programs have theirs in their
+    /// environment.
+    pub(super) fn new(
+        upstream: &Upstream,
+        shelf: Arc<Directory>,
+        credential: Option<Arc<dyn Credential>>,
+    ) -> Remote {
         let pinned = upstream.revision.map(Era::Pinned);
         let defaults = Options::default();
         let options = Options {
@@ -67,10 +76,11 @@ impl Remote {
             era: pinned.unwrap_or_default(),
             opening: upstream.start_timeout,
             tether: tether(),
+            credential: credential.clone(),
             ..defaults
         };
         let fingerprint = fingerprint(&upstream.reach);
-        Remote { targets: targets(&upstream.reach), options, fingerprint, shelf }
+        Remote { targets: targets(&upstream.reach), options, fingerprint, credential, shelf }
     }
 
     /// Connects to what everybody can reach, and to nothing else.
@@ -127,11 +137,17 @@ impl Connector for Remote {
                     self.remember(upstream.revision());
                     return Ok(upstream);
                 }
+                // Another way would be refused as well.
+                Err(error @ ConnectError::Unauthorized { .. }) => return Err(failure(error)),
                 // What the first way says is what the operator can act on.
                 Err(error) => drop(first.get_or_insert(error)),
             }
         }
         Err(first.map_or_else(|| unavailable("there is nowhere to connect to"), failure))
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.credential.as_ref().map(|credential| credential.standing())
     }
 }
 
@@ -200,7 +216,7 @@ fn fingerprint(reach: &Reach) -> String {
     digest.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unavailable(reason: &str) -> Failure {
+pub(super) fn unavailable(reason: &str) -> Failure {
     Failure::Unavailable { reason: reason.to_owned() }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use catalog::{Source, State};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use tool::{Ask, Context, Failure, Listing, Provider, Reply, Sent};
+use tool::{Ask, Context, Failure, Listing, Provider, Reply, Sent, Standing};
 
 use super::{Profile, Start, Upstream};
 
@@ -72,6 +72,8 @@ pub struct Status {
     pub phase: Phase,
     pub listing: Arc<Listing>,
     pub seen: bool,
+    /// How it stands with its credentials, where it wants some.
+    pub credential: Option<Standing>,
     pub calls: u64,
     /// The mean time that a call took.
     pub mean: Duration,
@@ -118,6 +120,7 @@ impl Link {
             phase: now.phase.clone(),
             listing: Arc::clone(&now.listing),
             seen: now.seen,
+            credential: self.upstream.connector.standing(),
             calls,
             mean: Duration::from_micros(micros / calls.max(1)),
         }

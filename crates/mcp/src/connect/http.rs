@@ -247,11 +247,11 @@ impl Http {
         }
     }
 
-    /// Headers with what is shown now; without it when there is nothing.
-    pub(super) async fn signed(&self, headers: HeaderMap) -> HeaderMap {
-        let Some(credential) = &self.credential else { return headers };
-        let shown = credential.present().await.ok().flatten();
-        credential::signed(&headers, shown.as_ref())
+    /// Headers with what is shown now; `None` when nothing should be sent.
+    pub(super) async fn signed(&self, headers: HeaderMap) -> Option<HeaderMap> {
+        let Some(credential) = &self.credential else { return Some(headers) };
+        let shown = credential.present().await.ok()?;
+        Some(credential::signed(&headers, shown.as_ref()))
     }
 
     /// Opens the session again after the server forgot it. Whoever comes
@@ -345,7 +345,7 @@ impl Http {
 
     async fn errand(&self, body: Bytes) {
         let headers = self.headers_of(&self.session().clone());
-        let headers = self.signed(headers).await;
+        let Some(headers) = self.signed(headers).await else { return };
         let post = self.client.post(self.url.clone()).headers(headers).body(body).send();
         match timeout(ERRAND, post).await {
             Ok(Ok(response)) if response.status().is_client_error() => {
@@ -373,7 +373,7 @@ impl Http {
         if session.id.is_none() {
             return;
         }
-        let headers = self.signed(self.headers_of(&session)).await;
+        let Some(headers) = self.signed(self.headers_of(&session)).await else { return };
         let delete = self.client.delete(self.url.clone()).headers(headers).send();
         // A server may refuse to end sessions; it will forget this one.
         timeout(FAREWELL, delete).await.ok();

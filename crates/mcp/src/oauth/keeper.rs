@@ -1,5 +1,6 @@
 //! Keeps one grant fresh, and leaves everybody alone when it cannot.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ pub struct Keeper {
     /// From 0 to 1; spreads what would otherwise come in one rush.
     chance: fn() -> f64,
     state: Mutex<State>,
+    /// Whether the server has said that it wants a token. Until then, and with
+    /// none at hand, it is asked without one.
+    wanted: AtomicBool,
     /// Held while the token is being renewed, so that one request does it for
     /// all who wait.
     renewing: tokio::sync::Mutex<()>,
@@ -64,6 +68,7 @@ impl Keeper {
             now,
             chance,
             state: Mutex::default(),
+            wanted: AtomicBool::new(false),
             renewing: tokio::sync::Mutex::new(()),
         }
     }
@@ -143,6 +148,15 @@ impl Keeper {
         }
     }
 
+    /// Whether there is no token, and nobody wants one so far.
+    fn is_unasked(&self) -> bool {
+        if self.wanted.load(Ordering::Relaxed) || self.state().grant.is_some() {
+            return false;
+        }
+        // What cannot be read is told when it is needed.
+        self.look_up().is_ok() && self.state().grant.is_none()
+    }
+
     fn human(&self) -> Failure {
         Failure::Unauthorized { reason: self.todo.clone() }
     }
@@ -155,6 +169,9 @@ impl Keeper {
 #[async_trait]
 impl Credential for Keeper {
     async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
+        if self.is_unasked() {
+            return Ok(None);
+        }
         header(&self.token().await?).map(Some)
     }
 
@@ -166,6 +183,7 @@ impl Credential for Keeper {
         if refusal.wanted_scope().is_some() {
             return Err(self.refused_again(shown, refusal));
         }
+        self.wanted.store(true, Ordering::Relaxed);
         self.state().refuse(&bare(shown));
         header(&self.token().await?)
     }
@@ -175,6 +193,7 @@ impl Credential for Keeper {
             let todo = self.todo.trim_end_matches('`');
             return Failure::Unauthorized { reason: format!("{todo} --scope \"{scope}\"`") };
         }
+        self.wanted.store(true, Ordering::Relaxed);
         let mut state = self.state();
         state.refuse(&bare(shown));
         state.trouble = Some(Trouble::Human);
@@ -190,6 +209,9 @@ impl Credential for Keeper {
     }
 
     fn standing(&self) -> Standing {
+        if self.is_unasked() {
+            return Standing::Fine;
+        }
         if self.renewing.try_lock().is_err() {
             return Standing::Refreshing;
         }

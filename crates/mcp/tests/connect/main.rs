@@ -9,6 +9,7 @@ mod faithful;
 mod hostile;
 mod http;
 mod modern;
+mod oauth;
 mod processes;
 mod real;
 mod relayed;

@@ -137,7 +137,9 @@ impl Http {
     /// Goes on with a stream after the last event that was seen.
     async fn resume(&self, last_id: &str) -> Result<Response, Failure> {
         let lost = |reason: String| Failure::Lost { reason, sent: Sent::Perhaps };
-        let get = self.get(Some(last_id)).await.send().await;
+        let get = self.get(Some(last_id)).await;
+        let get = get.ok_or_else(|| lost("there is no token to resume the stream".to_owned()))?;
+        let get = get.send().await;
         let response = get.map_err(|error| lost(deepest(&error)))?;
         if !response.status().is_success() || !is_stream(response.headers()) {
             return Err(lost(format!("the stream cannot be resumed: HTTP {}", response.status())));
@@ -145,15 +147,16 @@ impl Http {
         Ok(response)
     }
 
-    pub(super) async fn get(&self, last_id: Option<&str>) -> reqwest::RequestBuilder {
+    /// `None` when nothing should be sent now.
+    pub(super) async fn get(&self, last_id: Option<&str>) -> Option<reqwest::RequestBuilder> {
         let mut headers = self.headers_of(&self.session().clone());
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(header::LAST_EVENT_ID, id);
         }
-        let headers = self.signed(headers).await;
-        self.client.get(self.url.clone()).headers(headers)
+        let headers = self.signed(headers).await?;
+        Some(self.client.get(self.url.clone()).headers(headers))
     }
 
     /// Takes one event or body: the answer that is waited for comes back, the

@@ -38,7 +38,11 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
     let mut pause = PAUSE;
     let mut is_first = true;
     loop {
-        match http.get(parser.last_id()).await.send().await {
+        let Some(get) = http.get(parser.last_id()).await else {
+            sleep(LONGEST_PAUSE).await;
+            continue;
+        };
+        match get.send().await {
             Ok(response) if response.status().is_success() && is_stream(response.headers()) => {
                 n_failed = 0;
                 if let Some(ready) = ready.take() {

@@ -1,0 +1,204 @@
+//! `gatelet login` and `gatelet logout`: tokens of upstreams that want OAuth.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Context;
+use mcp::oauth::{Grant, Login, Wanted};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::cli::Place;
+use crate::config::{self, Reach, Upstream};
+use crate::exit::{Done, Stop};
+use crate::terminal::{DIM, GOOD, out, paint, say};
+use crate::wire;
+
+/// How long a human has in front of the browser.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a request that leads back may be.
+const LONGEST: u64 = 16 << 10;
+
+/// Log in to an upstream that wants OAuth, with a browser
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The upstream's label
+    label: String,
+    /// Log in for one caller only, by the name of their identity, such as `key:ann`
+    #[arg(long = "as", value_name = "CALLER")]
+    caller: Option<String>,
+    /// Ask for this scope; may be given several times
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+    /// The port on this machine that the login leads back to
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Only print the address to open
+    #[arg(long)]
+    no_browser: bool,
+}
+
+/// Forget the token of an upstream
+#[derive(Debug, clap::Args)]
+pub(crate) struct Out {
+    /// The upstream's label
+    label: String,
+    /// Forget the token of one caller only
+    #[arg(long = "as", value_name = "CALLER")]
+    caller: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let loaded = config::load(place)?;
+    let upstream = find(&loaded.config.upstreams, &args.label)?;
+    let wanted = wanted(upstream, args)?;
+    let port = args.port.or(upstream.access.oauth.redirect_port).unwrap_or(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let grant = runtime.block_on(log_in(&wanted, port, args))?;
+    let name = wire::entry(&upstream.label, args.caller.as_deref());
+    let vault = wire::vault(&config::state_directory(place)?);
+    vault.save(&name, &serde_json::to_vec(&grant)?)?;
+    say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), upstream.label, told(&grant)));
+    say(&paint(DIM, "A running gate takes it up by itself within a minute."));
+    Ok(Done::Fine)
+}
+
+pub(crate) fn forget(args: &Out, place: &Place) -> anyhow::Result<Done> {
+    let label = match config::load(place) {
+        Ok(loaded) => find(&loaded.config.upstreams, &args.label).map(|u| u.label.clone()),
+        Err(_) => Ok(args.label.clone()),
+    };
+    // What is no longer configured can be forgotten all the same.
+    let label = label.unwrap_or_else(|_| args.label.clone());
+    let vault = wire::vault(&config::state_directory(place)?);
+    if vault.remove(&wire::entry(&label, args.caller.as_deref()))? {
+        say(&format!("{} the token of `{label}`", paint(GOOD, "forgot")));
+        return Ok(Done::Fine);
+    }
+    Err(Stop::Usage(format!("there is no token of `{label}` to forget")).into())
+}
+
+fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, Stop> {
+    let found = upstreams.iter().find(|upstream| catalog::name::same(&upstream.label, label));
+    found.ok_or_else(|| {
+        let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
+        let all = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+        Stop::Usage(format!("no upstream is called `{label}`; configured: {all}"))
+    })
+}
+
+fn wanted(upstream: &Upstream, args: &Args) -> Result<Wanted, Stop> {
+    let label = &upstream.label;
+    let Reach::Address { url, headers, .. } = &upstream.reach else {
+        return Err(Stop::Usage(match &upstream.reach {
+            Reach::Nowhere { reason } => format!("`{label}` cannot be reached: {reason}"),
+            Reach::Program { .. } | Reach::Address { .. } | Reach::Content { .. } => {
+                format!("`{label}` is no address: there is nothing to log in to")
+            }
+        }));
+    };
+    let fixed = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+    if fixed && args.caller.is_none() {
+        return Err(Stop::Usage(format!(
+            "`{label}` has an `Authorization` header in the configuration: remove it to log in"
+        )));
+    }
+    let access = &upstream.access;
+    if args.caller.is_some() && !access.per_caller && access.callers.is_empty() {
+        return Err(Stop::Usage(format!(
+            "`{label}` is the same for all callers: set `per_caller = true` to log in for one"
+        )));
+    }
+    let oauth = access.oauth.clone();
+    let mut scopes = oauth.scopes;
+    scopes.extend(args.scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned));
+    Ok(Wanted {
+        url: url.clone(),
+        client_id: oauth.client_id,
+        client_secret: oauth.client_secret,
+        client_metadata_url: oauth.client_metadata_url,
+        scopes,
+        challenge: None,
+    })
+}
+
+async fn log_in(wanted: &Wanted, port: u16, args: &Args) -> anyhow::Result<Grant> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+    let home = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
+    let login = Login::begin(wanted, &format!("{home}/callback")).await;
+    let login = login.map_err(|error| Stop::NoAnswer(error.to_string()))?;
+    say("Open this address in a browser and allow access:");
+    out(login.url());
+    if !args.no_browser {
+        open(login.url());
+    }
+    let state = parameter(login.url(), "state").unwrap_or_default();
+    let callback = tokio::time::timeout(PATIENCE, wait(&listener, &state)).await;
+    let callback =
+        callback.map_err(|_| Stop::NoAnswer("nobody logged in in time".to_owned()))??;
+    let grant = login.finish(&format!("{home}{callback}"), super::key::now()).await;
+    Ok(grant.map_err(|error| Stop::NoAnswer(error.to_string()))?)
+}
+
+/// Waits until the browser comes back with our own `state`; whoever else comes
+/// is sent away.
+async fn wait(listener: &TcpListener, state: &str) -> anyhow::Result<String> {
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let answered = tokio::time::timeout(Duration::from_secs(10), answer(stream, state)).await;
+        if let Ok(Ok(Some(callback))) = answered {
+            return Ok(callback);
+        }
+    }
+}
+
+async fn answer(stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
+    let mut reader = BufReader::new(stream.take(LONGEST));
+    let mut first = String::new();
+    reader.read_line(&mut first).await?;
+    let mut line = String::new();
+    while reader.read_line(&mut line).await? != 0 && !line.trim().is_empty() {
+        line.clear();
+    }
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let ours =
+        path.starts_with("/callback?") && parameter(&path, "state").as_deref() == Some(state);
+    let (status, words) = match (ours, parameter(&path, "error")) {
+        (true, None) => ("200 OK", "You are logged in. This page can be closed."),
+        (true, Some(_)) => ("200 OK", "The login was refused. This page can be closed."),
+        (false, _) => ("404 Not Found", "There is nothing here."),
+    };
+    let page = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{words}",
+        words.len()
+    );
+    let mut stream = reader.into_inner().into_inner();
+    stream.write_all(page.as_bytes()).await?;
+    stream.shutdown().await?;
+    Ok(ours.then_some(path))
+}
+
+fn parameter(address: &str, name: &str) -> Option<String> {
+    let url = reqwest::Url::parse("http://localhost").ok()?.join(address).ok()?;
+    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// Shows the address to the human, where there is a way to. It is printed
+/// anyway, so failing is no failure.
+fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = std::process::Command::new(program);
+    let quiet = std::process::Stdio::null;
+    command.arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet());
+    command.spawn().ok();
+}
+
+fn told(grant: &Grant) -> String {
+    match grant.scopes.as_slice() {
+        [] => String::new(),
+        scopes => format!(", allowed: {}", scopes.join(" ")),
+    }
+}

@@ -1,0 +1,82 @@
+//! How an upstream is told who asks: `oauth`, `callers`, `per_caller`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How to log in with OAuth, where the server's own word is not enough.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Oauth")]
+pub(crate) struct RawOauth {
+    /// A client that was registered by hand; another is registered when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_id: Option<String>,
+    /// Its secret, if it has one. `${env:NAME}` and `${file:PATH}` are filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret: Option<String>,
+    /// An https address that describes this client, for servers that take that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_metadata_url: Option<String>,
+    /// What to ask for; what the server wants when left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scopes: Vec<String>,
+    /// The port on this machine that a login leads back to; any when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) redirect_port: Option<u16>,
+}
+
+/// What one caller is known by at the upstream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Caller")]
+pub(crate) struct RawCaller {
+    /// Headers in place of the upstream's own, for an address. `${env:NAME}` and `${file:PATH}` are
+    /// filled in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// Variables in place of the upstream's own, for a program. `${env:NAME}` and `${file:PATH}` are
+    /// filled in.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// All of it, as it is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) oauth: Oauth,
+    /// Whether everybody needs credentials of their own.
+    pub(crate) per_caller: bool,
+    /// By the name of the identity; or why a caller's cannot be used.
+    pub(crate) callers: BTreeMap<String, Result<Own, String>>,
+}
+
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Oauth {
+    pub(crate) client_id: Option<String>,
+    pub(crate) client_secret: Option<String>,
+    pub(crate) client_metadata_url: Option<String>,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) redirect_port: Option<u16>,
+}
+
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// Secrets are never printed.
+impl fmt::Debug for Oauth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Oauth").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Own").finish_non_exhaustive()
+    }
+}

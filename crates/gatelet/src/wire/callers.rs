@@ -1,0 +1,145 @@
+//! An upstream that callers enter with credentials of their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use gateway::roster::Connector;
+use gateway::roster::callers::{Callers, Limits, Opener, Way};
+use store::vault::Vault;
+use tool::{Client, Failure, Identity, Provider, Standing};
+
+use super::connector::Remote;
+use super::credential;
+use super::shelf::Directory;
+use crate::config::{Reach, Upstream};
+
+/// How many callers' tokens are watched over at once.
+const WATCHED: usize = 1_024;
+
+/// Opens one session for all and more for single callers.
+pub(super) struct Front {
+    shared: Remote,
+    desk: Arc<Desk>,
+}
+
+/// Knows every caller's way in.
+struct Desk {
+    upstream: Upstream,
+    shelf: Arc<Directory>,
+    vault: Vault,
+    /// Kept while the process lives, so that what is known of a dead token is
+    /// not forgotten with a session.
+    remotes: Mutex<HashMap<String, Arc<Remote>>>,
+}
+
+impl Front {
+    pub(super) fn new(
+        shared: Remote,
+        upstream: &Upstream,
+        shelf: Arc<Directory>,
+        vault: Vault,
+    ) -> Front {
+        let upstream = upstream.clone();
+        let desk = Desk { upstream, shelf, vault, remotes: Mutex::default() };
+        Front { shared, desk: Arc::new(desk) }
+    }
+
+    /// The session that is listed from: the shared one, or where everybody has
+    /// their own and there is nothing to share, that of a configured caller.
+    async fn first(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        let refused = match self.shared.connect(client).await {
+            Err(refused @ Failure::Unauthorized { .. }) => refused,
+            other => return other,
+        };
+        let access = &self.desk.upstream.access;
+        let callers = access.callers.iter().filter(|(_, own)| own.is_ok() && access.per_caller);
+        for (subject, _) in callers.take(3) {
+            if let Ok(session) = self.desk.open(subject, client).await {
+                return Ok(session);
+            }
+        }
+        Err(refused)
+    }
+}
+
+#[async_trait]
+impl Connector for Front {
+    async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        let first = self.first(client).await?;
+        let desk = Arc::clone(&self.desk) as Arc<dyn Opener>;
+        let idle = self.desk.upstream.idle_stop.unwrap_or(Limits::default().idle);
+        let limits = Limits { idle, ..Limits::default() };
+        Ok(Arc::new(Callers::new(first, desk, client, limits)))
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.shared.standing()
+    }
+}
+
+#[async_trait]
+impl Opener for Desk {
+    fn way(&self, caller: &Identity) -> Way {
+        let Upstream { label, access, .. } = &self.upstream;
+        let subject = &caller.subject;
+        if caller.is_anonymous() {
+            return if access.per_caller {
+                Way::Closed("only callers with a name can use it".to_owned())
+            } else {
+                Way::Shared
+            };
+        }
+        match access.callers.get(subject) {
+            Some(Ok(_)) => Way::Own,
+            Some(Err(reason)) => Way::Closed(reason.clone()),
+            None if self.vault.has(&credential::entry(label, Some(subject))) => Way::Own,
+            None if access.per_caller => {
+                Way::Closed(format!("run `gatelet login {label} --as {subject}`"))
+            }
+            None => Way::Shared,
+        }
+    }
+
+    async fn open(&self, subject: &str, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        self.remote(subject).connect(client).await
+    }
+}
+
+impl Desk {
+    fn remote(&self, subject: &str) -> Arc<Remote> {
+        let mut remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(remote) = remotes.get(subject) {
+            return Arc::clone(remote);
+        }
+        if WATCHED <= remotes.len() {
+            remotes.clear();
+        }
+        let upstream = as_caller(&self.upstream, subject);
+        let shown = credential::of(&upstream, Some(subject), &self.vault);
+        let remote = Arc::new(Remote::new(&upstream, Arc::clone(&self.shelf), shown));
+        remotes.insert(subject.to_owned(), Arc::clone(&remote));
+        remote
+    }
+}
+
+/// The upstream with a caller's credentials in place of its own.
+fn as_caller(upstream: &Upstream, subject: &str) -> Upstream {
+    let mut upstream = upstream.clone();
+    let own = match upstream.access.callers.get(subject) {
+        Some(Ok(own)) => own.clone(),
+        Some(Err(_)) | None => Default::default(),
+    };
+    match &mut upstream.reach {
+        Reach::Address { headers, .. } => {
+            // Nobody goes in with the operator's token.
+            headers.retain(|name, _| !name.eq_ignore_ascii_case("authorization"));
+            let replaced = |name: &String| own.headers.keys().any(|k| k.eq_ignore_ascii_case(name));
+            headers.retain(|name, _| !replaced(name));
+            headers.extend(own.headers.clone());
+        }
+        Reach::Program { env, .. } => env.extend(own.env.clone()),
+        Reach::Content { .. } | Reach::Nowhere { .. } => {}
+    }
+    upstream
+}

@@ -1,0 +1,71 @@
+//! What upstreams are shown, and where it is kept.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gateway::clock::{Clock, System};
+use mcp::connect::Credential;
+use mcp::connect::credential::{Fixed, Now};
+use mcp::oauth::{Grant, Keep, Keeper};
+use store::vault::Vault;
+
+use crate::config::{Reach, Upstream};
+
+/// The tokens of a state directory.
+pub(crate) fn vault(state: &Path) -> Vault {
+    Vault::new(&state.join("credentials"), &state.join("credentials.key"))
+}
+
+/// What the token of an upstream, or of one caller there, is called.
+pub(crate) fn entry(label: &str, subject: Option<&str>) -> String {
+    subject.map_or_else(|| label.to_owned(), |subject| format!("{label}/{subject}"))
+}
+
+/// What an address is shown, for everybody or for one caller. A token that
+/// somebody logged in for, unless there is an `Authorization` in the
+/// configuration.
+pub(super) fn of(
+    upstream: &Upstream,
+    subject: Option<&str>,
+    vault: &Vault,
+) -> Option<Arc<dyn Credential>> {
+    let Reach::Address { headers, .. } = &upstream.reach else { return None };
+    let label = &upstream.label;
+    let now = now();
+    if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+        let whose = subject.map(|subject| format!(" of `{subject}`")).unwrap_or_default();
+        let todo = format!("its `Authorization`{whose} in the configuration is refused: change it");
+        return Some(Arc::new(Fixed::new(&todo, now)));
+    }
+    let whose = subject.map(|subject| format!(" --as {subject}")).unwrap_or_default();
+    let todo = format!("run `gatelet login {label}{whose}`");
+    let keep = Drawer { vault: vault.clone(), name: entry(label, subject) };
+    Some(Arc::new(Keeper::new(&todo, Arc::new(keep), now, rand::random)))
+}
+
+fn now() -> Now {
+    let clock = System::start();
+    Arc::new(move || clock.unix_millis())
+}
+
+/// One grant in the vault.
+struct Drawer {
+    vault: Vault,
+    name: String,
+}
+
+impl Keep for Drawer {
+    fn load(&self) -> Result<Option<Grant>, String> {
+        let bytes = self.vault.load(&self.name).map_err(|error| error.to_string())?;
+        let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes);
+        bytes
+            .map(read)
+            .transpose()
+            .map_err(|_| format!("what is kept for `{}` is damaged: log in again", self.name))
+    }
+
+    fn save(&self, grant: &Grant) -> Result<(), String> {
+        let bytes = serde_json::to_vec(grant).map_err(|error| error.to_string())?;
+        self.vault.save(&self.name, &bytes).map_err(|error| error.to_string())
+    }
+}

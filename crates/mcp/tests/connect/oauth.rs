@@ -1,0 +1,257 @@
+//! Servers that want OAuth: logging in, staying in, and leaving them alone.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use mcp::connect::credential::{Fixed, Now};
+use mcp::connect::{ConnectError, Credential, Endpoint, Era, Options, Target, connect};
+use mcp::oauth::{Grant, Keep, Keeper, Login, Wanted};
+use mcp::revision::Revision;
+use testkit::oauth::{Mood, Server};
+use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Standing};
+
+/// Where the grant is kept, and what time it is.
+#[derive(Default)]
+struct Bench {
+    grant: Mutex<Option<Grant>>,
+    /// In milliseconds.
+    time: AtomicU64,
+}
+
+impl Keep for Bench {
+    fn load(&self) -> Result<Option<Grant>, String> {
+        Ok(self.grant.lock().unwrap().clone())
+    }
+
+    fn save(&self, grant: &Grant) -> Result<(), String> {
+        *self.grant.lock().unwrap() = Some(grant.clone());
+        Ok(())
+    }
+}
+
+struct Stage {
+    server: Server,
+    bench: Arc<Bench>,
+    keeper: Arc<Keeper>,
+}
+
+impl Stage {
+    async fn new() -> Stage {
+        let server = Server::start().await.unwrap();
+        let bench = Arc::new(Bench::default());
+        bench.time.store(1_000_000_000, Ordering::Relaxed);
+        let keep = Arc::clone(&bench) as Arc<dyn Keep>;
+        let keeper = Keeper::new("run `gatelet login wiki`", keep, now(&bench), || 1.0);
+        Stage { server, bench, keeper: Arc::new(keeper) }
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.bench.time.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    async fn log_in(&self) -> Grant {
+        let wanted = Wanted { url: self.server.url(), ..Wanted::default() };
+        let login = Login::begin(&wanted, "http://127.0.0.1:9/callback").await.unwrap();
+        let callback = browse(login.url()).await;
+        let seconds = self.bench.time.load(Ordering::Relaxed) / 1000;
+        let grant = login.finish(&callback, seconds).await.unwrap();
+        self.bench.save(&grant).unwrap();
+        grant
+    }
+
+    async fn connect(&self) -> Result<Arc<mcp::connect::Upstream>, ConnectError> {
+        enter(&self.server, Arc::clone(&self.keeper) as _).await
+    }
+}
+
+fn now(bench: &Arc<Bench>) -> Now {
+    let bench = Arc::clone(bench);
+    Arc::new(move || bench.time.load(Ordering::Relaxed))
+}
+
+/// What a browser would do: go where it is sent, and say where it ends up.
+async fn browse(url: &str) -> String {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let response = client.build().unwrap().get(url).send().await.unwrap();
+    response.headers()["location"].to_str().unwrap().to_owned()
+}
+
+async fn enter(
+    server: &Server,
+    credential: Arc<dyn Credential>,
+) -> Result<Arc<mcp::connect::Upstream>, ConnectError> {
+    let endpoint = Endpoint { url: server.url(), ..Endpoint::default() };
+    let era = Era::Pinned(Revision::V2025_11_25);
+    let options = Options { era, credential: Some(credential), ..Options::default() };
+    connect(&Target::Http(endpoint), &options, &Client::named("test", "")).await
+}
+
+async fn call(upstream: &Arc<mcp::connect::Upstream>) -> Result<String, Failure> {
+    let ask = Ask::Call(Call::new("whoami", Json::empty_object()));
+    let reply = upstream.ask(ask, &Context::anonymous()).await?;
+    Ok(reply.tool_result().unwrap().text())
+}
+
+#[tokio::test]
+async fn a_login_leads_to_a_token_for_this_server_alone() {
+    let stage = Stage::new().await;
+    let grant = stage.log_in().await;
+    assert_eq!(grant.resource, stage.server.url());
+    assert_eq!(grant.issuer.as_deref(), Some(stage.server.origin.as_str()));
+    assert_eq!(grant.client_id, "registered");
+    assert_eq!(grant.scopes, ["read", "write"]);
+    let form = stage.server.book().form.clone();
+    assert_eq!(form["resource"], stage.server.url());
+    assert!(form.contains_key("code_verifier"));
+    let upstream = stage.connect().await.unwrap();
+    assert_eq!(call(&upstream).await.unwrap(), grant.access_token);
+    assert_eq!(stage.keeper.standing(), Standing::Fine);
+}
+
+#[tokio::test]
+async fn a_forged_redirect_gives_nothing() {
+    let stage = Stage::new().await;
+    let wanted = Wanted { url: stage.server.url(), ..Wanted::default() };
+    for forge in [
+        |callback: &str| callback.replace("iss=http", "iss=https"),
+        |callback: &str| callback.replace("state=", "state=x"),
+        |_: &str| "http://127.0.0.1:9/callback?error=access_denied&state=x".to_owned(),
+    ] {
+        let login = Login::begin(&wanted, "http://127.0.0.1:9/callback").await.unwrap();
+        let callback = browse(login.url()).await;
+        assert!(login.finish(&forge(&callback), 0).await.is_err());
+    }
+    assert_eq!(stage.server.asked("/token"), 0);
+}
+
+#[tokio::test]
+async fn without_a_login_a_server_is_asked_once_and_the_human_told() {
+    let stage = Stage::new().await;
+    for _ in 0..20 {
+        let error = stage.connect().await.err().unwrap();
+        assert_eq!(error.to_string(), "not authorised: run `gatelet login wiki`");
+    }
+    assert_eq!(stage.server.asked("/mcp"), 1);
+    let todo = "run `gatelet login wiki`".to_owned();
+    assert_eq!(stage.keeper.standing(), Standing::NeedsHuman { todo });
+    stage.log_in().await;
+    assert!(stage.connect().await.is_ok());
+    assert_eq!(stage.keeper.standing(), Standing::Fine);
+}
+
+#[tokio::test]
+async fn an_old_token_is_renewed_once_for_all_who_wait() {
+    let stage = Stage::new().await;
+    let first = stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    let before = stage.server.asked("/token");
+    stage.pass(3_590);
+    let calls = futures::future::join_all((0..10).map(|_| call(&upstream))).await;
+    for token in calls {
+        assert_ne!(token.unwrap(), first.access_token);
+    }
+    assert_eq!(stage.server.asked("/token") - before, 1);
+    assert_eq!(stage.server.book().form["resource"], stage.server.url());
+    let kept = stage.bench.load().unwrap().unwrap();
+    assert_ne!(kept.refresh_token, first.refresh_token);
+    assert_eq!(kept.expires_at, Some(1_000_000 + 3_590 + 3_600));
+}
+
+#[tokio::test]
+async fn a_token_that_was_taken_away_is_renewed_and_the_call_runs_once_more() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    stage.server.book().good.clear();
+    let token = call(&upstream).await.unwrap();
+    assert!(stage.server.book().good.contains(&token));
+}
+
+#[tokio::test]
+async fn a_token_endpoint_that_is_down_is_asked_less_and_less() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    stage.server.book().mood = Mood::Down;
+    stage.pass(4_000);
+    let (tokens, guarded) = (stage.server.asked("/token"), stage.server.asked("/mcp"));
+    // An hour of a caller who tries every second.
+    for _ in 0..3_600 {
+        let failure = call(&upstream).await.unwrap_err();
+        assert!(matches!(failure, Failure::Unavailable { .. }), "{failure}");
+        stage.pass(1);
+    }
+    let asked = stage.server.asked("/token") - tokens;
+    assert!((10..=20).contains(&asked), "asked {asked} times");
+    assert_eq!(stage.server.asked("/mcp"), guarded);
+    assert!(matches!(stage.keeper.standing(), Standing::Broken { .. }));
+    stage.server.book().mood = Mood::Kind;
+    stage.pass(301);
+    assert!(call(&upstream).await.is_ok());
+    assert_eq!(stage.keeper.standing(), Standing::Fine);
+}
+
+#[tokio::test]
+async fn a_dead_grant_is_left_alone_until_somebody_logs_in() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    stage.server.book().mood = Mood::Rejecting;
+    stage.server.book().good.clear();
+    let (tokens, guarded) = (stage.server.asked("/token"), stage.server.asked("/mcp"));
+    for _ in 0..50 {
+        let failure = call(&upstream).await.unwrap_err();
+        assert_eq!(failure.to_string(), "not authorised: run `gatelet login wiki`");
+        stage.pass(60);
+    }
+    assert_eq!(
+        (stage.server.asked("/token") - tokens, stage.server.asked("/mcp") - guarded),
+        (1, 1)
+    );
+    stage.server.book().mood = Mood::Kind;
+    let fresh = stage.log_in().await;
+    assert_eq!(call(&upstream).await.unwrap(), fresh.access_token);
+}
+
+#[tokio::test]
+async fn a_renewed_token_that_never_works_is_not_renewed_for_ever() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    stage.server.book().good.clear();
+    stage.server.book().gives_bad_tokens = true;
+    let (tokens, guarded) = (stage.server.asked("/token"), stage.server.asked("/mcp"));
+    for _ in 0..20 {
+        assert!(matches!(call(&upstream).await, Err(Failure::Unauthorized { .. })));
+    }
+    assert_eq!(
+        (stage.server.asked("/token") - tokens, stage.server.asked("/mcp") - guarded),
+        (1, 2)
+    );
+}
+
+#[tokio::test]
+async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
+    let server = Server::start().await.unwrap();
+    let bench = Arc::new(Bench::default());
+    let fixed = Arc::new(Fixed::new("change it", now(&bench)));
+    // A day of a gate that tries every minute.
+    for _ in 0..24 * 60 {
+        let error = enter(&server, Arc::clone(&fixed) as _).await.err().unwrap();
+        assert_eq!(error.to_string(), "not authorised: change it");
+        bench.time.fetch_add(60_000, Ordering::Relaxed);
+    }
+    let asked = server.asked("/mcp");
+    assert!(asked < 35, "asked {asked} times");
+    server.book().good.insert("t".to_owned());
+    bench.time.fetch_add(3_600_000, Ordering::Relaxed);
+    let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer t".to_owned())]);
+    let endpoint = Endpoint { url: server.url(), headers, ..Endpoint::default() };
+    let era = Era::Pinned(Revision::V2025_11_25);
+    let credential = Some(Arc::clone(&fixed) as Arc<dyn Credential>);
+    let options = Options { era, credential, ..Options::default() };
+    connect(&Target::Http(endpoint), &options, &Client::named("test", "")).await.unwrap();
+    assert_eq!(fixed.standing(), Standing::Fine);
+}

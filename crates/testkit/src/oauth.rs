@@ -1,0 +1,252 @@
+//! A server that wants OAuth, with its authorization server, on loopback.
+//!
+//! Everything is in one place so that a test can count what was asked, make
+//! the token endpoint fail, and take tokens away. Whoever comes to `/authorize`
+//! is let in at once, as if a human had said yes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// How the token endpoint answers a renewal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mood {
+    #[default]
+    Kind,
+    /// 503, always.
+    Down,
+    /// `invalid_grant`: the grant is dead.
+    Rejecting,
+}
+
+/// What a test sees and sets.
+#[derive(Debug, Default)]
+pub struct Book {
+    pub mood: Mood,
+    /// In seconds, of every token that is given out.
+    pub lifetime: u64,
+    /// Tokens that are good.
+    pub good: BTreeSet<String>,
+    /// Whether new tokens are good.
+    pub gives_bad_tokens: bool,
+    /// How often each path was asked.
+    pub asked: BTreeMap<String, usize>,
+    /// The last form that came to the token endpoint.
+    pub form: BTreeMap<String, String>,
+    codes: BTreeMap<String, String>,
+    refresh: BTreeSet<String>,
+    n: usize,
+}
+
+/// The server. It ends with the test's runtime.
+#[derive(Clone)]
+pub struct Server {
+    pub origin: String,
+    book: Arc<Mutex<Book>>,
+}
+
+struct Request {
+    verb: String,
+    path: String,
+    query: BTreeMap<String, String>,
+    bearer: Option<String>,
+    body: String,
+}
+
+impl Server {
+    pub async fn start() -> std::io::Result<Server> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let origin = format!("http://{}", listener.local_addr()?);
+        let book = Arc::new(Mutex::new(Book { lifetime: 3600, ..Book::default() }));
+        let server = Server { origin, book };
+        let answering = server.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let server = answering.clone();
+                tokio::spawn(async move { server.converse(stream).await });
+            }
+        });
+        Ok(server)
+    }
+
+    /// The address of the protected server.
+    pub fn url(&self) -> String {
+        format!("{}/mcp", self.origin)
+    }
+
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often a path was asked.
+    pub fn asked(&self, path: &str) -> usize {
+        self.book().asked.get(path).copied().unwrap_or_default()
+    }
+
+    async fn converse(&self, mut stream: TcpStream) -> Option<()> {
+        let request = read(&mut stream).await?;
+        *self.book().asked.entry(request.path.clone()).or_default() += 1;
+        let (status, headers, body) = self.answer(&request);
+        let text = format!(
+            "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(text.as_bytes()).await.ok()?;
+        stream.shutdown().await.ok()
+    }
+
+    fn answer(&self, request: &Request) -> (&'static str, String, String) {
+        let origin = &self.origin;
+        let ok = |value: Value| {
+            ("200 OK", "content-type: application/json\r\n".to_owned(), value.to_string())
+        };
+        match request.path.as_str() {
+            "/mcp" => self.protected(request),
+            "/.well-known/oauth-protected-resource/mcp" => ok(json!({
+                "resource": self.url(), "authorization_servers": [origin],
+                "scopes_supported": ["read", "write"],
+            })),
+            "/.well-known/oauth-authorization-server" => ok(json!({
+                "issuer": origin,
+                "authorization_endpoint": format!("{origin}/authorize"),
+                "token_endpoint": format!("{origin}/token"),
+                "registration_endpoint": format!("{origin}/register"),
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": true,
+            })),
+            "/register" => {
+                let mut client: Value = serde_json::from_str(&request.body).unwrap_or_default();
+                client["client_id"] = json!("registered");
+                ok(client)
+            }
+            "/authorize" => self.authorize(&request.query),
+            "/token" => self.token(request),
+            _ => ("404 Not Found", String::new(), String::new()),
+        }
+    }
+
+    fn authorize(&self, query: &BTreeMap<String, String>) -> (&'static str, String, String) {
+        let get = |key: &str| query.get(key).cloned().unwrap_or_default();
+        let mut book = self.book();
+        book.n += 1;
+        let code = format!("code-{}", book.n);
+        book.codes.insert(code.clone(), get("code_challenge"));
+        let mut back = url::form_urlencoded::Serializer::new(String::new());
+        back.append_pair("code", &code).append_pair("state", &get("state"));
+        back.append_pair("iss", &self.origin);
+        let to = format!("location: {}?{}\r\n", get("redirect_uri"), back.finish());
+        ("302 Found", to, String::new())
+    }
+
+    fn token(&self, request: &Request) -> (&'static str, String, String) {
+        let kind = "content-type: application/json\r\n".to_owned();
+        let no =
+            |error: &str| ("400 Bad Request", kind.clone(), json!({"error": error}).to_string());
+        let form: BTreeMap<String, String> =
+            url::form_urlencoded::parse(request.body.as_bytes()).into_owned().collect();
+        let get = |key: &str| form.get(key).cloned().unwrap_or_default();
+        let mut book = self.book();
+        book.form = form.clone();
+        if get("grant_type") == "authorization_code" {
+            let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
+            if book.codes.remove(&get("code")) != Some(digest) {
+                return no("invalid_grant");
+            }
+        } else {
+            match book.mood {
+                Mood::Kind if book.refresh.contains(&get("refresh_token")) => {}
+                Mood::Down => return ("503 Service Unavailable", String::new(), String::new()),
+                Mood::Kind | Mood::Rejecting => return no("invalid_grant"),
+            }
+            // Every refresh token is good once.
+            book.refresh.remove(&get("refresh_token"));
+        }
+        if get("resource") != self.url() {
+            return no("invalid_target");
+        }
+        book.n += 1;
+        let (access, refresh) = (format!("access-{}", book.n), format!("refresh-{}", book.n));
+        if !book.gives_bad_tokens {
+            book.good.insert(access.clone());
+        }
+        book.refresh.insert(refresh.clone());
+        let answer = json!({
+            "access_token": access, "refresh_token": refresh, "token_type": "Bearer",
+            "expires_in": book.lifetime, "scope": "read write",
+        });
+        ("200 OK", kind, answer.to_string())
+    }
+
+    fn protected(&self, request: &Request) -> (&'static str, String, String) {
+        let good = request.bearer.as_ref().is_some_and(|token| self.book().good.contains(token));
+        if !good {
+            let challenge = format!(
+                "www-authenticate: Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read\"\r\n",
+                self.origin
+            );
+            return ("401 Unauthorized", challenge, String::new());
+        }
+        if request.verb != "POST" {
+            return ("405 Method Not Allowed", String::new(), String::new());
+        }
+        let message: Value = serde_json::from_str(&request.body).unwrap_or_default();
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "guarded", "version": "1"},
+            }),
+            "tools/list" => json!({"tools": [
+                {"name": "whoami", "description": "Who asks.", "inputSchema": {"type": "object"}},
+            ]}),
+            "tools/call" => {
+                let token = request.bearer.clone().unwrap_or_default();
+                json!({"content": [{"type": "text", "text": token}]})
+            }
+            _ if message["id"].is_null() => return ("202 Accepted", String::new(), String::new()),
+            _ => {
+                let error = json!({"code": -32601, "message": "no such method"});
+                let body = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                return (
+                    "200 OK",
+                    "content-type: application/json\r\n".to_owned(),
+                    body.to_string(),
+                );
+            }
+        };
+        let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        ("200 OK", "content-type: application/json\r\n".to_owned(), body.to_string())
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).await.ok()?;
+    let verb = line.split(' ').next()?.to_owned();
+    let target = line.split(' ').nth(1)?.to_owned();
+    let (mut length, mut bearer) = (0_u64, None);
+    loop {
+        line.clear();
+        if reader.read_line(&mut line).await.ok()? == 0 || line.trim().is_empty() {
+            break;
+        }
+        let Some((name, value)) = line.split_once(':') else { continue };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().ok()?,
+            "authorization" => bearer = value.trim().strip_prefix("Bearer ").map(str::to_owned),
+            _ => {}
+        }
+    }
+    let mut body = String::new();
+    reader.take(length).read_to_string(&mut body).await.ok()?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    Some(Request { verb, path: path.to_owned(), query, bearer, body })
+}
