@@ -155,7 +155,6 @@ impl Wiring {
         let shown = credential::of(upstream, None, &vault);
         let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown);
         let fingerprint = remote.fingerprint().to_owned();
-        let remote = Nesting(remote);
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
             Reach::Content { database, prefix } => {
                 Arc::new(Site::new(database.as_deref(), prefix.as_deref()))
@@ -164,9 +163,9 @@ impl Wiring {
                 let access = &upstream.access;
                 if access.per_caller || !access.callers.is_empty() {
                     let shelf = Arc::clone(&self.shelf);
-                    Arc::new(callers::Front::new(remote, upstream, shelf, vault))
+                    Arc::new(Nesting(callers::Front::new(remote, upstream, shelf, vault)))
                 } else {
-                    Arc::new(remote)
+                    Arc::new(Nesting(remote))
                 }
             }
         };
@@ -204,7 +203,8 @@ impl Wiring {
         };
         let upstream = Upstream::mounted(&place.label, place.description(), reach);
         let public = place.manifest.as_ref().is_some_and(|(_, url)| !source.reaches_private(url));
-        let mut remote = Remote::new(&upstream, Arc::clone(&self.shelf));
+        let shown = credential::of(&upstream, None, &credential::vault(&self.state));
+        let mut remote = Remote::new(&upstream, Arc::clone(&self.shelf), shown);
         if public {
             remote = remote.public_only();
         }

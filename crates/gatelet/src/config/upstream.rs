@@ -147,6 +147,8 @@ impl Upstream {
             start_timeout: START_TIMEOUT,
             call_timeout: CALL_TIMEOUT,
             revision: None,
+            prompts_as_skills: false,
+            access: Access::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ use gateway::roster::Connector;
 use serde_json::json;
 use tool::{
     Ask, Call, Client, Context, Event, Failure, Json, Kind, Listing, Object, Provider, Read, Reply,
-    RpcError, Tool,
+    RpcError, Standing, Tool,
 };
 
 /// Opens sessions, and looks whether it is a CaSH server that answers.
@@ -35,6 +35,10 @@ impl<C: Connector> Connector for Nesting<C> {
         let shared = Shared { upstream, listing: RwLock::default() };
         shared.look().await?;
         Ok(Arc::new(Nested(Arc::new(shared))))
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.0.standing()
     }
 }
 

@@ -11,6 +11,7 @@ mod edge;
 mod faults;
 mod first_minute;
 mod limits;
+mod logins;
 mod mounts;
 mod reload;
 mod servers;

@@ -139,3 +139,6 @@ fn not_found(wanted: &str, version: &str, lookup: &Lookup) -> String {
         Lookup::Found(skill) => format!("**Error:** `{}` is there.", skill.path()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Upstreams that want OAuth, from the shell.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+use testkit::oauth::Server;
+
+use crate::kit::{Home, shell};
+
+struct Stage {
+    server: Server,
+    home: Home,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Stage {
+    fn new(more: &str) -> Stage {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(Server::start()).unwrap();
+        let url = server.url();
+        let home = Home::with(&format!(
+            "builtin = false\n[[upstream]]\nlabel = \"wiki\"\nurl = \"{url}\"\nrevision = \"2025-11-25\"\n{more}"
+        ));
+        Stage { server, home, _runtime: runtime }
+    }
+
+    /// Logs in, with the test as the browser.
+    fn log_in(&self, more: &[&str]) -> String {
+        let mut command = self.home.gatelet();
+        command.args(["login", "wiki", "--no-browser"]).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        let back = get(url.trim());
+        let back = back.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();
+        // Somebody else's visit changes nothing.
+        assert!(get(&back.replace("state=", "state=x")).starts_with("HTTP/1.1 404"));
+        assert!(get(back).contains("You are logged in"));
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+}
+
+/// What a browser gets, without following anything.
+fn get(url: &str) -> String {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nhost: {host}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The files below a directory that hold these bytes.
+fn holding(directory: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(holding(&path, bytes));
+        } else if std::fs::read(&path).unwrap().windows(bytes.len()).any(|part| part == bytes) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_login_opens_an_upstream_and_a_logout_closes_it() {
+    let stage = Stage::new("");
+    let call = || shell(&stage.home, &["call", "wiki.whoami", "--text"]);
+    let before = call();
+    assert_eq!(before.code, 3, "{before:?}");
+    assert!(before.out.contains("run `gatelet login wiki`"), "{before:?}");
+    let shown = shell(&stage.home, &["upstreams"]).json();
+    let todo = json!({"state": "needs a human", "todo": "run `gatelet login wiki`"});
+    assert_eq!(shown[0]["credentials"], todo);
+
+    assert!(stage.log_in(&[]).contains("logged in"));
+    let after = call();
+    assert_eq!(after.code, 0, "{after:?}");
+    assert!(after.out.starts_with("access-"), "{after:?}");
+    let token = after.out.trim().to_owned();
+    let shown = shell(&stage.home, &["upstreams"]).json();
+    assert_eq!(shown[0]["credentials"], json!({"state": "fine"}));
+    let plain = holding(stage.home.path(), token.as_bytes());
+    assert!(plain.is_empty(), "the token is readable in {plain:?}");
+
+    assert_eq!(shell(&stage.home, &["logout", "wiki"]).code, 0);
+    assert_eq!(shell(&stage.home, &["logout", "wiki"]).code, 2);
+    assert_eq!(call().code, 3);
+}
+
+#[test]
+fn a_login_that_cannot_be_says_why() {
+    let stage = Stage::new("headers = { Authorization = \"Bearer x\" }\n");
+    let told = |words: &[&str]| {
+        let ended = shell(&stage.home, words);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        ended.err
+    };
+    assert!(told(&["login", "wiki"]).contains("remove it to log in"));
+    assert!(told(&["login", "wikki"]).contains("configured: wiki"));
+    assert!(told(&["login", "wiki", "--as", "key:ann"]).contains("per_caller = true"));
+    let call = shell(&stage.home, &["call", "wiki.whoami", "--text"]);
+    assert!(call.out.contains("in the configuration is refused: change it"), "{call:?}");
+    assert!(stage.server.asked("/mcp") < 3);
+}

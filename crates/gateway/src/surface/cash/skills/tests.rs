@@ -1,0 +1,197 @@
+use std::sync::Arc;
+
+use catalog::{Catalog, Slot};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use testkit::{Scripted, listing, tool};
+use tool::{Ask, Context, Identity, Json, Listing, Prompt, Reply, RpcError, Server};
+
+use crate::dispatch::Refusal;
+use crate::fixture::{Opened, Scripts, open, shop};
+use crate::roster::Upstream;
+use crate::skill::{File, Library, Lock, Sight};
+use crate::stage::{Admission, Stages, Trust, ValidCall};
+use crate::visibility::Thing;
+
+#[track_caller]
+fn holds(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+fn file(path: &str, text: &str) -> File {
+    File { path: path.to_owned(), text: text.to_owned() }
+}
+
+async fn with(files: &[File]) -> Opened {
+    let (upstreams, _) = shop();
+    let library = Library::read(files).0;
+    open(upstreams, |parts| parts.skills = library).await
+}
+
+const ORDER: &str = "---\nname: order\ndescription: Orders things.\nversion: 2\n---\n\
+                     Use call(namespace=\"orders\", function=\"create\").\n";
+const STALE: &str = "---\nname: stale\ndescription: Old.\n---\n\
+                     Use call(namespace=\"orders\", function=\"vanish\").\n";
+
+#[tokio::test(start_paused = true)]
+async fn versions_and_functions_are_asked_for_in_kwargs() {
+    let old = "---\nname: order\ndescription: Orders things.\nversion: 1.4\n---\nThe old way.";
+    let opened = with(&[file("o/order/SKILL.md", ORDER), file("o/order-1/SKILL.md", old)]).await;
+    let ask = |version: &str| json!({"skillname": "order", "kwargs": {"version": version}});
+    holds(&opened.say("skill", ask("1")).await, &["The old way."]);
+    holds(&opened.say("skill", ask("2")).await, &["call(namespace"]);
+    let unknown = opened.say("skill", ask("3")).await;
+    holds(&unknown, &["!**Error:** `order` has no version `3`. There are: 2, 1.4."]);
+    let teaching = json!({"kwargs": {"function": "orders.create"}});
+    holds(
+        &opened.say("skill", teaching).await,
+        &["- **order** — Orders things.", "namespace=\"o\""],
+    );
+    let teaching = json!({"namespace": "orders", "kwargs": {"function": "list"}});
+    holds(&opened.say("skill", teaching).await, &["No skill speaks of `orders.list`"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_that_needs_what_is_not_there_says_so_first() {
+    let opened = with(&[file("o/stale/SKILL.md", STALE), file("o/order/SKILL.md", ORDER)]).await;
+    let index = opened.say("skill", json!({})).await;
+    holds(&index, &["- **stale** — Old. (needs `orders.vanish`, which is not available)"]);
+    holds(&index, &["- **order** — Orders things.\n"]);
+    let told = opened.say("skill", json!({"skillname": "stale"})).await;
+    assert!(told.starts_with("> Before you follow this:\n> - needs `orders.vanish`"), "{told}");
+}
+
+struct Fixed;
+
+impl Sight for Fixed {
+    fn signature(&self, _: &crate::skill::Reference) -> Option<String> {
+        Some("as it was".to_owned())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_that_changed_since_the_lock_is_flagged() {
+    let (library, _) = Library::read(&[file("o/order/SKILL.md", ORDER)]);
+    let skills: Vec<&crate::skill::Skill> = library.skills().iter().map(|s| &**s).collect();
+    let lock = Lock::take(skills, &|reference| Fixed.signature(reference));
+    let library = library.clone().with_lock(lock);
+    let (upstreams, _) = shop();
+    let opened = open(upstreams, |parts| parts.skills = library).await;
+    let index = opened.say("skill", json!({})).await;
+    holds(&index, &["(`orders.create` is called in another way since this was written)"]);
+}
+
+/// Hides one skill and one function.
+struct Veiled;
+
+impl Trust for Veiled {
+    fn sees(&self, _: &Identity, catalog: &Catalog, slot: Slot) -> bool {
+        catalog.function(slot).name != "create"
+    }
+
+    fn knows(&self, _: &Identity, thing: &Thing<'_>) -> bool {
+        *thing != Thing::Skill { namespace: "o", name: "stale" }
+    }
+
+    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
+        Ok(Admission::Free)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_caller_may_not_see_is_not_there_for_skills_either() {
+    let (upstreams, _) = shop();
+    let files = [file("o/stale/SKILL.md", STALE), file("o/order/SKILL.md", ORDER)];
+    let opened = open(upstreams, |parts| {
+        parts.skills = Library::read(&files).0;
+        parts.stages = Stages { trust: Arc::new(Veiled), ..Stages::default() };
+    })
+    .await;
+    let index = opened.say("skill", json!({})).await;
+    assert!(!index.contains("stale"), "{index}");
+    holds(&index, &["(needs `orders.create`, which is not available)"]);
+    let hidden = opened.say("skill", json!({"namespace": "o", "skillname": "stale"})).await;
+    let unknown = opened.say("skill", json!({"namespace": "o", "skillname": "stall"})).await;
+    assert_eq!(hidden.replace("stale", "stall"), unknown);
+}
+
+/// An upstream with a prompt and with one skill of the extension.
+fn school(text: &'static str, digest_of: &str) -> Arc<Scripted> {
+    let hex: String = Sha256::digest(digest_of).iter().map(|byte| format!("{byte:02x}")).collect();
+    let entry = json!({
+        "uri": "skill://acme/billing/refunds/SKILL.md",
+        "frontmatter": {"name": "refunds", "description": "Refunds money.",
+                        "metadata": {"version": "3", "functions": "f"}},
+        "resources": [{"uri": "skill://acme/billing/refunds/SKILL.md",
+                       "digest": format!("sha256:{hex}"), "size": 1}],
+    });
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/skills": {}}, "prompts": {}});
+    let prompt = json!({"name": "greet-user", "description": "Greets.",
+                        "arguments": [{"name": "who", "required": true}]});
+    let listing = Listing {
+        server: Server::new("school", "1", capabilities.into()),
+        prompts: vec![Prompt::read(prompt.into()).unwrap()],
+        ..listing(vec![tool("f", "F.", &json!({}))])
+    };
+    Scripted::new(listing, move |ask| {
+        let result = |value: Value| Ok(Reply::Result(value.into()));
+        match ask {
+            Ask::Other { method, .. } if method == "skills/list" => {
+                result(json!({"skills": [entry.clone(), {"uri": 1}], "ttlMs": 60_000}))
+            }
+            Ask::Read(read) if read.uri.ends_with("refunds/SKILL.md") => {
+                result(json!({"contents": [{"uri": read.uri, "text": text}]}))
+            }
+            Ask::Prompt(prompt) => {
+                let who: Option<Json> = prompt.arguments.as_ref().and_then(|a| a.member("who"));
+                let text =
+                    format!("Say hello to {}.", who.map(|w| w.to_string()).unwrap_or_default());
+                let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+                result(json!({"messages": [message]}))
+            }
+            _ => Ok(Reply::Error(RpcError::new(-32601, "no"))),
+        }
+    })
+}
+
+const REFUNDS: &str =
+    "---\nname: refunds\ndescription: Refunds money.\n---\n1. Pay {{ sum }}.\n```sh\nrm x\n```\n";
+
+#[tokio::test(start_paused = true)]
+async fn skills_of_upstreams_are_listed_and_read_when_asked_for() {
+    let provider = school(REFUNDS, REFUNDS);
+    let upstream = Upstream::new("school", Scripts::of(Arc::clone(&provider)));
+    let opened = open(vec![upstream], |parts| {
+        parts.skills = Library::default().with_prompts(["school".to_owned()]);
+    })
+    .await;
+    for _ in 0..3 {
+        holds(
+            &opened.say("skill", json!({})).await,
+            &[
+                "## namespace school\n\n- **greet_user** — Greets.",
+                "## namespace school.acme.billing\n\n- **refunds** — Refunds money.\n",
+            ],
+        );
+    }
+    let lists = |ask: &&Ask| matches!(ask, Ask::Other { .. });
+    assert_eq!(provider.asked().iter().filter(lists).count(), 1);
+    let told = opened.say("skill", json!({"skillname": "refunds", "kwargs": {"sum": 5}})).await;
+    assert_eq!(told, "# refunds\n\n1. Pay 5.\n[code omitted: 1 lines of sh]");
+    let told = opened.say("skill", json!({"skillname": "greet_user", "kwargs": {"who": "Ann"}}));
+    assert_eq!(told.await, "# greet-user\n\nSay hello to \"Ann\".");
+    let needs = opened.say("skill", json!({"skillname": "greet_user"})).await;
+    holds(&needs, &["!**Error:**", "it needs kwargs: who"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_is_not_the_one_that_was_listed_is_not_given_out() {
+    let upstream = Upstream::new("school", Scripts::of(school(REFUNDS, "another text")));
+    let opened = open(vec![upstream], |_| {}).await;
+    let told = opened.say("skill", json!({"skillname": "refunds"})).await;
+    holds(&told, &["!**Error:**", "not the one that the upstream listed"]);
+    let index = opened.say("skill", json!({})).await;
+    assert!(!index.contains("greet"), "{index}");
+}
