@@ -1,8 +1,7 @@
-//! How a question is answered: its statement, the engine's plan for it, and
-//! which indexes would help.
+//! How a question is answered: its statement, and the engine's plan for it.
 
 use serde_json::Value;
-use tool::{Call, Finding, Severity};
+use tool::Call;
 
 use crate::database::{Cell, Trouble};
 use crate::provider::Content;
@@ -49,59 +48,6 @@ impl Prepared {
     }
 }
 
-/// An index that makes some question cheap.
-#[derive(Debug)]
-pub(crate) struct Index {
-    pub(crate) table: &'static str,
-    pub(crate) columns: &'static [&'static str],
-    pub(crate) why: &'static str,
-}
-
-/// Every index that the tools can use, besides primary keys.
-pub(crate) const INDEXES: &[Index] = &[
-    Index {
-        table: "site_content",
-        columns: &["parent", "menuindex"],
-        why: "children, siblings and their ranges in menu order",
-    },
-    Index {
-        table: "site_content_closure",
-        columns: &["ancestor", "depth", "descendant"],
-        why: "descendants, root_tree and search below a parent, a page at a time",
-    },
-    Index {
-        table: "site_content_closure",
-        columns: &["descendant", "depth"],
-        why: "ancestors, and search with parent 0 on a large site",
-    },
-    Index {
-        table: "site_tmplvar_contentvalues",
-        columns: &["tmplvarid", "contentid"],
-        why: "template variables of a document",
-    },
-    Index { table: "site_content", columns: &["pagetitle"], why: "search ordered by pagetitle" },
-    Index { table: "site_content", columns: &["menuindex"], why: "search ordered by menuindex" },
-    Index { table: "site_content", columns: &["createdon"], why: "search ordered by createdon" },
-    Index { table: "site_content", columns: &["pub_date"], why: "search ordered by pub_date" },
-    Index {
-        table: "site_content",
-        columns: &["pub_date", "createdon"],
-        why: "search with order_by_date",
-    },
-    Index { table: "site_content", columns: &["deleted"], why: "search for deleted documents" },
-    Index {
-        table: "site_content",
-        columns: &["published", "deleted"],
-        why: "search for unpublished documents",
-    },
-    Index { table: "site_content", columns: &["template"], why: "search by template" },
-    Index {
-        table: "site_content_tags",
-        columns: &["tv_id", "tag_id", "doc_id"],
-        why: "search by tags",
-    },
-];
-
 impl Content {
     /// Renders a question as everybody would ask it.
     pub fn prepare(&self, tool: &str, arguments: &Value) -> Result<Prepared, ExplainError> {
@@ -134,42 +80,6 @@ impl Content {
             texts.join(" | ")
         };
         Ok(rows.into_iter().map(line).collect())
-    }
-
-    /// Indexes that are missing, each with the statement that makes it. They
-    /// are only ever suggested: this toolset changes nothing.
-    pub async fn missing_indexes(&self) -> Result<Vec<(Finding, String)>, ExplainError> {
-        let rows = self.database.fetch(&sql::indexes(&self.site)).await?;
-        let mut present: Vec<(String, String, Vec<String>)> = Vec::new();
-        for row in rows {
-            let mut texts = row.into_iter().filter_map(Cell::text);
-            let (Some(table), Some(index), Some(column)) =
-                (texts.next(), texts.next(), texts.next())
-            else {
-                continue;
-            };
-            match present.iter_mut().find(|(of, name, _)| *of == table && *name == index) {
-                Some((_, _, columns)) => columns.push(column),
-                None => present.push((table, index, vec![column])),
-            }
-        }
-        let prefix = self.site.prefix.as_str();
-        let has = |index: &Index| {
-            let table = format!("{prefix}{}", index.table);
-            let fits = |columns: &[String]| {
-                columns.len() >= index.columns.len()
-                    && columns.iter().zip(index.columns).all(|(ours, wanted)| ours == wanted)
-            };
-            present.iter().any(|(of, _, columns)| *of == table && fits(columns))
-        };
-        let missing =
-            INDEXES.iter().filter(|index| self.site.has_table(index.table) && !has(index));
-        let suggest = |index: &Index| {
-            let table = format!("{prefix}{}", index.table);
-            let finding = Finding::new(Severity::Info, "missing-index", table, index.why);
-            (finding, sql::create_index(&self.site, index))
-        };
-        Ok(missing.map(suggest).collect())
     }
 
     /// One call of every tool, for a check of an installation.

@@ -28,6 +28,7 @@ mod viewer;
 
 mod explain;
 pub mod generate;
+mod indexes;
 
 pub mod http;
 

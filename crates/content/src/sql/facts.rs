@@ -1,6 +1,7 @@
 //! Questions about the database itself, and about its users.
 
 use super::{Dialect, Statement, Writer};
+use crate::indexes::{Column, Index};
 use crate::site::Site;
 
 /// Table, column and type of every column of the given tables.
@@ -123,23 +124,26 @@ pub(crate) fn explain(site: &Site, statement: &Statement) -> Statement {
     Statement { text: format!("{word}{}", statement.text), values: statement.values.clone() }
 }
 
-/// Table, index and column of every index, in the order of the columns.
+/// Table, index and column of every index, in the order of the columns, and
+/// whether each goes from high to low.
 pub(crate) fn indexes(site: &Site) -> Statement {
     let mut writer = Writer::new(site);
     match site.dialect {
         Dialect::Sqlite => writer.push(
-            "select m.name, l.name, i.name from sqlite_master m \
-             join pragma_index_list(m.name) l join pragma_index_info(l.name) i \
-             where m.type = 'table' and i.name is not null and l.partial = 0 \
+            "select m.name, l.name, i.name, i.\"desc\" from sqlite_master m \
+             join pragma_index_list(m.name) l join pragma_index_xinfo(l.name) i \
+             where m.type = 'table' and i.name is not null and i.key = 1 and l.partial = 0 \
              order by m.name, l.name, i.seqno",
         ),
         Dialect::MySql => writer.push(
-            "select table_name, index_name, column_name from information_schema.statistics \
-             where table_schema = database() and index_type = 'BTREE' and column_name is not null \
+            "select table_name, index_name, column_name, case collation when 'D' then 1 else 0 end \
+             from information_schema.statistics where table_schema = database() \
+             and index_type = 'BTREE' and column_name is not null and sub_part is null \
              order by table_name, index_name, seq_in_index",
         ),
         Dialect::Postgres => writer.push(
-            "select t.relname::text, i.relname::text, a.attname::text from pg_index x \
+            "select t.relname::text, i.relname::text, a.attname::text, \
+             (x.indoption[k.position - 1] & 1)::int from pg_index x \
              join pg_class t on t.oid = x.indrelid join pg_class i on i.oid = x.indexrelid \
              join unnest(x.indkey) with ordinality k(attnum, position) on true \
              join pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum \
@@ -151,15 +155,20 @@ pub(crate) fn indexes(site: &Site) -> Statement {
 }
 
 /// The statement that makes an index, for an operator to run.
-pub(crate) fn create_index(site: &Site, index: &crate::explain::Index) -> String {
+pub(crate) fn create_index(site: &Site, index: &Index) -> String {
     let mut writer = Writer::new(site);
-    let name =
-        format!("{}gatelet_{}_{}", site.prefix.as_str(), index.table, index.columns.join("_"));
+    let words = index.columns.iter().map(|column| match column {
+        Column::Up(name) => (*name).to_owned(),
+        Column::Down(name) => format!("{name}_down"),
+    });
+    let words: Vec<String> = words.collect();
+    let name = format!("{}gatelet_{}_{}", site.prefix.as_str(), index.table, words.join("_"));
     // Engines cut longer names, or refuse them.
     let name: String = name.chars().take(63).collect();
     writer.push("create index ").name(&name).push(" on ").table(index.table).push(" (");
     for (at, column) in index.columns.iter().enumerate() {
-        writer.push(if at > 0 { ", " } else { "" }).name(column);
+        writer.push(if at > 0 { ", " } else { "" }).name(column.name());
+        writer.push(if matches!(column, Column::Down(_)) { " desc" } else { "" });
     }
     writer.push(");");
     writer.done().text
