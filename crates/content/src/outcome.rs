@@ -13,12 +13,12 @@ use crate::query::{Documents, Page, Records};
 use crate::tools::Answer;
 
 /// Documents as `structuredContent`.
-pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> Vec<u8> {
+pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> String {
     let (page, n_rows) = (query.page, rows.len());
     let mut text = Text::with_room_for(n_rows);
     text.items(answer, rows, |text, row| text.document(query, row));
     text.meta(answer, page, n_rows, None);
-    text.0
+    text.done()
 }
 
 /// Records as `structuredContent`; `fields` are the columns, in their order.
@@ -27,22 +27,22 @@ pub(crate) fn records(
     query: &Records,
     fields: &[&'static str],
     rows: Rows,
-) -> Vec<u8> {
+) -> String {
     let (page, n_rows) = (query.page, rows.len());
     let mut text = Text::with_room_for(n_rows);
     text.items(answer, rows, |text, row| text.record(query.model, fields, row));
     text.meta(answer, page, n_rows, Some(query.model));
-    text.0
+    text.done()
 }
 
 /// A tool result: the object, and its text for those who read only text.
-pub(crate) fn success(structured: &[u8]) -> Reply {
+pub(crate) fn success(structured: &str) -> Reply {
     // The mirror is longer by its escaped quotes.
     let mut text = Text(Vec::with_capacity(3 * structured.len() + 128));
     text.raw(r#"{"content":[{"type":"text","text":"#);
-    text.string(&String::from_utf8_lossy(structured));
+    text.string(structured);
     text.raw(r#"}],"isError":false,"structuredContent":"#);
-    text.0.extend_from_slice(structured);
+    text.raw(structured);
     text.raw("}");
     Reply::Result(Json::trusted(text.0))
 }
@@ -53,6 +53,10 @@ struct Text(Vec<u8>);
 impl Text {
     fn with_room_for(n_rows: usize) -> Text {
         Text(Vec::with_capacity(256 + 512 * n_rows))
+    }
+
+    fn done(self) -> String {
+        String::from_utf8(self.0).expect("JSON is written as UTF-8")
     }
 
     fn raw(&mut self, text: &str) {
@@ -67,11 +71,12 @@ impl Text {
         self.value(text);
     }
 
-    /// The name of a member; `first` ones have no comma before them.
+    /// The name of a member, which is one of ours or of a variable and needs
+    /// no escapes; `first` ones have no comma before them.
     fn key(&mut self, first: bool, name: &str) {
-        self.raw(if first { "" } else { "," });
-        self.string(name);
-        self.raw(":");
+        self.raw(if first { "\"" } else { ",\"" });
+        self.raw(name);
+        self.raw("\":");
     }
 
     fn items(&mut self, answer: Answer, rows: Rows, mut write: impl FnMut(&mut Text, Vec<Cell>)) {

@@ -97,7 +97,7 @@ impl Content {
         tool: &Definition,
         call: &Call,
         context: &Context,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<String, Problem> {
         let arguments = read_arguments(call)?;
         match tool.read {
             Read::Documents(read) => {
@@ -157,7 +157,7 @@ impl Content {
     }
 
     /// The answer, unless it is over the limit.
-    fn fit(&self, structured: &[u8]) -> Reply {
+    fn fit(&self, structured: &str) -> Reply {
         let reply = outcome::success(structured);
         let limit = self.config.limits.max_result_bytes;
         let Reply::Result(json) = &reply else { return reply };

@@ -42,6 +42,14 @@ fn leading(text: &str) -> i64 {
     text[..signs + digits].parse().unwrap_or(0)
 }
 
+/// Text as text. Almost all of it is; a check costs less than a repair.
+fn lossy(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
 pub(super) fn sqlite(row: &SqliteRow) -> Result<Vec<Cell>, Error> {
     let cell = |at: usize| {
         let raw = row.try_get_raw(at)?;
@@ -57,7 +65,7 @@ pub(super) fn sqlite(row: &SqliteRow) -> Result<Vec<Cell>, Error> {
             return Ok(Cell::Text(real.to_string()));
         }
         let bytes: &[u8] = row.try_get_unchecked(at)?;
-        Ok(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
+        Ok(Cell::Text(lossy(bytes)))
     };
     (0..row.len()).map(cell).collect()
 }
@@ -78,7 +86,7 @@ pub(super) fn mysql(row: &MySqlRow) -> Result<Vec<Cell>, Error> {
             }
             _ => {
                 let bytes: &[u8] = row.try_get_unchecked(at)?;
-                Ok(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
+                Ok(Cell::Text(lossy(bytes)))
             }
         }
     };

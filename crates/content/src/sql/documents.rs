@@ -4,7 +4,7 @@ use super::paging::{Paging, Part};
 use super::variables::Slots;
 use super::{Nulls, Sight, Statement, Writer};
 use crate::fields::DOCUMENT;
-use crate::query::{Documents, Key, Order, Reach};
+use crate::query::{Direction, Documents, Key, Order, Reach};
 use crate::site::Site;
 
 /// Renders a question about documents, seen with the given eyes.
@@ -22,9 +22,14 @@ pub(crate) fn documents(site: &Site, query: &Documents, sight: Sight) -> Stateme
             writer.merged(query, &parts, direction, |writer, part| {
                 writer.part(part, query, &slots, sight);
             });
-            writer.push(" join ").from("site_content", "c").push(" on c.id = m.id");
-            writer.push(" order by m.place").direction(direction, Nulls::Impossible);
-            writer.push(", m.id");
+            writer.looked_up(direction);
+        }
+        Paging::Late(column, direction) => {
+            writer.columns(query, &Slots::none(), sight).push(" from ");
+            writer.late(query, column, direction, |writer| {
+                writer.place(query.reach).matching(query.reach, query, &slots, sight);
+            });
+            writer.looked_up(direction);
         }
         Paging::Parents { top, depth } => {
             writer.columns(query, &Slots::none(), sight).push(" from ");
@@ -50,6 +55,12 @@ impl Writer<'_> {
             self.push(", ").projected(tv, slots, sight);
         }
         self
+    }
+
+    /// The documents of the table `m`, in its order.
+    fn looked_up(&mut self, direction: Direction) -> &mut Self {
+        self.push(" join ").from("site_content", "c").push(" on c.id = m.id");
+        self.push(" order by m.place").direction(direction, Nulls::Impossible).push(", m.id")
     }
 
     /// One part of the list: its tables and conditions.

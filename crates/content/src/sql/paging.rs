@@ -18,6 +18,9 @@ pub(super) enum Paging {
     Parts(Vec<Part>, Direction),
     /// By the documents that have some of the list below them.
     Parents { top: i64, depth: i64 },
+    /// As one list by this column, of which only ids are read until the page
+    /// begins.
+    Late(&'static str, Direction),
 }
 
 /// A part of a list that one index holds in order.
@@ -62,10 +65,18 @@ impl Paging {
             (Reach::Site, [Order { by: Key::Date, direction }, _]) => {
                 Paging::Parts(vec![Part::After, Part::Before, Part::Undated], *direction)
             }
+            (Reach::Site, [Order { by: Key::Column(column), direction }, ..])
+                if query.page.offset >= FAR =>
+            {
+                Paging::Late(column, *direction)
+            }
             _ => Paging::Whole,
         }
     }
 }
+
+/// From here on, skipping whole documents costs more than a second look.
+const FAR: i64 = 100;
 
 impl Writer<'_> {
     /// A table `m` of ids and places: the page, merged from its parts. `rows`
@@ -92,6 +103,20 @@ impl Writer<'_> {
         }
         self.push(") u order by u.place").plain_direction(direction).push(", u.id");
         self.page(page).push(") m")
+    }
+
+    /// A table `m` as of [`Writer::merged`], of a list that is one already.
+    pub(super) fn late(
+        &mut self,
+        query: &Documents,
+        column: &'static str,
+        direction: Direction,
+        rows: impl Fn(&mut Self),
+    ) -> &mut Self {
+        self.push("(select c.id as id, ").column("c", column).push(" as place from ");
+        rows(self);
+        self.push(" order by ").column("c", column).plain_direction(direction);
+        self.push(if column == "id" { "" } else { ", c.id" }).page(query.page).push(") m")
     }
 
     /// A table `p` of the first documents, by id, from `top` down that have

@@ -165,7 +165,9 @@ impl Writer<'_> {
         if from_above {
             self.condition();
         } else {
-            self.condition().push("exists (select 1 from ");
+            // Not `exists`, which MariaDB would turn into a list of all that
+            // exist before it reads the first document.
+            self.condition().push("(select r.parent from ");
             self.from("site_content_closure", "k").push(" join ");
             self.from("site_content", "r").push(" on r.id = k.ancestor");
             self.push(" where k.descendant = c.id and ");
@@ -175,7 +177,7 @@ impl Writer<'_> {
             self.push(" and ").flag("r", "site_content", "deleted", false);
             self.and_visible("r", sight);
         }
-        if from_above { self } else { self.push(")") }
+        if from_above { self } else { self.push(" limit 1) = 0") }
     }
 
     /// Below or above what a caller may not see, there is nothing.
