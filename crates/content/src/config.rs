@@ -1,5 +1,6 @@
 //! What an operator decides.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How the toolset is opened. [`Config::new`] and [`Config::sample`] follow
@@ -17,6 +18,12 @@ pub struct Config {
     pub few_documents: i64,
     pub errors: ErrorForm,
     pub ownership: Ownership,
+    /// Callers by their name, and the CMS user that each acts for.
+    pub owners: BTreeMap<String, i64>,
+    /// Whether an owner needs the CMS's own permission for this toolset.
+    pub need_permission: bool,
+    /// Tools that are neither listed nor answered; `*` stands for anything.
+    pub deny_tools: Vec<String>,
 }
 
 /// Where the content is.
@@ -111,6 +118,9 @@ impl Config {
             few_documents: 5_000,
             errors: ErrorForm::Rpc,
             ownership: Ownership::Honoured,
+            owners: BTreeMap::new(),
+            need_permission: false,
+            deny_tools: Vec::new(),
         }
     }
 }

@@ -23,6 +23,7 @@ mod database;
 mod site;
 
 mod outcome;
+mod pattern;
 mod provider;
 mod viewer;
 

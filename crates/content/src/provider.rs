@@ -14,6 +14,7 @@ use crate::arguments::Invalid;
 use crate::config::{Config, ErrorForm};
 use crate::database::{Database, NoConnection, Rows, Trouble};
 use crate::outcome;
+use crate::pattern;
 use crate::query::{Documents, Records};
 use crate::site::{NoSite, Site};
 use crate::sql;
@@ -81,7 +82,7 @@ impl Content {
     }
 
     async fn call(&self, call: &Call, context: &Context) -> Result<Reply, Failure> {
-        let Some(tool) = tools::find(&call.name) else {
+        let Some(tool) = tools::find(&call.name).filter(|tool| offers(&self.config, tool)) else {
             let message = format!("Tool [{}] not found.", call.name);
             return Ok(Reply::Error(RpcError::new(NOT_FOUND, message)));
         };
@@ -146,11 +147,10 @@ impl Content {
     }
 
     async fn viewer(&self, context: &Context) -> Result<Viewer, Problem> {
-        let ownership = self.config.ownership;
-        match Viewer::of(&context.caller, ownership, &self.site, &self.database).await {
+        match Viewer::of(&context.caller, &self.config, &self.site, &self.database).await {
             Ok(viewer) => Ok(viewer),
             Err(NoViewer::Trouble(trouble)) => Err(trouble.into()),
-            Err(refusal @ (NoViewer::Blocked | NoViewer::NoUsers)) => {
+            Err(refusal @ (NoViewer::Blocked | NoViewer::NotPermitted | NoViewer::NoUsers)) => {
                 Err(Invalid(format!("Forbidden: {refusal}.")).into())
             }
         }
@@ -260,6 +260,11 @@ fn read_arguments(call: &Call) -> Result<Value, Invalid> {
     }
 }
 
+/// Whether a tool is there at all, as far as callers can tell.
+fn offers(config: &Config, tool: &Definition) -> bool {
+    !config.deny_tools.iter().any(|pattern| pattern::matches(pattern, tool.name))
+}
+
 fn listing(config: &Config, site: &Site) -> Listing {
     let version = env!("CARGO_PKG_VERSION");
     let capabilities = json!({
@@ -280,7 +285,8 @@ fn listing(config: &Config, site: &Site) -> Listing {
          evo.model.list with model SiteTmplvar lists their names."
             .to_owned(),
     );
-    let tools = TOOLS.iter().map(|tool| Tool::read(tool.json(&config.limits).into()));
+    let offered = TOOLS.iter().filter(|tool| offers(config, tool));
+    let tools = offered.map(|tool| Tool::read(tool.json(&config.limits).into()));
     Listing {
         server,
         tools: tools.filter_map(Result::ok).collect(),

@@ -1,12 +1,14 @@
 //! Whose eyes a call sees the site with.
 //!
-//! A caller may carry the CMS user it acts for as the role `evo-user:ID`. That
-//! user's rights are looked up for every call, so taking them away works at
-//! once.
+//! Which CMS user a caller acts for is known by the caller's name, from the
+//! operator, or by a role `evo-user:ID`. That user's rights are looked up for
+//! every call, so taking them away works at once.
+
+use std::collections::BTreeMap;
 
 use tool::Identity;
 
-use crate::config::Ownership;
+use crate::config::{Config, Ownership};
 use crate::database::{Cell, Database, Trouble};
 use crate::models::Model;
 use crate::site::Site;
@@ -31,14 +33,24 @@ pub(crate) struct Viewer {
 pub(crate) enum NoViewer {
     #[error("this token belongs to no active user of the site")]
     Blocked,
+    #[error("this token's owner lacks the permission `{PERMISSION}` on the site")]
+    NotPermitted,
     #[error("the site has no tables for users; ownership cannot be honoured")]
     NoUsers,
     #[error(transparent)]
     Trouble(#[from] Trouble),
 }
 
+/// The CMS's permission to use this toolset.
+const PERMISSION: &str = "emcp";
+
 /// The user that an identity acts for.
-pub(crate) fn owner_of(caller: &Identity) -> Option<i64> {
+fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Option<i64> {
+    let named = owners.get(&caller.subject).filter(|_| !caller.is_anonymous());
+    named.copied().or_else(|| role_of(caller))
+}
+
+fn role_of(caller: &Identity) -> Option<i64> {
     caller.roles.iter().find_map(|role| role.strip_prefix(OWNER_ROLE)?.parse().ok())
 }
 
@@ -46,13 +58,14 @@ impl Viewer {
     /// Looks up what the caller may see.
     pub(crate) async fn of(
         caller: &Identity,
-        ownership: Ownership,
+        config: &Config,
         site: &Site,
         database: &Database,
     ) -> Result<Viewer, NoViewer> {
+        let ownership = config.ownership;
         let owner = match ownership {
             Ownership::Ignored => None,
-            Ownership::Honoured | Ownership::Required => owner_of(caller),
+            Ownership::Honoured | Ownership::Required => owner_of(caller, &config.owners),
         };
         let Some(user) = owner else {
             let sight = match ownership {
@@ -61,7 +74,11 @@ impl Viewer {
             };
             return Ok(Viewer { sight, role: None });
         };
-        Viewer::user(user, site, database).await
+        let viewer = Viewer::user(user, site, database).await?;
+        if config.need_permission && !viewer.may(PERMISSION, site, database).await? {
+            return Err(NoViewer::NotPermitted);
+        }
+        Ok(viewer)
     }
 
     async fn user(user: i64, site: &Site, database: &Database) -> Result<Viewer, NoViewer> {
@@ -91,8 +108,20 @@ impl Viewer {
     ) -> Result<bool, Trouble> {
         match self.role {
             None => Ok(self.sight.is_whole()),
-            Some(ADMINISTRATOR) => Ok(true),
-            Some(role) => may(role, model.permission, site, database).await,
+            Some(_) => self.may(model.permission, site, database).await,
+        }
+    }
+
+    /// Whether the user that the caller acts for has a permission.
+    async fn may(
+        &self,
+        permission: &str,
+        site: &Site,
+        database: &Database,
+    ) -> Result<bool, Trouble> {
+        match self.role {
+            None => Ok(false),
+            Some(role) => may(role, permission, site, database).await,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::envelope::Envelope;
 use super::errors::Refusal;
+use crate::pattern::matches;
 
 /// Methods by the scope they need; patterns may hold `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,20 +100,4 @@ impl Security {
         }
         Ok(())
     }
-}
-
-/// Whether a name fits a pattern in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }

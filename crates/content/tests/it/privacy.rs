@@ -46,6 +46,30 @@ pub(crate) async fn check(config: &Config) {
     assert!(!all.contains(&6) && all.contains(&5), "{all:?}");
     let model = json!({"model": "User", "limit": 5});
     assert_eq!(call(&*provider, &nobody, "evo.model.list", &model).await["code"], -32602);
+    named_callers_are_who_the_operator_says(config).await;
+    the_permission_of_the_cms_can_be_asked_for(config).await;
+}
+
+/// The operator's word on who somebody is wins over the roles they bring.
+async fn named_callers_are_who_the_operator_says(config: &Config) {
+    let owners = [("ann".to_owned(), 4)].into();
+    let named = Config { owners, ownership: Ownership::Required, ..config.clone() };
+    let provider = content::open(&named).await.unwrap();
+    let mut ann = (*as_user(1).caller).clone();
+    ann.subject = "ann".to_owned();
+    let ann = Context { caller: ann.into(), ..Context::anonymous() };
+    let seen = ids(&search(&*provider, &ann, json!({})).await);
+    assert!(HIDDEN_FROM_OUTSIDER.iter().all(|id| !seen.contains(id)), "{seen:?}");
+}
+
+async fn the_permission_of_the_cms_can_be_asked_for(config: &Config) {
+    let strict = Config { need_permission: true, ..config.clone() };
+    let provider = content::open(&strict).await.unwrap();
+    // Role 1 has it by itself, role 2 has not, and nobody else is asked.
+    let refused = search(&*provider, &as_user(4), json!({})).await;
+    assert!(refused["invalid"].as_str().unwrap().contains("`emcp`"), "{refused}");
+    assert_eq!(ids(&search(&*provider, &as_user(1), json!({})).await).len(), 40);
+    assert_eq!(ids(&search(&*provider, &Context::anonymous(), json!({})).await).len(), 40);
 }
 
 async fn search(provider: &dyn Provider, context: &Context, more: Value) -> Value {

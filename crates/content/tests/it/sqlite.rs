@@ -147,6 +147,21 @@ async fn limits_of_a_server_really_apply() {
 }
 
 #[tokio::test]
+async fn denied_tools_are_not_there() {
+    let denied = vec!["evo.model.*".to_owned(), "*.search".to_owned()];
+    let provider = content::open(&Config { deny_tools: denied, ..Config::sample() }).await.unwrap();
+    let names: Vec<String> = provider.listing().tools.iter().map(|it| it.name.clone()).collect();
+    assert_eq!(names.len(), 11, "{names:?}");
+    let context = Context::anonymous();
+    for tool in ["evo.model.list", "evo.content.search"] {
+        let outcome = call(&*provider, &context, tool, &json!({"limit": 1})).await;
+        assert_eq!(outcome["code"], -32601, "{tool}");
+    }
+    let outcome = call(&*provider, &context, "evo.content.get", &json!({"id": 1})).await;
+    assert_eq!(outcome["ok"]["item"]["id"], 1);
+}
+
+#[tokio::test]
 async fn a_statement_that_takes_too_long_is_stopped() {
     let more = "with recursive n (i) as (select 1000 union all select i + 1 from n where i < 20000) \
                 insert into evo_site_content (id, pagetitle, parent) select i, 'page ' || i, 1 from n";
