@@ -14,8 +14,9 @@ pub struct Config {
     pub pool: Pool,
     pub tree: Tree,
     /// Down to where there are no more documents than this, trees are read
-    /// from their roots; beyond, in the order of ids.
-    pub few_documents: i64,
+    /// from their roots; beyond, in the order of ids. A tenth of the site, and
+    /// at most 5000, when `None`.
+    pub few_documents: Option<i64>,
     pub errors: ErrorForm,
     pub ownership: Ownership,
     /// Callers by their name, and the CMS user that each acts for.
@@ -115,7 +116,7 @@ impl Config {
                 statement: Duration::from_secs(10),
             },
             tree: Tree::Auto,
-            few_documents: 5_000,
+            few_documents: None,
             errors: ErrorForm::Rpc,
             ownership: Ownership::Honoured,
             owners: BTreeMap::new(),

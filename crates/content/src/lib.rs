@@ -36,5 +36,5 @@ pub mod http;
 pub use config::{Config, ErrorForm, Limits, Overrides, Ownership, Pool, Source, Tree};
 pub use explain::{ExplainError, Prepared};
 pub use models::SENSITIVE;
-pub use provider::{Content, OpenError, PLATFORM, TOOLSET_VERSION, open};
+pub use provider::{Content, OpenError, PLATFORM, TOOLSET_VERSION, listing, open};
 pub use viewer::OWNER_ROLE;

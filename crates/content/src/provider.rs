@@ -67,7 +67,7 @@ impl Content {
         let database = Database::connect(&config.source, &config.pool).await?;
         let prefix = config.prefix.as_deref();
         let site = Site::probe(&database, prefix, config.tree, config.few_documents).await?;
-        let listing = Arc::new(listing(config, &site));
+        let listing = Arc::new(Listing { findings: site.findings.clone(), ..listing(config) });
         Ok(Content { config: config.clone(), database, site, listing })
     }
 
@@ -265,7 +265,9 @@ fn offers(config: &Config, tool: &Definition) -> bool {
     !config.deny_tools.iter().any(|pattern| pattern::matches(pattern, tool.name))
 }
 
-fn listing(config: &Config, site: &Site) -> Listing {
+/// What a site under this configuration offers, whether or not its database
+/// can be reached now.
+pub fn listing(config: &Config) -> Listing {
     let version = env!("CARGO_PKG_VERSION");
     let capabilities = json!({
         "tools": {"listChanged": false},
@@ -287,12 +289,7 @@ fn listing(config: &Config, site: &Site) -> Listing {
     );
     let offered = TOOLS.iter().filter(|tool| offers(config, tool));
     let tools = offered.map(|tool| Tool::read(tool.json(&config.limits).into()));
-    Listing {
-        server,
-        tools: tools.filter_map(Result::ok).collect(),
-        findings: site.findings.clone(),
-        ..Listing::default()
-    }
+    Listing { server, tools: tools.filter_map(Result::ok).collect(), ..Listing::default() }
 }
 
 impl From<NoConnection> for OpenError {

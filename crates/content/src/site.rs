@@ -97,7 +97,7 @@ impl Site {
         database: &Database,
         prefix: Option<&str>,
         tree: Tree,
-        few: i64,
+        few: Option<i64>,
     ) -> Result<Site, NoSite> {
         let mut site = Site {
             dialect: database.dialect(),
@@ -261,11 +261,23 @@ impl Site {
     }
 
     /// The deepest level down to which there are few documents.
-    async fn count_levels(&self, database: &Database, few: i64) -> Result<Option<i64>, NoSite> {
+    async fn count_levels(
+        &self,
+        database: &Database,
+        few: Option<i64>,
+    ) -> Result<Option<i64>, NoSite> {
         let mut shallow = None;
         if self.tree != TreeBy::Closure {
             return Ok(shallow);
         }
+        let few = match few {
+            Some(few) => few,
+            None => match database.fetch(&sql::some_documents(self, 10 * MOST)).await {
+                Ok(rows) => first_number(&rows).unwrap_or(0) / 10,
+                Err(Trouble::Slow(_)) => return Ok(None),
+                Err(trouble) => return Err(trouble.into()),
+            },
+        };
         for depth in 0..=MAX_LEVEL {
             let count = sql::below_roots(self, depth, few.saturating_add(1));
             match database.fetch(&count).await {
@@ -320,6 +332,9 @@ impl Site {
         Ok(TreeBy::Closure)
     }
 }
+
+/// As many documents are sorted in a few milliseconds.
+const MOST: i64 = 5_000;
 
 /// Deeper than any question goes.
 const MAX_LEVEL: i64 = 20;

@@ -155,9 +155,12 @@ impl Wiring {
         let shown = credential::of(upstream, None, &vault);
         let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown);
         let fingerprint = remote.fingerprint().to_owned();
+        let mut known = None;
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
-            Reach::Content { database, prefix } => {
-                Arc::new(Site::new(database.as_deref(), prefix.as_deref()))
+            Reach::Content { database, prefix, rules } => {
+                let config = rules.config(database.as_deref(), prefix.as_deref());
+                known = Some(Arc::new(content::listing(&config)));
+                Arc::new(Site::new(config))
             }
             Reach::Program { .. } | Reach::Address { .. } | Reach::Nowhere { .. } => {
                 let access = &upstream.access;
@@ -178,7 +181,7 @@ impl Wiring {
             idle_stop: upstream.idle_stop,
             start_timeout: upstream.start_timeout,
             call_timeout: upstream.call_timeout,
-            known: None,
+            known,
         }
     }
 }

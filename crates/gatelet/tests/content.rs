@@ -144,6 +144,62 @@ fn a_token_opens_the_door_until_it_is_revoked() {
 }
 
 #[test]
+fn the_limits_and_scopes_of_a_server_really_apply() {
+    let state = tempfile::tempdir().unwrap();
+    let made = run(&state, &["token", "create", "reader", "--scopes", "mcp:read"]);
+    let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let server = Server::start(
+        &state,
+        &[
+            "--per-minute",
+            "0",
+            "--max-items",
+            "5",
+            "--max-depth",
+            "2",
+            "--max-offset",
+            "10",
+            "--max-payload-bytes",
+            "1000",
+            "--deny-tool",
+            "evo.model.*",
+            "--scope",
+            "tools/call=mcp:read",
+            "--scope",
+            "ping=mcp:admin",
+        ],
+    );
+    let (_, body) = server.ask(&token, "tools/list", &json!({}));
+    assert_eq!(body["result"]["tools"].as_array().unwrap().len(), 12);
+    let call = |tool: &str, arguments: Value| {
+        server.ask(&token, "tools/call", &json!({"name": tool, "arguments": arguments}))
+    };
+    let (status, body) = call("evo.content.search", json!({"limit": 1}));
+    assert_eq!((status, &body["result"]["structuredContent"]["meta"]["count"]), (200, &json!(1)));
+    for (arguments, message) in [
+        (json!({"limit": 6}), "limit must be between 1 and 5."),
+        (json!({"limit": 1, "offset": 11}), "offset must be between 0 and 10."),
+        (json!({"limit": 1, "depth": 3}), "depth must be between 1 and 2."),
+    ] {
+        assert_eq!(call("evo.content.search", arguments).1["error"]["message"], message);
+    }
+    let (status, body) = call("evo.model.list", json!({"model": "User", "limit": 1}));
+    assert_eq!((status, &body["error"]["code"]), (403, &json!("tool_denied")));
+    let (status, body) = call("evo.content.get", json!({"id": 1, "x": "x".repeat(1000)}));
+    assert_eq!((status, &body["error"]["code"]), (413, &json!("payload_too_large")));
+    let (status, body) = server.ask(&token, "ping", &json!({}));
+    assert_eq!((status, &body["error"]["code"]), (403, &json!("scope_denied")));
+
+    let made = run(&state, &["token", "create", "caller"]);
+    let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let server = Server::start(&state, &["--max-result-bytes", "3000"]);
+    for (limit, expected) in [(1, 200), (20, 413)] {
+        let search = json!({"name": "evo.content.search", "arguments": {"limit": limit}});
+        assert_eq!(server.ask(&token, "tools/call", &search).0, expected);
+    }
+}
+
+#[test]
 fn a_dispatched_request_is_run_by_the_server() {
     let state = tempfile::tempdir().unwrap();
     let made = run(&state, &["token", "create", "test"]);

@@ -48,7 +48,9 @@ pub(crate) fn check(rules: &[Rule], arguments: &Value) -> Vec<String> {
     }
     for rule in members {
         for path in expand(arguments, rule.path) {
-            judge(rule, &path, find(arguments, &path), arguments, &mut failures);
+            // An object may be used as a list, and its keys are the caller's.
+            let name = super::shown(&path);
+            judge(rule, &name, find(arguments, &path), arguments, &mut failures);
             if failures.len() >= MAX_FAILURES {
                 return failures;
             }

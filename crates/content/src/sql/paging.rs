@@ -135,10 +135,11 @@ impl Writer<'_> {
             self.push(if level > 0 { " union all " } else { "" });
             self.push("select * from (select k.descendant as id from ");
             self.from("site_content_closure", "k").push(" where k.ancestor = ").integer(top);
-            self.push(" and k.depth = ").integer(level).push(" and exists (select 1 from ");
+            // Not `exists`, for the reason that `under_root` gives.
+            self.push(" and k.depth = ").integer(level).push(" and (select 1 from ");
             self.from("site_content", "h").push(" where h.parent = k.descendant and ");
             self.flag("h", "site_content", "deleted", query.deleted).and_visible("h", sight);
-            self.push(") order by k.descendant limit ").integer(n_rows);
+            self.push(" limit 1) = 1 order by k.descendant limit ").integer(n_rows);
             self.push(") p").number(usize::try_from(level).unwrap_or_default());
         }
         self.push(") u order by u.id limit ").integer(n_rows).push(") p")

@@ -27,11 +27,11 @@ async fn postgres_keeps_the_whole_contract() {
     let (config, mut admin) = site(&server, "site", &[]).await;
     let provider = content::open(&config).await.unwrap();
     vectors::run(&*provider, "postgres").await;
-    let large = Config { few_documents: 0, ..config.clone() };
+    let large = Config { few_documents: Some(1_000), ..config.clone() };
     vectors::run(&*content::open(&large).await.unwrap(), "postgres").await;
     let walking = Config { tree: Tree::Walk, ..config.clone() };
     vectors::run(&*content::open(&walking).await.unwrap(), "postgres").await;
-    hostile::check(&*provider).await;
+    hostile::check(&*provider, hostile::Effort::Some).await;
     let asked = config.clone();
     let asking = move || hostile::any_question_is_answered_sanely(&asked, 200);
     tokio::task::spawn_blocking(asking).await.unwrap();

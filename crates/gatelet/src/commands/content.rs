@@ -8,9 +8,10 @@ mod token;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use content::{Config, Content, OpenError, Ownership, Source};
+use content::{Config, Content, OpenError};
 
 use crate::cli::Place;
+use crate::config::{Ownership, Rules};
 use crate::exit::{Done, Stop};
 use crate::terminal::{DIM, out, paint, say};
 
@@ -57,28 +58,18 @@ struct SiteArgs {
 
     /// Whose eyes callers see the site with
     #[arg(long, value_name = "RULE", default_value = "honoured")]
-    ownership: OwnershipArg,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum OwnershipArg {
-    /// Everybody sees everything that is not deleted
-    Ignored,
-    /// A token with an owner sees what that user may see
-    Honoured,
-    /// As honoured, and everybody else sees what a visitor sees
-    Required,
+    ownership: Ownership,
 }
 
 impl SiteArgs {
     fn config(&self) -> Config {
-        let source = self.database.clone().map_or(Source::Sample, Source::Url);
-        let ownership = match self.ownership {
-            OwnershipArg::Ignored => Ownership::Ignored,
-            OwnershipArg::Honoured => Ownership::Honoured,
-            OwnershipArg::Required => Ownership::Required,
-        };
-        Config { source, prefix: self.prefix.clone(), ownership, ..Config::sample() }
+        let rules = Rules { ownership: Some(self.ownership), ..Rules::default() };
+        self.under(&rules)
+    }
+
+    /// The site under more rules than those that every command has.
+    fn under(&self, rules: &Rules) -> Config {
+        rules.config(self.database.as_deref(), self.prefix.as_deref())
     }
 }
 

@@ -12,6 +12,7 @@ use super::access::{Access, Oauth, Own, RawCaller, RawOauth};
 use super::foreign::Found;
 use super::node::Path;
 use super::problem::Problems;
+use super::site::Rules;
 use super::text::{self, Environment};
 
 /// One server behind the gate: either a `command` to run or a `url` to call.
@@ -92,6 +93,9 @@ pub(crate) struct Raw {
     /// Keep the entry but leave the server out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) disabled: bool,
+    /// What a site shows, and to whom, for `kind = "content"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Rules>,
 }
 
 /// An upstream that is neither a program nor an address.
@@ -171,7 +175,7 @@ pub(crate) enum Reach {
         authority: Option<Vec<u8>>,
     },
     /// A CMS site; the sample site without a database.
-    Content { database: Option<String>, prefix: Option<String> },
+    Content { database: Option<String>, prefix: Option<String>, rules: Box<Rules> },
     /// It cannot be reached as things are, and why. It keeps its place, so
     /// that one missing secret does not stop everything else.
     Nowhere { reason: String },
@@ -321,6 +325,7 @@ impl Entry<'_> {
         }
         self.misplaced(raw.database.is_some(), "database", "kind = \"content\"");
         self.misplaced(raw.prefix.is_some(), "prefix", "kind = \"content\"");
+        self.misplaced(raw.content.is_some(), "content", "kind = \"content\"");
         match (&raw.command, &raw.url) {
             (Some(command), None) => {
                 self.misplaced(raw.transport.is_some(), "transport", "url");
@@ -401,7 +406,11 @@ impl Entry<'_> {
         let database = raw.database.as_ref().map(fill);
         match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
-            None => Reach::Content { database, prefix: raw.prefix.clone() },
+            None => Reach::Content {
+                database,
+                prefix: raw.prefix.clone(),
+                rules: Box::new(raw.content.clone().unwrap_or_default()),
+            },
         }
     }
 

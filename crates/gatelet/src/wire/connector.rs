@@ -33,9 +33,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(database: Option<&str>, prefix: Option<&str>) -> Site {
-        let mut config = database.map_or_else(content::Config::sample, content::Config::new);
-        config.prefix = prefix.map(str::to_owned);
+    pub(super) fn new(config: content::Config) -> Site {
         Site { config, open: tokio::sync::OnceCell::new() }
     }
 }
@@ -202,8 +200,9 @@ fn fingerprint(reach: &Reach) -> String {
             add(&format!("{wire:?}"));
             headers.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }
-        Reach::Content { database, prefix } => {
+        Reach::Content { database, prefix, rules } => {
             add("content");
+            add(&format!("{rules:?}"));
             add(env!("CARGO_PKG_VERSION"));
             add(database.as_deref().unwrap_or_default());
             add(prefix.as_deref().unwrap_or_default());

@@ -16,5 +16,6 @@ mod mounts;
 mod reload;
 mod servers;
 mod shell;
+mod site;
 mod tls;
 mod visibility;

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use content::http::{AuditSink, Auth, Clock, Config as EdgeConfig, Edge, Jwt, State};
-use content::{ErrorForm, Overrides};
+use content::http::{AuditSink, Auth, Clock, Config as EdgeConfig, Edge, Jwt, ScopeMap, State};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use mcp::serve::http::Body;
@@ -16,7 +15,7 @@ use tool::Always;
 use super::answer::Stateless;
 use super::{SiteArgs, now, open, state_file};
 use crate::cli::Place;
-use crate::config;
+use crate::config::{self, Rules};
 use crate::exit::{Done, Stop};
 use crate::terminal::say;
 
@@ -53,17 +52,92 @@ pub(super) struct Args {
     #[arg(long)]
     errors_as_results: bool,
 
-    /// The most items of one page
-    #[arg(long, value_name = "N")]
-    max_items: Option<i64>,
+    #[command(flatten)]
+    limits: LimitArgs,
 
-    /// Requests a minute for each caller and method; 0 for any number
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    per_minute: u32,
+    /// A tool that is neither listed nor answered, such as `evo.model.*`; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    deny_tool: Vec<String>,
+
+    /// The scope that a method needs, such as `tools/call=mcp:read`, instead of the contract's; may
+    /// be given several times
+    #[arg(long, value_name = "METHOD=SCOPE", value_parser = pair)]
+    scope: Vec<(String, String)>,
+
+    /// The CMS user that a caller acts for, by the subject of its token, such as `ann=7`; may be
+    /// given several times
+    #[arg(long, value_name = "SUBJECT=ID", value_parser = owner)]
+    owner: Vec<(String, i64)>,
+
+    /// Refuse owners who lack the permission `emcp` of the CMS
+    #[arg(long)]
+    need_permission: bool,
 
     /// Append one line of JSON per request to this file
     #[arg(long, value_name = "FILE")]
     audit: Option<std::path::PathBuf>,
+}
+
+/// How much is answered, and how often.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct LimitArgs {
+    /// The most items of one page
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_items: Option<u32>,
+
+    /// How many levels of the tree one call may go down
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_depth: Option<u32>,
+
+    /// How far into a list a page may begin
+    #[arg(long, value_name = "N")]
+    max_offset: Option<u32>,
+
+    /// The most bytes of one result
+    #[arg(long, value_name = "BYTES")]
+    max_result_bytes: Option<usize>,
+
+    /// The most bytes of one request
+    #[arg(long, value_name = "BYTES", default_value_t = 128 * 1024)]
+    max_payload_bytes: usize,
+
+    /// Requests a minute for each caller and method; 0 for any number
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    per_minute: u32,
+}
+
+/// `NAME=VALUE`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("must be written as NAME=VALUE".to_owned()),
+    }
+}
+
+/// `SUBJECT=ID`; a subject may hold `=` itself.
+fn owner(text: &str) -> Result<(String, i64), String> {
+    let (subject, id) = text.rsplit_once('=').ok_or("must be written as SUBJECT=ID")?;
+    let id = id.parse().map_err(|_| format!("`{id}` is no id of a user"))?;
+    Ok((subject.to_owned(), id))
+}
+
+impl Args {
+    /// What the site itself is to keep to.
+    fn rules(&self) -> Rules {
+        Rules {
+            ownership: Some(self.site.ownership),
+            need_permission: self.need_permission,
+            max_items: self.limits.max_items,
+            max_depth: self.limits.max_depth,
+            max_offset: self.limits.max_offset,
+            max_result_bytes: self.limits.max_result_bytes,
+            errors_as_results: self.errors_as_results,
+            deny_tools: self.deny_tool.clone(),
+            owners: self.owner.iter().cloned().collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -79,12 +153,7 @@ enum AuthArg {
 }
 
 pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let mut config = args.site.config();
-    if args.errors_as_results {
-        config.errors = ErrorForm::Result;
-    }
-    let own = Overrides { max_result_items: args.max_items, ..Overrides::default() };
-    config.limits = config.limits.with(&own);
+    let config = args.site.under(&args.rules());
     let site = open(&config).await?;
     for finding in site.findings() {
         tracing::warn!("{finding}");
@@ -123,7 +192,12 @@ async fn edge(
 ) -> anyhow::Result<Edge> {
     let mut config = EdgeConfig::contract(auth(args)?);
     for server in &mut config.servers {
-        server.per_minute = Some(args.per_minute);
+        server.per_minute = Some(args.limits.per_minute);
+        server.max_payload_bytes = Some(args.limits.max_payload_bytes);
+        server.max_result_bytes = args.limits.max_result_bytes;
+        server.deny_tools = args.deny_tool.clone();
+        let map = args.scope.iter().map(|(method, scope)| (scope.clone(), vec![method.clone()]));
+        server.scope_map = ScopeMap(map.collect());
     }
     let state = State::open(&state_file(place)?).await?;
     let clock: Clock = Arc::new(now);

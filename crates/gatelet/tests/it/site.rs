@@ -1,0 +1,156 @@
+//! A CMS site behind the gate, under the rules of its entry; and the guide's
+//! own lines, run as they stand.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, PATIENCE, Served, Site, shell, signal};
+
+/// A gate before the sample site: Ann acts for user 2 by the operator's word,
+/// Bob for the administrator by his key's role, and Eve for nobody.
+fn guarded() -> (Home, [String; 3]) {
+    let home = Home::with(
+        "[auth]\nrequired = true\n\
+         [[upstream]]\nlabel = \"evo\"\nkind = \"content\"\n\
+         [upstream.content]\nownership = \"required\"\nmax_items = 3\nmax_depth = 2\n\
+         deny_tools = [\"evo.model.get\"]\n\
+         [upstream.content.owners]\n\"key:ann\" = 2\n",
+    );
+    let key = |arguments: &[&str]| {
+        let made = shell(&home, &[&["key", "create"], arguments].concat());
+        assert_eq!(made.code, 0, "{}", made.err);
+        made.out.trim().to_owned()
+    };
+    let keys = [key(&["ann"]), key(&["bob", "--role", "evo-user:1"]), key(&["eve"])];
+    (home, keys)
+}
+
+/// The outcome of one function of the site, as the holder of a key gets it.
+fn ask(served: &Served, key: &str, function: &str, kwargs: &Value) -> String {
+    let (namespace, function) = function.rsplit_once('.').unwrap();
+    let arguments = json!({"namespace": namespace, "function": function, "kwargs": kwargs});
+    let params = json!({"name": "call", "arguments": arguments, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "call"),
+        ("X-Api-Key", key),
+    ];
+    let answer = served.post(&message, &headers);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.message().to_string()
+}
+
+#[test]
+fn behind_the_gate_everybody_sees_what_their_owner_may() {
+    let (home, [ann, bob, eve]) = guarded();
+    let served = Served::start(&home);
+    // Document 6 is a draft, which the administrator alone may see.
+    let draft = json!({"id": 6});
+    for (key, sees) in [(&ann, false), (&bob, true), (&eve, false)] {
+        let outcome = ask(&served, key, "evo.content.get", &draft);
+        assert_eq!(outcome.contains("pagetitle"), sees, "{outcome}");
+        let home = ask(&served, key, "evo.content.get", &json!({"id": 1}));
+        assert!(home.contains("Welcome to the sample site"), "{home}");
+    }
+    // Templates are a screen of the manager, and Eve is nobody there.
+    let templates = json!({"model": "SiteTemplate", "limit": 1});
+    assert!(ask(&served, &bob, "evo.model.list", &templates).contains("templatename"));
+    let refused = ask(&served, &eve, "evo.model.list", &templates);
+    assert!(!refused.contains("templatename") && refused.contains("permission"), "{refused}");
+}
+
+#[test]
+fn behind_the_gate_the_limits_of_a_site_apply() {
+    let (home, [_, bob, _]) = guarded();
+    let served = Served::start(&home);
+    let outcome = ask(&served, &bob, "evo.content.search", &json!({"limit": 3}));
+    assert!(outcome.contains("pagetitle"), "{outcome}");
+    for (kwargs, said) in
+        [(json!({"limit": 4}), "maximum of 3"), (json!({"limit": 1, "parent": 0, "depth": 3}), "2")]
+    {
+        let outcome = ask(&served, &bob, "evo.content.search", &kwargs);
+        assert!(outcome.contains(r#""isError":true"#) && outcome.contains(said), "{outcome}");
+    }
+    let denied = ask(&served, &bob, "evo.model.get", &json!({"model": "User", "id": 1}));
+    assert!(!denied.contains("username"), "{denied}");
+}
+
+/// A process that ends with the test.
+struct Background(u32);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        signal(self.0, "KILL");
+    }
+}
+
+/// The guide's five lines, with another database, a free port, and a `claude`
+/// that writes down what it is told; then a question, as an agent asks it.
+#[test]
+fn the_five_lines_of_the_guide_lead_to_an_answer() {
+    let home = Home::new();
+    let url = format!("sqlite:{}", home.path().join("site.sqlite").display());
+    let made = shell(&home, &["content", "bench-site", "--database", &url, "--documents", "300"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let guide = include_str!("../../../../docs/guide/content.md");
+    let lines = guide.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(lines.lines().count(), 5, "{lines}");
+    let lines = lines
+        .replace("mysql://reader:secret@db.example/site", &url)
+        .replace("4750", &port.to_string());
+    let script = format!(
+        "set -e\nclaude() {{ printf '%s\\n' \"$@\" > told.txt; }}\n{lines}\necho $! > server.pid\n"
+    );
+    home.write("lines.sh", &script);
+    let mut bash = Command::new("bash");
+    home.settle(&mut bash);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_gatelet"));
+    #[expect(clippy::disallowed_methods, reason = "the shell needs the rest of the path")]
+    let path = std::env::var("PATH").unwrap();
+    bash.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+    let checked = std::fs::File::create(home.path().join("out.txt")).unwrap();
+    bash.arg("lines.sh").stdin(Stdio::null()).stdout(checked).stderr(Stdio::null());
+    let status = bash.status().unwrap();
+    let checked = home.read("out.txt");
+    assert!(status.success(), "{checked}");
+    let _server = Background(home.read("server.pid").trim().parse().unwrap());
+    assert_eq!(checked.matches("call: evo.").count(), 14, "{checked}");
+
+    let told = home.read("told.txt");
+    let told: Vec<&str> = told.lines().collect();
+    let address = told.iter().find(|word| word.starts_with("http://")).unwrap();
+    let credential = told.last().unwrap().strip_prefix("Authorization: ").unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "nobody listens on {port}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let site = Site { url: (*address).to_owned() };
+    let ask = |method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let answer = site.post(&message, &[("Authorization", credential)]);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.message()["result"].clone()
+    };
+    let welcome = ask("initialize", json!({"protocolVersion": "2025-06-18"}));
+    assert_eq!(welcome["serverInfo"]["platform"], "eMCP");
+    assert_eq!(ask("tools/list", json!({}))["tools"].as_array().unwrap().len(), 14);
+    let cheap = json!({"limit": 5, "parent": 1, "with_tvs": ["tv1"], "tv_filters":
+        [{"tv": "tv1", "op": "<", "value": 5000, "cast": "SIGNED"}]});
+    let found = ask("tools/call", json!({"name": "evo.content.search", "arguments": cheap}));
+    let items = found["structuredContent"]["items"].as_array().unwrap();
+    assert!(!items.is_empty());
+    for item in items {
+        let value: i64 = item["tvs"]["tv1"].as_str().unwrap().parse().unwrap();
+        assert!(value < 5000, "{item}");
+    }
+}
