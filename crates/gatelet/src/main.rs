@@ -23,8 +23,11 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     // Upstreams are started through ourselves, so that they die with us.
-    if let Some(error) = mcp::connect::tether::take(std::env::args_os().skip(1)) {
-        return exit::failure(&error.into());
+    if let Some(done) = mcp::connect::tether::take(std::env::args_os().skip(1)) {
+        return match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => exit::failure(&error.into()),
+        };
     }
     let cli = cli::Cli::parse();
     cli.color.write_global();

@@ -35,20 +35,20 @@ impl Tether {
 }
 
 /// Becomes the program that `args` (without the executable's own name) name,
-/// if they ask for a tether, or stands guard, if they ask for that. Returns only
-/// when they ask for neither, or on failure.
+/// if they ask for a tether, or stands guard, if they ask for that. `None` when
+/// they ask for neither; otherwise the executable has nothing else to do.
 ///
 /// The first thing an executable does in `main` when it is used as a
 /// [`Tether`].
-pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Error> {
+pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
     let first = args.next()?;
-    match guard::take(&first) {
-        Some(Ok(())) => std::process::exit(0),
-        Some(Err(error)) => return Some(error),
-        None if first != ARGUMENT => return None,
-        None => {}
+    if let Some(stood) = guard::take(&first) {
+        return Some(stood);
     }
-    Some(become_program(args).err().unwrap_or_else(|| io::Error::other("exec came back")))
+    if first != ARGUMENT {
+        return None;
+    }
+    Some(become_program(args))
 }
 
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]

@@ -19,9 +19,13 @@ use std::io::BufRead;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(error) = mcp::connect::tether::take(std::env::args_os().skip(1)) {
-        eprintln!("{error}");
-        return ExitCode::from(127);
+    match mcp::connect::tether::take(std::env::args_os().skip(1)) {
+        Some(Ok(())) => return ExitCode::SUCCESS,
+        Some(Err(error)) => {
+            eprintln!("{error}");
+            return ExitCode::from(127);
+        }
+        None => {}
     }
     let mode = std::env::args().nth(1).unwrap_or_default();
     if mode == "parent" {
