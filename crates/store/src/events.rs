@@ -88,9 +88,9 @@ impl Sink for Events {
 /// A record as one event.
 pub fn event(record: &Record) -> Value {
     let keys = json!(record.arguments.as_ref().map(keys).unwrap_or_default());
-    let code = match &record.ending {
-        Ending::Cancelled => Some(json!("CANCELLED")),
-        ending => ending.code().map(|code| json!(code)),
+    let code = match record.ending == Ending::Cancelled {
+        true => Some(json!("CANCELLED")),
+        false => record.ending.code().map(|code| json!(code)),
     };
     let (name, success, attributes) = match &record.ending {
         Ending::Answered | Ending::Gated | Ending::Replayed | Ending::ToolError => {
@@ -115,7 +115,7 @@ pub fn event(record: &Record) -> Value {
     attributes["arg_keys"] = keys;
     attributes["surface"] = record.surface.name().into();
     let about = About { id: &record.id, upstream: &record.upstream };
-    framed(name, record.at, success, Some(record.took), &record.session, &about, attributes)
+    framed(name, record.at, success, Some(record.took), &record.session, &about, &attributes)
 }
 
 /// What came back, in sizes.
@@ -201,7 +201,7 @@ pub fn noted(note: &Note) -> Value {
     let upstream = note.id.split(':').next().unwrap_or_default();
     let about = About { id: &note.id, upstream };
     let success = note.error.is_none();
-    framed(&name, note.at, success, note.took, &note.session, &about, attributes)
+    framed(&name, note.at, success, note.took, &note.session, &about, &attributes)
 }
 
 /// What an event is about.
@@ -217,7 +217,7 @@ fn framed(
     took: Option<Duration>,
     session: &str,
     about: &About<'_>,
-    attributes: Value,
+    attributes: &Value,
 ) -> Value {
     json!({
         "version": 1,

@@ -189,3 +189,33 @@ fn an_operator_may_switch_trust_off_or_say_what_a_tool_does() {
     let mut pipe = Pipe::open(&home);
     pipe.call("files.write_file", &writing(&home));
 }
+
+#[test]
+fn a_rule_that_asks_is_answered_with_a_token_that_works_once() {
+    let rule = "[[controls.rule]]\naction = \"ask\"\ntool = \"units.*\"\nreason = \"sums\"\n";
+    let home = Home::with(&format!("{BUILTIN}{rule}"));
+    let mut pipe = Pipe::open(&home);
+    let miles = json!({"value": 1, "from": "mi", "to": "km"});
+    let refused = answer(&mut pipe, "units.convert", &miles);
+    assert!(refused["isError"] == true && text(&refused).contains("sums"), "{refused}");
+    let confirmed = json!({"namespace": "units", "function": "convert", "kwargs": miles,
+                           "confirm": token(&refused)});
+    assert_ne!(pipe.verb("call", &confirmed)["isError"], true);
+    assert_eq!(pipe.verb("call", &confirmed)["isError"], true);
+}
+
+#[test]
+fn a_strict_pin_keeps_out_what_lists_something_else() {
+    let home = with_files("");
+    let report = shell(&home, &["upstreams", "--report"]).json();
+    let hash = report["hashes"]["files"].as_str().unwrap().to_owned();
+    let config = home.read("gatelet.toml");
+    let pinned = |hash: &str| {
+        let pin = format!("[controls.pins.files]\nexpected_hash = \"{hash}\"\nmode = \"strict\"\n");
+        home.write("gatelet.toml", &format!("{BUILTIN}{pin}{}", &config[BUILTIN.len()..]));
+        shell(&home, &["upstreams"]).code
+    };
+    assert_eq!(pinned(&hash), 0);
+    assert_eq!(pinned(&"0".repeat(64)), 1);
+    assert_eq!(pinned("0"), 2);
+}
