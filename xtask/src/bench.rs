@@ -8,6 +8,7 @@ use crate::run::{self, cargo};
 const BENCHES: &[(&str, &str, &str)] = &[
     ("call", "gatelet", "bench_call"),
     ("content", "gatelet-content", "bench"),
+    ("find", "gatelet-catalog", "find"),
     ("gate", "gatelet-gateway", "bench_gate"),
     ("native", "example-notes", "speed"),
     ("scale", "gatelet", "bench_scale"),

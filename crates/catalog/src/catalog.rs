@@ -7,7 +7,7 @@
 mod build;
 mod finder;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use tool::{Finding, Tool};
@@ -29,6 +29,7 @@ pub enum Place {
     Resource { source: usize, at: usize },
     Template { source: usize, at: usize },
     Prompt { source: usize, at: usize },
+    Skill { source: usize, at: usize },
 }
 
 /// Which tools exist at one moment.
@@ -94,6 +95,21 @@ pub struct Search {
     pub near: Vec<Slot>,
 }
 
+/// What a search for things of any kind came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sought {
+    /// Best first, with scores that are comparable within one answer; empty
+    /// when nothing is relevant.
+    pub hits: Vec<(Place, f32)>,
+    pub verdict: Verdict,
+    /// When nothing is relevant: what came nearest.
+    pub near: Vec<Place>,
+}
+
+/// How often functions were chosen after such queries, from 0 to 1: by what an
+/// upstream is called here and by the tool's name there, `files/read_file`.
+pub type Shares = BTreeMap<String, f32>;
+
 /// Why a name leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
@@ -129,7 +145,10 @@ impl Catalog {
         }
         let alike = self.sources.len() == earlier.sources.len()
             && self.sources.iter().zip(&earlier.sources).all(|(one, other)| {
-                same(one, other) && one.label == other.label && one.description == other.description
+                same(one, other)
+                    && one.label == other.label
+                    && one.description == other.description
+                    && one.skills == other.skills
             });
         if alike {
             self.finder = Arc::clone(&earlier.finder);
@@ -222,9 +241,20 @@ impl Catalog {
 
     /// What [`Catalog::find`] finds, and how good it is.
     pub fn search(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Search {
+        self.search_with(query, limit, &Shares::new(), keep)
+    }
+
+    /// The same, preferring what was chosen before.
+    pub fn search_with(
+        &self,
+        query: &str,
+        limit: usize,
+        shares: &Shares,
+        keep: &dyn Fn(Slot) -> bool,
+    ) -> Search {
         // Functions come first in the index, in their own order.
         let slot = |at: usize| Slot(at as u32);
-        let query = Query::new(query).limit(limit).kind(Kind::Tool);
+        let query = self.preferring(Query::new(query).limit(limit).kind(Kind::Tool), shares);
         let found = self.finder().index.search(&query, |at| keep(slot(at)));
         let hit = |hit: index::Hit| Hit { slot: slot(hit.document), score: hit.score };
         Search {
@@ -234,24 +264,64 @@ impl Catalog {
         }
     }
 
-    /// The best things of one kind for a query, with scores that are comparable
-    /// within one answer; none when nothing is relevant.
+    /// The best things of some kinds for a query, of all kinds when none is
+    /// named.
     pub fn seek(
         &self,
-        kind: Kind,
+        kinds: &[Kind],
         query: &str,
         limit: usize,
+        shares: &Shares,
         keep: &dyn Fn(Place) -> bool,
-    ) -> Vec<(Place, f32)> {
+    ) -> Sought {
         let finder = self.finder();
-        let query = Query::new(query).limit(limit).kind(kind);
+        let query = kinds.iter().fold(Query::new(query).limit(limit), |query, k| query.kind(*k));
+        let query = self.preferring(query, shares);
         let found = finder.index.search(&query, |at| keep(finder.places[at]));
-        found.hits.into_iter().map(|hit| (finder.places[hit.document], hit.score)).collect()
+        let place = |at: usize| finder.places[at];
+        Sought {
+            hits: found.hits.into_iter().map(|hit| (place(hit.document), hit.score)).collect(),
+            verdict: found.verdict,
+            near: found.near.into_iter().map(place).collect(),
+        }
+    }
+
+    /// The namespace or label that something belongs to.
+    pub fn home(&self, place: Place) -> &str {
+        match place {
+            Place::Tool(slot) => self.path(slot),
+            Place::Resource { source, .. }
+            | Place::Template { source, .. }
+            | Place::Prompt { source, .. } => &self.sources[source].label,
+            Place::Skill { source, at } => &self.sources[source].skills[at].namespace,
+        }
+    }
+
+    /// The function of a tool, by what its upstream is called here and by its
+    /// own name there.
+    fn original(&self, name: &str) -> Option<Slot> {
+        let (label, tool) = name.split_once('/')?;
+        let source = self.sources.iter().position(|source| source.label == label)?;
+        let at = self.sources[source].listing.tools.iter().position(|one| one.name == tool)?;
+        // Functions lie in the order of their sources and tools.
+        let place = |function: &Function| (function.source, function.tool);
+        let found = self.functions.binary_search_by_key(&(source, at), place);
+        found.ok().map(|at| Slot(at as u32))
+    }
+
+    fn preferring(&self, query: Query, shares: &Shares) -> Query {
+        let known = shares.iter().filter_map(|(name, share)| Some((self.original(name)?, share)));
+        known.fold(query, |query, (slot, share)| query.prefer(slot.0 as usize, *share))
     }
 
     /// Builds the index now, for who has time before the first query.
     pub fn warm(&self) {
         self.finder();
+    }
+
+    /// Heap bytes of the index, near enough to compare and to promise a bound.
+    pub fn index_bytes(&self) -> usize {
+        self.finder().index.bytes()
     }
 
     /// The namespaces whose path is closest to `path`.

@@ -210,7 +210,7 @@ impl Entry {
                         catalog.sources()[source].listing.templates[at].uri_template
                     )
                 }
-                Place::Resource { .. } => String::new(),
+                Place::Resource { .. } | Place::Skill { .. } => String::new(),
             };
             // The name stands in the card already.
             let arguments = signature.find('(').map(|at| &signature[at..]);
@@ -260,6 +260,7 @@ impl Named {
             Place::Tool(_) => Kind::Tool,
             Place::Resource { .. } | Place::Template { .. } => Kind::Resource,
             Place::Prompt { .. } => Kind::Prompt,
+            Place::Skill { .. } => Kind::Skill,
         };
         let own = match kind {
             Kind::Resource => vec!["mcp", "resource"],

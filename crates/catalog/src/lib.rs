@@ -31,7 +31,9 @@ pub mod id;
 pub mod selection;
 pub mod tree;
 
-pub use catalog::{Catalog, Function, Hit, Namespace, Place, Search, Slot, Unresolved};
+pub use catalog::{
+    Catalog, Function, Hit, Namespace, Place, Search, Shares, Slot, Sought, Unresolved,
+};
 pub use contract::{Contract, Parameter, Problem};
 pub use directory::Directory;
 pub use source::{Source, State};

@@ -6,8 +6,8 @@
 
 use std::fmt::Write;
 
-use crate::index::Verdict;
-use crate::{Catalog, Slot, summary, tokens};
+use crate::index::{Kind, Verdict};
+use crate::{Catalog, Place, Shares, Slot, summary, tokens};
 
 /// How much a reply may say.
 #[derive(Clone, Copy, Debug)]
@@ -49,19 +49,22 @@ pub fn search(
     catalog: &Catalog,
     query: &str,
     config: &Config,
+    shares: &Shares,
     keep: &dyn Fn(Slot) -> bool,
 ) -> String {
-    let found = catalog.search(query, config.limit, keep);
+    let found = catalog.search_with(query, config.limit, shares, keep);
     let slots: Vec<Slot> = found.hits.iter().map(|hit| hit.slot).collect();
     if found.verdict == Verdict::Nothing {
-        return nothing(catalog, &found.near, config.tokens);
+        let near = found.near.iter().map(|slot| catalog.path(*slot));
+        return fitting(nothing(near), config.tokens);
     }
     let mut first = match config.spelling {
         Spelling::Dotted => String::new(),
         Spelling::Apart => LEGEND.to_owned(),
     };
     if found.verdict == Verdict::Ambiguous {
-        first.push_str("Several servers offer this; choose by server or say more.\n");
+        first.push_str(AMBIGUOUS);
+        first.push('\n');
     }
     for room in ROOMS {
         let text = first.clone() + &hits(catalog, &slots, room, config.spelling);
@@ -79,6 +82,71 @@ pub fn search(
         }
     }
     text
+}
+
+/// The answer to a search for things of some kinds, of all kinds when none is
+/// named. Each hit says what it is.
+pub fn seek(
+    catalog: &Catalog,
+    kinds: &[Kind],
+    query: &str,
+    config: &Config,
+    shares: &Shares,
+    keep: &dyn Fn(Place) -> bool,
+) -> String {
+    let found = catalog.seek(kinds, query, config.limit, shares, keep);
+    if found.verdict == Verdict::Nothing {
+        let near = found.near.iter().map(|place| catalog.home(*place));
+        return fitting(nothing(near), config.tokens);
+    }
+    let mut text = String::new();
+    for (signature, sentence) in ROOMS {
+        text.clear();
+        if found.verdict == Verdict::Ambiguous {
+            text.push_str(AMBIGUOUS);
+            text.push('\n');
+        }
+        for (place, _) in &found.hits {
+            text.push_str(&thing(catalog, *place, signature, sentence));
+        }
+        if tokens::fits(&text, config.tokens) {
+            return text;
+        }
+    }
+    fitting(text, config.tokens)
+}
+
+/// One thing with its kind, on a line of its own.
+fn thing(catalog: &Catalog, place: Place, signature: usize, sentence: usize) -> String {
+    let listing = |source: usize| &catalog.sources()[source].listing;
+    let home = catalog.home(place);
+    let (kind, name, words) = match place {
+        Place::Tool(slot) => {
+            let name = written(catalog, slot, &catalog.signature(slot, signature), Spelling::Apart);
+            ("function", name, catalog.tool(slot).description.as_deref())
+        }
+        Place::Resource { source, at } => {
+            let resource = &listing(source).resources[at];
+            ("resource", resource.uri.clone(), resource.description.as_deref())
+        }
+        Place::Template { source, at } => {
+            let template = &listing(source).templates[at];
+            ("resource", template.uri_template.clone(), template.description.as_deref())
+        }
+        Place::Prompt { source, at } => {
+            let prompt = &listing(source).prompts[at];
+            ("prompt", format!("{home} / {}", prompt.name), prompt.description.as_deref())
+        }
+        Place::Skill { source, at } => {
+            let skill = &catalog.sources()[source].skills[at];
+            let slash = if home.is_empty() { "" } else { " / " };
+            ("skill", format!("{home}{slash}{}", skill.name), Some(&*skill.description))
+        }
+    };
+    let words = summary::sentence(words.unwrap_or_default(), sentence);
+    let dash = if words.is_empty() || sentence == 0 { "" } else { " — " };
+    let words = if dash.is_empty() { "" } else { &*words };
+    format!("{kind} {}{dash}{words}\n", summary::cut(&name, signature))
 }
 
 /// What lies behind the gate, in one line: the first levels of the namespaces
@@ -150,11 +218,18 @@ fn written(catalog: &Catalog, slot: Slot, function: &str, spelling: Spelling) ->
     }
 }
 
-fn nothing(catalog: &Catalog, near: &[Slot], limit: usize) -> String {
+/// What is said before hits of several servers that are equally good.
+pub const AMBIGUOUS: &str = "Several servers offer this; choose by server or say more.";
+
+/// The most namespaces that are named when nothing matches.
+const NEAREST: usize = 5;
+
+/// The answer to a search that nothing matches; `near` are the namespaces of
+/// what came nearest.
+pub fn nothing<'a>(near: impl Iterator<Item = &'a str>) -> String {
     let mut paths: Vec<&str> = Vec::new();
-    for slot in near {
-        let path = catalog.path(*slot);
-        if !path.is_empty() && !paths.contains(&path) {
+    for path in near {
+        if !path.is_empty() && !paths.contains(&path) && paths.len() < NEAREST {
             paths.push(path);
         }
     }
@@ -164,6 +239,10 @@ fn nothing(catalog: &Catalog, near: &[Slot], limit: usize) -> String {
     } else {
         let _ = write!(text, "; the nearest namespaces are {}.", paths.join(", "));
     }
+    text
+}
+
+fn fitting(text: String, limit: usize) -> String {
     if tokens::fits(&text, limit) { text } else { summary::cut(&text, limit) }
 }
 
@@ -203,9 +282,13 @@ mod tests {
         .0
     }
 
+    fn ask_for(query: &str, config: &Config) -> String {
+        search(&catalog(), query, config, &Shares::new(), &|_| true)
+    }
+
     #[test]
     fn a_hit_has_what_a_call_needs() {
-        let ask = |spelling| search(&catalog(), "read a file", &Config::of(1, spelling), &|_| true);
+        let ask = |spelling| ask_for("read a file", &Config::of(1, spelling));
         let line = "files.read_file(path: string) — Reads a file.\n";
         assert_eq!(ask(Spelling::Dotted), line);
         assert_eq!(ask(Spelling::Apart), format!("{LEGEND}{}", line.replacen('.', " / ", 1)));
@@ -215,7 +298,7 @@ mod tests {
     fn a_reply_stays_within_its_tokens() {
         for limit in [5, 20, 60, 400] {
             let config = Config { limit: 5, tokens: limit, spelling: Spelling::Dotted };
-            let text = search(&catalog(), "read or write a file", &config, &|_| true);
+            let text = ask_for("read or write a file", &config);
             assert!(tokens::count(&text) <= limit, "{limit}: {text}");
         }
     }
@@ -223,7 +306,7 @@ mod tests {
     #[test]
     fn a_hopeless_query_is_told_so_with_what_is_near() {
         let config = Config::of(5, Spelling::Dotted);
-        let text = search(&catalog(), "photosynthesis of ferns", &config, &|_| true);
+        let text = ask_for("photosynthesis of ferns", &config);
         assert!(text.starts_with("Nothing matches."), "{text}");
     }
 
@@ -238,5 +321,56 @@ mod tests {
         assert!(many.starts_with("alpha, ") && many.ends_with(" more"), "{many}");
         assert!(tokens::count(&many) <= 8, "{many}");
         assert_eq!(map(&catalog, 0, &|_| true), "");
+    }
+
+    #[test]
+    fn things_of_every_kind_are_found_together_and_apart() {
+        let skill = crate::source::Skill {
+            namespace: "mail".to_owned(),
+            name: "triage".to_owned(),
+            description: "How to sort an inbox by urgency.".to_owned(),
+        };
+        let prompt = json!({"name": "greet", "description": "Greets a guest by email."});
+        let resource = json!({"uri": "log://today", "name": "log", "description": "The mail log."});
+        let listing = Listing {
+            prompts: vec![tool::Prompt::read(prompt.into()).unwrap()],
+            resources: vec![tool::Resource::read(resource.into()).unwrap()],
+            ..Listing::default()
+        };
+        let mut more = Source::new("desk", Arc::new(listing));
+        more.skills = Arc::new([skill]);
+        let tools = source("mail", &[("send", "Sends an email to somebody.".to_owned())]);
+        let catalog = Catalog::build(vec![tools, more]).0;
+        let ask = |kinds: &[Kind], query: &str| {
+            let config = Config::of(5, Spelling::Apart);
+            seek(&catalog, kinds, query, &config, &Shares::new(), &|_| true)
+        };
+        let sort = "skill mail / triage — How to sort an inbox by urgency.\n";
+        assert_eq!(ask(&[Kind::Skill], "sort my inbox"), sort);
+        assert!(ask(&[], "sort my inbox by urgency").starts_with(sort));
+        assert!(ask(&[], "send an email").starts_with("function mail / send(path: string) — "));
+        let prompts = ask(&[Kind::Prompt], "greet a guest");
+        assert_eq!(prompts, "prompt desk / greet — Greets a guest by email.\n");
+        let resources = ask(&[Kind::Resource], "mail log");
+        assert_eq!(resources, "resource log://today — The mail log.\n");
+        let none = ask(&[Kind::Prompt], "photosynthesis of ferns");
+        assert!(none.starts_with("Nothing matches."), "{none}");
+        assert_eq!(nothing(["a", "", "b", "a"].into_iter()).matches("are a, b.").count(), 1);
+    }
+
+    #[test]
+    fn what_was_chosen_before_comes_first_among_equals() {
+        let twins = ["one", "two"].map(|label| source(label, &[("save", "Saves it.".to_owned())]));
+        let catalog = Catalog::build(twins.to_vec()).0;
+        let first = |shares: &Shares| {
+            catalog.path(catalog.search_with("save it", 5, shares, &|_| true).hits[0].slot)
+        };
+        let before = first(&Shares::new());
+        let other = if before == "one" { "two" } else { "one" };
+        let shares = |name: &str| Shares::from([(name.to_owned(), 0.8)]);
+        assert_eq!(first(&shares(&format!("{other}/save"))), other);
+        // What is gone, or never was, changes nothing.
+        assert_eq!(first(&shares("three/save")), before);
+        assert_eq!(first(&shares(other)), before);
     }
 }

@@ -14,6 +14,17 @@ pub struct Source {
     pub listing: Arc<Listing>,
     pub state: State,
     pub role: Role,
+    /// The instructions that come with it.
+    pub skills: Arc<[Skill]>,
+}
+
+/// Instructions for a task, as far as finding them goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Dotted; empty for the root.
+    pub namespace: String,
+    pub name: String,
+    pub description: String,
 }
 
 /// Whose functions these are.
@@ -45,6 +56,7 @@ impl Source {
             listing,
             state: State::Available,
             role: Role::Upstream,
+            skills: Arc::default(),
         }
     }
 

@@ -67,6 +67,7 @@ pub(crate) enum Command {
     Tokens(commands::tokens::Args),
     Stats(commands::stats::Args),
     Eval(commands::eval::Args),
+    Habits(commands::habits::Args),
     Init(commands::init::Args),
     Import(commands::import::Args),
     Config(commands::config::Args),

@@ -8,6 +8,7 @@ pub(crate) mod skill;
 mod verb;
 
 pub(crate) mod eval;
+pub(crate) mod habits;
 pub(crate) mod stats;
 pub(crate) mod tokens;
 pub(crate) mod upstreams;
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Tokens(args) => tokens::run(&args, &cli.place),
         Command::Stats(args) => stats::run(&args, &cli.place),
         Command::Eval(args) => eval::run(&args),
+        Command::Habits(args) => habits::run(&args, &cli.place),
         Command::Init(args) => init::run(&args, &cli.place),
         Command::Import(args) => import::run(&args),
         Command::Config(args) => config::run(&args, &cli.place),

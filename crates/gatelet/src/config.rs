@@ -11,6 +11,7 @@ mod auth;
 mod builtin;
 mod controls;
 mod gate;
+mod learning;
 mod manifest;
 mod mount;
 mod records;
@@ -39,6 +40,7 @@ pub(crate) use artifacts::{Artifacts, Place};
 pub(crate) use auth::Auth;
 pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
+pub(crate) use learning::Learning;
 pub(crate) use manifest::Manifest;
 pub(crate) use mount::{Mount, Raw as RawMount, meant};
 pub(crate) use problem::{Problems, Source};
@@ -80,6 +82,8 @@ pub(crate) struct Raw {
     #[serde(default)]
     controls: controls::Raw,
     #[serde(default)]
+    learning: learning::Raw,
+    #[serde(default)]
     trust: trust::Raw,
     #[serde(default)]
     visibility: visibility::Raw,
@@ -102,6 +106,7 @@ pub(crate) struct Config {
     pub(crate) records: Records,
     pub(crate) artifacts: Artifacts,
     pub(crate) controls: Controls,
+    pub(crate) learning: Learning,
     pub(crate) trust: gateway::trust::Config,
     pub(crate) visibility: gateway::visibility::Config,
     pub(crate) mounts: Vec<Mount>,
@@ -235,6 +240,7 @@ fn parse(
     Config {
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
         controls: controls::parse(raw.controls, &labels, problems),
+        learning: learning::parse(&raw.learning),
         trust: trust::parse(raw.trust, &labels, problems),
         visibility: visibility::parse(&raw.visibility, problems),
         mounts: mount::parse(raw.mount, base, environment, problems),

@@ -12,6 +12,7 @@ mod gate;
 mod mounts;
 
 mod exit;
+mod habits;
 mod ledger;
 mod secret;
 mod telemetry;

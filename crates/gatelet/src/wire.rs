@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use gateway::clock::{Clock, System};
+use gateway::learning::Closed;
 use gateway::record::Nowhere;
 use gateway::roster::{self, Start};
 use gateway::{Gateway, Parts, gate};
@@ -30,9 +31,9 @@ pub(crate) use credential::{entry, vault};
 pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use watch::watch;
 
-use crate::builtin;
-use crate::config::{self, Config, Loaded, Mount, Reach, Upstream};
+use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
 use crate::mounts::{Mounts, Place};
+use crate::{builtin, habits};
 use connector::{Remote, Site};
 use nested::Nesting;
 use shelf::Directory;
@@ -101,6 +102,10 @@ impl Wiring {
             records: match &self.records {
                 Some(events) => Arc::clone(events) as _,
                 None => Arc::new(Nowhere),
+            },
+            notebook: match config.learning {
+                Learning::On => Arc::new(habits::File::at(&self.state)),
+                Learning::Off => Arc::new(Closed),
             },
             ..Parts::new(self.upstreams(config), clock)
         };

@@ -9,6 +9,7 @@ use crate::artifact;
 use crate::clock::Clock;
 use crate::dispatch::Dispatcher;
 use crate::gate;
+use crate::learning::{Closed, Learning, Listening, Notebook};
 use crate::own::Own;
 use crate::record::{Desk, Sink};
 use crate::roster::inspect::Inspector;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub raw: artifact::Raw,
     pub shelf: Arc<dyn Shelf>,
     pub records: Arc<dyn Sink>,
+    /// What searches learn from.
+    pub notebook: Arc<dyn Notebook>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -71,6 +74,7 @@ impl Parts {
             raw: artifact::Raw::Dropped,
             shelf: Arc::new(roster::shelf::Memory::default()),
             records: Arc::new(crate::record::Nowhere),
+            notebook: Arc::new(Closed),
             clock,
         }
     }
@@ -88,9 +92,10 @@ pub(crate) struct Shared {
     pub(crate) manifest: Option<Json>,
     pub(crate) roster: Roster,
     pub(crate) dispatcher: Dispatcher,
-    pub(crate) skills: ArcSwap<Library>,
+    pub(crate) skills: Arc<ArcSwap<Library>>,
     /// What upstreams say of their skills.
     pub(crate) distant: Memory,
+    pub(crate) learning: Arc<Learning>,
     pub(crate) tasks: Tasks,
     pub(crate) meta: meta::Config,
     veil: Arc<Veil>,
@@ -104,8 +109,16 @@ impl Gateway {
     pub fn new(mut parts: Parts) -> Gateway {
         let veil = Arc::new(Veil::new(parts.visibility, parts.stages.trust));
         parts.stages.trust = Arc::clone(&veil) as _;
-        let own = Arc::new(Own::new(Arc::clone(&parts.artifacts), Arc::clone(&parts.stages.trust)));
-        let desk = Arc::new(Desk { sink: parts.records, clock: parts.clock });
+        let skills = Arc::new(ArcSwap::from_pointee(parts.skills));
+        let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&parts.clock)));
+        let own = Own::new(
+            Arc::clone(&parts.artifacts),
+            Arc::clone(&parts.stages.trust),
+            Arc::clone(&parts.clock),
+        );
+        let own = Arc::new(own.with(Arc::clone(&skills), Arc::clone(&learning)));
+        let sink = Arc::new(Listening { learning: Arc::clone(&learning), sink: parts.records });
+        let desk = Arc::new(Desk { sink, clock: parts.clock });
         let inspector = Arc::new(Inspector {
             config: parts.inspection,
             scrubber: Arc::clone(&parts.stages.scrubber),
@@ -123,8 +136,9 @@ impl Gateway {
                 raw: parts.raw,
                 desk,
             },
-            skills: ArcSwap::from_pointee(parts.skills),
+            skills,
             distant: Memory::default(),
+            learning,
             tasks: Tasks::default(),
             meta: parts.meta,
             veil,

@@ -27,6 +27,7 @@ pub mod view;
 pub mod roster;
 pub mod skill;
 
+pub mod learning;
 pub mod own;
 
 mod primitive;

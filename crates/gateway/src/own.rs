@@ -7,15 +7,21 @@ mod look;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+use catalog::index::Kind;
 use catalog::source::Role;
-use catalog::{Catalog, Slot, Source, reply};
+use catalog::{Catalog, Shares, Slot, Source, reply};
 use serde_json::json;
 use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Standing, Tool};
 
 use crate::artifact::Store;
+use crate::clock::Clock;
 use crate::gate::thousands;
+use crate::learning::{Closed, Learning};
 use crate::roster::{Phase, Snapshot};
+use crate::skill::Library;
 use crate::stage::Trust;
+use crate::surface::meta;
 use crate::visibility::Thing;
 
 /// The reserved label.
@@ -30,11 +36,25 @@ pub struct Own {
     listing: Arc<Listing>,
     artifacts: Arc<dyn Store>,
     trust: Arc<dyn Trust>,
+    skills: Arc<ArcSwap<Library>>,
+    learning: Arc<Learning>,
 }
 
 impl Own {
-    pub fn new(artifacts: Arc<dyn Store>, trust: Arc<dyn Trust>) -> Own {
-        Own { listing: Arc::new(listing()), artifacts, trust }
+    /// Without skills, and learning nothing.
+    pub fn new(artifacts: Arc<dyn Store>, trust: Arc<dyn Trust>, clock: Arc<dyn Clock>) -> Own {
+        Own {
+            listing: Arc::new(listing()),
+            artifacts,
+            trust,
+            skills: Arc::default(),
+            learning: Arc::new(Learning::new(Arc::new(Closed), clock)),
+        }
+    }
+
+    /// With the skills that there are, and what searches learn from.
+    pub(crate) fn with(self, skills: Arc<ArcSwap<Library>>, learning: Arc<Learning>) -> Own {
+        Own { skills, learning, ..self }
     }
 
     pub(crate) fn source(&self) -> Source {
@@ -42,6 +62,7 @@ impl Own {
         Source {
             description: Some(words.to_owned()),
             role: Role::Own,
+            skills: self.skills.load().listed(),
             ..Source::new(LABEL, Arc::clone(&self.listing))
         }
     }
@@ -68,8 +89,21 @@ impl Own {
     fn find(&self, arguments: &Json, snapshot: &Snapshot, context: &Context) -> Reply {
         let query: String = arguments.member_as("query").unwrap_or_default();
         let limit = arguments.member_as("limit").unwrap_or(FOUND).clamp(1, MOST_FOUND);
-        let sees = |slot| self.trust.sees(&context.caller, &snapshot.catalog, slot);
-        Reply::text(&found(&snapshot.catalog, &query, limit, &sees))
+        let (catalog, caller) = (&snapshot.catalog, &context.caller);
+        let kinds: &[Kind] = match arguments.member_as::<String>("kind").as_deref() {
+            None | Some("function") => {
+                let sees = |slot| self.trust.sees(caller, catalog, slot);
+                let shares = self.learning.asked(context, &query);
+                return Reply::text(&found(catalog, &query, limit, &shares, &sees));
+            }
+            Some("resource") => &[Kind::Resource],
+            Some("prompt") => &[Kind::Prompt],
+            Some("skill") => &[Kind::Skill],
+            Some(_) => &[],
+        };
+        let config = reply::Config::of(limit, reply::Spelling::Apart);
+        let sees = |place| meta::sees(&*self.trust, catalog, caller, place);
+        Reply::text(&reply::seek(catalog, kinds, &query, &config, &Shares::new(), &sees))
     }
 }
 
@@ -92,10 +126,11 @@ pub(crate) fn found(
     catalog: &Catalog,
     query: &str,
     limit: usize,
+    shares: &Shares,
     sees: &dyn Fn(Slot) -> bool,
 ) -> String {
     let config = reply::Config::of(limit, reply::Spelling::Apart);
-    reply::search(catalog, query, &config, sees)
+    reply::search(catalog, query, &config, shares, sees)
 }
 
 /// `- orders / create(customer_id: string) — Create an order.`
@@ -152,6 +187,11 @@ fn listing() -> Listing {
                 "properties": {
                     "query": {"type": "string", "description": "What you want to do, in words."},
                     "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": FOUND},
+                    "kind": {
+                        "type": "string",
+                        "enum": ["function", "resource", "prompt", "skill", "all"],
+                        "default": "function",
+                    },
                 },
                 "required": ["query"],
             },

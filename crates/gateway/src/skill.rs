@@ -96,11 +96,7 @@ pub enum Flag {
 impl Skill {
     /// How it is asked for.
     pub fn address(&self) -> String {
-        if self.namespace.is_empty() {
-            format!("`skill(skillname=\"{}\")`", self.name)
-        } else {
-            format!("`skill(namespace=\"{}\", skillname=\"{}\")`", self.namespace, self.name)
-        }
+        address(&self.namespace, &self.name)
     }
 
     /// Namespace and name in one.
@@ -141,6 +137,15 @@ impl Skill {
                 Err(TemplateError::Failed(format!("its text is at `{label}`")))
             }
         }
+    }
+}
+
+/// How a skill is asked for.
+pub(crate) fn address(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        format!("`skill(skillname=\"{name}\")`")
+    } else {
+        format!("`skill(namespace=\"{namespace}\", skillname=\"{name}\")`")
     }
 }
 

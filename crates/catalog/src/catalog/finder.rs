@@ -22,6 +22,7 @@ impl Finder {
             places.extend((0..listing.resources.len()).map(|at| Place::Resource { source, at }));
             places.extend((0..listing.templates.len()).map(|at| Place::Template { source, at }));
             places.extend((0..listing.prompts.len()).map(|at| Place::Prompt { source, at }));
+            places.extend((0..own.skills.len()).map(|at| Place::Skill { source, at }));
         }
         let homes = homes(catalog);
         let documents: Vec<Document> =
@@ -82,6 +83,19 @@ fn document(catalog: &Catalog, homes: &[&str], place: Place) -> Document {
                 description: prompt.description.clone().unwrap_or_default(),
                 input_schema: Some(arguments(prompt)),
                 ..blank(catalog, source, home)
+            }
+        }
+        Place::Skill { source, at } => {
+            let skill = &catalog.sources()[source].skills[at];
+            Document {
+                id: format!("skill:{}/{}", skill.namespace, skill.name),
+                kind: Kind::Skill,
+                server: skill.namespace.clone(),
+                server_description: String::new(),
+                name: skill.name.clone(),
+                title: None,
+                description: skill.description.clone(),
+                input_schema: None,
             }
         }
     }

@@ -158,7 +158,8 @@ fn resources_templates_and_prompts_are_found_beside_functions_and_never_among_th
     };
     let (catalog, _) = Catalog::build(vec![Source::new("ops", Arc::new(listing))]);
     let places = |kind, query| -> Vec<Place> {
-        catalog.seek(kind, query, 5, &|_| true).into_iter().map(|(place, _)| place).collect()
+        let found = catalog.seek(&[kind], query, 5, &Shares::new(), &|_| true);
+        found.hits.into_iter().map(|(place, _)| place).collect()
     };
     assert_eq!(catalog.find("log", 5, &|_| true).len(), 1);
     assert_eq!(places(Kind::Tool, "log"), [Place::Tool(Slot(0))]);
@@ -167,7 +168,8 @@ fn resources_templates_and_prompts_are_found_beside_functions_and_never_among_th
     assert_eq!(resources, [Place::Resource { source: 0, at: 0 }]);
     assert_eq!(places(Kind::Prompt, "sum up the log")[0], Place::Prompt { source: 0, at: 1 });
     assert_eq!(places(Kind::Prompt, "hello")[0], Place::Prompt { source: 0, at: 0 });
-    assert_eq!(catalog.seek(Kind::Resource, "log", 5, &|_| false), []);
+    let hidden = catalog.seek(&[Kind::Resource], "log", 5, &Shares::new(), &|_| false);
+    assert_eq!(hidden.hits, []);
 }
 
 #[test]

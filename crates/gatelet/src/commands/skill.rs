@@ -34,6 +34,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 
+    /// Search for skills by what they are for
+    #[arg(long, short, value_name = "WORDS", conflicts_with_all = ["names", "version"])]
+    query: Option<String>,
+
     #[command(flatten)]
     output: Output,
 }
@@ -75,6 +79,9 @@ fn show(args: &Args, place: &Place) -> anyhow::Result<Done> {
         names.map(|(key, name)| ((*key).to_owned(), json!(name))).collect();
     if let Some(version) = &args.version {
         arguments.insert("kwargs".to_owned(), json!({"version": version}));
+    }
+    if let Some(query) = &args.query {
+        arguments.insert("kwargs".to_owned(), json!({"query": query}));
     }
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
         verb::answer(&verb::ask(gateway, "skill", arguments).await?, args.output)

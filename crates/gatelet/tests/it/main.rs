@@ -9,6 +9,7 @@ mod clients;
 mod controls;
 mod edge;
 mod faults;
+mod finding;
 mod first_minute;
 mod limits;
 mod logins;

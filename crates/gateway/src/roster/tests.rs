@@ -18,8 +18,9 @@ fn provider(names: &[&str]) -> Arc<Scripted> {
 }
 
 fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
-    let store = artifact::Memory::new(artifact::Config::default(), Arc::new(Fake::default()));
-    let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust));
+    let clock = Arc::new(Fake::default());
+    let store = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock) as _);
+    let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust, clock));
     let Stages { scrubber, trust, .. } = Stages::default();
     let desk = Arc::new(Desk { sink: Arc::new(Nowhere), clock: Arc::new(Fake::default()) });
     let inspector = Inspector { config: inspect::Config::default(), scrubber, trust, desk };

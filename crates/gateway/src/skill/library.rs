@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use catalog::{name, nearest, summary};
+use catalog::{name, nearest, source, summary};
 use tool::{Finding, Severity};
 
 use super::{File, Flag, Lock, Reference, Sight, Skill, read, version};
@@ -73,6 +73,19 @@ impl Library {
     /// Every skill in every version.
     pub fn skills(&self) -> &[Arc<Skill>] {
         &self.skills
+    }
+
+    /// What there is to be found, for the catalog.
+    pub(crate) fn listed(&self) -> Arc<[source::Skill]> {
+        let mut known = HashSet::new();
+        let latest = self.skills.iter();
+        let latest = latest.filter(|skill| known.insert((&skill.namespace, &skill.name)));
+        let listed = latest.map(|skill| source::Skill {
+            namespace: skill.namespace.clone(),
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+        });
+        listed.collect()
     }
 
     /// Every skill in its latest version, as far as the reader sees them.

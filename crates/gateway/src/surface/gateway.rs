@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use catalog::directory::Section;
+use catalog::directory::{Entry, Section};
+use catalog::reply;
 use futures::stream::BoxStream;
 use serde_json::json;
 use tool::{
@@ -12,7 +13,7 @@ use tool::{
 };
 
 use super::Surface;
-use super::meta::{Meta, Sightings, definition, sees};
+use super::meta::{MAP, Meta, Sightings, definition, sees};
 use super::rest::Rest;
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
@@ -40,7 +41,9 @@ pub(crate) fn names(shared: &Shared, snapshot: &Snapshot, caller: &Identity) -> 
     let mut names = vec!["tool_browse", "tool_execute", "tool_view"];
     let directory = snapshot.directory();
     let any = |section: &Section| {
-        section.entries().iter().any(|entry| sees(shared, snapshot, caller, entry.place))
+        let trust = &shared.dispatcher.stages.trust;
+        let seen = |entry: &Entry| sees(&**trust, &snapshot.catalog, caller, entry.place);
+        section.entries().iter().any(seen)
     };
     if any(&directory.resources) {
         names.extend(["resource_browse", "resource_read"]);
@@ -51,9 +54,10 @@ pub(crate) fn names(shared: &Shared, snapshot: &Snapshot, caller: &Identity) -> 
     names
 }
 
-/// Our own tools, by name.
-pub(crate) fn tools(names: &[&str]) -> Vec<Tool> {
-    let read = |name: &&str| Tool::read(definition(name).into()).expect("our own tools have names");
+/// Our own tools, by name; `map` names the namespaces that there are.
+pub(crate) fn tools(names: &[&str], map: &str) -> Vec<Tool> {
+    let read =
+        |name: &&str| Tool::read(definition(name, map).into()).expect("our own tools have names");
     names.iter().map(read).collect()
 }
 
@@ -61,11 +65,14 @@ pub(crate) fn tools(names: &[&str]) -> Vec<Tool> {
 impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let sight = self.shared.dispatcher.stages.trust.sight(&self.caller);
+        let trust = &self.shared.dispatcher.stages.trust;
+        let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
+        let map = reply::map(&snapshot.catalog, MAP, &sees);
+        let sight = format!("{}\n{map}", trust.sight(&self.caller));
         let capabilities = || json!({"tools": {"listChanged": true}, "resources": {}});
         snapshot.listing(Surface::Gateway, sight, || Listing {
             server: Server::new("gatelet", &self.shared.version, capabilities().into()),
-            tools: tools(&names(&self.shared, &snapshot, &self.caller)),
+            tools: tools(&names(&self.shared, &snapshot, &self.caller), &map),
             findings: snapshot
                 .findings
                 .iter()

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use catalog::directory::{Entry, Place};
-use catalog::{Directory, Slot};
+use catalog::source::Skill;
+use catalog::{Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Context, Identity, Json, Reply};
 
@@ -24,7 +25,7 @@ use crate::error::{Code, GatewayError, seconds};
 use crate::gateway::Shared;
 use crate::record::Happening;
 use crate::roster::Snapshot;
-use crate::stage::{approval, policy};
+use crate::stage::{Trust, approval, policy};
 use crate::view::{Limits, Selector, view};
 use crate::visibility::Thing;
 use stable::Seen;
@@ -66,8 +67,7 @@ pub(crate) struct Meta<'a> {
 type Answer = Result<Reply, GatewayError>;
 
 /// Whether what is at a place exists as far as a caller is concerned.
-pub(crate) fn sees(shared: &Shared, snapshot: &Snapshot, caller: &Identity, place: Place) -> bool {
-    let (trust, catalog) = (&shared.dispatcher.stages.trust, &snapshot.catalog);
+pub(crate) fn sees(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, place: Place) -> bool {
     let source = |source: usize| &catalog.sources()[source];
     match place {
         Place::Tool(slot) => trust.sees(caller, catalog, slot),
@@ -82,6 +82,10 @@ pub(crate) fn sees(shared: &Shared, snapshot: &Snapshot, caller: &Identity, plac
         Place::Prompt { source: own, at } => {
             let (upstream, name) = (&source(own).label, &source(own).listing.prompts[at].name);
             trust.knows(caller, &Thing::Prompt { upstream, name })
+        }
+        Place::Skill { source: own, at } => {
+            let Skill { namespace, name, .. } = &source(own).skills[at];
+            trust.knows(caller, &Thing::Skill { namespace, name })
         }
     }
 }
@@ -166,7 +170,8 @@ impl Meta<'_> {
 
     /// Whether an entry exists as far as this caller is concerned.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        sees(self.shared, self.snapshot, &self.context.caller, entry.place)
+        let trust = &self.shared.dispatcher.stages.trust;
+        sees(&**trust, &self.snapshot.catalog, &self.context.caller, entry.place)
     }
 
     fn config(&self) -> &Config {
@@ -306,17 +311,22 @@ fn refused(refusal: &Refusal, path: &str) -> GatewayError {
     }
 }
 
-/// The definitions of the meta-tools, as small as they can be.
-pub(crate) fn definition(name: &str) -> Value {
+/// Tokens that the names of the namespaces may take in the definition of
+/// `tool_browse`.
+pub(crate) const MAP: usize = 28;
+
+/// The definitions of the meta-tools, as small as they can be; `map` names the
+/// namespaces that there are.
+pub(crate) fn definition(name: &str, map: &str) -> Value {
+    let find = match map {
+        "" => "Find tools by query (what to do) or path (\"/\" lists namespaces).".to_owned(),
+        map => format!("Find tools by query (what to do) or path (\"/\"). Namespaces: {map}."),
+    };
     let text = json!({"type": "string"});
     let object = json!({"type": "object"});
     let browse = json!({"query": text, "path": text, "top_k": {"type": "integer"}});
     let (description, properties, required) = match name {
-        "tool_browse" => (
-            "Find tools by query (what to do) or path (\"/\" lists namespaces).",
-            browse,
-            json!([]),
-        ),
+        "tool_browse" => (find.as_str(), browse, json!([])),
         "tool_execute" => (
             "Run a tool by tool_id. dry_run only validates.",
             json!({"tool_id": text, "args": object, "dry_run": {"type": "boolean"}, "confirm": text}),

@@ -109,7 +109,7 @@ pub(crate) struct Stripped {
 
 impl Stripped {
     pub(crate) fn of(snapshot: &Snapshot) -> Stripped {
-        let own = tools(&OWN).into_iter().map(|tool| (None, tool));
+        let own = tools(&OWN, "").into_iter().map(|tool| (None, tool));
         let mut stripped = Stripped { tools: own.collect(), shortened: HashMap::new() };
         for entry in snapshot.directory().tools.entries() {
             let name = encode(&entry.id);

@@ -1,8 +1,9 @@
 //! What there is, in strict layers: namespaces, then what is in one, then one
 //! function. No layer tells what belongs to the next.
 
+use catalog::index::Verdict;
 use catalog::source::Role;
-use catalog::{Namespace, State, Unresolved};
+use catalog::{Namespace, State, Unresolved, reply};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
@@ -143,11 +144,12 @@ impl View<'_> {
             })
         };
         let sees = |slot| self.sees(slot) && inside(slot);
+        let shares = self.shared.learning.asked(self.context, query);
         match format {
-            Format::Markdown => own::found(catalog, query, limit, &sees),
+            Format::Markdown => own::found(catalog, query, limit, &shares, &sees),
             Format::Json => {
-                let hits = catalog.find(query, limit, &sees);
-                let told = hits.iter().map(|hit| {
+                let found = catalog.search_with(query, limit, &shares, &sees);
+                let told = found.hits.iter().map(|hit| {
                     json!({
                         "namespace": catalog.path(hit.slot),
                         "function": catalog.function(hit.slot).name,
@@ -155,7 +157,16 @@ impl View<'_> {
                         "description": catalog.summary(hit.slot, LINE),
                     })
                 });
-                json!({"query": query, "functions": told.collect::<Vec<_>>()}).to_string()
+                let mut told = json!({"query": query, "functions": told.collect::<Vec<_>>()});
+                match found.verdict {
+                    Verdict::Relevant => {}
+                    Verdict::Ambiguous => told["note"] = json!(reply::AMBIGUOUS),
+                    Verdict::Nothing => {
+                        let near = found.near.iter().map(|slot| catalog.path(*slot));
+                        told["note"] = json!(reply::nothing(near));
+                    }
+                }
+                told.to_string()
             }
         }
     }

@@ -1,11 +1,15 @@
 //! `skill`: what there is, then one.
 
+use catalog::index::Kind;
+use catalog::{Place, Shares};
 use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
+use crate::own;
 use crate::skill::upstream::Route;
-use crate::skill::{Content, Library, Lookup, Reference, Sight, Skill};
+use crate::skill::{self, Content, Library, Lookup, Reference, Sight, Skill};
+use crate::surface::meta;
 use crate::visibility::Thing;
 
 impl Sight for View<'_> {
@@ -49,6 +53,9 @@ impl View<'_> {
             if let Some(function) = asked.text("function") {
                 return self.teaching(&library, &namespace, &function);
             }
+            if let Some(query) = asked.text("query") {
+                return Reply::text(&self.skills_for(&query));
+            }
             return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&text),
                 None => Reply::error_text(&format!(
@@ -64,6 +71,28 @@ impl View<'_> {
                 Reply::error_text(&not_found(&wanted, &version.unwrap_or_default(), &other))
             }
         }
+    }
+
+    /// The skills for a task, best first, by the same search as functions.
+    fn skills_for(&self, query: &str) -> String {
+        let (catalog, trust) = (&self.snapshot.catalog, &self.shared.dispatcher.stages.trust);
+        let sees = |place| meta::sees(&**trust, catalog, &self.context.caller, place);
+        let found = catalog.seek(&[Kind::Skill], query, own::FOUND, &Shares::new(), &sees);
+        if found.hits.is_empty() {
+            return "No skill matches. `skill()` lists all.".to_owned();
+        }
+        let line = |(place, _): &(Place, f32)| match place {
+            Place::Skill { source, at } => {
+                let skill = &catalog.sources()[*source].skills[*at];
+                let address = skill::address(&skill.namespace, &skill.name);
+                format!("- {address} — {}\n", catalog::summary::sentence(&skill.description, 120))
+            }
+            Place::Tool(_)
+            | Place::Resource { .. }
+            | Place::Template { .. }
+            | Place::Prompt { .. } => String::new(),
+        };
+        found.hits.iter().map(line).collect()
     }
 
     /// One skill, with what the reader should know first.

@@ -123,6 +123,39 @@ async fn the_definitions_keep_their_budgets() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
+    let many = |parts: &mut Parts| {
+        for n in 0..60 {
+            let label = format!("department-{n}");
+            parts.upstreams.push(Upstream::new(&label, Scripts::of(demo())));
+        }
+    };
+    let opened = open_on(Surface::Gateway, |parts, _| many(parts)).await;
+    let again = open_on(Surface::Gateway, |parts, _| many(parts)).await;
+    let listed = |opened: &Opened| Json::of(&opened.surface.listing().tools[..3]);
+    let said = listed(&opened);
+    assert!(said.as_str().contains("Namespaces: demo, department"), "{said}");
+    assert!(said.as_str().contains(" more."), "{said}");
+    assert!(tokens::count(said.as_str()) <= 200, "{}", tokens::count(said.as_str()));
+    assert_eq!(said, listed(&again));
+    let blind = open_on(Surface::Gateway, |parts, _| {
+        parts.visibility.default = crate::visibility::Sight::Hidden;
+    });
+    assert!(!listed(&blind.await).as_str().contains("demo"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browse_that_nothing_matches_says_so_for_every_kind() {
+    let opened = open().await;
+    for kind in ["tool_browse", "resource_browse", "prompt_browse"] {
+        let said = opened.say(kind, json!({"query": "photosynthesis of ferns"})).await;
+        assert!(said.starts_with("Nothing matches."), "{kind}: {said}");
+    }
+    let said = opened.say("tool_browse", json!({"query": "read a file"})).await;
+    assert!(said.starts_with("demo:read_file"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_browse_of_ten_and_a_small_result_keep_their_budgets() {
     let nouns = ["issue", "invoice", "branch", "message", "ticket", "customer"];
     let verbs = [

@@ -2,8 +2,9 @@
 
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
 use catalog::directory::{Entry, Section};
-use catalog::index;
+use catalog::index::{self, Verdict};
 use catalog::tree::{Branch, Found, Node, Path};
+use catalog::{Shares, reply};
 use serde_json::{Map, Value};
 use tool::{Json, Reply};
 
@@ -48,9 +49,13 @@ impl Meta<'_> {
             Some(_) => return Err(bad("`format` must be \"text\" or \"json\"")),
         };
         let top_k = self.top_k(&arguments)?;
-        let cards = match (text(&arguments, "query")?, text(&arguments, "path")?) {
+        let (cards, remark) = match (text(&arguments, "query")?, text(&arguments, "path")?) {
             (Some(query), None) => self.by_query(kind, &query, top_k, form),
-            (None, Some(path)) => self.by_path(kind, &path, form)?,
+            (None, Some(path)) => {
+                let cards = self.by_path(kind, &path, form)?;
+                let empty = cards.is_empty().then(|| "nothing is here".to_owned());
+                (cards, empty)
+            }
             (Some(_), Some(_)) | (None, None) => {
                 return Err(bad("pass exactly one of `query` and `path`"));
             }
@@ -62,10 +67,10 @@ impl Meta<'_> {
                 let lines: Vec<String> = cards.into_iter().map(|(_, line)| line).collect();
                 format!("[{}]", lines.join(","))
             }
-            Form::Text if cards.is_empty() => {
-                "nothing found; try other words, or path \"/\"".to_owned()
+            Form::Text => {
+                let lines = cards.into_iter().map(|(_, line)| line);
+                remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
             }
-            Form::Text => cards.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n"),
         });
         Ok((ids, reply))
     }
@@ -89,7 +94,18 @@ impl Meta<'_> {
         }
     }
 
-    fn by_query(&self, kind: Kind, query: &str, top_k: usize, form: Form) -> Vec<Shown> {
+    /// The best cards, and what is to be said about all of them.
+    fn by_query(
+        &self,
+        kind: Kind,
+        query: &str,
+        top_k: usize,
+        form: Form,
+    ) -> (Vec<Shown>, Option<String>) {
+        let shares = match kind {
+            Kind::Tools => self.shared.learning.asked(self.context, query),
+            Kind::Resources | Kind::Prompts => Shares::new(),
+        };
         let section = self.section(kind);
         let directory = self.directory();
         let kind = match kind {
@@ -100,7 +116,17 @@ impl Meta<'_> {
         // The search names only places of this kind, so positions are of this section.
         let entry = |place| directory.at(place).map(|at| &section.entries()[at]);
         let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
-        let found = self.snapshot.catalog.seek(kind, query, top_k, &keep).into_iter();
+        let catalog = &self.snapshot.catalog;
+        let found = catalog.seek(&[kind], query, top_k, &shares, &keep);
+        let remark = match found.verdict {
+            Verdict::Relevant => None,
+            Verdict::Ambiguous => Some(reply::AMBIGUOUS.to_owned()),
+            Verdict::Nothing => {
+                let near = found.near.iter().filter_map(|place| entry(*place));
+                Some(reply::nothing(near.map(|entry| entry.namespace.as_str())))
+            }
+        };
+        let found = found.hits.into_iter();
         let mut hits: Vec<(usize, f32)> =
             found.filter_map(|(place, score)| Some((directory.at(place)?, score))).collect();
         let id = |at: usize| section.entries()[at].id.as_str();
@@ -116,7 +142,7 @@ impl Meta<'_> {
             };
             (entry.id.clone(), line)
         };
-        hits.into_iter().enumerate().map(shown).collect()
+        (hits.into_iter().enumerate().map(shown).collect(), remark)
     }
 
     fn by_path(&self, kind: Kind, text: &str, form: Form) -> Result<Vec<Shown>, GatewayError> {

@@ -116,7 +116,8 @@ impl Meta<'_> {
             Place::Tool(_)
             | Place::Resource { .. }
             | Place::Template { .. }
-            | Place::Prompt { .. } => Err(unknown(id, Reason::NotACandidate, &[])),
+            | Place::Prompt { .. }
+            | Place::Skill { .. } => Err(unknown(id, Reason::NotACandidate, &[])),
         }
     }
 

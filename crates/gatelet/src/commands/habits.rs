@@ -1,0 +1,74 @@
+//! `gatelet habits`: what searches learnt from use, and how to erase it.
+
+use catalog::habits::Habits;
+
+use crate::cli::Place;
+use crate::config;
+use crate::exit::{Done, Stop};
+use crate::habits::File;
+use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
+
+/// See and erase what searches learnt from use
+///
+/// Nothing is learnt unless `[learning] enabled = true` is in the
+/// configuration; what is learnt stays in the state directory.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show every word with the tools that were called after it
+    Show {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget one tool (`upstream/tool`), or everything
+    Forget {
+        #[arg(required_unless_present = "all")]
+        tool: Option<String>,
+        /// Forget everything
+        #[arg(long, conflicts_with = "tool")]
+        all: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let file = File::at(&config::state_directory(place)?);
+    match &args.action {
+        Action::Show { json: true } => out(&serde_json::to_string_pretty(&*file.load()?)?),
+        Action::Show { json: false } => show(&*file.load()?, &file),
+        Action::Forget { tool: Some(tool), .. } => {
+            let mut habits = (*file.load()?).clone();
+            let known = |habits: &Habits| habits.iter().any(|(_, all)| all.contains_key(tool));
+            if !known(&habits) {
+                let text = format!("nothing is known of `{tool}`; `gatelet habits show` tells");
+                return Err(Stop::Usage(text).into());
+            }
+            habits.forget(tool);
+            file.save(&habits)?;
+            say(&format!("{} `{tool}`", paint(GOOD, "forgot")));
+        }
+        Action::Forget { tool: None, .. } => {
+            file.erase()?;
+            say(&format!("{} everything", paint(GOOD, "forgot")));
+        }
+    }
+    Ok(Done::Fine)
+}
+
+fn show(habits: &Habits, file: &File) {
+    if habits.is_empty() {
+        say("nothing is learnt; `[learning] enabled = true` switches it on");
+        return;
+    }
+    for (word, choices) in habits.iter() {
+        out(&paint(HEADING, word));
+        for (tool, choice) in choices {
+            out(&format!("  {tool} {}", paint(DIM, &format!("{:.1} times", choice.times))));
+        }
+    }
+    say(&paint(DIM, &file.path().display().to_string()));
+}

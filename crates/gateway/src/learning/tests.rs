@@ -1,0 +1,116 @@
+use serde_json::json;
+use testkit::{Scripted, listing, tool};
+use tool::{Ask, Call, Client, Provider, Reply};
+
+use super::*;
+use crate::clock::Fake;
+use crate::fixture::{Scripts, settle};
+use crate::roster::Upstream;
+use crate::surface::Surface;
+use crate::{Gateway, Parts};
+
+/// Kept in memory.
+#[derive(Default)]
+struct Pad(Mutex<Habits>);
+
+impl Notebook for Pad {
+    fn read(&self) -> Arc<Habits> {
+        Arc::new(self.0.lock().unwrap().clone())
+    }
+
+    fn note(&self, query: &str, tool: &str, day: u32) {
+        self.0.lock().unwrap().note(query, tool, day);
+    }
+}
+
+/// Two upstreams that offer the same, behind one surface.
+struct Twins {
+    surface: Arc<dyn Provider>,
+    context: Context,
+}
+
+async fn twins(surface: Surface, notebook: Arc<dyn Notebook>) -> Twins {
+    let upstream = |label: &str| {
+        let save = tool("save_note", "Saves a note.", &json!({}));
+        let provider = Scripted::new(listing(vec![save]), |_| Ok(Reply::text("saved")));
+        Upstream::new(label, Scripts::of(provider))
+    };
+    let upstreams = vec![upstream("one"), upstream("two")];
+    let parts = Parts { notebook, ..Parts::new(upstreams, Arc::new(Fake::default())) };
+    let gateway = Gateway::new(parts);
+    let context = Context { session: "s".into(), ..Context::anonymous() };
+    let surface = gateway.door(surface).open(&Arc::new(Client::named("c", "")), &context.caller);
+    settle().await;
+    Twins { surface, context }
+}
+
+impl Twins {
+    async fn ask(&self, name: &str, arguments: serde_json::Value) -> String {
+        let call = Ask::Call(Call::new(name, arguments.into()));
+        self.surface.ask(call, &self.context).await.unwrap().tool_result().unwrap().text()
+    }
+
+    /// The upstream that a search names first.
+    async fn first(&self) -> &'static str {
+        let said = self.ask("help", json!({"kwargs": {"query": "save a note"}})).await;
+        let at = |label: &str| said.find(&format!("{label} / save_note"));
+        if at("one").unwrap() < at("two").unwrap() { "one" } else { "two" }
+    }
+
+    async fn call(&self, namespace: &str) {
+        let said = self.ask("call", json!({"namespace": namespace, "function": "save_note"})).await;
+        assert_eq!(said, "saved");
+    }
+}
+
+fn other(label: &str) -> &'static str {
+    if label == "one" { "two" } else { "one" }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_called_after_a_search_comes_first_the_next_time() {
+    let pad = Arc::new(Pad::default());
+    let twins = twins(Surface::Cash, Arc::clone(&pad) as _).await;
+    let other = other(twins.first().await);
+    twins.call(other).await;
+    assert_eq!(twins.first().await, other);
+    let name = format!("{other}/save_note");
+    assert!(pad.read().iter().all(|(_, chosen)| chosen.contains_key(&name)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_first_call_after_a_search_is_learnt() {
+    let pad = Arc::new(Pad::default());
+    let twins = twins(Surface::Cash, Arc::clone(&pad) as _).await;
+    twins.call("two").await;
+    assert!(pad.read().is_empty());
+    twins.first().await;
+    // The gate's own functions are no choice.
+    twins.ask("call", json!({"namespace": "gatelet", "function": "status"})).await;
+    twins.call("two").await;
+    twins.call("one").await;
+    assert!(pad.read().iter().all(|(_, chosen)| !chosen.contains_key("one/save_note")));
+    assert!(!pad.read().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn browsing_learns_and_is_taught_alike() {
+    for (label, rest) in [("one", "two"), ("two", "one")] {
+        let pad = Arc::new(Pad::default());
+        for _ in 0..4 {
+            pad.note("save a note", &format!("{label}/save_note"), 1_000_000);
+        }
+        let twins = twins(Surface::Gateway, Arc::clone(&pad) as _).await;
+        let said = twins.ask("tool_browse", json!({"query": "save a note"})).await;
+        let at = |label: &str| said.find(&format!("{label}:save_note")).unwrap();
+        assert!(at(label) < at(rest), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_learnt_unless_asked_for() {
+    let twins = twins(Surface::Cash, Arc::new(Closed)).await;
+    let before = twins.first().await;
+    twins.call(other(before)).await;
+    assert_eq!(twins.first().await, before);
+}
