@@ -35,7 +35,9 @@ impl Meta<'_> {
                 return Err(GatewayError::new(Code::ArgsInvalid, message, &entry.id)
                     .detail("uri_template", template.as_str()));
             }
-            Place::Tool(_) | Place::Prompt { .. } => return Err(missing("resource_id")),
+            Place::Tool(_) | Place::Prompt { .. } | Place::Skill { .. } => {
+                return Err(missing("resource_id"));
+            }
         };
         self.asked(Target { id: entry.id.clone(), what }, None).await
     }
