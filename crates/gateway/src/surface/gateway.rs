@@ -67,12 +67,12 @@ impl Provider for Gateway {
         let snapshot = self.hall.snapshot();
         let trust = &self.shared.dispatcher.stages.trust;
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
-        let map = reply::map(&snapshot.catalog, MAP, &sees);
-        let sight = format!("{}\n{map}", trust.sight(&self.caller));
+        let map = || reply::map(&snapshot.catalog, MAP, &sees);
+        let sight = trust.sight(&self.caller);
         let capabilities = || json!({"tools": {"listChanged": true}, "resources": {}});
         snapshot.listing(Surface::Gateway, sight, || Listing {
             server: Server::new("gatelet", &self.shared.version, capabilities().into()),
-            tools: tools(&names(&self.shared, &snapshot, &self.caller), &map),
+            tools: tools(&names(&self.shared, &snapshot, &self.caller), &map()),
             findings: snapshot
                 .findings
                 .iter()
