@@ -192,7 +192,7 @@ async fn the_meta_tools_take_what_the_reference_takes_for_less() {
     let all = ["gateway", "primitives", "proxy_meta"].map(|key| vectors[key].as_array().unwrap());
     for theirs in all.into_iter().flatten() {
         let name = theirs["name"].as_str().unwrap();
-        let ours = meta::definition(name);
+        let ours = meta::definition(name, "");
         let schema = |raw: &Value| raw["inputSchema"]["properties"].clone();
         for (key, their) in schema(theirs).as_object().unwrap() {
             assert_eq!(schema(&ours)[key]["type"], their["type"], "{name} {key}");
