@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     /// Verify an installation: connection, tables, tools, one call of each
     Check(SiteArgs),
     /// Make, list and revoke personal access tokens

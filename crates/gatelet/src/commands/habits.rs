@@ -67,8 +67,8 @@ fn show(habits: &Habits, file: &File) {
     for (word, choices) in habits.iter() {
         out(&paint(HEADING, word));
         for (tool, choice) in choices {
-            out(&format!("  {tool} {}", paint(DIM, &format!("{:.1} times", choice.times))));
+            out(&format!("  {tool} {}", paint(DIM, format!("{:.1} times", choice.times))));
         }
     }
-    say(&paint(DIM, &file.path().display().to_string()));
+    say(&paint(DIM, file.path().display().to_string()));
 }

@@ -151,7 +151,9 @@ fn school(text: &'static str, digest_of: &str) -> Arc<Scripted> {
                 let message = json!({"role": "user", "content": {"type": "text", "text": text}});
                 result(json!({"messages": [message]}))
             }
-            _ => Ok(Reply::Error(RpcError::new(-32601, "no"))),
+            Ask::Call(_) | Ask::Read(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                Ok(Reply::Error(RpcError::new(-32601, "no")))
+            }
         }
     })
 }
