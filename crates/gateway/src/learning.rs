@@ -14,7 +14,7 @@ use tool::Context;
 
 use crate::clock::Clock;
 use crate::own;
-use crate::record::{Ending, Record, Sink};
+use crate::record::{Ending, Note, Record, Sink};
 
 /// Where habits are kept.
 pub trait Notebook: Send + Sync {
@@ -111,6 +111,14 @@ impl Sink for Listening {
     fn put(&self, record: Record) {
         self.learning.called(&record);
         self.sink.put(record);
+    }
+
+    fn takes_notes(&self) -> bool {
+        self.sink.takes_notes()
+    }
+
+    fn note(&self, note: Note) {
+        self.sink.note(note);
     }
 }
 

@@ -313,7 +313,7 @@ fn refused(refusal: &Refusal, path: &str) -> GatewayError {
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `tool_browse`.
-pub(crate) const MAP: usize = 28;
+pub(crate) const MAP: usize = 16;
 
 /// The definitions of the meta-tools, as small as they can be; `map` names the
 /// namespaces that there are.
