@@ -7,6 +7,7 @@ mod kit;
 
 mod clients;
 mod controls;
+mod documents;
 mod edge;
 mod faults;
 mod finding;

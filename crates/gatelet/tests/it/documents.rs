@@ -1,0 +1,120 @@
+//! Tool documents and the trust ledger from the shell, as an operator and a
+//! build server use them.
+
+use std::process::Command;
+
+use crate::kit::{Home, npm_upstream, shell};
+
+const DAMAGED: &str = "# MCP Tool Specification\n\n## Tool: `x`\n\nno more\n";
+
+fn memory() -> Home {
+    Home::with(&npm_upstream("memory", "server-memory", &[]))
+}
+
+#[test]
+fn machines_read_findings_in_their_own_formats() {
+    let home = Home::new();
+    home.write("DOC.md", DAMAGED);
+    let lint = |format: &str| {
+        let ended = shell(&home, &["spec", "lint", "DOC.md", "--format", format]);
+        assert_eq!(ended.code, 1, "{format}: {}", ended.err);
+        ended
+    };
+    let json = lint("json").json();
+    let findings = json[0]["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|finding| finding["code"] == "E03"), "{json}");
+    let sarif = lint("sarif").json();
+    assert_eq!(sarif["version"], "2.1.0");
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), findings.len(), "{sarif}");
+    assert!(results.iter().any(|result| result["ruleId"] == "E03"), "{sarif}");
+    let github = lint("github").out;
+    assert_eq!(github.lines().count(), findings.len(), "{github}");
+    assert!(github.lines().any(|line| line.starts_with("::error file=DOC.md,line=")), "{github}");
+}
+
+#[test]
+fn a_baseline_is_silent_about_what_was_there_and_not_about_what_is_new() {
+    let home = Home::new();
+    home.write("DOC.md", DAMAGED);
+    let lint = |more: &[&str]| {
+        let words = [&["spec", "lint", "DOC.md", "--baseline", "known.json"], more].concat();
+        shell(&home, &words).code
+    };
+    assert_eq!(lint(&["--write-baseline"]), 0);
+    assert_eq!(lint(&[]), 0);
+    home.write("DOC.md", &format!("{DAMAGED}\n## Tool: `y`\n\nnothing either\n"));
+    assert_eq!(lint(&[]), 1);
+}
+
+#[test]
+fn fixing_changes_a_document_once() {
+    let home = Home::new();
+    home.write("DOC.md", DAMAGED);
+    let check = shell(&home, &["spec", "fix", "DOC.md", "--check"]);
+    assert_eq!((check.code, home.read("DOC.md").as_str()), (1, DAMAGED));
+    assert_eq!(shell(&home, &["spec", "fix", "DOC.md"]).code, 0);
+    let fixed = home.read("DOC.md");
+    assert!(fixed.contains("no more") && fixed.contains("### 2. Invocation Name"), "{fixed}");
+    assert_eq!(shell(&home, &["spec", "fix", "DOC.md", "--check"]).code, 0);
+    assert_eq!(home.read("DOC.md"), fixed);
+}
+
+#[test]
+fn a_document_is_written_from_a_live_server_and_checked_against_it() {
+    let home = memory();
+    let written = shell(&home, &["spec", "generate", "memory", "-o", "DOC.md"]);
+    assert_eq!(written.code, 0, "{}", written.err);
+    let check = || shell(&home, &["spec", "check", "DOC.md", "--server", "memory"]);
+    assert_eq!(check().code, 0, "{}", check().out);
+    home.write("DOC.md", &home.read("DOC.md").replace("create_entities", "make_entities"));
+    let apart = check();
+    assert_eq!(apart.code, 1);
+    for part in ["the server has `create_entities`", "`make_entities` is documented"] {
+        assert!(apart.out.contains(part), "no {part} in: {}", apart.out);
+    }
+}
+
+#[test]
+fn git_revisions_are_compared_and_a_breaking_change_owes_a_version() {
+    let home = memory();
+    shell(&home, &["spec", "generate", "memory", "-o", "DOC.md"]);
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);
+        assert!(command.current_dir(home.path()).output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "DOC.md"]);
+    git(&["commit", "-qm", "first"]);
+    assert_eq!(shell(&home, &["spec", "diff", "HEAD:DOC.md", "DOC.md"]).code, 0);
+    let renamed = home.read("DOC.md").replace("\"query\"", "\"question\"");
+    home.write("DOC.md", &renamed.replace("`query`", "`question`"));
+    let diff = shell(&home, &["spec", "diff", "HEAD:DOC.md", "DOC.md"]);
+    assert_eq!(diff.code, 1, "{}", diff.err);
+    for part in ["breaking `search_nodes`: input `query` was removed", "owes at least 1.0.0"] {
+        assert!(diff.out.contains(part), "no {part} in: {}", diff.out);
+    }
+    assert_eq!(shell(&home, &["spec", "lint", "DOC.md", "--since", "HEAD"]).code, 1);
+}
+
+#[test]
+fn trust_is_shown_granted_revoked_and_reset_from_the_shell() {
+    let config = npm_upstream("memory", "server-memory", &[]);
+    let home = Home::with(&format!("{config}\n[trust]\nmode = \"enforce\"\n"));
+    let forget = || shell(&home, &["call", "memory.delete_entities", "entityNames=[]", "--text"]);
+    assert_eq!(shell(&home, &["call", "memory.read_graph"]).code, 0);
+    let asked = forget();
+    assert_eq!(asked.code, 1, "{asked:?}");
+    assert!(asked.out.contains("Nothing was done. Ask the user"), "{asked:?}");
+    assert_eq!(shell(&home, &["trust", "grant", "memory/delete_entities"]).code, 0);
+    assert_eq!(forget().code, 0, "{:?}", forget());
+    let shown = shell(&home, &["trust", "show", "memory/delete_entities"]);
+    assert!(shown.out.contains("trusted"), "{}", shown.out);
+    assert_eq!(shell(&home, &["trust", "revoke", "memory/delete_entities"]).code, 0);
+    let refused = forget();
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.out.contains("gatelet trust grant memory/delete_entities"), "{refused:?}");
+    assert_eq!(shell(&home, &["trust", "reset"]).code, 0);
+    assert_eq!(shell(&home, &["trust", "list", "--json"]).out.trim(), "{}");
+}
