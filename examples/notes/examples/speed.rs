@@ -2,10 +2,14 @@
 //! specification of the module sets.
 //!
 //! `cargo run --release -p example-notes --example speed`
+//!
+//! Where there is valgrind, the instructions of each step are counted too: they
+//! are the same whatever else the machine does.
 
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::hint::black_box;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,6 +46,56 @@ fn definition(number: usize) -> Definition {
         .runs(|_| Ok(Answer::done()))
 }
 
+/// Steps whose instructions are counted, by the words of their rows.
+const COUNTED: &[&str] = &[
+    "register one tool",
+    "list 1,000 tools",
+    "look a schema up",
+    "refuse arguments",
+    "call, in process",
+];
+
+/// Takes one step `times` times, and nothing else that grows with `times`.
+fn repeat(what: &str, times: usize, runtime: &tokio::runtime::Runtime) {
+    let mut registry = Registry::new("bench", "1");
+    for number in 0..1000 {
+        registry.register(definition(number)).expect("the names differ");
+    }
+    let provider = Registry::new("bench", "1").discover().into_provider();
+    let context = Context::anonymous();
+    let asked = match what {
+        "refuse arguments" => json!({"a": "x"}),
+        _ => json!({"a": 2, "b": 3}),
+    };
+    let ask = Ask::Call(Call::new("add", asked.into()));
+    for number in 0..times {
+        match what {
+            "register one tool" => {
+                registry.register(definition(1000 + number)).expect("the names differ");
+            }
+            "list 1,000 tools" => drop(black_box(registry.list_registered_tools().count())),
+            "look a schema up" => drop(black_box(registry.get_tool_schema("tool_500"))),
+            _ => drop(black_box(runtime.block_on(provider.ask(ask.clone(), &context)))),
+        }
+    }
+}
+
+/// Instructions of one step: the difference between many and few.
+fn instructions(what: &str) -> Option<f64> {
+    let count = |times: usize| -> Option<f64> {
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(std::env::current_exe().ok()?)
+            .args(["--repeat", what, &times.to_string()])
+            .output()
+            .ok()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (_, counted) = said.lines().find_map(|line| line.split_once("Collected : "))?;
+        counted.trim().parse().ok()
+    };
+    Some((count(220)? - count(20)?) / 200.0)
+}
+
 struct Row {
     what: &'static str,
     took: Duration,
@@ -63,6 +117,12 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     if std::env::args().any(|word| word == "--serve") {
         return serve(&runtime);
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, what, times] = &words[..]
+        && flag == "--repeat"
+    {
+        return repeat(what, times.parse().expect("a number of times"), &runtime);
     }
     let millis = Duration::from_millis;
     let thousand: Vec<Definition> = (0..1000).map(definition).collect();
@@ -116,11 +176,17 @@ fn main() {
     let (over_http, per_second_http) = runtime.block_on(http(&provider));
     rows.push(Row { what: "call over HTTP", took: over_http, floor: millis(100) });
 
-    println!("{:<22} {:>12} {:>10} {:>9}", "what", "took", "target", "faster");
+    println!(
+        "{:<22} {:>12} {:>10} {:>9} {:>13}",
+        "what", "took", "target", "faster", "instructions"
+    );
     for row in &rows {
         let ratio = row.floor.as_secs_f64() / row.took.as_secs_f64();
         let took = format!("{:.1?}", row.took);
-        println!("{:<22} {took:>12} {:>10} {ratio:>8.0}x", row.what, format!("{:?}", row.floor));
+        let counted = COUNTED.contains(&row.what).then(|| instructions(row.what)).flatten();
+        let counted = counted.map_or_else(String::new, |count| format!("{count:.0}"));
+        let floor = format!("{:?}", row.floor);
+        println!("{:<22} {took:>12} {floor:>10} {ratio:>8.0}x {counted:>13}", row.what);
     }
     for (what, per_second, floor) in
         [("pipe", per_second_pipe, 1000.0), ("HTTP", per_second_http, 100.0)]
