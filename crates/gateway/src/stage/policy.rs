@@ -206,6 +206,10 @@ impl Trust for Rules {
         self.rest.knows(caller, thing)
     }
 
+    fn sees_all(&self, caller: &Identity) -> bool {
+        self.rest.sees_all(caller)
+    }
+
     fn picks_resources(&self, caller: &Identity) -> bool {
         self.rest.picks_resources(caller)
     }

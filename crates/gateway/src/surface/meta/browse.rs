@@ -1,7 +1,7 @@
 //! `tool_browse`, `resource_browse`, `prompt_browse`.
 
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
-use catalog::directory::{Entry, Section};
+use catalog::directory::{Entry, Place, Section};
 use catalog::index::{self, Verdict};
 use catalog::tree::{Branch, Found, Node, Path};
 use catalog::{Shares, reply};
@@ -115,8 +115,19 @@ impl Meta<'_> {
         };
         // The search names only places of this kind, so positions are of this section.
         let entry = |place| directory.at(place).map(|at| &section.entries()[at]);
-        let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
-        let catalog = &self.snapshot.catalog;
+        let (catalog, caller) = (&self.snapshot.catalog, &self.context.caller);
+        let trust = &*self.shared.dispatcher.stages.trust;
+        // Asked of every document there is.
+        let all = trust.sees_all(caller);
+        let keep = |place| match place {
+            Place::Tool(slot) => {
+                !catalog.is_own(slot) && (all || trust.sees(caller, catalog, slot))
+            }
+            Place::Resource { .. }
+            | Place::Template { .. }
+            | Place::Prompt { .. }
+            | Place::Skill { .. } => entry(place).is_some_and(|entry| all || self.shows(entry)),
+        };
         let found = catalog.seek(&[kind], query, top_k, &shares, &keep);
         let remark = match found.verdict {
             Verdict::Relevant => None,
