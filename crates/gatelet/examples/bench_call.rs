@@ -6,12 +6,17 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+#[path = "kit/kit.rs"]
+mod kit;
+
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use kit::{Connection, resident};
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1).filter_map(|n| n.parse::<usize>().ok());
@@ -313,66 +318,6 @@ fn check(line: &str) -> io::Result<Option<usize>> {
     Ok(answer["id"].to_string().parse().ok())
 }
 
-/// One keep-alive connection.
-struct Connection {
-    reader: BufReader<TcpStream>,
-    writer: TcpStream,
-}
-
-impl Connection {
-    fn open(port: u16) -> io::Result<Connection> {
-        let writer = TcpStream::connect(("127.0.0.1", port))?;
-        writer.set_nodelay(true)?;
-        writer.set_read_timeout(Some(Duration::from_secs(20)))?;
-        Ok(Connection { reader: BufReader::new(writer.try_clone()?), writer })
-    }
-
-    fn post(&mut self, path: &str, session: &str, body: &str) -> io::Result<(String, String)> {
-        let session = if session.is_empty() {
-            String::new()
-        } else {
-            format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n")
-        };
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{session}content-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.writer.write_all(request.as_bytes())?;
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if self.reader.read_line(&mut head)? == 0 {
-                return Err(io::Error::other("the server closed the connection"));
-            }
-        }
-        let lower = head.to_ascii_lowercase();
-        let value = |name: &str| lower.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
-        let mut body = Vec::new();
-        if let Some(length) = value("content-length:").and_then(|n| n.parse().ok()) {
-            body.resize(length, 0);
-            self.reader.read_exact(&mut body)?;
-        } else if value("transfer-encoding:") == Some("chunked") {
-            self.chunks(&mut body)?;
-        }
-        Ok((head, String::from_utf8_lossy(&body).into_owned()))
-    }
-
-    fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<()> {
-        loop {
-            let mut line = String::new();
-            self.reader.read_line(&mut line)?;
-            let size = usize::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
-            let from = body.len();
-            body.resize(from + size + 2, 0);
-            self.reader.read_exact(&mut body[from..])?;
-            body.truncate(from + size);
-            if size == 0 {
-                return Ok(());
-            }
-        }
-    }
-}
-
 /// Seconds of processor time that a process has used.
 fn processor_time(pid: u32) -> io::Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
@@ -380,14 +325,6 @@ fn processor_time(pid: u32) -> io::Result<f64> {
     let fields: Vec<u64> =
         after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse().ok()).collect();
     Ok(fields.iter().sum::<u64>() as f64 / 100.0)
-}
-
-/// Resident memory of a process, in MB.
-fn resident(pid: u32) -> io::Result<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
-    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().map_err(io::Error::other)?;
-    Ok(kilobytes / 1024.0)
 }
 
 fn print(cases: &[Case]) {

@@ -8,11 +8,16 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+#[path = "kit/kit.rs"]
+mod kit;
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use kit::{Connection, resident};
 
 /// Upstreams, and tools of each.
 const SIZES: &[(usize, usize)] =
@@ -118,16 +123,16 @@ impl Programs {
         command.args(["--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
         let mut child = command.stdout(Stdio::null()).spawn()?;
         let measured = (|| {
-            let mut client = Http::open(port)?;
-            let session = client.session()?;
+            let mut client = connect(port)?;
+            let session_id = session(&mut client)?;
             for at in 0..upstreams {
                 let message = call(at);
-                client.post(&session, &message)?;
+                client.post("/mcp", &session_id, &message)?;
             }
-            client.post(&session, FIND)?;
+            client.post("/mcp", &session_id, FIND)?;
             let before = resident(child.id())?;
             for _ in 0..SESSIONS {
-                client.session()?;
+                session(&mut client)?;
             }
             let each = (resident(child.id())? - before).max(0.0) * 1024.0 / SESSIONS as f64;
             Ok((before, each))
@@ -210,63 +215,21 @@ fn n_tools(status: &str) -> usize {
     up.filter_map(count).sum()
 }
 
-/// One keep-alive connection.
-struct Http {
-    reader: BufReader<TcpStream>,
-    writer: TcpStream,
+/// Connects once the gate listens.
+fn connect(port: u16) -> io::Result<Connection> {
+    for _ in 0..1000 {
+        if let Ok(connection) = Connection::open(port) {
+            return Ok(connection);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(io::Error::other("the gate did not listen within ten seconds"))
 }
 
-impl Http {
-    fn open(port: u16) -> io::Result<Http> {
-        for _ in 0..1000 {
-            if let Ok(writer) = TcpStream::connect(("127.0.0.1", port)) {
-                writer.set_read_timeout(Some(Duration::from_secs(20)))?;
-                return Ok(Http { reader: BufReader::new(writer.try_clone()?), writer });
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Err(io::Error::other("the gate did not listen within ten seconds"))
-    }
-
-    /// Opens a session.
-    fn session(&mut self) -> io::Result<String> {
-        let (head, _) = self.post("", HELLO)?;
-        let head = head.to_ascii_lowercase();
-        let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id:"));
-        Ok(id.map(|id| id.trim().to_owned()).unwrap_or_default())
-    }
-
-    fn post(&mut self, session: &str, body: &str) -> io::Result<(String, String)> {
-        let session = match session {
-            "" => String::new(),
-            id => format!("mcp-session-id: {id}\r\nmcp-protocol-version: 2025-11-25\r\n"),
-        };
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{session}content-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.writer.write_all(request.as_bytes())?;
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if self.reader.read_line(&mut head)? == 0 {
-                return Err(io::Error::other("the gate closed the connection"));
-            }
-        }
-        let lower = head.to_ascii_lowercase();
-        let length = lower.lines().find_map(|line| line.strip_prefix("content-length:"));
-        let length = length.and_then(|length| length.trim().parse().ok());
-        let length = length.ok_or_else(|| io::Error::other(format!("no plain answer: {head}")))?;
-        let mut body = vec![0; length];
-        self.reader.read_exact(&mut body)?;
-        Ok((head, String::from_utf8_lossy(&body).into_owned()))
-    }
-}
-
-/// Resident memory of a process, in MB.
-fn resident(pid: u32) -> io::Result<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
-    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().map_err(io::Error::other)?;
-    Ok(kilobytes / 1024.0)
+/// Opens a session.
+fn session(client: &mut Connection) -> io::Result<String> {
+    let (head, _) = client.post("/mcp", "", HELLO)?;
+    let head = head.to_ascii_lowercase();
+    let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id:"));
+    Ok(id.map(|id| id.trim().to_owned()).unwrap_or_default())
 }

@@ -5,22 +5,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use anyhow::Context;
 use catalog::habits::Habits;
 use gateway::learning::Notebook;
 
 use crate::secret;
+use crate::stamp::{Stamp, stamp};
 
 /// The habits of a state directory.
 pub(crate) struct File {
     path: PathBuf,
     /// What was read or written last, and when and how long the file was then.
-    last: Mutex<(Option<Stamp>, Arc<Habits>)>,
+    last: Mutex<(Stamp, Arc<Habits>)>,
 }
-
-type Stamp = (SystemTime, u64);
 
 impl File {
     pub(crate) fn at(state: &Path) -> File {
@@ -34,7 +32,7 @@ impl File {
     /// What is known now; nothing when there is no file.
     pub(crate) fn load(&self) -> anyhow::Result<Arc<Habits>> {
         let mut last = self.last.lock().expect("nothing panics while it holds this");
-        let stamp = self.stamp();
+        let stamp = stamp(&self.path);
         if last.0 != stamp {
             let habits = match stamp {
                 None => Habits::default(),
@@ -57,7 +55,7 @@ impl File {
     pub(crate) fn save(&self, habits: &Habits) -> anyhow::Result<()> {
         secret::write(&self.path, &serde_json::to_string_pretty(habits)?)?;
         let mut last = self.last.lock().expect("nothing panics while it holds this");
-        *last = (self.stamp(), Arc::new(habits.clone()));
+        *last = (stamp(&self.path), Arc::new(habits.clone()));
         Ok(())
     }
 
@@ -69,11 +67,6 @@ impl File {
             }
             Ok(()) | Err(_) => Ok(()),
         }
-    }
-
-    fn stamp(&self) -> Option<Stamp> {
-        let meta = std::fs::metadata(&self.path).ok()?;
-        Some((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), meta.len()))
     }
 }
 

@@ -2,30 +2,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use gateway::trust::{Book, Ledger, Tampered};
 
 use crate::secret;
+use crate::stamp::Glance;
 
 /// The ledger of a state directory.
 pub(crate) struct File {
-    ledger: PathBuf,
     key: Vec<u8>,
-    last: Mutex<Option<Last>>,
+    state: Mutex<Known>,
 }
 
-/// What was read last.
-struct Last {
-    looked: Instant,
-    written: SystemTime,
-    ledger: Arc<Ledger>,
+/// The file, and what was read of it last, unless that is not to be believed.
+struct Known {
+    glance: Glance,
+    ledger: Option<Arc<Ledger>>,
 }
-
-/// How long what was read is good. A grant or a revocation is felt by the next
-/// call of a human, and a burst of calls looks at the file once.
-const FRESH: Duration = Duration::from_millis(20);
 
 impl File {
     /// Opens the ledger; makes its key, and an empty ledger, when there is none.
@@ -37,44 +31,38 @@ impl File {
             })?,
             Err(_) => make_key(&key_file)?,
         };
-        let file = File { ledger, key, last: Mutex::default() };
-        Ok(file)
+        Ok(File::of(ledger, key))
     }
 
     /// Starts over: a new key and an empty ledger.
     pub(crate) fn reset(state: &Path) -> anyhow::Result<File> {
         let key = make_key(&state.join("trust.key"))?;
-        let file = File { ledger: state.join("trust.json"), key, last: Mutex::default() };
+        let file = File::of(state.join("trust.json"), key);
         file.save(&Ledger::default())?;
         Ok(file)
     }
 
+    fn of(ledger: PathBuf, key: Vec<u8>) -> File {
+        let known = Known { glance: Glance::at(ledger), ledger: None };
+        File { key, state: Mutex::new(known) }
+    }
+
     pub(crate) fn save(&self, ledger: &Ledger) -> anyhow::Result<()> {
-        let mut last = self.last.lock().expect("nothing panics while it holds this");
-        *last = None;
-        secret::write(&self.ledger, &ledger.write(&self.key))
+        let mut known = self.state.lock().expect("nothing panics while it holds this");
+        known.ledger = None;
+        secret::write(known.glance.file(), &ledger.write(&self.key))
     }
 
     fn load(&self) -> Result<Arc<Ledger>, Tampered> {
-        let mut last = self.last.lock().expect("nothing panics while it holds this");
-        let now = Instant::now();
-        if let Some(last) = &*last
-            && now.duration_since(last.looked) < FRESH
-        {
-            return Ok(Arc::clone(&last.ledger));
+        let mut known = self.state.lock().expect("nothing panics while it holds this");
+        let due = known.glance.is_due();
+        if let Some(ledger) = known.ledger.take().filter(|_| !due) {
+            return Ok(Arc::clone(known.ledger.insert(ledger)));
         }
-        let Ok(meta) = std::fs::metadata(&self.ledger) else { return Err(Tampered::Unreadable) };
-        let written = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        if let Some(last) = &mut *last
-            && last.written == written
-        {
-            last.looked = now;
-            return Ok(Arc::clone(&last.ledger));
-        }
-        let text = std::fs::read_to_string(&self.ledger).map_err(|_| Tampered::Unreadable)?;
+        let text = std::fs::read_to_string(known.glance.file());
+        let text = text.map_err(|_| Tampered::Unreadable)?;
         let ledger = Arc::new(Ledger::read(&text, &self.key)?);
-        *last = Some(Last { looked: now, written, ledger: Arc::clone(&ledger) });
-        Ok(ledger)
+        Ok(Arc::clone(known.ledger.insert(ledger)))
     }
 }
 

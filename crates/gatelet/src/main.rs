@@ -15,6 +15,7 @@ mod exit;
 mod habits;
 mod ledger;
 mod secret;
+mod stamp;
 mod telemetry;
 mod terminal;
 

@@ -7,13 +7,12 @@ use async_trait::async_trait;
 use catalog::directory::{Entry, Section};
 use catalog::reply;
 use futures::stream::BoxStream;
-use serde_json::json;
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Server, Tool,
+    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Tool,
 };
 
 use super::Surface;
-use super::meta::{MAP, Meta, Sightings, definition, sees};
+use super::meta::{MAP, Meta, Sightings, definition, listing, sees};
 use super::rest::Rest;
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
@@ -69,17 +68,9 @@ impl Provider for Gateway {
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
         let map = || reply::map(&snapshot.catalog, MAP, &sees);
         let sight = trust.sight(&self.caller);
-        let capabilities = || json!({"tools": {"listChanged": true}, "resources": {}});
-        snapshot.listing(Surface::Gateway, sight, || Listing {
-            server: Server::new("gatelet", &self.shared.version, capabilities().into()),
-            tools: tools(&names(&self.shared, &snapshot, &self.caller), &map()),
-            findings: snapshot
-                .findings
-                .iter()
-                .chain(&snapshot.directory().findings)
-                .cloned()
-                .collect(),
-            ..Listing::default()
+        snapshot.listing(Surface::Gateway, sight, || {
+            let names = names(&self.shared, &snapshot, &self.caller);
+            listing(&self.shared, &snapshot, tools(&names, &map()))
         })
     }
 

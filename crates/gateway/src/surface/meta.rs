@@ -15,7 +15,7 @@ use catalog::directory::{Entry, Place};
 use catalog::source::Skill;
 use catalog::{Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Context, Identity, Json, Reply};
+use tool::{Context, Identity, Json, Listing, Reply, Server, Tool};
 
 use super::Surface;
 use crate::artifact::Owner;
@@ -87,6 +87,18 @@ pub(crate) fn sees(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, plac
             let Skill { namespace, name, .. } = &source(own).skills[at];
             trust.knows(caller, &Thing::Skill { namespace, name })
         }
+    }
+}
+
+/// What a surface of meta-tools lists beside its tools.
+pub(crate) fn listing(shared: &Shared, snapshot: &Snapshot, tools: Vec<Tool>) -> Listing {
+    let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+    let findings = snapshot.findings.iter().chain(&snapshot.directory().findings);
+    Listing {
+        server: Server::new("gatelet", &shared.version, capabilities.into()),
+        tools,
+        findings: findings.cloned().collect(),
+        ..Listing::default()
     }
 }
 

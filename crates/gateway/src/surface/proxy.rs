@@ -14,12 +14,12 @@ use futures::stream::BoxStream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Server, Tool,
+    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Tool,
 };
 
 use super::Surface;
 use super::gateway::tools;
-use super::meta::{Meta, Sightings};
+use super::meta::{Meta, Sightings, listing};
 use super::rest::Rest;
 use crate::dispatch::Mode;
 use crate::gateway::Shared;
@@ -137,20 +137,12 @@ impl Stripped {
 impl Provider for Proxy {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let capabilities = || json!({"tools": {"listChanged": true}, "resources": {}});
         let trust = &self.shared.dispatcher.stages.trust;
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
-        let seen = || snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));
-        snapshot.listing(Surface::Proxy, trust.sight(&self.caller), || Listing {
-            server: Server::new("gatelet", &self.shared.version, capabilities().into()),
-            tools: seen().map(|(_, tool)| tool.clone()).collect(),
-            findings: snapshot
-                .findings
-                .iter()
-                .chain(&snapshot.directory().findings)
-                .cloned()
-                .collect(),
-            ..Listing::default()
+        snapshot.listing(Surface::Proxy, trust.sight(&self.caller), || {
+            let seen = snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));
+            let tools = seen.map(|(_, tool)| tool.clone()).collect();
+            listing(&self.shared, &snapshot, tools)
         })
     }
 

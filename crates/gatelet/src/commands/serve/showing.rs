@@ -1,19 +1,15 @@
 //! The certificates that clients are shown, read again when their files change.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use rustls::ServerConfig;
 use web::listen::Showing;
 
 use crate::config::Tls;
-
-/// When each file was written, and how long it is.
-type Stamps = Vec<Option<(SystemTime, u64)>>;
+use crate::stamp::{Stamp, stamp};
 
 struct Shown {
-    stamps: Stamps,
+    stamps: Vec<Stamp>,
     config: Arc<ServerConfig>,
 }
 
@@ -41,11 +37,7 @@ pub(super) fn showing(tls: &Tls) -> Result<Showing, String> {
     }))
 }
 
-fn stamps(tls: &Tls) -> Stamps {
-    let stamp = |file: &Path| {
-        let known = std::fs::metadata(file).ok()?;
-        Some((known.modified().ok()?, known.len()))
-    };
+fn stamps(tls: &Tls) -> Vec<Stamp> {
     let files = [Some(tls.cert.as_path()), Some(&tls.key), tls.client_ca.as_deref()];
     files.into_iter().flatten().map(stamp).collect()
 }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use gateway::Gateway;
 use mcp::serve::http::{Endpoint, Hosts, Options};
@@ -16,6 +15,7 @@ use web::site::{Parts, Site};
 use super::admin::Desk;
 use crate::commands::key;
 use crate::config::{Auth, Config, Surface};
+use crate::stamp::Glance;
 use crate::{secret, wire};
 
 /// The surface that the configuration means.
@@ -66,9 +66,6 @@ pub(super) fn site(
     })
 }
 
-/// How long it is before the file of the keys is looked at again.
-const FRESH: Duration = Duration::from_millis(20);
-
 /// A key for this machine's operator, good for as long as the gate runs.
 pub(super) fn operator(config: &Config) -> Fresh {
     let mut fresh = Ring::default()
@@ -80,7 +77,7 @@ pub(super) fn operator(config: &Config) -> Fresh {
 }
 
 /// Who is let in. The keys are read again when their file has changed, so a
-/// key that was just made or revoked counts at once.
+/// key that was just made or revoked counts for the next human.
 fn policy(
     config: &Config,
     file: PathBuf,
@@ -93,25 +90,21 @@ fn policy(
         Arc::new(Policy { anonymous, keys, tokens, scope })
     };
     let auth = config.auth.clone();
-    let written = |file: &Path| std::fs::metadata(file).and_then(|data| data.modified()).ok();
-    let first = make(key::load(&file).unwrap_or_default(), &auth);
-    let known = Mutex::new((written(&file), first));
-    let looked = Mutex::new(Instant::now());
+    let nobody = make(Ring::default(), &auth);
+    let known = Mutex::new((Glance::at(file), nobody));
     Box::new(move || {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.elapsed() < FRESH {
-            return Arc::clone(&known.1);
-        }
-        *looked = Instant::now();
-        let now = written(&file);
-        if known.0 != now {
-            match key::load(&file) {
-                Ok(keys) => *known = (now, make(keys, &auth)),
-                Err(error) => tracing::error!("the keys stay as they were: {error:#}"),
+        let (glance, policy) = &mut *known;
+        if glance.is_due() {
+            match key::load(glance.file()) {
+                Ok(keys) => *policy = make(keys, &auth),
+                Err(error) => {
+                    tracing::error!("the keys stay as they were: {error:#}");
+                    glance.again();
+                }
             }
         }
-        Arc::clone(&known.1)
+        Arc::clone(policy)
     })
 }
 
