@@ -6,6 +6,7 @@
 
 mod build;
 mod finder;
+mod guess;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +17,7 @@ use finder::Finder;
 
 use crate::index::{self, Kind, Query, Verdict};
 use crate::source::Role;
-use crate::{Contract, Source, name, nearest, signature, summary};
+use crate::{Contract, Source, name, signature, summary};
 
 /// The place of a function in one catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -322,53 +323,6 @@ impl Catalog {
     /// Heap bytes of the index, near enough to compare and to promise a bound.
     pub fn index_bytes(&self) -> usize {
         self.finder().index.bytes()
-    }
-
-    /// The namespaces whose path is closest to `path`.
-    pub fn nearest_namespaces(&self, path: &str, limit: usize) -> Vec<&Namespace> {
-        let paths = self.namespaces[1..].iter().map(|namespace| namespace.path.as_str());
-        let found = nearest::nearest(path, paths, limit);
-        found.into_iter().filter_map(|path| self.namespace(path).ok()).collect()
-    }
-
-    /// The functions whose name is closest to `function`, those of `namespace`
-    /// (any spelling) first.
-    pub fn nearest_functions(
-        &self,
-        namespace: &str,
-        function: &str,
-        limit: usize,
-        keep: &dyn Fn(Slot) -> bool,
-    ) -> Vec<Slot> {
-        let near = |slots: &[Slot]| -> Vec<Slot> {
-            let kept: Vec<Slot> = slots.iter().copied().filter(|slot| keep(*slot)).collect();
-            let names = kept.iter().map(|slot| self.function(*slot).name.as_str());
-            let mut found = Vec::new();
-            for name in nearest::nearest(function, names, limit) {
-                let same = |slot: &&Slot| self.function(**slot).name == name;
-                found.extend(
-                    kept.iter()
-                        .filter(same)
-                        .filter(|slot| !found.contains(*slot))
-                        .copied()
-                        .collect::<Vec<_>>(),
-                );
-            }
-            found
-        };
-        let mut found = match self.namespace(namespace) {
-            Ok(namespace) => near(&namespace.functions),
-            Err(_) => Vec::new(),
-        };
-        if found.len() < limit {
-            let all: Vec<Slot> = self.slots().collect();
-            let elsewhere = near(&all);
-            found.extend(
-                elsewhere.into_iter().filter(|slot| !found.contains(slot)).collect::<Vec<_>>(),
-            );
-        }
-        found.truncate(limit);
-        found
     }
 
     fn finder(&self) -> &Finder {

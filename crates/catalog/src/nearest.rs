@@ -2,6 +2,35 @@
 
 use crate::name;
 
+/// From this likeness on a name is taken for a slip of the pen.
+pub const CLOSE: f32 = 0.7;
+/// Names that are less alike have nothing to do with each other.
+const FAINT: f32 = 0.45;
+
+/// A name that leads nowhere.
+pub struct Wanted(String);
+
+impl Wanted {
+    pub fn new(name: &str) -> Wanted {
+        Wanted(name::canonical(name))
+    }
+
+    /// How alike another name is, at most 1; none when it shares too little.
+    pub fn rate(&self, candidate: &str) -> Option<f32> {
+        let score = likeness(&self.0, &name::canonical(candidate));
+        (FAINT <= score).then_some(score)
+    }
+}
+
+/// The names that are alike, best first, with their likeness.
+pub fn rated<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<(f32, &'a str)> {
+    let wanted = Wanted::new(wanted);
+    let rate = |candidate: &'a str| Some((wanted.rate(candidate)?, candidate));
+    let mut rated: Vec<(f32, &str)> = names.into_iter().filter_map(rate).collect();
+    rated.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
+    rated
+}
+
 /// The `limit` names closest to `wanted`, best first; names that share too
 /// little with it are left out.
 pub fn nearest<'a>(
@@ -9,15 +38,7 @@ pub fn nearest<'a>(
     names: impl IntoIterator<Item = &'a str>,
     limit: usize,
 ) -> Vec<&'a str> {
-    let wanted = name::canonical(wanted);
-    let mut scored: Vec<(f32, &str)> = names
-        .into_iter()
-        .map(|candidate| (likeness(&wanted, &name::canonical(candidate)), candidate))
-        .filter(|(score, _)| 0.45 <= *score)
-        .collect();
-    scored.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(right.1)));
-    scored.truncate(limit);
-    scored.into_iter().map(|(_, candidate)| candidate).collect()
+    rated(wanted, names).into_iter().take(limit).map(|(_, candidate)| candidate).collect()
 }
 
 /// How alike two canonical names are, from 0 to 1: the edit distance, lifted

@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use tool::Listing;
+
 use crate::index::{Kind, Verdict};
 use crate::{Catalog, Place, Shares, Slot, summary, tokens};
 
@@ -242,6 +244,46 @@ pub fn nothing<'a>(near: impl Iterator<Item = &'a str>) -> String {
     text
 }
 
+/// What a search could not look into, in one line: the upstreams of which
+/// nothing is known yet, each with why. `keep` says whose label may be told.
+pub fn unsearched(catalog: &Catalog, keep: &dyn Fn(&str) -> bool) -> Option<String> {
+    let mut named = Vec::new();
+    let mut more = 0;
+    for source in catalog.sources() {
+        let Some(reason) = source.unavailable() else { continue };
+        let Listing { tools, resources, templates, prompts, .. } = &*source.listing;
+        let is_blank =
+            tools.is_empty() && resources.is_empty() && templates.is_empty() && prompts.is_empty();
+        if !is_blank || !keep(&source.label) {
+            continue;
+        }
+        match named.len() < UNSEARCHED {
+            true => named.push(format!("{} ({})", source.label, summary::cut(reason, 40))),
+            false => more += 1,
+        }
+    }
+    if named.is_empty() {
+        return None;
+    }
+    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("Not searched: {}{rest}.", named.join(", ")))
+}
+
+/// The most upstreams that are named as not searched.
+const UNSEARCHED: usize = 5;
+
+/// A reply with a line of its own at the end, both within the budget.
+pub fn with_line(
+    line: Option<String>,
+    config: &Config,
+    reply: impl FnOnce(&Config) -> String,
+) -> String {
+    let Some(line) = line else { return reply(config) };
+    let tokens = config.tokens.saturating_sub(tokens::count(&line) + 1);
+    let text = reply(&Config { tokens, ..*config });
+    format!("{}\n{line}\n", text.trim_end())
+}
+
 fn fitting(text: String, limit: usize) -> String {
     if tokens::fits(&text, limit) { text } else { summary::cut(&text, limit) }
 }
@@ -251,10 +293,10 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use tool::{Listing, Tool};
+    use tool::Tool;
 
     use super::*;
-    use crate::Source;
+    use crate::{Source, State};
 
     fn source(label: &str, tools: &[(&str, String)]) -> Source {
         let read = |(name, description): &(&str, String)| {
@@ -372,5 +414,26 @@ mod tests {
         // What is gone, or never was, changes nothing.
         assert_eq!(first(&shares("three/save")), before);
         assert_eq!(first(&shares(other)), before);
+    }
+
+    #[test]
+    fn what_could_not_be_searched_is_said_in_one_line_within_the_budget() {
+        let away = |label: &str| Source {
+            state: State::Unavailable { reason: "still starting".to_owned() },
+            ..source(label, &[])
+        };
+        let mut sources = vec![source("mail", &[("send", "Sends an email.".to_owned())])];
+        sources.extend((0..8).map(|n| away(&format!("slow{n}"))));
+        let (catalog, _) = Catalog::build(sources);
+        let line = unsearched(&catalog, &|label| label != "slow0").unwrap();
+        assert!(line.starts_with("Not searched: slow1 (still starting), slow2"), "{line}");
+        assert!(line.ends_with(" and 2 more.") && !line.contains("slow0"), "{line}");
+        let config = Config::of(5, Spelling::Dotted);
+        let text = with_line(Some(line.clone()), &config, |config| {
+            search(&catalog, "send an email", config, &Shares::new(), &|_| true)
+        });
+        assert!(text.starts_with("mail.send") && text.ends_with(&format!("\n{line}\n")), "{text}");
+        assert!(tokens::fits(&text, config.tokens), "{text}");
+        assert_eq!(unsearched(&catalog, &|_| false), None);
     }
 }

@@ -12,7 +12,7 @@ use catalog::index::Kind;
 use catalog::source::Role;
 use catalog::{Catalog, Shares, Slot, Source, reply};
 use serde_json::json;
-use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Standing, Tool};
+use tool::{Ask, Context, Failure, Identity, Json, Listing, Reply, RpcError, Standing, Tool};
 
 use crate::artifact::Store;
 use crate::clock::Clock;
@@ -94,7 +94,8 @@ impl Own {
             None | Some("function") => {
                 let sees = |slot| self.trust.sees(caller, catalog, slot);
                 let shares = self.learning.asked(context, &query);
-                return Reply::text(&found(catalog, &query, limit, &shares, &sees));
+                let missing = unsearched(catalog, &*self.trust, caller);
+                return Reply::text(&found(catalog, &query, limit, &shares, &sees, missing));
             }
             Some("resource") => &[Kind::Resource],
             Some("prompt") => &[Kind::Prompt],
@@ -103,7 +104,14 @@ impl Own {
         };
         let config = reply::Config::of(limit, reply::Spelling::Apart);
         let sees = |place| meta::sees(&*self.trust, catalog, caller, place);
-        Reply::text(&reply::seek(catalog, kinds, &query, &config, &Shares::new(), &sees))
+        let missing = match kinds {
+            // Those come from this machine.
+            [Kind::Skill] => None,
+            _ => unsearched(catalog, &*self.trust, caller),
+        };
+        Reply::text(&reply::with_line(missing, &config, |config| {
+            reply::seek(catalog, kinds, &query, config, &Shares::new(), &sees)
+        }))
     }
 }
 
@@ -121,16 +129,27 @@ impl Own {
     }
 }
 
-/// The best functions for a query, in few words.
+/// Which upstreams a search could not look into, as far as a caller knows them.
+pub(crate) fn unsearched(
+    catalog: &Catalog,
+    trust: &dyn Trust,
+    caller: &Identity,
+) -> Option<String> {
+    reply::unsearched(catalog, &|label| trust.knows(caller, &Thing::Namespace(label)))
+}
+
+/// The best functions for a query, in few words; `missing` is what could not be
+/// searched.
 pub(crate) fn found(
     catalog: &Catalog,
     query: &str,
     limit: usize,
     shares: &Shares,
     sees: &dyn Fn(Slot) -> bool,
+    missing: Option<String>,
 ) -> String {
     let config = reply::Config::of(limit, reply::Spelling::Apart);
-    reply::search(catalog, query, &config, shares, sees)
+    reply::with_line(missing, &config, |config| reply::search(catalog, query, config, shares, sees))
 }
 
 /// `- orders / create(customer_id: string) — Create an order.`

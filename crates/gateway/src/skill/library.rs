@@ -26,8 +26,12 @@ pub enum Lookup {
     Ambiguous(Vec<String>),
     /// It is there, but not in this version; which there are.
     NoSuchVersion(Vec<String>),
-    /// None has; the nearest names.
-    Unknown(Vec<String>),
+    /// None has; the addresses of those that are spelt almost like it, and of
+    /// those that are somewhat alike.
+    Unknown {
+        close: Vec<String>,
+        faint: Vec<String>,
+    },
 }
 
 /// How long the line of a skill in the index may be.
@@ -170,16 +174,23 @@ impl Library {
                 None => Lookup::Found(latest),
                 Some(version) => self.in_version(&latest, version),
             },
-            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_) | Lookup::Unknown(_)) => other,
+            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_) | Lookup::Unknown { .. }) => {
+                other
+            }
         }
     }
 
     fn find(&self, namespace: &str, wanted: &str, sight: &dyn Sight) -> Lookup {
         let seen: Vec<&Arc<Skill>> = self.latest(sight).collect();
         let unknown = || {
-            let near = nearest::nearest(wanted, seen.iter().map(|skill| skill.name.as_str()), 3);
-            let whole = |name: &&str| seen.iter().find(|s| s.name == *name).map(|s| s.address());
-            Lookup::Unknown(near.iter().filter_map(whole).collect())
+            let near = nearest::rated(wanted, seen.iter().map(|skill| skill.name.as_str()));
+            let (close, faint): (Vec<_>, Vec<_>) =
+                near.into_iter().take(3).partition(|(score, _)| nearest::CLOSE <= *score);
+            let whole = |(_, name): (f32, &str)| {
+                seen.iter().find(|skill| skill.name == name).map(|skill| skill.address())
+            };
+            let all = |near: Vec<(f32, &str)>| near.into_iter().filter_map(whole).collect();
+            Lookup::Unknown { close: all(close), faint: all(faint) }
         };
         let Some(path) = name::path(namespace) else { return unknown() };
         let path = path.join(".");

@@ -51,7 +51,10 @@ fn directories_above_are_namespaces() {
         library.look_up("Orders.Retail", "createOrder", None, &NOTHING),
         Lookup::Found(_)
     ));
-    assert!(matches!(library.look_up("orders", "createOrder", None, &NOTHING), Lookup::Unknown(_)));
+    assert!(matches!(
+        library.look_up("orders", "createOrder", None, &NOTHING),
+        Lookup::Unknown { .. }
+    ));
     assert!(
         library
             .index("orders", &NOTHING)
@@ -132,10 +135,12 @@ fn one_name_twice_in_one_place_gets_a_number() {
 #[test]
 fn an_unknown_skill_names_the_nearest() {
     let (library, _) = Library::read(&[file("o/create-order/SKILL.md", PLAIN)]);
-    let Lookup::Unknown(near) = library.look_up("", "create_ordr", None, &NOTHING) else {
+    let Lookup::Unknown { close, faint } = library.look_up("", "create_ordr", None, &NOTHING)
+    else {
         panic!()
     };
-    assert_eq!(near, ["`skill(namespace=\"o\", skillname=\"create_order\")`"]);
+    assert_eq!(faint, Vec::<String>::new());
+    assert_eq!(close, ["`skill(namespace=\"o\", skillname=\"create_order\")`"]);
 }
 
 #[test]
@@ -148,7 +153,7 @@ fn versions_stand_beside_each_other_and_the_latest_is_meant() {
     let told = |version: Option<&str>| match library.look_up("o", "s", version, &NOTHING) {
         Lookup::Found(skill) => text_of(&skill),
         Lookup::NoSuchVersion(versions) => versions.join(" "),
-        other @ (Lookup::Ambiguous(_) | Lookup::Unknown(_)) => panic!("{other:?}"),
+        other @ (Lookup::Ambiguous(_) | Lookup::Unknown { .. }) => panic!("{other:?}"),
     };
     assert_eq!(told(None), "# s\n\nbeta");
     assert_eq!(told(Some("1")), "# s\n\nnew");

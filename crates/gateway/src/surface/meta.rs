@@ -49,6 +49,9 @@ impl Default for Config {
     }
 }
 
+/// How many likely meanings of an unknown id are given.
+pub(crate) const NEAR: usize = 5;
+
 /// No browse returns more cards by query.
 pub(crate) const MOST: usize = 50;
 

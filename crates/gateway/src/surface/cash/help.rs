@@ -145,8 +145,10 @@ impl View<'_> {
         };
         let sees = |slot| self.sees(slot) && inside(slot);
         let shares = self.shared.learning.asked(self.context, query);
+        let trust = &*self.shared.dispatcher.stages.trust;
+        let missing = own::unsearched(catalog, trust, &self.context.caller);
         match format {
-            Format::Markdown => own::found(catalog, query, limit, &shares, &sees),
+            Format::Markdown => own::found(catalog, query, limit, &shares, &sees, missing),
             Format::Json => {
                 let found = catalog.search_with(query, limit, &shares, &sees);
                 let told = found.hits.iter().map(|hit| {
@@ -165,6 +167,9 @@ impl View<'_> {
                         let near = found.near.iter().map(|slot| catalog.path(*slot));
                         told["note"] = json!(reply::nothing(near));
                     }
+                }
+                if let Some(missing) = missing {
+                    told["unsearched"] = json!(missing);
                 }
                 told.to_string()
             }

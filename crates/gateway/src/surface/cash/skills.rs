@@ -12,6 +12,9 @@ use crate::skill::{self, Content, Library, Lookup, Reference, Sight, Skill};
 use crate::surface::meta;
 use crate::visibility::Thing;
 
+/// How many likely meanings of an unknown name are given.
+const NEAR: usize = 3;
+
 impl Sight for View<'_> {
     fn sees(&self, skill: &Skill) -> bool {
         let trust = &self.shared.dispatcher.stages.trust;
@@ -67,7 +70,10 @@ impl View<'_> {
         let version = asked.text("version");
         match library.look_up(&namespace, &wanted, version.as_deref(), self) {
             Lookup::Found(skill) => self.told(&library, &skill, &asked).await,
-            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_) | Lookup::Unknown(_)) => {
+            Lookup::Unknown { close, faint } => {
+                Reply::error_text(&self.no_such_skill(&namespace, &wanted, close, faint))
+            }
+            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_)) => {
                 Reply::error_text(&not_found(&wanted, &version.unwrap_or_default(), &other))
             }
         }
@@ -83,16 +89,61 @@ impl View<'_> {
         }
         let line = |(place, _): &(Place, f32)| match place {
             Place::Skill { source, at } => {
-                let skill = &catalog.sources()[*source].skills[*at];
-                let address = skill::address(&skill.namespace, &skill.name);
-                format!("- {address} — {}\n", catalog::summary::sentence(&skill.description, 120))
+                let words = &catalog.sources()[*source].skills[*at].description;
+                let address = self.address(*place)?;
+                Some(format!("- {address} — {}\n", catalog::summary::sentence(words, 120)))
             }
             Place::Tool(_)
             | Place::Resource { .. }
             | Place::Template { .. }
-            | Place::Prompt { .. } => String::new(),
+            | Place::Prompt { .. } => None,
         };
-        found.hits.iter().map(line).collect()
+        found.hits.iter().filter_map(line).collect()
+    }
+
+    /// What may be meant by a name that no skill has: what is spelt almost like
+    /// it, then what the search finds for it, then what is somewhat alike.
+    fn no_such_skill(
+        &self,
+        namespace: &str,
+        wanted: &str,
+        close: Vec<String>,
+        faint: Vec<String>,
+    ) -> String {
+        let (catalog, trust) = (&self.snapshot.catalog, &self.shared.dispatcher.stages.trust);
+        let sees = |place| meta::sees(&**trust, catalog, &self.context.caller, place);
+        let words = format!("{namespace} {wanted}");
+        let mut near = close;
+        if near.len() < NEAR {
+            let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
+            near.extend(meant.into_iter().filter_map(|place| self.address(place)));
+        }
+        near.extend(faint);
+        let mut named: Vec<String> = Vec::new();
+        for one in near {
+            if named.len() < NEAR && !named.contains(&one) {
+                named.push(one);
+            }
+        }
+        let near = match named.as_slice() {
+            [] => String::new(),
+            near => format!(" Nearest: {}.", near.join(", ")),
+        };
+        let wanted = catalog::summary::cut(&wanted.replace('`', " "), 80);
+        format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
+    }
+
+    fn address(&self, place: Place) -> Option<String> {
+        match place {
+            Place::Skill { source, at } => {
+                let skill = &self.snapshot.catalog.sources()[source].skills[at];
+                Some(skill::address(&skill.namespace, &skill.name))
+            }
+            Place::Tool(_)
+            | Place::Resource { .. }
+            | Place::Template { .. }
+            | Place::Prompt { .. } => None,
+        }
     }
 
     /// One skill, with what the reader should know first.
@@ -158,13 +209,7 @@ fn not_found(wanted: &str, version: &str, lookup: &Lookup) -> String {
             catalog::summary::cut(&version.replace('`', " "), 40),
             versions.join(", ")
         ),
-        Lookup::Unknown(nearest) => {
-            let near = match nearest.as_slice() {
-                [] => String::new(),
-                near => format!(" Nearest: {}.", near.join(", ")),
-            };
-            format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
-        }
+        Lookup::Unknown { .. } => format!("**Error:** No skill `{wanted}`."),
         Lookup::Found(skill) => format!("**Error:** `{}` is there.", skill.path()),
     }
 }

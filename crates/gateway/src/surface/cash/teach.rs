@@ -102,7 +102,7 @@ impl View<'_> {
         }
         let mut lines = Vec::new();
         if *why != Unresolved::Function {
-            let near = catalog.nearest_namespaces(namespace, 4 * NEAR);
+            let near = catalog.nearest_namespaces(namespace, 4 * NEAR, &sees);
             for found in near.into_iter().filter(|found| self.shows(found)).take(NEAR) {
                 match catalog.resolve(&found.path, function) {
                     Ok(slot) if self.sees(slot) => lines.push(line(catalog, slot)),
@@ -113,10 +113,6 @@ impl View<'_> {
         let mut slots = Vec::new();
         if !function.is_empty() {
             slots = catalog.nearest_functions(namespace, function, NEAR, &sees);
-        }
-        if slots.is_empty() && lines.is_empty() {
-            let query = format!("{namespace} {function}").replace(['_', '.'], " ");
-            slots = catalog.find(&query, NEAR, &sees).iter().map(|hit| hit.slot).collect();
         }
         for slot in slots {
             let told = line(catalog, slot);

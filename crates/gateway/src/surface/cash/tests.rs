@@ -132,12 +132,17 @@ async fn an_unknown_name_is_answered_with_the_nearest_and_their_signatures() {
     holds(&told, &["!**Error:** No namespace `inventry`", "`inventory`"]);
     let told = opened.say("help", json!({"function": "check"})).await;
     holds(&told, &["!", "help(namespace=\"inventory\", function=\"check\")"]);
+    let told = opened.say("call", json!({"namespace": "orders", "function": "make_order"})).await;
+    holds(
+        &told,
+        &["!**Error:** No function `make_order` in namespace `orders`", "orders / create("],
+    );
     let told = opened.say("call", json!({"namespace": "a..b", "function": "x"})).await;
     holds(&told, &["!**Error:** `a..b` is no namespace"]);
     assert!(orders.asked().is_empty());
     let records = opened.records.records();
     let refused = |r: &crate::record::Record| r.ending == Ending::Refused("unknown-function");
-    assert_eq!(records.iter().filter(|record| refused(record)).count(), 4, "one record per call");
+    assert_eq!(records.iter().filter(|record| refused(record)).count(), 5, "one record per call");
 }
 
 #[tokio::test(start_paused = true)]

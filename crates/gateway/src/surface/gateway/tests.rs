@@ -19,6 +19,7 @@ use crate::stage::{attempt, cache, pattern::Pattern, policy, quota, retry};
 use crate::surface::meta;
 
 mod approval;
+mod guess;
 mod vectors;
 
 struct Opened {

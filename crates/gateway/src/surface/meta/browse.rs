@@ -11,6 +11,7 @@ use tool::{Json, Reply};
 use super::{MOST, Meta, bad, members, text};
 use crate::artifact::Owner;
 use crate::error::{Code, GatewayError};
+use crate::own;
 
 /// What is browsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl Meta<'_> {
             | Place::Skill { .. } => entry(place).is_some_and(|entry| all || self.shows(entry)),
         };
         let found = catalog.seek(&[kind], query, top_k, &shares, &keep);
-        let remark = match found.verdict {
+        let verdict = match found.verdict {
             Verdict::Relevant => None,
             Verdict::Ambiguous => Some(reply::AMBIGUOUS.to_owned()),
             Verdict::Nothing => {
@@ -137,6 +138,9 @@ impl Meta<'_> {
                 Some(reply::nothing(near.map(|entry| entry.namespace.as_str())))
             }
         };
+        let missing = own::unsearched(catalog, trust, caller);
+        let remarks: Vec<String> = verdict.into_iter().chain(missing).collect();
+        let remark = (!remarks.is_empty()).then(|| remarks.join("\n"));
         let found = found.hits.into_iter();
         let mut hits: Vec<(usize, f32)> =
             found.filter_map(|(place, score)| Some((directory.at(place)?, score))).collect();

@@ -6,7 +6,7 @@ use catalog::{Problem, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Call, Json, Object, Reply};
 
-use super::{Answer, Meta, bad, members, missing, refused, text};
+use super::{Answer, Meta, NEAR, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
@@ -104,9 +104,10 @@ impl Meta<'_> {
                     .map(|entry| entry.id.as_str())
                     .collect();
                 let found = selection::resolve(id.trim(), &ids, Repairs::Allowed);
-                let (found, repair) = found.map_err(|reason| unknown(id, reason, &ids))?;
-                let at =
-                    section.get(found).ok_or_else(|| unknown(id, Reason::NotACandidate, &[]))?;
+                let (found, repair) = found.map_err(|reason| self.unknown(id, reason, &ids))?;
+                let at = section
+                    .get(found)
+                    .ok_or_else(|| self.unknown(id, Reason::NotACandidate, &[]))?;
                 (at, Some(repair.unwrap_or(Repair::Strip)))
             }
         };
@@ -117,8 +118,40 @@ impl Meta<'_> {
             | Place::Resource { .. }
             | Place::Template { .. }
             | Place::Prompt { .. }
-            | Place::Skill { .. } => Err(unknown(id, Reason::NotACandidate, &[])),
+            | Place::Skill { .. } => Err(self.unknown(id, Reason::NotACandidate, &[])),
         }
+    }
+
+    /// What an id that leads nowhere may mean: what begins like it, then what is
+    /// spelt or does like it.
+    fn unknown(&self, id: &str, reason: Reason, ids: &[&str]) -> GatewayError {
+        let head = id.trim().to_lowercase();
+        let message = match reason {
+            Reason::AmbiguousPrefix | Reason::AmbiguousCaseFold => {
+                "several tools begin like this id"
+            }
+            Reason::EmptySelection | Reason::NotACandidate => {
+                "no tool has this id; find it with tool_browse"
+            }
+        };
+        let error = GatewayError::new(Code::HydrateFailed, message, id);
+        let begins = |id: &&&str| !head.is_empty() && id.to_lowercase().starts_with(&head);
+        let mut near: Vec<&str> = ids.iter().filter(begins).take(NEAR).copied().collect();
+        if near.is_empty() && !head.is_empty() {
+            near = self.guesses(id.trim());
+        }
+        if near.is_empty() { error } else { error.detail("candidates", near) }
+    }
+
+    /// The ids of the tools that an id may mean, of those that the caller sees.
+    fn guesses(&self, id: &str) -> Vec<&str> {
+        let (catalog, directory) = (&self.snapshot.catalog, self.directory());
+        let id = id.split('#').next().unwrap_or(id);
+        let (label, name) = id.split_once([':', '/', '.']).unwrap_or(("", id));
+        let entry = |slot: Slot| Some(&directory.tools.entries()[directory.at(Place::Tool(slot))?]);
+        let keep = |slot| self.sees(slot) && entry(slot).is_some_and(|entry| self.shows(entry));
+        let near = catalog.nearest_functions(label, name, NEAR, &keep);
+        near.into_iter().filter_map(|slot| entry(slot).map(|entry| entry.id.as_str())).collect()
     }
 
     fn tolerated(&self, args: Json, slot: Slot) -> (Json, Vec<tolerant::Repair>) {
@@ -186,20 +219,6 @@ impl Meta<'_> {
             }
         }
     }
-}
-
-fn unknown(id: &str, reason: Reason, ids: &[&str]) -> GatewayError {
-    let head = id.trim().to_lowercase();
-    let message = match reason {
-        Reason::AmbiguousPrefix | Reason::AmbiguousCaseFold => "several tools begin like this id",
-        Reason::EmptySelection | Reason::NotACandidate => {
-            "no tool has this id; find it with tool_browse"
-        }
-    };
-    let error = GatewayError::new(Code::HydrateFailed, message, id);
-    let near: Vec<&str> =
-        ids.iter().copied().filter(|id| id.to_lowercase().starts_with(&head)).take(5).collect();
-    if near.is_empty() { error } else { error.detail("candidates", near) }
 }
 
 /// The reply with what was repaired in its `_meta`, which costs no tokens.

@@ -2,11 +2,13 @@
 //! call.
 
 use catalog::directory::{Entry, Place, Section};
+use catalog::index::Kind;
+use catalog::nearest;
 use catalog::selection::{self, Repairs};
 use serde_json::{Value, json};
 use tool::{Json, Object, Reply};
 
-use super::{Answer, Meta, bad, members, missing, refused, text};
+use super::{Answer, Meta, NEAR, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
@@ -22,7 +24,7 @@ impl Meta<'_> {
             return self.asked(self.snapshot.resource(source, &uri), None).await;
         }
         let id = text(&given, "resource_id")?.ok_or_else(|| missing("resource_id"))?;
-        let entry = self.find(&self.directory().resources, &id, Code::ResourceNotFound)?;
+        let entry = self.find(&self.directory().resources, &id, Kind::Resource)?;
         let sources = self.snapshot.catalog.sources();
         let what = match entry.place {
             Place::Resource { source, at } => {
@@ -45,7 +47,7 @@ impl Meta<'_> {
     pub(super) async fn prompt(&self, arguments: Option<&Json>) -> Answer {
         let given = members(arguments)?;
         let id = text(&given, "prompt_id")?.ok_or_else(|| missing("prompt_id"))?;
-        let entry = self.find(&self.directory().prompts, &id, Code::PromptNotFound)?;
+        let entry = self.find(&self.directory().prompts, &id, Kind::Prompt)?;
         let Place::Prompt { source, at } = entry.place else { return Err(missing("prompt_id")) };
         let prompt = &self.snapshot.catalog.sources()[source].listing.prompts[at];
         let args = arguments.and_then(|arguments| arguments.member("args"));
@@ -109,7 +111,7 @@ impl Meta<'_> {
         &self,
         section: &'s Section,
         id: &str,
-        code: Code,
+        kind: Kind,
     ) -> Result<&'s Entry, GatewayError> {
         let exact = section.get(id).filter(|at| self.shows(&section.entries()[*at]));
         let at = exact.or_else(|| {
@@ -118,7 +120,27 @@ impl Meta<'_> {
             let (found, _) = selection::resolve(id.trim(), &ids, Repairs::Allowed).ok()?;
             section.get(found)
         });
-        let unknown = || GatewayError::new(code, "nothing has this id; browse for it", id);
-        at.map(|at| &section.entries()[at]).ok_or_else(unknown)
+        at.map(|at| &section.entries()[at]).ok_or_else(|| self.nothing_has(section, kind, id))
+    }
+
+    /// An id that leads nowhere, with what may be meant among what the caller
+    /// sees: what is spelt almost like it, or what the search finds for it.
+    fn nothing_has(&self, section: &Section, kind: Kind, id: &str) -> GatewayError {
+        let code = match kind {
+            Kind::Prompt => Code::PromptNotFound,
+            Kind::Resource | Kind::Tool | Kind::Skill => Code::ResourceNotFound,
+        };
+        let error = GatewayError::new(code, "nothing has this id; browse for it", id);
+        let seen = section.entries().iter().filter(|entry| self.shows(entry));
+        let rated = nearest::rated(id, seen.map(|entry| entry.id.as_str()));
+        let close = rated.into_iter().filter(|(score, _)| nearest::CLOSE <= *score);
+        let mut near: Vec<&str> = close.take(NEAR).map(|(_, id)| id).collect();
+        let entry = |place| self.directory().at(place).map(|at| &section.entries()[at]);
+        let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
+        if near.is_empty() {
+            let meant = self.snapshot.catalog.nearest_things(kind, id, NEAR, &keep);
+            near.extend(meant.into_iter().filter_map(|place| entry(place).map(|e| e.id.as_str())));
+        }
+        if near.is_empty() { error } else { error.detail("candidates", near) }
     }
 }

@@ -54,6 +54,19 @@ async fn versions_and_functions_are_asked_for_in_kwargs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_unknown_skill_is_guessed_by_spelling_and_by_what_it_is_for() {
+    let triage = "---\nname: triage\ndescription: How to sort an inbox by urgency.\n---\nSort.";
+    let opened = with(&[file("o/order/SKILL.md", ORDER), file("o/triage/SKILL.md", triage)]).await;
+    for wrong in ["traige", "sort_inbox"] {
+        let told = opened.say("skill", json!({"skillname": wrong})).await;
+        let right = "Nearest: `skill(namespace=\"o\", skillname=\"triage\")`";
+        holds(&told, &[&format!("!**Error:** No skill `{wrong}`."), right]);
+    }
+    let told = opened.say("skill", json!({"skillname": "qqqqqq"})).await;
+    assert_eq!(told, "!**Error:** No skill `qqqqqq`. Use `skill()` to list all.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_skill_that_needs_what_is_not_there_says_so_first() {
     let opened = with(&[file("o/stale/SKILL.md", STALE), file("o/order/SKILL.md", ORDER)]).await;
     let index = opened.say("skill", json!({})).await;

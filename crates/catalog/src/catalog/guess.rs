@@ -1,0 +1,124 @@
+//! What a name that leads nowhere probably meant.
+//!
+//! Two kinds of guess end here: a slip of the pen (`creat_order`), which
+//! spelling puts right, and another word for the same (`delete_file` where it
+//! is `remove_path`), which only the search index knows. Spelling comes first
+//! where it is close, the index next, faint likeness last.
+
+use super::{Catalog, Namespace, Place, Shares, Slot};
+use crate::index::Kind;
+use crate::nearest::{self, CLOSE};
+
+impl Catalog {
+    /// The namespaces that `path` may mean. `keep` says which functions count
+    /// for what is guessed by meaning.
+    pub fn nearest_namespaces(
+        &self,
+        path: &str,
+        limit: usize,
+        keep: &dyn Fn(Slot) -> bool,
+    ) -> Vec<&Namespace> {
+        let paths = self.namespaces[1..].iter().map(|namespace| namespace.path.as_str());
+        let spelt = nearest::rated(path, paths);
+        let (close, faint): (Vec<_>, Vec<_>) =
+            spelt.into_iter().partition(|(score, _)| CLOSE <= *score);
+        let mut guesses = Guesses::of(limit);
+        guesses.extend(close.into_iter().map(|(_, path)| path));
+        if guesses.has_room() {
+            let hits = self.find(path, 4 * limit, keep);
+            guesses.extend(hits.iter().map(|hit| self.path(hit.slot)));
+        }
+        guesses.extend(faint.into_iter().map(|(_, path)| path));
+        guesses.found.into_iter().filter_map(|path| self.namespace(path).ok()).collect()
+    }
+
+    /// The functions that `function` in `namespace` (any spelling) may mean.
+    ///
+    /// First what is spelt like it there, then the same name somewhere else,
+    /// then what does the like there, then anywhere.
+    pub fn nearest_functions(
+        &self,
+        namespace: &str,
+        function: &str,
+        limit: usize,
+        keep: &dyn Fn(Slot) -> bool,
+    ) -> Vec<Slot> {
+        let home = self.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
+        let is_here = |slot: Slot| home == Some(self.path(slot));
+        let spelt = self.spelt_like(function, keep);
+        let mut guesses = Guesses::of(limit);
+        let among = |from: f32, wanted: &dyn Fn(Slot) -> bool| -> Vec<Slot> {
+            let fits = |(score, slot): &&(f32, Slot)| from <= *score && wanted(*slot);
+            spelt.iter().filter(fits).map(|(_, slot)| *slot).collect()
+        };
+        guesses.extend(among(CLOSE, &is_here));
+        guesses.extend(among(1.0, &|_| true).into_iter().take(1));
+        if home.is_some() && guesses.has_room() {
+            guesses.extend(self.meant(function, limit, &|slot| keep(slot) && is_here(slot)));
+        }
+        guesses.extend(among(CLOSE, &|_| true));
+        if guesses.has_room() {
+            // A namespace that is not there may be half of what is meant.
+            let both = format!("{namespace} {function}");
+            let words = if home.is_some() { function } else { &both };
+            guesses.extend(self.meant(words, limit, keep));
+        }
+        guesses.extend(among(0.0, &is_here));
+        guesses.extend(among(0.0, &|_| true));
+        guesses.found
+    }
+
+    /// The things of one kind that `name` may mean, by the index alone.
+    pub fn nearest_things(
+        &self,
+        kind: Kind,
+        name: &str,
+        limit: usize,
+        keep: &dyn Fn(Place) -> bool,
+    ) -> Vec<Place> {
+        let found = self.seek(&[kind], name, limit, &Shares::new(), keep);
+        found.hits.into_iter().map(|(place, _)| place).collect()
+    }
+
+    fn meant(&self, words: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Slot> {
+        self.find(words, limit, keep).into_iter().map(|hit| hit.slot).collect()
+    }
+
+    /// Every function that is spelt at all like `function`, best first.
+    fn spelt_like(&self, function: &str, keep: &dyn Fn(Slot) -> bool) -> Vec<(f32, Slot)> {
+        let wanted = nearest::Wanted::new(function);
+        let rate = |slot: Slot| Some((wanted.rate(&self.function(slot).name)?, slot));
+        let mut rated: Vec<(f32, Slot)> = self.slots().filter_map(rate).collect();
+        rated.retain(|(_, slot)| keep(*slot));
+        let name = |slot: Slot| (&self.function(slot).name, self.path(slot));
+        rated.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| name(a.1).cmp(&name(b.1))));
+        rated
+    }
+}
+
+/// Guesses, each once, best first, as many as there is room for.
+struct Guesses<T> {
+    found: Vec<T>,
+    limit: usize,
+}
+
+impl<T: PartialEq> Guesses<T> {
+    fn of(limit: usize) -> Guesses<T> {
+        Guesses { found: Vec::with_capacity(limit), limit }
+    }
+
+    fn has_room(&self) -> bool {
+        self.found.len() < self.limit
+    }
+
+    fn extend(&mut self, more: impl IntoIterator<Item = T>) {
+        for one in more {
+            if self.has_room() && !self.found.contains(&one) {
+                self.found.push(one);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
