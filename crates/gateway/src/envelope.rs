@@ -98,6 +98,20 @@ pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
     (at < parts.len()).then(|| parts.swap_remove(at))
 }
 
+/// Where each part of a kept answer is.
+pub fn references(artifact: &Artifact) -> Vec<Reference> {
+    let reference = |(at, part): (usize, Part)| Reference {
+        handle: match at {
+            0 => artifact.handle.clone(),
+            at => format!("{}/{at}", artifact.handle),
+        },
+        media_type: part.media_type,
+        size_bytes: part.bytes.len(),
+        label: part.label,
+    };
+    parts(artifact).into_iter().enumerate().map(reference).collect()
+}
+
 /// A handle taken apart: the artifact's, and which part.
 pub fn split_handle(handle: &str) -> (&str, usize) {
     let handle = handle.strip_prefix("artifact://").unwrap_or(handle);
@@ -110,7 +124,6 @@ pub fn split_handle(handle: &str) -> (&str, usize) {
 impl Envelope {
     /// The envelope of a kept answer.
     pub fn of(artifact: &Artifact, tool_id: &str, repairs: &[Repair], is_error: bool) -> Envelope {
-        let parts = parts(artifact);
         let reply = Reply::Result(artifact.result.clone());
         let result = reply.tool_result();
         let mut provenance = Map::new();
@@ -123,21 +136,12 @@ impl Envelope {
         if meta.and_then(|meta| meta.member_as::<bool>(CACHE_HIT)) == Some(true) {
             provenance.insert("cache_hit".to_owned(), true.into());
         }
-        let reference = |(at, part): (usize, &Part)| Reference {
-            handle: match at {
-                0 => artifact.handle.clone(),
-                at => format!("{}/{at}", artifact.handle),
-            },
-            media_type: part.media_type.clone(),
-            size_bytes: part.bytes.len(),
-            label: part.label.clone(),
-        };
         let text = result.as_ref().and_then(readable).unwrap_or_default();
         Envelope {
             status: if is_error { Status::Error } else { Status::Ok },
             summary: summary(result.as_ref(), &text, artifact.chars),
             facts: facts(&text),
-            artifacts: parts.iter().enumerate().map(reference).collect(),
+            artifacts: references(artifact),
             provenance,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use crate::{Ask, Client, Context, Failure, Identity, Listing, Note, Reply};
+use crate::{Ask, Client, Context, Failure, Identity, Listing, Note, Reply, Resource};
 
 /// Anything that offers tools and answers calls.
 #[async_trait]
@@ -20,6 +20,12 @@ pub trait Provider: Send + Sync {
     /// Answers one question. Dropping the future cancels it, at the other
     /// side too where there is one.
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure>;
+
+    /// Resources that are there for this caller alone, such as what is kept of
+    /// earlier answers. They are listed before those of [`Provider::listing`].
+    async fn resources_of(&self, _: &Context) -> Vec<Resource> {
+        Vec::new()
+    }
 
     /// Whether `ask` itself ends when [`Context::patience`] does. Where it does
     /// not, whoever asks has to set a clock for every question.

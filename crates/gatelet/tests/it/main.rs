@@ -5,6 +5,7 @@
 
 mod kit;
 
+mod artifacts;
 mod clients;
 mod controls;
 mod documents;

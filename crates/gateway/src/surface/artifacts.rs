@@ -5,14 +5,39 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;
-use tool::{Context, Reply, RpcError};
+use tool::{Context, Reply, Resource, RpcError};
 
-use crate::artifact::Owner;
-use crate::envelope;
+use crate::artifact::{Artifact, Owner};
+use crate::envelope::{self, Reference};
 use crate::gateway::Shared;
 
 /// How the URI of a kept answer begins.
 pub(crate) const SCHEME: &str = "artifact://";
+
+/// Everything that is kept for whoever asks, part by part, the latest first.
+pub(crate) async fn listed(shared: &Shared, context: &Context) -> Vec<Resource> {
+    let kept = shared.dispatcher.artifacts.list(&Owner::of(context)).await;
+    kept.iter().flat_map(|artifact| described(artifact)).collect()
+}
+
+fn described(artifact: &Artifact) -> Vec<Resource> {
+    let Artifact { upstream, tool, .. } = artifact;
+    let resource = |part: Reference| {
+        let name = match part.label.is_empty() {
+            true => format!("{upstream}/{tool}"),
+            false => format!("{upstream}/{tool} {}", part.label),
+        };
+        let raw = json!({
+            "uri": format!("{SCHEME}{}", part.handle),
+            "name": name,
+            "description": format!("Kept answer of {tool}"),
+            "mimeType": part.media_type,
+            "size": part.size_bytes,
+        });
+        Resource::read(raw.into()).expect("our own resource has a URI")
+    };
+    envelope::references(artifact).into_iter().map(resource).collect()
+}
 
 /// The contents of a kept answer, for its owner and nobody else.
 pub(crate) async fn read(shared: &Arc<Shared>, uri: &str, context: &Context) -> Reply {

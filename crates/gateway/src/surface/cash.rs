@@ -21,7 +21,8 @@ use async_trait::async_trait;
 use catalog::{Slot, reply};
 use futures::stream::BoxStream;
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, RpcError,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
+    RpcError,
 };
 
 use super::{Surface, rest::Rest};
@@ -176,6 +177,10 @@ impl Provider for Cash {
 
     fn events(&self) -> BoxStream<'static, Event> {
         self.hall.events()
+    }
+
+    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+        self.rest.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {

@@ -12,8 +12,8 @@ use catalog::Slot;
 use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, RpcError,
-    Tool,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
+    RpcError, Tool,
 };
 
 use super::Surface;
@@ -119,6 +119,10 @@ impl Provider for Direct {
 
     fn events(&self) -> BoxStream<'static, Event> {
         self.rest.events()
+    }
+
+    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+        self.rest.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {

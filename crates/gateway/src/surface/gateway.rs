@@ -8,7 +8,8 @@ use catalog::directory::{Entry, Section};
 use catalog::reply;
 use futures::stream::BoxStream;
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Tool,
+    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, Resource, RpcError,
+    Tool,
 };
 
 use super::Surface;
@@ -76,6 +77,10 @@ impl Provider for Gateway {
 
     fn events(&self) -> BoxStream<'static, Event> {
         self.rest.events()
+    }
+
+    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+        self.rest.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {

@@ -14,7 +14,8 @@ use futures::stream::BoxStream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, RpcError, Tool,
+    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, Resource, RpcError,
+    Tool,
 };
 
 use super::Surface;
@@ -148,6 +149,10 @@ impl Provider for Proxy {
 
     fn events(&self) -> BoxStream<'static, Event> {
         self.rest.events()
+    }
+
+    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+        self.rest.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use tool::{Ask, Context, Event, Failure, GetPrompt, Json, Read, Reply, RpcError};
+use tool::{Ask, Context, Event, Failure, GetPrompt, Json, Read, Reply, Resource, RpcError};
 
 use super::cash::{IDENTITY, identity};
 use super::offers::{Offers, Sight};
@@ -31,6 +31,11 @@ impl Rest {
 
     pub(crate) fn events(&self) -> BoxStream<'static, Event> {
         self.hall.events()
+    }
+
+    /// What is there for this caller alone: what is kept of their answers.
+    pub(crate) async fn resources(&self, context: &Context) -> Vec<Resource> {
+        artifacts::listed(&self.shared, context).await
     }
 
     /// Passes on what concerns a resource, a prompt, a task or everybody.

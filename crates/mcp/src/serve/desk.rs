@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::context::VISIT;
 use tool::{
-    Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError,
+    Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Listing, Object, Reply,
+    RpcError,
 };
 
 use super::demand::{self, Demand};
@@ -74,7 +75,10 @@ impl Desk {
     ) -> Call {
         let listing = session.provider.listing();
         let params = request.params.as_ref();
-        if let Some(result) = welcome::list(&listing, &request.method, params) {
+        if welcome::is_personal(&request.method) {
+            return list(session, listing, request, line);
+        }
+        if let Some(result) = welcome::list(&listing, &[], &request.method, params) {
             return ready(result.map_or_else(Reply::Error, Reply::Result));
         }
         match request.method.as_str() {
@@ -145,6 +149,26 @@ impl Desk {
         }
         .boxed()
     }
+}
+
+/// A list that depends on who asks.
+fn list(
+    session: &Arc<Session>,
+    listing: Arc<Listing>,
+    request: &Request,
+    line: &Arc<Line>,
+) -> Call {
+    let provider = Arc::clone(&session.provider);
+    let context = session.context(Arc::clone(line) as _);
+    let (method, params) = (request.method.clone(), request.params.clone());
+    async move {
+        let own = provider.resources_of(&context).await;
+        match welcome::list(&listing, &own, &method, params.as_ref()) {
+            Some(result) => result.map_or_else(Reply::Error, Reply::Result),
+            None => Reply::Error(welcome::no_method(&method)),
+        }
+    }
+    .boxed()
 }
 
 fn subscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {

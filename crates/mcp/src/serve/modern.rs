@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tool::{Ask, Client, Identity, Json, Object, Provider, Reply, RpcError};
+use tool::{Ask, Client, Context, Deaf, Identity, Json, Object, Provider, Reply, RpcError};
 
 use super::desk::{self, Desk};
 use super::exchange::{Exchange, Parking};
@@ -31,6 +31,13 @@ pub(crate) struct Opening {
     kin: Arc<str>,
     level: Option<Level>,
     token: Option<Json>,
+}
+
+impl Opening {
+    /// The context of a question that nothing has to come back from meanwhile.
+    fn context(&self) -> Context {
+        desk::alone(&self.client, &self.caller, Arc::clone(&self.kin), Arc::new(Deaf))
+    }
 }
 
 /// How a modern request is answered.
@@ -102,7 +109,11 @@ pub(crate) async fn begin(
         let reply = result.map_or_else(Reply::Error, Reply::Result);
         Begun::Now(fit::modern(&request.method, reply, &listing))
     };
-    if let Some(result) = welcome::list(&listing, &request.method, request.params.as_ref()) {
+    let own = match welcome::is_personal(&request.method) {
+        true => opening.provider.resources_of(&opening.context()).await,
+        false => Vec::new(),
+    };
+    if let Some(result) = welcome::list(&listing, &own, &request.method, request.params.as_ref()) {
         return now(result);
     }
     match request.method.as_str() {

@@ -3,7 +3,7 @@
 //! All of it comes from the provider's listing: this module puts it into the
 //! form that the revision wants.
 
-use tool::{Json, Listing, Object, RpcError};
+use tool::{Json, Listing, Object, Resource, RpcError};
 
 use crate::revision::{Revision, code, method};
 
@@ -66,9 +66,16 @@ pub(crate) fn has(listing: &Listing, capability: &str) -> bool {
     capabilities(listing).member(capability).is_some_and(|value| !value.is_null())
 }
 
-/// The result of a list method; `None` for every other method.
+/// Whether the answer to a method depends on who asks beyond the listing.
+pub(crate) fn is_personal(method: &str) -> bool {
+    method == method::RESOURCES_LIST
+}
+
+/// The result of a list method; `None` for every other method. What is there
+/// for the caller alone comes first.
 pub(crate) fn list(
     listing: &Listing,
+    own: &[Resource],
     method: &str,
     params: Option<&Json>,
 ) -> Option<Result<Json, RpcError>> {
@@ -88,7 +95,9 @@ pub(crate) fn list(
     }
     let items = match method {
         method::TOOLS_LIST => Json::array(listing.tools.iter().map(|item| &item.raw)),
-        method::RESOURCES_LIST => Json::array(listing.resources.iter().map(|item| &item.raw)),
+        method::RESOURCES_LIST => {
+            Json::array(own.iter().chain(&listing.resources).map(|item| &item.raw))
+        }
         method::TEMPLATES_LIST => Json::array(listing.templates.iter().map(|item| &item.raw)),
         _ => Json::array(listing.prompts.iter().map(|item| &item.raw)),
     };
@@ -127,17 +136,17 @@ mod tests {
     #[test]
     fn lists_hold_the_definitions_as_they_came() {
         let listing = listing("{}");
-        let tools = list(&listing, "tools/list", None).unwrap().unwrap();
+        let tools = list(&listing, &[], "tools/list", None).unwrap().unwrap();
         assert_eq!(tools.as_str(), r#"{"tools":[{"name":"t", "x":1e400}]}"#);
-        let prompts = list(&listing, "prompts/list", None).unwrap().unwrap_err();
+        let prompts = list(&listing, &[], "prompts/list", None).unwrap().unwrap_err();
         assert_eq!(prompts.code, code::METHOD_NOT_FOUND);
-        assert!(list(&listing, "tools/call", None).is_none());
+        assert!(list(&listing, &[], "tools/call", None).is_none());
     }
 
     #[test]
     fn a_cursor_that_was_never_given_out_is_refused() {
         let params = Json::parse(r#"{"cursor":"x"}"#).unwrap();
-        let error = list(&listing("{}"), "tools/list", Some(&params)).unwrap().unwrap_err();
+        let error = list(&listing("{}"), &[], "tools/list", Some(&params)).unwrap().unwrap_err();
         assert_eq!(error.code, code::INVALID_PARAMS);
     }
 
