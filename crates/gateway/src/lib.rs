@@ -30,6 +30,7 @@ pub mod skill;
 pub mod learning;
 pub mod own;
 
+mod memo;
 mod primitive;
 
 pub mod trust;

@@ -9,14 +9,19 @@ use tool::{Ask, Context, Failure, Finding, Listing, Reply, Resource};
 
 use super::Link;
 use crate::dispatch::{Target, What};
+use crate::memo::Memo;
 use crate::own::Own;
 use crate::surface::Surface;
 use crate::surface::direct::Names;
+use crate::surface::meta::browse::{Shown, Walk};
 use crate::surface::offers::Offers;
 use crate::surface::proxy::Stripped;
 
 /// How many listings are kept before all are made again.
 const LISTINGS: usize = 64;
+
+/// How many walks are.
+const WALKS: usize = 256;
 
 /// A catalog with the way to everything in it.
 pub struct Snapshot {
@@ -27,6 +32,9 @@ pub struct Snapshot {
     /// What each surface lists, by what its callers see, made when first needed:
     /// every request looks at it, and making it takes a look at every tool.
     listings: Mutex<HashMap<(Surface, String), Arc<Listing>>>,
+    /// The cards at the end of paths: counting what is below takes a look at
+    /// every tool, too.
+    pub(crate) walks: Memo<Walk, Vec<Shown>>,
     pub(crate) offers: OnceLock<Offers>,
     directory: OnceLock<Directory>,
     stripped: OnceLock<Stripped>,
@@ -59,6 +67,7 @@ impl Snapshot {
             catalog: Arc::new(catalog),
             findings,
             listings: Mutex::default(),
+            walks: Memo::new(WALKS),
             offers: OnceLock::new(),
             directory: OnceLock::new(),
             stripped: OnceLock::new(),

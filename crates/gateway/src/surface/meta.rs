@@ -3,7 +3,7 @@
 //! Each meta-tool is a method that takes its arguments as they came and always
 //! has an answer: a result, or an error in the specification's shape.
 
-mod browse;
+pub(crate) mod browse;
 mod execute;
 mod primitives;
 pub(crate) mod stable;
@@ -181,6 +181,11 @@ impl Meta<'_> {
     pub(crate) fn sees(&self, slot: Slot) -> bool {
         let trust = &self.shared.dispatcher.stages.trust;
         trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
+    }
+
+    /// Whether nothing is hidden from this caller.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.shared.dispatcher.stages.trust.sees_all(&self.context.caller)
     }
 
     /// Whether an entry exists as far as this caller is concerned.

@@ -14,8 +14,8 @@ use crate::error::{Code, GatewayError};
 use crate::own;
 
 /// What is browsed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
     Tools,
     Resources,
     Prompts,
@@ -27,14 +27,17 @@ const SIGNED: usize = 5;
 const NAMED: usize = 8;
 
 /// The form in which cards go out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
     Text,
     Json,
 }
 
 /// A card on its way out: its id, and how it is written.
-type Shown = (String, String);
+pub(crate) type Shown = (String, String);
+
+/// A walk to a path, in a form, by callers with a sight.
+pub(crate) type Walk = (Kind, String, Form, String);
 
 impl Meta<'_> {
     /// The ids of the cards, and the cards as they go out.
@@ -166,12 +169,26 @@ impl Meta<'_> {
             GatewayError::new(Code::PathInvalid, error.to_string(), text)
         };
         let path: Path = text.parse().map_err(|error| invalid(&error))?;
-        let found = section.tree().walk(&path).map(|found| self.children(section, found, form));
+        let sight = self.shared.dispatcher.stages.trust.sight(&self.context.caller);
+        let walk = (kind, text.to_owned(), form, sight);
+        let cards = self.snapshot.walks.get_or(walk, || self.walk(section, &path, text, form))?;
+        Ok(cards.to_vec())
+    }
+
+    /// The cards at the end of a path.
+    fn walk(
+        &self,
+        section: &Section,
+        path: &Path,
+        text: &str,
+        form: Form,
+    ) -> Result<Vec<Shown>, GatewayError> {
+        let found = section.tree().walk(path).map(|found| self.children(section, found, form));
         match found {
             Some(cards) if !cards.is_empty() || path.depth() == 0 => Ok(cards),
             Some(_) | None => {
                 let seen = |at: usize| self.shows(&section.entries()[at]);
-                let (at, children) = section.tree().nearest(&path, &seen);
+                let (at, children) = section.tree().nearest(path, &seen);
                 let children: Vec<&str> = children.into_iter().take(MOST).collect();
                 let message = format!("nothing is at this path; `{at}` has what `children` lists");
                 Err(GatewayError::new(Code::PathNotFound, message, text)
@@ -222,6 +239,9 @@ impl Meta<'_> {
     }
 
     fn visible(&self, section: &Section, branch: &Branch) -> usize {
+        if self.sees_all() {
+            return branch.n_leaves;
+        }
         let child = |child: &Node| match child {
             Node::Branch(below) => self.visible(section, below),
             Node::Leaf { leaf, .. } => usize::from(self.shows(&section.entries()[*leaf])),
