@@ -30,12 +30,10 @@ fn stdio(tools: usize) -> io::Result<()> {
     while input.read_until(b'\n', &mut line)? != 0 {
         answer(&line, tools, &mut out);
         line.clear();
-        // One write for all that was waiting, as any good server does.
-        if !input.buffer().contains(&b'\n') {
-            output.write_all(&out)?;
-            output.flush()?;
-            out.clear();
-        }
+        // One write an answer, as the official SDKs do.
+        output.write_all(&out)?;
+        output.flush()?;
+        out.clear();
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ impl Json {
     /// Whether `text` stands anywhere in it. Much cheaper than reading it, so
     /// worth asking before looking for a member that few values have.
     pub fn mentions(&self, text: &str) -> bool {
-        memchr::memmem::find(&self.0, text.as_bytes()).is_some()
+        mentions(&self.0, text.as_bytes())
     }
 
     pub fn as_bytes(&self) -> &Bytes {
@@ -299,9 +299,41 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
+/// Looks for `text` by the rarest of its bytes. Preparing a search costs more
+/// than making it in a message of the usual size.
+fn mentions(haystack: &[u8], text: &[u8]) -> bool {
+    const USUAL: usize = 4 << 10;
+    if USUAL < haystack.len() {
+        return memchr::memmem::find(haystack, text).is_some();
+    }
+    // In JSON that mostly is words in lower case.
+    let rare = text.iter().position(|byte| !byte.is_ascii_lowercase() && *byte != b'"');
+    let at = rare.unwrap_or(text.len() / 2);
+    let Some(&byte) = text.get(at) else { return true };
+    memchr::memchr_iter(byte, haystack)
+        .any(|found| found.checked_sub(at).is_some_and(|start| haystack[start..].starts_with(text)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_found_wherever_it_stands() {
+        let far = "x".repeat(5000);
+        for (text, word, expected) in [
+            (r#"{"_meta":{"progressToken":1}}"#, "progressToken", true),
+            (r#"{"progressTok":"Token"}"#, "progressToken", false),
+            ("Token", "progressToken", false),
+            ("\"abc\"", "abc", true),
+            ("\"abc\"", "c\"", true),
+            ("\"abc\"", "", true),
+            (&format!("{far}isError"), "isError", true),
+            (&format!("{far}isErro"), "isError", false),
+        ] {
+            assert_eq!(mentions(text.as_bytes(), word.as_bytes()), expected, "{text}: {word}");
+        }
+    }
 
     #[test]
     fn numbers_of_any_size_and_odd_spacing_inside_survive() {

@@ -27,7 +27,9 @@ pub use ask::{Ask, Call, GetPrompt, Read};
 pub use context::{Back, Client, Context, Deaf, Identity, Note};
 pub use finding::{Finding, Severity};
 pub use json::{Json, Object};
-pub use listing::{Annotations, Listing, Prompt, Resource, Server, Template, Tool};
+pub use listing::{
+    Annotations, Lifetime, Lifetimes, Listing, Prompt, Resource, Server, Template, Tool,
+};
 pub use provider::{Always, Door, Event, Kind, Provider};
 pub use reply::{Failure, Reply, RpcError, Sent};
 pub use standing::Standing;

@@ -18,6 +18,36 @@ pub struct Listing {
     /// What was damaged or left out when this was read.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// How long each list may be kept, where the provider says so.
+    #[serde(default)]
+    pub lifetimes: Lifetimes,
+}
+
+/// How long the lists of a provider may be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifetimes {
+    pub tools: Option<Lifetime>,
+    pub resources: Option<Lifetime>,
+    pub templates: Option<Lifetime>,
+    pub prompts: Option<Lifetime>,
+}
+
+/// How long, and for whom, an answer may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifetime {
+    pub milliseconds: u64,
+    /// Whether what one caller got may be shown to another.
+    pub is_public: bool,
+}
+
+impl Lifetime {
+    /// The lifetime of two answers that are kept as one.
+    pub fn and(self, other: Lifetime) -> Lifetime {
+        Lifetime {
+            milliseconds: self.milliseconds.min(other.milliseconds),
+            is_public: self.is_public && other.is_public,
+        }
+    }
 }
 
 /// Who the provider says it is, and what it can do.

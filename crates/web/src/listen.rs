@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -68,9 +69,6 @@ pub type Showing = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// How many headers a request may have.
-const N_HEADERS: usize = 128;
 
 /// How many clients at once are told that there is no room for them.
 const TURNED_AWAY: usize = 64;
@@ -183,14 +181,13 @@ async fn serve<T, S, F>(
         if let Some(caller) = &caller {
             request.extensions_mut().insert(caller.clone());
         }
-        let response = site(request);
-        async move { Ok::<_, Infallible>(response.await) }
+        // Not an async block: it would keep room for the response's future twice.
+        site(request).map(Ok::<_, Infallible>)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
-        .max_headers(N_HEADERS)
         .pipeline_flush(true)
         .serve_connection(TokioIo::new(Paced::new(stream, limits.write_time)), service);
     if let Err(error) = watcher.watch(connection).await {

@@ -81,6 +81,7 @@ impl Shared {
             templates: own.templates.clone(),
             prompts: own.prompts.clone(),
             findings: own.findings.clone(),
+            ..Listing::default()
         };
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);
         Ok(())

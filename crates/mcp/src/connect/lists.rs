@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 use tool::{Failure, Finding, Json, Kind, Listing, Object, Prompt, Reply, Resource, RpcError};
-use tool::{Severity, Template, Tool};
+use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 
 use super::upstream::Core;
 use super::{ListLimits, headers};
@@ -27,6 +27,7 @@ pub(super) enum Unread {
 pub(super) struct Items {
     items: Vec<Json>,
     findings: Vec<Finding>,
+    lifetime: Option<Lifetime>,
 }
 
 pub(super) const KINDS: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
@@ -76,7 +77,8 @@ async fn ask(core: &Core, kind: Kind, cursor: Option<Json>) -> Result<Json, Unre
 
 /// Puts a list in its place in a listing.
 pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_http: bool) {
-    let Items { items, mut findings } = list;
+    let Items { items, mut findings, lifetime } = list;
+    *place_of(&mut listing.lifetimes, kind) = lifetime;
     listing.findings.retain(|finding| finding.subject != subject(kind));
     let found = &mut findings;
     match kind {
@@ -112,8 +114,28 @@ pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &Unread) {
     listing.findings.push(Finding::new(Severity::Error, "unread-list", subject(kind), message));
 }
 
+fn place_of(lifetimes: &mut Lifetimes, kind: Kind) -> &mut Option<Lifetime> {
+    match kind {
+        Kind::Tools => &mut lifetimes.tools,
+        Kind::Resources => &mut lifetimes.resources,
+        Kind::Templates => &mut lifetimes.templates,
+        Kind::Prompts => &mut lifetimes.prompts,
+    }
+}
+
+/// How long a page may be kept, if it says so.
+fn lifetime(page: &Json) -> Option<Lifetime> {
+    let milliseconds = page.member_as("ttlMs")?;
+    let scope: Option<String> = page.member_as("cacheScope");
+    Some(Lifetime { milliseconds, is_public: scope.as_deref() == Some("public") })
+}
+
 impl Items {
     fn add(&mut self, page: &Json, kind: Kind, limits: ListLimits) {
+        self.lifetime = match (self.lifetime, lifetime(page)) {
+            (Some(one), Some(other)) => Some(one.and(other)),
+            (one, other) => one.or(other),
+        };
         let Some(list) = page.member(member(kind)) else {
             self.note(Severity::Error, kind, "a page without its list");
             return;

@@ -5,8 +5,9 @@
 //! of that. What is there already is left alone, and a result that needs no
 //! look inside is not parsed.
 
-use tool::{Failure, Json, Listing, Object, Reply, RpcError};
+use tool::{Failure, Json, Lifetime, Listing, Object, Reply, RpcError};
 
+use super::welcome;
 use crate::revision::{Revision, code, meta, method};
 
 /// Makes a reply fit for a client of an older revision.
@@ -21,7 +22,11 @@ pub(crate) fn legacy(method: &str, reply: Reply, listing: &Listing) -> Reply {
 pub(crate) fn modern(method: &str, reply: Reply, listing: &Listing) -> Reply {
     match reply {
         Reply::Result(result) => {
-            Reply::Result(with_modern_members(result, &listing.server.raw, is_kept(method)))
+            // Nobody said: for this caller, and no longer than until it is read.
+            let unsaid = Lifetime { milliseconds: 0, is_public: false };
+            let lifetime = welcome::lifetime(listing, method).unwrap_or(unsaid);
+            let lifetime = Some(lifetime).filter(|_| is_kept(method));
+            Reply::Result(with_modern_members(result, &listing.server.raw, lifetime))
         }
         Reply::Error(error) => Reply::Error(modern_error(method, error)),
     }
@@ -76,9 +81,10 @@ fn without_modern_members(result: Json) -> Json {
     members.to_json()
 }
 
-fn with_modern_members(result: Json, server: &Json, kept: bool) -> Json {
+fn with_modern_members(result: Json, server: &Json, lifetime: Option<Lifetime>) -> Json {
     let text = result.as_str();
-    let plain = !kept && !text.contains("\"resultType\"") && !text.contains("\"_meta\"");
+    let plain =
+        lifetime.is_none() && !text.contains("\"resultType\"") && !text.contains("\"_meta\"");
     if plain && let Some(whole) = appended(text, server) {
         return whole;
     }
@@ -87,8 +93,12 @@ fn with_modern_members(result: Json, server: &Json, kept: bool) -> Json {
     if kind.is_none() {
         members.set("resultType", Json::of("complete"));
     }
-    if kept && matches!(kind.as_deref(), None | Some("complete")) {
-        for (key, value) in [("ttlMs", Json::of(&0)), ("cacheScope", Json::of("private"))] {
+    if let Some(lifetime) = lifetime
+        && matches!(kind.as_deref(), None | Some("complete"))
+    {
+        let scope = if lifetime.is_public { "public" } else { "private" };
+        let hints = [("ttlMs", Json::of(&lifetime.milliseconds)), ("cacheScope", Json::of(scope))];
+        for (key, value) in hints {
             if members.get(key).is_none() {
                 members.push(key, value);
             }

@@ -14,6 +14,7 @@ mod pair;
 mod post;
 mod read;
 
+mod alarm;
 mod group;
 mod replay;
 mod seat;
@@ -35,6 +36,7 @@ use tool::{Door, Identity};
 use super::desk::Desk;
 use super::park;
 use crate::revision::{Revision, code, header};
+use alarm::Alarms;
 use pair::Pairs;
 use seat::{Seat, Seats};
 
@@ -92,6 +94,7 @@ struct Shared {
     desk: Arc<Desk>,
     seats: Arc<Seats>,
     pairs: Pairs,
+    alarms: Alarms,
     options: Options,
 }
 
@@ -114,7 +117,13 @@ impl Endpoint {
     pub fn new(door: Arc<dyn Door>, options: Options) -> Endpoint {
         let desk = Desk::new(door, options.parked);
         let seats = Seats::new(Arc::clone(&desk), options.sessions);
-        Endpoint(Arc::new(Shared { desk, seats, pairs: Pairs::default(), options }))
+        Endpoint(Arc::new(Shared {
+            desk,
+            seats,
+            pairs: Pairs::default(),
+            alarms: Alarms::default(),
+            options,
+        }))
     }
 
     /// Answers one request to the endpoint.

@@ -3,7 +3,7 @@
 //! All of it comes from the provider's listing: this module puts it into the
 //! form that the revision wants.
 
-use tool::{Json, Listing, Object, Resource, RpcError};
+use tool::{Json, Lifetime, Listing, Object, Resource, RpcError};
 
 use crate::revision::{Revision, code, method};
 
@@ -104,6 +104,17 @@ pub(crate) fn list(
     let mut result = Object::new();
     result.push(key, items);
     Some(Ok(result.to_json()))
+}
+
+/// How long the answer to a list method may be kept, where the provider says.
+pub(crate) fn lifetime(listing: &Listing, method: &str) -> Option<Lifetime> {
+    match method {
+        method::TOOLS_LIST => listing.lifetimes.tools,
+        method::RESOURCES_LIST => listing.lifetimes.resources,
+        method::TEMPLATES_LIST => listing.lifetimes.templates,
+        method::PROMPTS_LIST => listing.lifetimes.prompts,
+        _ => None,
+    }
 }
 
 pub(crate) fn no_method(method: &str) -> RpcError {

@@ -16,6 +16,8 @@ async fn a_modern_server_is_recognised_and_names_itself() {
     let listing = upstream.listing();
     assert_eq!((listing.server.name.as_str(), listing.server.version.as_str()), ("scripted", "2"));
     assert_eq!(listing.server.protocol, "2026-07-28");
+    let lifetime = tool::Lifetime { milliseconds: 5, is_public: false };
+    assert_eq!(listing.lifetimes.tools, Some(lifetime));
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ pub(super) fn listing(extra_tool: bool, extra_prompt: bool, protocol: &str) -> L
         resources: read_all(resources(), Resource::read),
         templates: read_all(vec![template()], Template::read),
         prompts: read_all(prompts(extra_prompt), Prompt::read),
-        findings: Vec::new(),
+        ..Listing::default()
     }
 }
 

@@ -99,6 +99,7 @@ pub(super) fn listing(
         templates: offers.templates,
         prompts: offers.prompts,
         findings: snapshot.findings.clone(),
+        ..Listing::default()
     }
 }
 

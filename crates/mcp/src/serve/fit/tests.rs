@@ -60,6 +60,20 @@ fn lists_and_reads_say_how_long_they_may_be_kept() {
 }
 
 #[test]
+fn a_list_may_be_kept_as_long_as_its_provider_says() {
+    let mut listing = listing("");
+    listing.lifetimes.tools = Some(Lifetime { milliseconds: 300_000, is_public: true });
+    let list = |method| {
+        let reply = Reply::Result(Json::empty_object());
+        let Reply::Result(fitted) = modern(method, reply, &listing) else { panic!() };
+        (fitted.member_as::<u64>("ttlMs"), fitted.member_as::<String>("cacheScope"))
+    };
+    assert_eq!(list("tools/list"), (Some(300_000), Some("public".to_owned())));
+    assert_eq!(list("prompts/list"), (Some(0), Some("private".to_owned())));
+    assert_eq!(list("tools/call"), (None, None));
+}
+
+#[test]
 fn an_older_client_sees_none_of_that() {
     check_legacy(r#"{"resultType":"complete","a":[ 1 ],"ttlMs":0}"#, r#"{"a":[ 1 ]}"#);
     check_legacy(

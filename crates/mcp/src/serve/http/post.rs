@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Buf;
 use http::{HeaderValue, Request, Response, StatusCode};
-use tokio::time::sleep;
 use tool::{Json, Reply};
 
 use super::group::{Carried, Group, Turn};
@@ -151,12 +150,12 @@ impl Endpoint {
     ) -> Answered {
         let mut first = None;
         if wants != Wants::Events {
-            let mut settle = std::pin::pin!(sleep(self.0.options.settle));
+            let mut settle = self.0.alarms.set(self.0.options.settle);
             loop {
                 let turn = tokio::select! {
                     biased;
                     turn = group.turn() => turn,
-                    () = &mut settle, if wants == Wants::Either => break,
+                    () = settle.rings(), if wants == Wants::Either => break,
                 };
                 match turn {
                     Turn::Answer(id, reply) if shape == Shape::One => {
