@@ -24,10 +24,11 @@ use gateway::learning::Closed;
 use gateway::record::Nowhere;
 use gateway::roster::{self, Start};
 use gateway::{Gateway, Parts, gate};
+use mcp::connect::Certificates;
 use store::events::Events;
 
 pub(crate) use card::manifest;
-pub(crate) use credential::{entry, vault};
+pub(crate) use credential::{entry, kept, vault};
 pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use watch::watch;
 
@@ -201,7 +202,7 @@ impl Wiring {
                 url: endpoint.to_string(),
                 headers: headers.clone(),
                 wire: endpoint.path().ends_with("/sse").then_some(config::Wire::Sse),
-                authority: authority.clone(),
+                certificates: Certificates { authority: authority.clone(), identity: None },
             },
             None => {
                 let problem = place.problem.as_deref();

@@ -82,6 +82,11 @@ pub trait Sight {
     /// How a function is called, as a digest; `None` when there is none that
     /// this reader can use.
     fn signature(&self, reference: &Reference) -> Option<String>;
+
+    /// Why the text of a skill cannot be had now, if so.
+    fn away(&self, _: &Skill) -> Option<String> {
+        None
+    }
 }
 
 /// Why a skill should be read with care.
@@ -91,6 +96,8 @@ pub enum Flag {
     Missing(Reference),
     /// The function is called in another way than when the skill was locked.
     Changed(Reference),
+    /// Its text is where nobody answers now; why.
+    Away(String),
 }
 
 impl Skill {
@@ -110,6 +117,11 @@ impl Skill {
     /// Whether its text is at an upstream.
     pub fn is_distant(&self) -> bool {
         matches!(self.content, Content::Upstream { .. })
+    }
+
+    /// Whether it is another CaSH server that gives it out.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        matches!(&self.content, Content::Upstream { route: upstream::Route::Cash { .. }, .. })
     }
 
     /// The names that values can be given for.
@@ -163,6 +175,7 @@ impl fmt::Display for Flag {
             Flag::Changed(function) => {
                 write!(f, "`{function}` is called in another way since this was written")
             }
+            Flag::Away(why) => write!(f, "available: false — unavailable: {why}"),
         }
     }
 }

@@ -17,6 +17,7 @@ mod lists;
 mod subscriptions;
 
 pub mod address;
+pub mod certificates;
 
 mod calls;
 mod relay;
@@ -45,6 +46,7 @@ use tool::{Back, Client, Deaf, Failure, RpcError};
 use crate::peer::{Limits, Patience};
 use crate::revision::Revision;
 
+pub use certificates::Certificates;
 pub use credential::{Credential, Refusal};
 pub use tether::Tether;
 pub use upstream::Upstream;
@@ -76,8 +78,7 @@ pub struct Endpoint {
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
-    /// Who else may have signed the server's certificate, in PEM.
-    pub authority: Option<Vec<u8>>,
+    pub certificates: Certificates,
     /// Where the connection may lead.
     pub addresses: address::Addresses,
 }

@@ -8,9 +8,12 @@
 pub mod grant;
 pub mod keeper;
 pub mod login;
+pub mod revoke;
 
 mod state;
+mod web;
 
 pub use grant::{Grant, Keep, Method};
 pub use keeper::Keeper;
 pub use login::{Login, LoginError, Wanted};
+pub use revoke::{Revoked, revoke};

@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context;
-use mcp::oauth::{Grant, Login, Wanted};
+use mcp::connect::Certificates;
+use mcp::oauth::{Grant, Login, Revoked, Wanted, revoke};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     no_browser: bool,
 }
 
-/// Forget the token of an upstream
+/// Forget the token of an upstream, and give it back where the server takes that
 #[derive(Debug, clap::Args)]
 pub(crate) struct Out {
     /// The upstream's label
@@ -51,12 +52,15 @@ pub(crate) struct Out {
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let loaded = config::load(place)?;
     let upstream = find(&loaded.config.upstreams, &args.label)?;
-    let wanted = wanted(upstream, args)?;
+    let vault = wire::vault(&config::state_directory(place)?);
+    let name = wire::entry(&upstream.label, args.caller.as_deref());
+    let mut wanted = wanted(upstream, args)?;
+    // What cannot be read is replaced, so it is not asked for again either.
+    let before = wire::kept(&vault, &name).ok().flatten();
+    wanted.granted = before.map(|grant| grant.scopes).unwrap_or_default();
     let port = args.port.or(upstream.access.oauth.redirect_port).unwrap_or(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let grant = runtime.block_on(log_in(&wanted, port, args))?;
-    let name = wire::entry(&upstream.label, args.caller.as_deref());
-    let vault = wire::vault(&config::state_directory(place)?);
     vault.save(&name, &serde_json::to_vec(&grant)?)?;
     say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), upstream.label, told(&grant)));
     say(&paint(DIM, "A running gate takes it up by itself within a minute."));
@@ -64,18 +68,36 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 }
 
 pub(crate) fn forget(args: &Out, place: &Place) -> anyhow::Result<Done> {
-    let label = match config::load(place) {
-        Ok(loaded) => find(&loaded.config.upstreams, &args.label).map(|u| u.label.clone()),
-        Err(_) => Ok(args.label.clone()),
-    };
+    let loaded = config::load(place).ok();
+    let upstreams = loaded.as_ref().map(|loaded| loaded.config.upstreams.as_slice());
     // What is no longer configured can be forgotten all the same.
-    let label = label.unwrap_or_else(|_| args.label.clone());
+    let upstream = find(upstreams.unwrap_or_default(), &args.label).ok();
+    let label = upstream.map_or(args.label.as_str(), |upstream| upstream.label.as_str());
+    let certificates = match upstream.map(|upstream| &upstream.reach) {
+        Some(Reach::Address { certificates, .. }) => certificates.clone(),
+        Some(Reach::Program { .. } | Reach::Content { .. } | Reach::Nowhere { .. }) | None => {
+            Certificates::default()
+        }
+    };
     let vault = wire::vault(&config::state_directory(place)?);
-    if vault.remove(&wire::entry(&label, args.caller.as_deref()))? {
-        say(&format!("{} the token of `{label}`", paint(GOOD, "forgot")));
-        return Ok(Done::Fine);
+    let name = wire::entry(label, args.caller.as_deref());
+    let grant = wire::kept(&vault, &name).ok().flatten();
+    if !vault.remove(&name)? {
+        return Err(Stop::Usage(format!("there is no token of `{label}` to forget")).into());
     }
-    Err(Stop::Usage(format!("there is no token of `{label}` to forget")).into())
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let revoked = grant.map(|grant| runtime.block_on(revoke(&grant, &certificates)));
+    let more = match revoked.unwrap_or(Revoked::NotOffered) {
+        Revoked::Done => ", and gave it back: it is worth nothing now".to_owned(),
+        Revoked::NotOffered => {
+            "; the server takes nothing back, so it may be good until it expires".to_owned()
+        }
+        Revoked::Failed(why) => {
+            format!("; it could not be given back ({why}), so it may be good until it expires")
+        }
+    };
+    say(&format!("{} the token of `{label}`{more}", paint(GOOD, "forgot")));
+    Ok(Done::Fine)
 }
 
 fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, Stop> {
@@ -89,7 +111,7 @@ fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, Stop
 
 fn wanted(upstream: &Upstream, args: &Args) -> Result<Wanted, Stop> {
     let label = &upstream.label;
-    let Reach::Address { url, headers, .. } = &upstream.reach else {
+    let Reach::Address { url, headers, certificates, .. } = &upstream.reach else {
         return Err(Stop::Usage(match &upstream.reach {
             Reach::Nowhere { reason } => format!("`{label}` cannot be reached: {reason}"),
             Reach::Program { .. } | Reach::Address { .. } | Reach::Content { .. } => {
@@ -118,6 +140,8 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<Wanted, Stop> {
         client_secret: oauth.client_secret,
         client_metadata_url: oauth.client_metadata_url,
         scopes,
+        granted: Vec::new(),
+        certificates: certificates.clone(),
         challenge: None,
     })
 }

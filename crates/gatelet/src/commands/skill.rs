@@ -133,6 +133,7 @@ fn finding(skill: &Skill, flag: &Flag) -> Finding {
     let (code, advice) = match flag {
         Flag::Missing(_) => ("skill-function-missing", ""),
         Flag::Changed(_) => ("skill-function-changed", "; check it, then run `gatelet skill lock`"),
+        Flag::Away(_) => ("skill-away", ""),
     };
     Finding::new(Severity::Error, code, skill.path(), format!("{flag}{advice}"))
 }

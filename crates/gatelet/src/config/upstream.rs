@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
+use mcp::connect::Certificates;
 use mcp::revision::Revision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,12 @@ pub(crate) struct Raw {
     /// A file of certificates in PEM, relative to this file, that may have signed that of `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ca: Option<PathBuf>,
+    /// A certificate in PEM, relative to this file, that is shown to `url` where that wants one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Its private key in PEM, relative to this file; in the file of `cert` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<PathBuf>,
     /// `content` for the tools of a CMS site, read straight from its database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<Kind>,
@@ -171,8 +178,7 @@ pub(crate) enum Reach {
         headers: BTreeMap<String, String>,
         /// Found out when `None`.
         wire: Option<Wire>,
-        /// Who else may have signed its certificate, in PEM.
-        authority: Option<Vec<u8>>,
+        certificates: Certificates,
     },
     /// A CMS site; the sample site without a database.
     Content { database: Option<String>, prefix: Option<String>, rules: Box<Rules> },
@@ -331,6 +337,7 @@ impl Entry<'_> {
                 self.misplaced(raw.transport.is_some(), "transport", "url");
                 self.misplaced(!raw.headers.is_empty(), "headers", "url");
                 self.misplaced(raw.ca.is_some(), "ca", "url");
+                self.misplaced(raw.cert.is_some(), "cert", "url");
                 Some(self.program(command, raw, base, environment))
             }
             (None, Some(url)) => {
@@ -432,19 +439,39 @@ impl Entry<'_> {
             let path = self.path.key("headers").key(name);
             headers.insert(name.clone(), self.fill(&path, text, environment, &mut holes));
         }
-        let authority = raw.ca.as_ref().and_then(|file| match std::fs::read(base.join(file)) {
-            Ok(pem) => Some(pem),
-            Err(error) => {
-                let message = format!("`{}` cannot be read: {error}", file.display());
-                self.problems.warning(&self.path.key("ca"), message.clone(), None);
-                holes.push(message);
-                None
-            }
-        });
+        let certificates = self.certificates(raw, base, &mut holes);
         Some(match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
-            None => Reach::Address { url, headers, wire: raw.transport, authority },
+            None => Reach::Address { url, headers, wire: raw.transport, certificates },
         })
+    }
+
+    fn certificates(
+        &mut self,
+        raw: &Raw,
+        base: &FilePath,
+        holes: &mut Vec<String>,
+    ) -> Certificates {
+        self.misplaced(raw.key.is_some() && raw.cert.is_none(), "key", "cert");
+        let mut read = |key: &str, file: Option<&PathBuf>| {
+            let file = file?;
+            match std::fs::read(base.join(file)) {
+                Ok(pem) => Some(pem),
+                Err(error) => {
+                    let message = format!("`{}` cannot be read: {error}", file.display());
+                    self.problems.warning(&self.path.key(key), message.clone(), None);
+                    holes.push(message);
+                    None
+                }
+            }
+        };
+        let authority = read("ca", raw.ca.as_ref());
+        let mut identity = read("cert", raw.cert.as_ref());
+        if let (Some(pem), Some(key)) = (&mut identity, read("key", raw.key.as_ref())) {
+            pem.push(b'\n');
+            pem.extend(key);
+        }
+        Certificates { authority, identity }
     }
 
     /// Fills in `text`; a hole that stays open is a warning, and a reason why

@@ -157,10 +157,10 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
             env: env.clone(),
             cwd: cwd.clone(),
         })]),
-        Reach::Address { url, headers, wire, authority } => {
-            let (headers, authority) = (headers.clone(), authority.clone());
+        Reach::Address { url, headers, wire, certificates } => {
+            let (headers, certificates) = (headers.clone(), certificates.clone());
             let addresses = Addresses::Any;
-            let endpoint = Endpoint { url: url.clone(), headers, authority, addresses };
+            let endpoint = Endpoint { url: url.clone(), headers, certificates, addresses };
             Ok(match wire {
                 Some(Wire::Http) => vec![Target::Http(endpoint)],
                 Some(Wire::Sse) => vec![Target::Sse(endpoint)],
@@ -193,10 +193,10 @@ fn fingerprint(reach: &Reach) -> String {
             add(&cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default());
             env.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }
-        Reach::Address { url, headers, wire, authority } => {
+        Reach::Address { url, headers, wire, certificates } => {
             add("address");
             add(url);
-            add(&authority.as_ref().map(|pem| format!("{pem:?}")).unwrap_or_default());
+            add(&certificates.digest());
             add(&format!("{wire:?}"));
             headers.iter().for_each(|(name, value)| [name, value].into_iter().for_each(|t| add(t)));
         }

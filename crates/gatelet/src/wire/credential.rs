@@ -29,7 +29,7 @@ pub(super) fn of(
     subject: Option<&str>,
     vault: &Vault,
 ) -> Option<Arc<dyn Credential>> {
-    let Reach::Address { headers, .. } = &upstream.reach else { return None };
+    let Reach::Address { headers, certificates, .. } = &upstream.reach else { return None };
     let label = &upstream.label;
     let now = now();
     if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
@@ -40,7 +40,8 @@ pub(super) fn of(
     let whose = subject.map(|subject| format!(" --as {subject}")).unwrap_or_default();
     let todo = format!("run `gatelet login {label}{whose}`");
     let keep = Drawer { vault: vault.clone(), name: entry(label, subject) };
-    Some(Arc::new(Keeper::new(&todo, Arc::new(keep), now, rand::random)))
+    let keeper = Keeper::new(&todo, Arc::new(keep), now, rand::random);
+    Some(Arc::new(keeper.with_certificates(certificates.clone())))
 }
 
 fn now() -> Now {
@@ -52,6 +53,11 @@ fn now() -> Now {
 struct Drawer {
     vault: Vault,
     name: String,
+}
+
+/// What is kept for an upstream, or for one caller there.
+pub(crate) fn kept(vault: &Vault, name: &str) -> Result<Option<Grant>, String> {
+    Drawer { vault: vault.clone(), name: name.to_owned() }.load()
 }
 
 impl Keep for Drawer {

@@ -4,8 +4,8 @@
 //! is, its functions would be hidden two levels deep; so what its `help` lists
 //! is listed here as functions, in its namespaces below our label. Calls go to
 //! its `call` and their results come back untouched, help for a function is
-//! asked of its `help`, and its skills are offered as the skills extension of
-//! the protocol offers them. Every other server passes as it is.
+//! asked of its `help`, and a skill of its `skill`. Every other server passes
+//! as it is.
 
 mod skills;
 mod walk;
@@ -16,9 +16,10 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use gateway::roster::Connector;
+use gateway::skill::upstream::cash;
 use serde_json::json;
 use tool::{
-    Ask, Call, Client, Context, Event, Failure, Json, Kind, Listing, Object, Provider, Read, Reply,
+    Ask, Call, Client, Context, Event, Failure, Json, Kind, Listing, Object, Provider, Reply,
     RpcError, Standing, Tool,
 };
 
@@ -105,10 +106,14 @@ impl Shared {
     }
 }
 
-/// What the other side can do, and the skills extension.
+/// What the other side can do, and that it has skills as CaSH has them.
 fn capabilities(theirs: &Json) -> Json {
-    let mut all = theirs.value().unwrap_or_else(|_| json!({}));
-    all["extensions"][skills::EXTENSION] = json!({});
+    let theirs = theirs.value().unwrap_or_else(|_| json!({}));
+    let mut all = if theirs.is_object() { theirs } else { json!({}) };
+    if !all["extensions"].is_object() {
+        all["extensions"] = json!({});
+    }
+    all["extensions"][cash::EXTENSION] = json!({});
     all.into()
 }
 
@@ -137,11 +142,9 @@ impl Provider for Nested {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.0.call(call, context).await,
-            Ask::Read(Read { uri, .. }) if uri.starts_with(skills::SCHEME) => {
-                skills::read(&*self.0.upstream, &uri, context).await
-            }
             Ask::Other { method, params } => match method.as_str() {
-                "skills/list" => skills::list(&*self.0.upstream, context).await,
+                cash::LIST => skills::list(&*self.0.upstream, context).await,
+                cash::READ => skills::read(&*self.0.upstream, params, context).await,
                 gateway::surface::cash::HELP => self.0.help(&params, context).await,
                 _ => self.0.upstream.ask(Ask::Other { method, params }, context).await,
             },

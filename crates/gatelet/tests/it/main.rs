@@ -16,6 +16,7 @@ mod first_minute;
 mod limits;
 mod logins;
 mod mounts;
+mod nested;
 mod reload;
 mod servers;
 mod shell;

@@ -128,6 +128,13 @@ impl Library {
         Some(text)
     }
 
+    /// Whether the reader sees a skill in a namespace.
+    pub fn has(&self, namespace: &str, sight: &dyn Sight) -> bool {
+        let Some(path) = name::path(namespace) else { return false };
+        let path = path.join(".");
+        self.latest(sight).any(|skill| canonical_path(&skill.namespace) == path)
+    }
+
     /// `- **create_order** — Creates an order. (flag)`
     pub fn line(&self, skill: &Skill, sight: &dyn Sight) -> String {
         let words = summary::sentence(&skill.description, LINE);
@@ -143,6 +150,9 @@ impl Library {
 
     /// What this reader should know before following a skill.
     pub fn flags(&self, skill: &Skill, sight: &dyn Sight) -> Vec<Flag> {
+        if let Some(why) = sight.away(skill) {
+            return vec![Flag::Away(why)];
+        }
         let flag = |reference: &Reference| match sight.signature(reference) {
             None => Some(Flag::Missing(reference.clone())),
             Some(now) => {
@@ -215,6 +225,12 @@ impl Library {
     fn in_version(&self, skill: &Skill, wanted: &str) -> Lookup {
         let versions: Vec<&Arc<Skill>> =
             self.skills.iter().filter(|other| other.is_version_of(skill)).collect();
+        // Which versions there are is for the other side to say.
+        if let [only] = versions.as_slice()
+            && only.is_elsewhere()
+        {
+            return Lookup::Found(Arc::clone(only));
+        }
         let is_meant = |other: &&&Arc<Skill>| {
             other.version.as_deref().is_some_and(|version| version::fits(version, wanted))
         };

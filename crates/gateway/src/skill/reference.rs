@@ -59,13 +59,7 @@ pub(super) fn mentioned(text: &str) -> Vec<Reference> {
         if !(before.ends_with("call") || before.ends_with("help")) {
             continue;
         }
-        let rest = &text[at + mark.len()..];
-        let mut end = rest.len().min(ARGUMENTS);
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        let rest = &rest[..end];
-        let arguments = &rest[..rest.find(')').unwrap_or(rest.len())];
+        let arguments = arguments(&text[at + mark.len()..]);
         let Some(function) = argument(arguments, "function") else { continue };
         let namespace = argument(arguments, "namespace").unwrap_or_default();
         let holes = [namespace, function].iter().any(|text| text.contains(['{', '<', '…', '$']));
@@ -78,8 +72,18 @@ pub(super) fn mentioned(text: &str) -> Vec<Reference> {
     found
 }
 
+/// What stands before the end of a parenthesis.
+pub(super) fn arguments(rest: &str) -> &str {
+    let mut end = rest.len().min(ARGUMENTS);
+    while !rest.is_char_boundary(end) {
+        end -= 1;
+    }
+    let rest = &rest[..end];
+    &rest[..rest.find(')').unwrap_or(rest.len())]
+}
+
 /// The value of `key="…"`.
-fn argument<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
+pub(super) fn argument<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
     let (_, after) = arguments.split_once(key)?;
     let value = after.trim_start().strip_prefix(['=', ':'])?.trim_start();
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;

@@ -1,21 +1,23 @@
 //! Skills that stand at upstreams.
 //!
-//! Two kinds: those of the skills extension of the protocol, and prompts of
-//! upstreams whose prompts the operator wants as skills. Both are listed from
-//! what the upstream says and read when somebody asks for one. What comes is
-//! somebody else's text: bounded, checked against the digest that was listed,
-//! and stripped like any other skill.
+//! Three kinds: those of the skills extension of the protocol, those of
+//! [`cash`] servers, and prompts of upstreams whose prompts the operator wants
+//! as skills. All are listed from what the upstream says and read when somebody
+//! asks for one. What comes is somebody else's text: bounded, checked against
+//! the digest that was listed, and stripped like any other skill.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+pub mod cash;
+mod memory;
+
 use std::time::Duration;
 
 use catalog::name;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 use tool::listing::PromptArgument;
 use tool::{Json, Listing, Prompt, Server};
+
+pub use memory::Memory;
 
 use super::{Content, File, Form, Reference, Skill, read, strip};
 
@@ -39,12 +41,21 @@ pub enum Route {
         /// Of the bytes of its `SKILL.md`, where the upstream says so.
         digest: Option<String>,
     },
+    /// A skill of a CaSH server, as it is called over there.
+    Cash {
+        namespace: String,
+        name: String,
+    },
 }
 
 /// Whether a server has the extension.
 pub fn offers(server: &Server) -> bool {
+    has_extension(server, EXTENSION)
+}
+
+fn has_extension(server: &Server, name: &str) -> bool {
     let extensions = server.capabilities.member("extensions");
-    extensions.and_then(|extensions| extensions.member(EXTENSION)).is_some_and(|it| it.is_object())
+    extensions.and_then(|extensions| extensions.member(name)).is_some_and(|it| it.is_object())
 }
 
 /// The prompts of an upstream as skills in its namespace.
@@ -206,42 +217,3 @@ pub fn of_read_result(skill: &Skill, digest: Option<&str>, result: &Json) -> Res
 fn bounded(text: &str) -> Result<(), String> {
     if 1 << 20 < text.len() { Err("the text is over 1 MiB".to_owned()) } else { Ok(()) }
 }
-
-/// What upstreams listed, for as long as it may be believed.
-#[derive(Debug, Default)]
-pub struct Memory(Mutex<HashMap<(String, String), Kept>>);
-
-#[derive(Debug)]
-struct Kept {
-    until: Instant,
-    skills: Vec<Skill>,
-}
-
-/// How many answers are kept.
-const KEPT: usize = 256;
-
-impl Memory {
-    /// What an upstream listed for everybody, or else for this reader.
-    pub fn recall(&self, label: &str, subject: &str) -> Option<Vec<Skill>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |whose: &str| kept.get(&(label.to_owned(), whose.to_owned()));
-        // Nobody is called by a line break, so it stands for everybody.
-        let found = [of(EVERYBODY), of(subject)].into_iter().flatten();
-        found.filter(|kept| Instant::now() < kept.until).map(|kept| kept.skills.clone()).next()
-    }
-
-    pub fn keep(&self, label: &str, subject: Option<&str>, lifetime: Duration, skills: Vec<Skill>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        if KEPT <= kept.len() {
-            kept.retain(|_, one| now < one.until);
-        }
-        if KEPT <= kept.len() {
-            kept.clear();
-        }
-        let whose = subject.unwrap_or(EVERYBODY).to_owned();
-        kept.insert((label.to_owned(), whose), Kept { until: now + lifetime, skills });
-    }
-}
-
-const EVERYBODY: &str = "\n";

@@ -35,21 +35,12 @@ pub(super) async fn start(
     let client = client(&url, endpoint)?;
     let accept = HeaderValue::from_static("text/event-stream");
     let credential = options.credential.clone();
-    let shown = match &credential {
-        Some(credential) => {
-            credential.present().await.map_err(|failure| ConnectError::of("GET", failure))?
-        }
-        None => None,
+    let get = |shown: Option<&HeaderValue>| {
+        let signed = credential::signed(&headers, shown);
+        client.get(url.clone()).headers(signed).header(ACCEPT, &accept)
     };
-    let signed = credential::signed(&headers, shown.as_ref());
-    let get = client.get(url.clone()).headers(signed).header(ACCEPT, accept).send();
-    let response = get.await.map_err(|error| ConnectError::of("GET", unreachable(&error)))?;
-    if let (Some(credential), Some(refusal)) =
-        (&credential, Refusal::of(response.status(), response.headers()))
-    {
-        let failure = credential.refused_again(shown.as_ref(), &refusal);
-        return Err(ConnectError::of("GET", failure));
-    }
+    let response = shown_until_taken(credential.as_deref(), get).await;
+    let response = response.map_err(|failure| ConnectError::of("GET", failure))?;
     let mut stream = Stream::new(response, options.limits.line)?;
     let post = stream.endpoint(&url).await?;
     let (ours, theirs) = duplex(BUFFER);
@@ -74,6 +65,33 @@ pub(super) async fn start(
         }
     });
     Ok(())
+}
+
+/// Sends a request with what there is to show, and once more with what there
+/// is instead when that is refused.
+async fn shown_until_taken(
+    credential: Option<&dyn Credential>,
+    request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+) -> Result<Response, Failure> {
+    let send = async |shown: Option<&HeaderValue>| {
+        request(shown).send().await.map_err(|error| unreachable(&error))
+    };
+    let Some(credential) = credential else { return send(None).await };
+    let shown = credential.present().await?;
+    let response = send(shown.as_ref()).await?;
+    let Some(refusal) = Refusal::of(response.status(), response.headers()) else {
+        credential.accepted();
+        return Ok(response);
+    };
+    let other = credential.refused(shown.as_ref(), &refusal).await?;
+    let response = send(Some(&other)).await?;
+    match Refusal::of(response.status(), response.headers()) {
+        Some(refusal) => Err(credential.refused_again(Some(&other), &refusal)),
+        None => {
+            credential.accepted();
+            Ok(response)
+        }
+    }
 }
 
 /// The server's messages.
@@ -177,17 +195,15 @@ impl Outbox {
 
     async fn post(&self, line: Bytes) -> Result<(), Failure> {
         let kind = HeaderValue::from_static("application/json");
-        let shown = match &self.credential {
-            Some(credential) => credential.present().await?,
-            None => None,
+        let post = |shown: Option<&HeaderValue>| {
+            let headers = credential::signed(&self.headers, shown);
+            let post = self.client.post(self.url.clone()).headers(headers);
+            post.header(CONTENT_TYPE, &kind).body(line.clone())
         };
-        let headers = credential::signed(&self.headers, shown.as_ref());
-        let post = self.client.post(self.url.clone()).headers(headers);
-        let post = post.header(CONTENT_TYPE, kind).body(line).send();
         let limit = std::time::Duration::from_secs(30);
         let late = |_| Failure::Timeout { after: limit };
-        let response = timeout(limit, post).await.map_err(late)?;
-        let status = response.map_err(|error| unreachable(&error))?.status();
+        let sent = shown_until_taken(self.credential.as_deref(), post);
+        let status = timeout(limit, sent).await.map_err(late)??.status();
         if status.is_success() {
             return Ok(());
         }

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
+use url::form_urlencoded::Serializer;
 
 /// A token and the way to the next one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +18,9 @@ pub struct Grant {
     pub scopes: Vec<String>,
     pub issuer: Option<String>,
     pub token_endpoint: String,
+    /// Where it can be given back, if anywhere.
+    #[serde(default)]
+    pub revocation_endpoint: Option<String>,
     /// What the token is for (RFC 8707), as it was asked for.
     pub resource: String,
     pub client_id: String,
@@ -29,6 +36,35 @@ pub enum Method {
     None,
     Basic,
     Post,
+}
+
+impl Grant {
+    /// Says who we are, in the way that the server wants: in a header, or in
+    /// the form that goes with the request.
+    pub(super) fn sign(
+        &self,
+        post: reqwest::RequestBuilder,
+        form: &mut Serializer<'_, String>,
+    ) -> reqwest::RequestBuilder {
+        match (self.method, self.client_secret.as_deref()) {
+            (Method::Basic, Some(secret)) => {
+                let pair = format!("{}:{}", encoded(&self.client_id), encoded(secret));
+                return post.header(AUTHORIZATION, format!("Basic {}", STANDARD.encode(pair)));
+            }
+            (Method::Post, Some(secret)) => {
+                form.append_pair("client_id", &self.client_id);
+                form.append_pair("client_secret", secret);
+            }
+            (Method::None, _) | (Method::Basic | Method::Post, None) => {
+                form.append_pair("client_id", &self.client_id);
+            }
+        }
+        post
+    }
+}
+
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// Where one grant is kept.

@@ -5,21 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
 use tool::{Failure, Standing};
 
 use super::state::{State, Step, Trouble};
-use super::{Grant, Keep, Method};
+use super::{Grant, Keep, web};
+use crate::connect::Certificates;
 use crate::connect::credential::{Credential, Now, Refusal};
-
-/// How long a token endpoint may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long its answer may be.
-const LARGEST: usize = 256 << 10;
 
 /// The credential of a server that wants OAuth.
 pub struct Keeper {
@@ -29,6 +23,8 @@ pub struct Keeper {
     now: Now,
     /// From 0 to 1; spreads what would otherwise come in one rush.
     chance: fn() -> f64,
+    /// For the token endpoint, as for the server.
+    certificates: Certificates,
     state: Mutex<State>,
     /// Whether the server has said that it wants a token. Until then, and with
     /// none at hand, it is asked without one.
@@ -67,10 +63,16 @@ impl Keeper {
             keep,
             now,
             chance,
+            certificates: Certificates::default(),
             state: Mutex::default(),
             wanted: AtomicBool::new(false),
             renewing: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// With certificates of the operator's own.
+    pub fn with_certificates(self, certificates: Certificates) -> Keeper {
+        Keeper { certificates, ..self }
     }
 
     /// The token to use now, renewed when that is needed and possible.
@@ -85,7 +87,7 @@ impl Keeper {
             return told;
         }
         let Some(grant) = self.state().grant.clone() else { return Err(self.human()) };
-        let renewed = renew(&grant, (self.now)() / 1000).await;
+        let renewed = renew(&grant, &self.certificates, (self.now)() / 1000).await;
         let mut state = self.state();
         match renewed {
             Ok(grant) => {
@@ -246,10 +248,14 @@ fn unavailable(reason: &str) -> Failure {
 }
 
 /// Asks for the next token, once.
-async fn renew(grant: &Grant, seconds: u64) -> Result<Grant, Unrenewed> {
+async fn renew(
+    grant: &Grant,
+    certificates: &Certificates,
+    seconds: u64,
+) -> Result<Grant, Unrenewed> {
     let failed = |reason: String| Unrenewed::Failed { reason, after: None };
-    let post = question(&client().map_err(failed)?, grant);
-    let sent = tokio::time::timeout(PATIENCE, post.send()).await;
+    let post = question(&web::client(certificates).map_err(failed)?, grant);
+    let sent = tokio::time::timeout(web::PATIENCE, post.send()).await;
     let response = match sent {
         Ok(Ok(response)) => response,
         Ok(Err(error)) if error.is_connect() => {
@@ -267,41 +273,21 @@ fn question(client: &reqwest::Client, grant: &Grant) -> reqwest::RequestBuilder 
     form.append_pair("grant_type", "refresh_token");
     form.append_pair("refresh_token", grant.refresh_token.as_deref().unwrap_or_default());
     form.append_pair("resource", &grant.resource);
-    let mut post = client.post(&grant.token_endpoint);
-    let secret = grant.client_secret.as_deref();
-    match (grant.method, secret) {
-        (Method::Basic, Some(secret)) => {
-            let pair = format!("{}:{}", encoded(&grant.client_id), encoded(secret));
-            post = post.header(AUTHORIZATION, format!("Basic {}", STANDARD.encode(pair)));
-        }
-        (Method::Post, Some(secret)) => {
-            form.append_pair("client_id", &grant.client_id);
-            form.append_pair("client_secret", secret);
-        }
-        (Method::None, _) | (Method::Basic | Method::Post, None) => {
-            form.append_pair("client_id", &grant.client_id);
-        }
-    }
+    let post = grant.sign(client.post(&grant.token_endpoint), &mut form);
     let post = post.header(ACCEPT, "application/json");
     post.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form.finish())
 }
 
 async fn read(
     grant: &Grant,
-    mut response: reqwest::Response,
+    response: reqwest::Response,
     seconds: u64,
 ) -> Result<Grant, Unrenewed> {
     let status = response.status();
     let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
     let after = after.map(|after| after.min(Duration::from_secs(3600)));
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        if LARGEST < body.len() + chunk.len() {
-            break;
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let body = web::body(response).await.unwrap_or_default();
     if status.is_success() {
         let unusable = "the token endpoint gave no token".to_owned();
         let answer: Answer = serde_json::from_slice(&body)
@@ -331,19 +317,4 @@ fn renewed(grant: &Grant, answer: Answer, seconds: u64) -> Grant {
         scopes: scopes.unwrap_or_else(|| grant.scopes.clone()),
         ..grant.clone()
     }
-}
-
-fn encoded(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
-}
-
-/// Secrets go where they are sent and nowhere else: no redirects.
-fn client() -> Result<reqwest::Client, String> {
-    rustls::crypto::ring::default_provider().install_default().ok();
-    reqwest::Client::builder()
-        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(Duration::from_secs(10))
-        .build()
-        .map_err(|_| "no secure connection can be made".to_owned())
 }

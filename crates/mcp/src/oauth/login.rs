@@ -5,13 +5,18 @@
 //! metadata, server metadata with its issuer checked, PKCE with S256, the
 //! resource indicator and the issuer in the redirect.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest,
     AuthorizationSession,
 };
 use serde_json::Value;
 
+use super::web::Web;
 use super::{Grant, Method};
+use crate::connect::Certificates;
 
 /// What to log in to, and as whom.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +31,10 @@ pub struct Wanted {
     pub client_metadata_url: Option<String>,
     /// What the server asks for when empty.
     pub scopes: Vec<String>,
+    /// What was allowed before, which is asked for again: a login for more
+    /// must not take away what there is.
+    pub granted: Vec<String>,
+    pub certificates: Certificates,
     /// What the server said when it refused us, if it did.
     pub challenge: Option<String>,
 }
@@ -60,20 +69,17 @@ impl Login {
     pub async fn begin(wanted: &Wanted, redirect: &str) -> Result<Login, LoginError> {
         // Whoever installs a provider first wins; any is as good.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let manager = AuthorizationManager::new(wanted.url.as_str()).await;
-        let mut manager = manager.map_err(|error| LoginError::BadAddress {
-            url: wanted.url.clone(),
-            reason: error.to_string(),
-        })?;
+        let mut manager = manager(wanted).await?;
         let challenge = wanted.challenge.as_deref();
         let resolved = manager.resolve_metadata_from_challenge(challenge).await;
         let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
         manager.set_metadata(metadata.clone());
+        let scopes = scopes(&manager, wanted).await;
         let (client_id, client_secret) =
-            identify(&mut manager, &metadata, wanted, redirect).await?;
+            identify(&mut manager, &metadata, wanted, redirect, &scopes).await?;
         let mut request = AuthorizationRequest::new(redirect)
             .with_initial_scope_selection()
-            .with_scopes(wanted.scopes.iter().cloned())
+            .with_scopes(scopes)
             .with_preregistered_client(&client_id);
         if let Some(secret) = &client_secret {
             request = request.with_client_secret(secret);
@@ -104,6 +110,10 @@ impl Login {
             .ok_or_else(|| LoginError::Denied("the server gave no token".to_owned()))
     }
 
+    fn offered(&self, field: &str) -> Option<String> {
+        self.metadata.additional_fields.get(field)?.as_str().map(str::to_owned)
+    }
+
     fn grant(&self, token: &Value, seconds: u64) -> Option<Grant> {
         let text = |key: &str| token[key].as_str().map(str::to_owned);
         let asked = parameters(self.url());
@@ -116,6 +126,7 @@ impl Login {
             scopes: scopes.split_whitespace().map(str::to_owned).collect(),
             issuer: self.metadata.issuer.clone(),
             token_endpoint: self.metadata.token_endpoint.clone(),
+            revocation_endpoint: self.offered("revocation_endpoint"),
             resource: asked("resource").unwrap_or_default(),
             client_id: self.client_id.clone(),
             method: method(&self.metadata, self.client_secret.as_deref()),
@@ -124,12 +135,39 @@ impl Login {
     }
 }
 
+async fn manager(wanted: &Wanted) -> Result<AuthorizationManager, LoginError> {
+    let bad = |reason: String| LoginError::BadAddress { url: wanted.url.clone(), reason };
+    let url = wanted.url.as_str();
+    let manager = if wanted.certificates.is_empty() {
+        AuthorizationManager::new(url).await
+    } else {
+        let web = Arc::new(Web::new(&wanted.certificates).map_err(bad)?);
+        AuthorizationManager::new_with_oauth_http_client(url, web).await
+    };
+    manager.map_err(|error| bad(error.to_string()))
+}
+
+/// What to ask for: what is wanted, or what the server says it needs, beside
+/// what was allowed before.
+async fn scopes(manager: &AuthorizationManager, wanted: &Wanted) -> Vec<String> {
+    let mut scopes = wanted.granted.clone();
+    if wanted.scopes.is_empty() {
+        scopes.extend(manager.select_initial_scopes(&[]).await);
+    } else {
+        scopes.extend(wanted.scopes.iter().cloned());
+    }
+    let mut known = HashSet::new();
+    scopes.retain(|scope| known.insert(scope.clone()));
+    scopes
+}
+
 /// Who we are there: as configured, by our own address, or newly registered.
 async fn identify(
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
     wanted: &Wanted,
     redirect: &str,
+    scopes: &[String],
 ) -> Result<(String, Option<String>), LoginError> {
     if let Some(client_id) = &wanted.client_id {
         return Ok((client_id.clone(), wanted.client_secret.clone()));
@@ -138,10 +176,6 @@ async fn identify(
     if let (Some(address), Some(Value::Bool(true))) = (&wanted.client_metadata_url, takes_addresses)
     {
         return Ok((address.clone(), None));
-    }
-    let mut scopes = wanted.scopes.clone();
-    if scopes.is_empty() {
-        scopes = manager.select_initial_scopes(&[]).await;
     }
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let registered = manager.register_client("gatelet", redirect, &scopes).await;

@@ -115,6 +115,7 @@ mod tests {
             scopes: Vec::new(),
             issuer: None,
             token_endpoint: String::new(),
+            revocation_endpoint: None,
             resource: String::new(),
             client_id: String::new(),
             client_secret: None,

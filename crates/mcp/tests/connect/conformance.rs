@@ -1,6 +1,5 @@
 //! The client scenarios of the official conformance suite, with an upstream as
-//! the client. Those about authorisation are not here: credentials are given
-//! to an upstream, not fetched by it.
+//! the client, and a human with a browser where one is needed.
 
 use std::process::Stdio;
 

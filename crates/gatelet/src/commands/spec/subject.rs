@@ -148,8 +148,8 @@ fn labelled(label: &str, place: &Place) -> anyhow::Result<Option<Target>> {
         Some(Reach::Program { command, args, env, cwd }) => {
             Some(Target::Stdio(Program { command: command.into(), args, env, cwd }))
         }
-        Some(Reach::Address { url, headers, wire, authority }) => {
-            let endpoint = Endpoint { url, headers, authority, ..Endpoint::default() };
+        Some(Reach::Address { url, headers, wire, certificates }) => {
+            let endpoint = Endpoint { url, headers, certificates, ..Endpoint::default() };
             Some(match wire {
                 Some(config::Wire::Sse) => Target::Sse(endpoint),
                 Some(config::Wire::Http) | None => Target::Http(endpoint),

@@ -92,17 +92,21 @@ async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
 }
 
 #[tokio::test]
-async fn its_skills_are_listed_and_read_by_the_extension() {
-    let (_, nested) = nested().await;
+async fn its_skills_are_listed_and_read_with_their_values() {
+    let (seen, nested) = nested().await;
     let context = Context::anonymous();
-    let ask = Ask::Other { method: "skills/list".to_owned(), params: Object::new() };
+    assert!(cash::offers(&nested.listing().server));
+    let ask = Ask::Other { method: cash::LIST.to_owned(), params: Object::new() };
     let Reply::Result(listed) = nested.ask(ask, &context).await.unwrap() else { panic!() };
     let listed = listed.value().unwrap();
-    assert_eq!(listed["skills"][0]["frontmatter"]["name"], "refund");
-    let uri = listed["skills"][0]["uri"].as_str().unwrap().to_owned();
-    let read = Ask::Read(Read { uri, rest: Object::new() });
-    let Reply::Result(read) = nested.ask(read, &context).await.unwrap() else { panic!() };
-    assert!(read.value().unwrap()["contents"][0]["text"].as_str().unwrap().contains("Do it."));
+    let refund = json!({"namespace": "orders", "name": "refund", "description": "Refund."});
+    assert_eq!(listed["skills"], json!([refund]));
+    let arguments = json!({"namespace": "orders", "skillname": "refund", "kwargs": {"sum": 5}});
+    let params = Object::parse(&arguments.clone().into()).unwrap();
+    let read = Ask::Other { method: cash::READ.to_owned(), params };
+    let reply = nested.ask(read, &context).await.unwrap();
+    assert_eq!(reply, Reply::text("# refund\n\nDo it."));
+    assert_eq!(seen.asked.lock().unwrap().last().unwrap(), &("skill".to_owned(), arguments));
 }
 
 #[test]

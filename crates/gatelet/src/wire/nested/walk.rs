@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tool::{Context, Failure, Provider, Tool};
 
 /// Levels below the root; deeper ones are nobody's.
-const DEEPEST: usize = 3;
+const DEEPEST: usize = 8;
 const MOST_NAMESPACES: usize = 500;
 const MOST_FUNCTIONS: usize = 5_000;
 /// Pages of one listing.

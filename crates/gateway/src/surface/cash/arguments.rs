@@ -106,26 +106,38 @@ fn size(value: &Json) -> Result<usize, BadCall> {
 /// is in `kwargs` and what was written beside it in one place. Whatever is
 /// odd is read as absent, because help is never withheld.
 #[derive(Debug, Default)]
-pub(super) struct Loose(Vec<(String, Json)>);
+pub(super) struct Loose(Vec<Given>);
+
+#[derive(Debug)]
+struct Given {
+    /// The canonical name.
+    key: String,
+    /// As the caller spells it.
+    spelled: String,
+    value: Json,
+}
 
 impl Loose {
     pub(super) fn read(arguments: Option<&Json>) -> Loose {
         let mut all = Vec::new();
         let members = |json: &Json| Object::parse(json).unwrap_or_default();
+        let given = |(spelled, value): (String, Json)| {
+            let key = name::canonical(&spelled);
+            Given { key, spelled, value }
+        };
         for (key, value) in arguments.map(members).unwrap_or_default() {
-            let key = name::canonical(&key);
-            if key == "kwargs" {
+            if name::canonical(&key) == "kwargs" {
                 let inner = object_of("kwargs", value).unwrap_or_else(|_| Json::empty_object());
-                all.extend(members(&inner).into_iter().map(|(k, v)| (name::canonical(&k), v)));
+                all.extend(members(&inner).into_iter().map(given));
             } else {
-                all.insert(0, (key, value));
+                all.insert(0, given((key, value)));
             }
         }
         Loose(all)
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        let (_, value) = self.0.iter().find(|(name, value)| name == key && !value.is_null())?;
+        let Given { value, .. } = self.0.iter().find(|g| g.key == key && !g.value.is_null())?;
         value.read::<String>().ok().or_else(|| Some(value.to_string()))
     }
 
@@ -139,6 +151,11 @@ impl Loose {
 
     /// Everything, for filling in.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.0.iter().map(|given| (given.key.as_str(), &given.value))
+    }
+
+    /// Everything as it was spelled, for somebody who reads it on their own.
+    pub(super) fn spelled(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|given| (given.spelled.as_str(), &given.value))
     }
 }

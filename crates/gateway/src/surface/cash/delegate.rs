@@ -42,7 +42,7 @@ impl View<'_> {
         let catalog = &self.snapshot.catalog;
         let mark = catalog.tool(slot).raw.member("_meta")?.member(DISTANT)?;
         let mut kwargs = Object::new();
-        for (key, value) in asked.iter().filter(|(key, _)| !PLACE.contains(key)) {
+        for (key, value) in asked.spelled().filter(|(key, _)| !PLACE.contains(key)) {
             kwargs.push(key, value.clone());
         }
         let params = Object::from_iter([

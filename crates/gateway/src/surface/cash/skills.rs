@@ -6,6 +6,7 @@ use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
+use super::distant::{Known, Unread};
 use crate::own;
 use crate::skill::upstream::Route;
 use crate::skill::{self, Content, Library, Lookup, Reference, Sight, Skill};
@@ -27,7 +28,8 @@ impl Sight for View<'_> {
             Content::Upstream { label: upstream, route: Route::Resource { uri, .. } } => {
                 knows(Thing::Resource { upstream, uri })
             }
-            Content::Text { .. } => true,
+            // Its namespace is ours, so its name says it all.
+            Content::Upstream { route: Route::Cash { .. }, .. } | Content::Text { .. } => true,
         };
         prompt && knows(Thing::Skill { namespace, name })
     }
@@ -36,12 +38,18 @@ impl Sight for View<'_> {
         self.resolve(&reference.namespace, &reference.function).ok()?;
         reference.signature(&self.snapshot.catalog)
     }
+
+    fn away(&self, skill: &Skill) -> Option<String> {
+        let Content::Upstream { label, .. } = &skill.content else { return None };
+        let source = self.snapshot.catalog.sources().iter().find(|one| one.label == *label)?;
+        source.unavailable().map(|why| self.scrubbed(why))
+    }
 }
 
 impl View<'_> {
     pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
         let asked = Loose::read(arguments);
-        let library = self.library().await;
+        let Known { library, away } = self.known().await;
         let namespace = asked.text("namespace").unwrap_or_default();
         // The author's own server says `name`.
         let wanted = ["skillname", "name", "skill"].iter().find_map(|key| asked.text(key));
@@ -59,8 +67,10 @@ impl View<'_> {
             if let Some(query) = asked.text("query") {
                 return Reply::text(&self.skills_for(&query));
             }
+            let away = unsaid(&away, &namespace);
             return match library.index(&namespace, self) {
-                Some(text) => Reply::text(&text),
+                Some(text) => Reply::text(&(text + &away)),
+                None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
                 None => Reply::error_text(&format!(
                     "**Error:** No skills in namespace `{}`. Use `skill()` to list all.",
                     catalog::summary::cut(&namespace, 80)
@@ -71,7 +81,10 @@ impl View<'_> {
         match library.look_up(&namespace, &wanted, version.as_deref(), self) {
             Lookup::Found(skill) => self.told(&library, &skill, &asked).await,
             Lookup::Unknown { close, faint } => {
-                Reply::error_text(&self.no_such_skill(&namespace, &wanted, close, faint))
+                let told = self.no_such_skill(&namespace, &wanted, close, faint);
+                let away = away.iter().filter(|(label, _)| is_at(label, &namespace));
+                let away = away.map(|(label, why)| format!(" `{label}` is unavailable: {why}."));
+                Reply::error_text(&(told + &away.collect::<String>()))
             }
             other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_)) => {
                 Reply::error_text(&not_found(&wanted, &version.unwrap_or_default(), &other))
@@ -148,21 +161,23 @@ impl View<'_> {
 
     /// One skill, with what the reader should know first.
     async fn told(&self, library: &Library, skill: &Skill, asked: &Loose) -> Reply {
+        let whole = match self.with_text(skill, asked, library).await {
+            Ok(whole) => whole,
+            Err(Unread::Because(why)) => return cannot(skill, &why),
+            Err(Unread::Told(text)) => {
+                return Reply::error_text(&self.shared.dispatcher.stages.scrubber.scrub(&text));
+            }
+        };
         let values: Vec<(&str, &Json)> = asked.iter().collect();
-        let whole = self.with_text(skill, &values).await;
-        let text = whole.and_then(|whole| whole.fill(&values).map_err(|error| error.to_string()));
-        let text = match text {
+        let text = match whole.fill(&values) {
             // Somebody else's text may hold somebody's secrets.
             Ok(text) if skill.is_distant() => {
                 self.shared.dispatcher.stages.scrubber.scrub(&text).into_owned()
             }
             Ok(text) => text,
-            Err(why) => {
-                let text = format!("**Error:** `{}` cannot be given out: {why}.", skill.path());
-                return Reply::error_text(&text);
-            }
+            Err(why) => return cannot(skill, &why.to_string()),
         };
-        let flags = library.flags(skill, self);
+        let flags = library.flags(&whole, self);
         if flags.is_empty() {
             return Reply::text(&text);
         }
@@ -193,6 +208,25 @@ impl View<'_> {
         let lines: Vec<String> = skills.iter().map(line).collect();
         Reply::text(&format!("# Skills that speak of {path}\n\n{}\n", lines.join("\n")))
     }
+}
+
+fn cannot(skill: &Skill, why: &str) -> Reply {
+    Reply::error_text(&format!("**Error:** `{}` cannot be given out: {why}.", skill.path()))
+}
+
+/// Whether a question about a namespace is one to an upstream.
+fn is_at(label: &str, namespace: &str) -> bool {
+    let first = namespace.split('.').next().unwrap_or_default();
+    first.is_empty() || catalog::name::same(first, label)
+}
+
+/// Lines for upstreams whose skills nobody can tell now.
+fn unsaid(away: &[(String, String)], namespace: &str) -> String {
+    let away = away.iter().filter(|(label, _)| is_at(label, namespace));
+    let line = |(label, why): &(String, String)| {
+        format!("\n## namespace {label}\n\navailable: false — unavailable: {why}\n")
+    };
+    away.map(line).collect()
 }
 
 fn not_found(wanted: &str, version: &str, lookup: &Lookup) -> String {

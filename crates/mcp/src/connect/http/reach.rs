@@ -55,13 +55,10 @@ pub(in crate::connect) fn client(
         let config = rustls::ClientConfig::builder().with_root_certificates(roots);
         builder = builder.tls_backend_preconfigured(config.with_no_client_auth());
     }
-    if let Some(pem) = &endpoint.authority {
-        let authority = reqwest::Certificate::from_pem_bundle(pem).ok();
-        let authority = authority.filter(|found| !found.is_empty());
-        let bad = || "there is no certificate in the given authority".to_owned();
-        let authority = authority.ok_or_else(|| ConnectError::BadTarget { reason: bad() })?;
-        builder = builder.tls_certs_merge(authority);
-    }
+    builder = endpoint
+        .certificates
+        .put_on(builder)
+        .map_err(|reason| ConnectError::BadTarget { reason })?;
     if endpoint.addresses == Addresses::Public {
         let private = |private: address::Private| private.to_string();
         builder = address::guard(builder, url)

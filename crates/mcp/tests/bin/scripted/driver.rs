@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mcp::connect::{Endpoint, Options, Target, Upstream, connect};
+use mcp::connect::{ConnectError, Endpoint, Options, Target, Upstream, connect};
 use serde_json::{Map, Value, json};
 use tool::{Ask, Back, Call, Client, Context, Failure, GetPrompt, Json, Note, Object, Provider};
 use tool::{Read, Reply, Tool};
+
+use super::human::Human;
 
 /// How often a call that wants more input is tried again.
 const ROUNDS: usize = 8;
@@ -38,9 +40,16 @@ async fn drive(url: String) -> Result<(), String> {
     let raw = json!({"name": "driver", "version": "1"}).into();
     let client = Client { capabilities: capabilities.into(), raw, ..Client::named("driver", "1") };
     let client = Arc::new(client);
+    let human = Human::new(&url);
+    let options = Options { credential: Some(human.credential()), ..Options::default() };
     let target = Target::Http(Endpoint { url, ..Endpoint::default() });
-    let upstream =
-        connect(&target, &Options::default(), &client).await.map_err(|e| e.to_string())?;
+    let upstream = loop {
+        match connect(&target, &options, &client).await {
+            Ok(upstream) => break upstream,
+            Err(ConnectError::Unauthorized { reason }) => human.log_in(&reason).await?,
+            Err(error) => return Err(error.to_string()),
+        }
+    };
     let context = Context {
         client,
         session: "driver".into(),
@@ -50,7 +59,12 @@ async fn drive(url: String) -> Result<(), String> {
     };
     let listing = upstream.listing();
     for (name, arguments) in calls(&listing.tools) {
-        let reply = call(&upstream, &name, arguments, &context).await;
+        let reply = loop {
+            match call(&upstream, &name, arguments.clone(), &context).await {
+                Err(Failure::Unauthorized { reason }) => human.log_in(&reason).await?,
+                other => break other,
+            }
+        };
         eprintln!("{name}: {reply:?}");
     }
     for resource in &listing.resources {

@@ -11,6 +11,7 @@
 )]
 
 mod driver;
+mod human;
 mod lists;
 mod parent;
 mod script;

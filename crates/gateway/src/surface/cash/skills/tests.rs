@@ -210,3 +210,74 @@ async fn a_text_that_is_not_the_one_that_was_listed_is_not_given_out() {
     let index = opened.say("skill", json!({})).await;
     assert!(!index.contains("greet"), "{index}");
 }
+
+/// A CaSH server with one skill.
+fn neighbour() -> Arc<Scripted> {
+    let capabilities = json!({"extensions": {"gatelet/cash": {}}});
+    let listing = Listing {
+        server: Server::new("neighbour", "1", capabilities.into()),
+        ..listing(vec![tool("orders.create", "Creates.", &json!({}))])
+    };
+    Scripted::new(listing, |ask| {
+        let Ask::Other { method, params } = ask else { return Ok(Reply::text("?")) };
+        if method == "cash/skills" {
+            let refund =
+                json!({"namespace": "orders", "name": "refund", "description": "Refunds."});
+            return Ok(Reply::Result(json!({"skills": [refund]}).into()));
+        }
+        let told = params.to_json().value().unwrap();
+        if told["kwargs"]["version"] == "9" {
+            return Ok(Reply::error_text("**Error:** `refund` has no version `9`."));
+        }
+        let text = "Use call(namespace=\"orders\", function=\"create\"), then \
+                    call(namespace=\"orders\", function=\"vanish\").\n```sh\nrm x\n```\n";
+        Ok(Reply::text(&format!("{text}{told}")))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_of_another_gate_is_asked_of_it_with_its_values() {
+    let provider = neighbour();
+    let upstream = Upstream::new("shop", Scripts::of(Arc::clone(&provider)));
+    let opened = open(vec![upstream], |_| {}).await;
+    let index = opened.say("skill", json!({})).await;
+    holds(&index, &["## namespace shop.orders\n\n- **refund** — Refunds.\n"]);
+    let asked = json!({"namespace": "shop.orders", "skillname": "refund",
+                       "kwargs": {"order_ID": 7, "version": "1"}});
+    let told = opened.say("skill", asked).await;
+    holds(
+        &told,
+        &[
+            "> - needs `shop.orders.vanish`, which is not available",
+            "call(namespace=\"shop.orders\", function=\"create\")",
+            "[code omitted: 1 lines of sh]",
+            r#"{"namespace":"orders","skillname":"refund","kwargs":{"order_ID":7,"version":"1"}}"#,
+        ],
+    );
+    let asked = json!({"skillname": "refund", "kwargs": {"version": "9"}});
+    assert_eq!(opened.say("skill", asked).await, "!**Error:** `refund` has no version `9`.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn skills_of_a_gate_that_is_hidden_are_unknown() {
+    struct Hidden;
+    impl Trust for Hidden {
+        fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
+            true
+        }
+        fn knows(&self, _: &Identity, thing: &Thing<'_>) -> bool {
+            !matches!(thing, Thing::Skill { namespace: "shop.orders", .. })
+        }
+        fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
+            Ok(Admission::Free)
+        }
+    }
+    let upstream = Upstream::new("shop", Scripts::of(neighbour()));
+    let stages = Stages { trust: Arc::new(Hidden), ..Stages::default() };
+    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    assert_eq!(opened.say("skill", json!({})).await, "# Skills\n\nNone are installed.\n");
+    let asked = |name: &str| json!({"namespace": "shop.orders", "skillname": name});
+    let hidden = opened.say("skill", asked("refund")).await;
+    let unknown = opened.say("skill", asked("defund")).await;
+    assert_eq!(hidden.replace("refund", "defund"), unknown);
+}

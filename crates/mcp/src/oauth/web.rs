@@ -1,0 +1,81 @@
+//! How authorization servers are reached.
+
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use rmcp::transport::auth::{
+    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
+    OAuthHttpRequest,
+};
+
+use crate::connect::Certificates;
+
+/// How long an authorization server may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long its answer may be.
+pub(super) const LARGEST: usize = 256 << 10;
+/// How often it may send us on.
+const REDIRECTS: usize = 5;
+
+/// Secrets go where they are sent and nowhere else: no redirects.
+pub(super) fn client(certificates: &Certificates) -> Result<reqwest::Client, String> {
+    build(certificates, Policy::none())
+}
+
+fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Client, String> {
+    // Whoever installs a provider first wins; any is as good.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirects)
+        .timeout(PATIENCE)
+        .connect_timeout(Duration::from_secs(10));
+    let unbuilt = |_| "no secure connection can be made".to_owned();
+    certificates.put_on(builder)?.build().map_err(unbuilt)
+}
+
+/// A body, as far as it is not too long.
+pub(super) async fn body(mut response: reqwest::Response) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        if LARGEST < body.len() + chunk.len() {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Some(body)
+}
+
+/// The way for somebody with certificates of their own.
+pub(super) struct Web {
+    follow: reqwest::Client,
+    stop: reqwest::Client,
+}
+
+impl Web {
+    pub(super) fn new(certificates: &Certificates) -> Result<Web, String> {
+        let follow = build(certificates, Policy::limited(REDIRECTS))?;
+        Ok(Web { follow, stop: client(certificates)? })
+    }
+
+    async fn ask(
+        &self,
+        asked: OAuthHttpRequest,
+    ) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+        let follows = asked.redirect_policy == OAuthHttpRedirectPolicy::Follow;
+        let client = if follows { &self.follow } else { &self.stop };
+        let response = client.execute(reqwest::Request::try_from(asked.request)?).await?;
+        let mut answer = http::Response::builder().status(response.status());
+        for (name, value) in response.headers() {
+            answer = answer.header(name, value);
+        }
+        let body = body(response).await.ok_or("the answer is too long")?;
+        Ok(answer.body(body)?)
+    }
+}
+
+impl OAuthHttpClient for Web {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(self.ask(request))
+    }
+}
