@@ -39,6 +39,14 @@ pub struct Book {
     pub asked: BTreeMap<String, usize>,
     /// The last form that came to the token endpoint.
     pub form: BTreeMap<String, String>,
+    /// What `/authorize` was asked for last.
+    pub wanted: BTreeMap<String, String>,
+    /// The scope that calls need, beside what the lists need.
+    pub needs: Option<String>,
+    /// Tokens that were given back, and what they were said to be.
+    pub revoked: Vec<(String, String)>,
+    /// The scopes of good tokens.
+    scopes: BTreeMap<String, String>,
     codes: BTreeMap<String, String>,
     refresh: BTreeSet<String>,
     n: usize,
@@ -117,6 +125,7 @@ impl Server {
                 "authorization_endpoint": format!("{origin}/authorize"),
                 "token_endpoint": format!("{origin}/token"),
                 "registration_endpoint": format!("{origin}/register"),
+                "revocation_endpoint": format!("{origin}/revoke"),
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": true,
@@ -128,6 +137,7 @@ impl Server {
             }
             "/authorize" => self.authorize(&request.query),
             "/token" => self.token(request),
+            "/revoke" => self.revoke(request),
             _ => ("404 Not Found", String::new(), String::new()),
         }
     }
@@ -138,6 +148,7 @@ impl Server {
         book.n += 1;
         let code = format!("code-{}", book.n);
         book.codes.insert(code.clone(), get("code_challenge"));
+        book.wanted = query.clone();
         let mut back = url::form_urlencoded::Serializer::new(String::new());
         back.append_pair("code", &code).append_pair("state", &get("state"));
         back.append_pair("iss", &self.origin);
@@ -177,11 +188,35 @@ impl Server {
             book.good.insert(access.clone());
         }
         book.refresh.insert(refresh.clone());
+        let scope = book.wanted.get("scope").cloned().unwrap_or_default();
+        book.scopes.insert(access.clone(), scope.clone());
         let answer = json!({
             "access_token": access, "refresh_token": refresh, "token_type": "Bearer",
-            "expires_in": book.lifetime, "scope": "read write",
+            "expires_in": book.lifetime, "scope": scope,
         });
         ("200 OK", kind, answer.to_string())
+    }
+
+    fn revoke(&self, request: &Request) -> (&'static str, String, String) {
+        let form: BTreeMap<String, String> =
+            url::form_urlencoded::parse(request.body.as_bytes()).into_owned().collect();
+        let get = |key: &str| form.get(key).cloned().unwrap_or_default();
+        let mut book = self.book();
+        if get("client_id") != "registered" {
+            return ("401 Unauthorized", String::new(), String::new());
+        }
+        book.good.remove(&get("token"));
+        book.refresh.remove(&get("token"));
+        book.revoked.push((get("token"), get("token_type_hint")));
+        ("200 OK", String::new(), String::new())
+    }
+
+    /// Whether a token is not good enough for calls, and the scope that is.
+    fn lacks(&self, token: Option<&String>) -> Option<String> {
+        let book = self.book();
+        let has = token.and_then(|token| book.scopes.get(token)).cloned().unwrap_or_default();
+        let needs = book.needs.clone()?;
+        (!has.split(' ').any(|scope| scope == needs)).then_some(needs)
     }
 
     fn protected(&self, request: &Request) -> (&'static str, String, String) {
@@ -206,6 +241,12 @@ impl Server {
                 {"name": "whoami", "description": "Who asks.", "inputSchema": {"type": "object"}},
             ]}),
             "tools/call" => {
+                if let Some(scope) = self.lacks(request.bearer.as_ref()) {
+                    let challenge = format!(
+                        "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{scope}\"\r\n"
+                    );
+                    return ("403 Forbidden", challenge, String::new());
+                }
                 let token = request.bearer.clone().unwrap_or_default();
                 json!({"content": [{"type": "text", "text": token}]})
             }

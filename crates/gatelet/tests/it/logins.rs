@@ -94,7 +94,14 @@ fn a_login_opens_an_upstream_and_a_logout_closes_it() {
     let plain = holding(stage.home.path(), token.as_bytes());
     assert!(plain.is_empty(), "the token is readable in {plain:?}");
 
-    assert_eq!(shell(&stage.home, &["logout", "wiki"]).code, 0);
+    // More is asked for beside what there is.
+    assert!(stage.log_in(&["--scope", "write"]).contains("allowed: read write"));
+
+    let out = shell(&stage.home, &["logout", "wiki"]);
+    assert_eq!(out.code, 0, "{out:?}");
+    assert!(out.err.contains("gave it back"), "{out:?}");
+    let revoked = stage.server.book().revoked.clone();
+    assert_eq!(revoked.len(), 2, "the token and the way to the next one: {revoked:?}");
     assert_eq!(shell(&stage.home, &["logout", "wiki"]).code, 2);
     assert_eq!(call().code, 3);
 }

@@ -183,7 +183,13 @@ impl Credential for Keeper {
         refusal: &Refusal,
     ) -> Result<HeaderValue, Failure> {
         if refusal.wanted_scope().is_some() {
-            return Err(self.refused_again(shown, refusal));
+            // Somebody may have logged in for more meanwhile.
+            self.look_up()?;
+            let other = self.state().grant.as_ref().map(|grant| grant.access_token.clone());
+            return match other.filter(|token| *token != bare(shown)) {
+                Some(token) => header(&token),
+                None => Err(self.refused_again(shown, refusal)),
+            };
         }
         self.wanted.store(true, Ordering::Relaxed);
         self.state().refuse(&bare(shown));

@@ -8,15 +8,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use http::header::{ACCEPT, CONTENT_TYPE};
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest,
     AuthorizationSession,
 };
 use serde_json::Value;
 
-use super::web::Web;
+use super::web::{self, Web};
 use super::{Grant, Method};
-use crate::connect::Certificates;
+use crate::connect::{Certificates, Refusal};
 
 /// What to log in to, and as whom.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +36,7 @@ pub struct Wanted {
     /// must not take away what there is.
     pub granted: Vec<String>,
     pub certificates: Certificates,
-    /// What the server said when it refused us, if it did.
+    /// What the server said when it refused us; it is asked when `None`.
     pub challenge: Option<String>,
 }
 
@@ -70,8 +71,11 @@ impl Login {
         // Whoever installs a provider first wins; any is as good.
         rustls::crypto::ring::default_provider().install_default().ok();
         let mut manager = manager(wanted).await?;
-        let challenge = wanted.challenge.as_deref();
-        let resolved = manager.resolve_metadata_from_challenge(challenge).await;
+        let challenge = match &wanted.challenge {
+            Some(challenge) => Some(challenge.clone()),
+            None => challenge(wanted).await,
+        };
+        let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
         let metadata = resolved.map_err(|error| LoginError::Undiscovered(said(&error)))?.metadata;
         manager.set_metadata(metadata.clone());
         let scopes = scopes(&manager, wanted).await;
@@ -145,6 +149,17 @@ async fn manager(wanted: &Wanted) -> Result<AuthorizationManager, LoginError> {
         AuthorizationManager::new_with_oauth_http_client(url, web).await
     };
     manager.map_err(|error| bad(error.to_string()))
+}
+
+/// What the server says to somebody without a token. Many say it to messages
+/// only, so that is what it is sent.
+async fn challenge(wanted: &Wanted) -> Option<String> {
+    let client = web::client(&wanted.certificates).ok()?;
+    let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
+    let post = client.post(&wanted.url).header(CONTENT_TYPE, "application/json").body(ping);
+    let post = post.header(ACCEPT, "application/json, text/event-stream");
+    let response = post.send().await.ok()?;
+    Refusal::of(response.status(), response.headers())?.challenge
 }
 
 /// What to ask for: what is wanted, or what the server says it needs, beside

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp::connect::credential::{Fixed, Now};
-use mcp::connect::{ConnectError, Credential, Endpoint, Era, Options, Target, connect};
-use mcp::oauth::{Grant, Keep, Keeper, Login, Wanted};
+use mcp::connect::{
+    Certificates, ConnectError, Credential, Endpoint, Era, Options, Target, connect,
+};
+use mcp::oauth::{Grant, Keep, Keeper, Login, Revoked, Wanted};
 use mcp::revision::Revision;
 use testkit::oauth::{Mood, Server};
 use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Standing};
@@ -51,7 +53,14 @@ impl Stage {
     }
 
     async fn log_in(&self) -> Grant {
-        let wanted = Wanted { url: self.server.url(), ..Wanted::default() };
+        self.log_in_for(&[]).await
+    }
+
+    /// Logs in as the shell does, for these scopes beside what there is.
+    async fn log_in_for(&self, scopes: &[&str]) -> Grant {
+        let granted = self.bench.load().unwrap().map(|grant| grant.scopes).unwrap_or_default();
+        let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
+        let wanted = Wanted { url: self.server.url(), scopes, granted, ..Wanted::default() };
         let login = Login::begin(&wanted, "http://127.0.0.1:9/callback").await.unwrap();
         let callback = browse(login.url()).await;
         let seconds = self.bench.time.load(Ordering::Relaxed) / 1000;
@@ -101,7 +110,7 @@ async fn a_login_leads_to_a_token_for_this_server_alone() {
     assert_eq!(grant.resource, stage.server.url());
     assert_eq!(grant.issuer.as_deref(), Some(stage.server.origin.as_str()));
     assert_eq!(grant.client_id, "registered");
-    assert_eq!(grant.scopes, ["read", "write"]);
+    assert_eq!(grant.scopes, ["read"], "what the refusal says is needed, not all there is");
     let form = stage.server.book().form.clone();
     assert_eq!(form["resource"], stage.server.url());
     assert!(form.contains_key("code_verifier"));
@@ -230,6 +239,42 @@ async fn a_renewed_token_that_never_works_is_not_renewed_for_ever() {
         (stage.server.asked("/token") - tokens, stage.server.asked("/mcp") - guarded),
         (1, 2)
     );
+}
+
+#[tokio::test]
+async fn a_login_for_more_keeps_what_there_was_and_is_taken_up_at_once() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    stage.server.book().needs = Some("write".to_owned());
+    for _ in 0..3 {
+        let failure = call(&upstream).await.unwrap_err();
+        let todo = "not authorised: run `gatelet login wiki --scope \"write\"`";
+        assert_eq!(failure.to_string(), todo);
+    }
+    let more = stage.log_in_for(&["write"]).await;
+    assert_eq!(stage.server.book().wanted["scope"], "read write");
+    assert_eq!(call(&upstream).await.unwrap(), more.access_token);
+    assert_eq!(stage.keeper.standing(), Standing::Fine);
+}
+
+#[tokio::test]
+async fn a_grant_is_given_back_whole() {
+    let stage = Stage::new().await;
+    let grant = stage.log_in().await;
+    let revoked = mcp::oauth::revoke(&grant, &Certificates::default()).await;
+    assert_eq!(revoked, Revoked::Done);
+    let given = stage.server.book().revoked.clone();
+    let refresh = (grant.refresh_token.clone().unwrap(), "refresh_token".to_owned());
+    assert_eq!(given, [refresh, (grant.access_token.clone(), "access_token".to_owned())]);
+    assert!(stage.server.book().good.is_empty());
+
+    let stranger = Grant { client_id: "stranger".to_owned(), ..grant.clone() };
+    let revoked = mcp::oauth::revoke(&stranger, &Certificates::default()).await;
+    assert_eq!(revoked, Revoked::Failed("HTTP 401".to_owned()));
+    let silent = Grant { revocation_endpoint: None, ..grant };
+    let revoked = mcp::oauth::revoke(&silent, &Certificates::default()).await;
+    assert_eq!(revoked, Revoked::NotOffered);
 }
 
 #[tokio::test]
