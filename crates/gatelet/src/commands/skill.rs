@@ -104,8 +104,9 @@ fn with_skills<T>(
 ) -> anyhow::Result<T> {
     let loaded = config::load(place)?;
     let (library, findings) = skills::read(&loaded.config);
-    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
-        verb::settle(gateway, Pace::WhenAsked).await;
+    // What was listed some time ago tells nothing about changes.
+    verb::with_gateway(place, Pace::AtOnce, async |gateway| {
+        verb::settle(gateway, Pace::AtOnce).await;
         run(&loaded.config, &library, findings, &Everything(gateway))
     })
 }

@@ -21,5 +21,6 @@ mod reload;
 mod servers;
 mod shell;
 mod site;
+mod skills;
 mod tls;
 mod visibility;
