@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use mcp::connect::{self, Program, Target, Upstream};
 use mcp::serve::stdio;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tool::{Always, Client};
@@ -26,14 +26,20 @@ use tool::{Always, Client};
 struct Said {
     server_info: Box<RawValue>,
     capabilities: Box<RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     tools: Vec<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     resources: Vec<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     resource_templates: Vec<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     prompts: Vec<Box<RawValue>>,
+}
+
+/// A list; empty where a server answered with an error instead.
+fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Box<RawValue>>, D::Error> {
+    let value = Box::<RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(value.get()).unwrap_or_default())
 }
 
 impl Said {
