@@ -6,10 +6,13 @@ use serde_json::Value;
 use tool::Json;
 
 use super::Contract;
+use crate::nearest;
 
 /// How many problems are worth telling. More of them do not help a model, and
 /// a hostile argument must not buy a long answer.
 const TOLD: usize = 12;
+
+const STRANGER: &str = "no such argument";
 
 /// One thing that is wrong with the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +71,24 @@ impl Contract {
                 problems.push(problem);
             }
         }
+        let told = problems.iter().any(|problem| problem.message.starts_with(STRANGER));
+        if !told {
+            problems.extend(self.strangers(arguments).take(TOLD - problems.len()));
+        }
         problems
+    }
+
+    /// Arguments that the schema tolerates but does not name. When something is
+    /// wrong they are worth telling: most are what was meant, misspelt.
+    fn strangers<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = Problem> + 'a {
+        let keys = arguments.as_object().into_iter().flat_map(|members| members.keys());
+        let unknown = keys.filter(|key| self.parameter(key).is_none());
+        unknown.map(|key| {
+            let names = self.parameters.iter().map(|parameter| parameter.name.as_str());
+            let near = nearest::nearest(key, names, 1);
+            let meant = near.first().map(|name| format!("; did you mean `{name}`?"));
+            Problem::new(key, format!("is not an argument{}", meant.unwrap_or_default()))
+        })
     }
 }
 
@@ -84,7 +104,7 @@ fn tell(error: &ValidationError<'_>) -> Problem {
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             let names: Vec<String> = unexpected.iter().take(5).map(|n| format!("`{n}`")).collect();
-            format!("has no such argument: {}", names.join(", "))
+            format!("has {STRANGER}: {}", names.join(", "))
         }
         ValidationErrorKind::Type { kind } => {
             format!("must be {}, not {}", types(kind), name_of(error.instance()))
@@ -97,8 +117,8 @@ fn tell(error: &ValidationError<'_>) -> Problem {
         }
         _ => short(&error.masked_with("it").to_string()),
     };
-    let message = match message.strip_prefix("has no such argument") {
-        Some(rest) if at.is_empty() => format!("no such argument{rest}"),
+    let message = match message.strip_prefix("has ") {
+        Some(rest) if at.is_empty() && rest.starts_with(STRANGER) => rest.to_owned(),
         _ => message,
     };
     Problem { at, message }

@@ -162,3 +162,20 @@ fn numbers_of_any_size_can_be_checked() {
     let arguments = Json::parse(r#"{"n":18446744073709551617,"x":1e400}"#).unwrap();
     assert_eq!(number.check(&arguments.value().unwrap()), []);
 }
+
+#[test]
+fn a_misspelt_argument_is_told_with_what_was_probably_meant() {
+    let told = |given: Value| -> Vec<String> {
+        orders().check(&given).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        told(json!({"custmer_id": "C", "colour": 1})),
+        [
+            "`customer_id` is required",
+            "`custmer_id` is not an argument; did you mean `customer_id`?",
+            "`colour` is not an argument"
+        ]
+    );
+    // What the schema tolerates is no problem by itself.
+    assert!(told(json!({"customer_id": "C", "colour": 1})).is_empty());
+}
