@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use tool::{Finding, Tool};
 
 use finder::Finder;
+pub use guess::By;
 
 use crate::index::{self, Kind, Query, Verdict};
 use crate::source::Role;

@@ -32,7 +32,7 @@ pub mod selection;
 pub mod tree;
 
 pub use catalog::{
-    Catalog, Function, Hit, Namespace, Place, Search, Shares, Slot, Sought, Unresolved,
+    By, Catalog, Function, Hit, Namespace, Place, Search, Shares, Slot, Sought, Unresolved,
 };
 pub use contract::{Contract, Parameter, Problem};
 pub use directory::Directory;

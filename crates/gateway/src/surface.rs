@@ -71,3 +71,6 @@ impl std::str::FromStr for Surface {
         known.ok_or_else(|| UnknownSurface(text.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests;

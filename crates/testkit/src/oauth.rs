@@ -5,10 +5,12 @@
 //! is let in at once, as if a human had said yes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -45,11 +47,40 @@ pub struct Book {
     pub needs: Option<String>,
     /// Tokens that were given back, and what they were said to be.
     pub revoked: Vec<(String, String)>,
+    /// For whom tokens are signed, and with which secret; opaque tokens for
+    /// the server's own address when `None`.
+    pub signs: Option<Signs>,
     /// The scopes of good tokens.
     scopes: BTreeMap<String, String>,
     codes: BTreeMap<String, String>,
     refresh: BTreeSet<String>,
     n: usize,
+}
+
+/// How tokens are made that somebody else checks.
+#[derive(Clone, Debug)]
+pub struct Signs {
+    pub resource: String,
+    /// The secret of HS256.
+    pub secret: String,
+    pub subject: String,
+    /// In seconds since 1970.
+    pub expires_at: u64,
+}
+
+impl Signs {
+    /// A token of an issuer with a scope.
+    pub fn token(&self, issuer: &str, scope: &str) -> String {
+        let claims = json!({"iss": issuer, "aud": self.resource, "sub": self.subject,
+                            "exp": self.expires_at, "scope": scope});
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let head = part(&json!({"alg": "HS256", "typ": "JWT"}));
+        let text = format!("{head}.{}", part(&claims));
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_bytes())
+            .expect("a key of any length will do");
+        mac.update(text.as_bytes());
+        format!("{text}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+    }
 }
 
 /// The server. It ends with the test's runtime.
@@ -71,6 +102,17 @@ impl Server {
     pub async fn start() -> std::io::Result<Server> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let origin = format!("http://{}", listener.local_addr()?);
+        Ok(Server::serve(listener, origin))
+    }
+
+    /// One that stands behind another address, and where it really is.
+    pub async fn start_behind(origin: &str) -> std::io::Result<(Server, SocketAddr)> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        Ok((Server::serve(listener, origin.to_owned()), address))
+    }
+
+    fn serve(listener: TcpListener, origin: String) -> Server {
         let book = Arc::new(Mutex::new(Book { lifetime: 3600, ..Book::default() }));
         let server = Server { origin, book };
         let answering = server.clone();
@@ -80,7 +122,7 @@ impl Server {
                 tokio::spawn(async move { server.converse(stream).await });
             }
         });
-        Ok(server)
+        server
     }
 
     /// The address of the protected server.
@@ -179,16 +221,20 @@ impl Server {
             // Every refresh token is good once.
             book.refresh.remove(&get("refresh_token"));
         }
-        if get("resource") != self.url() {
+        let resource = book.signs.as_ref().map_or_else(|| self.url(), |s| s.resource.clone());
+        if get("resource") != resource {
             return no("invalid_target");
         }
         book.n += 1;
-        let (access, refresh) = (format!("access-{}", book.n), format!("refresh-{}", book.n));
+        let (mut access, refresh) = (format!("access-{}", book.n), format!("refresh-{}", book.n));
         if !book.gives_bad_tokens {
             book.good.insert(access.clone());
         }
         book.refresh.insert(refresh.clone());
         let scope = book.wanted.get("scope").cloned().unwrap_or_default();
+        if let Some(signs) = &book.signs {
+            access = signs.token(&self.origin, &scope);
+        }
         book.scopes.insert(access.clone(), scope.clone());
         let answer = json!({
             "access_token": access, "refresh_token": refresh, "token_type": "Bearer",

@@ -39,7 +39,8 @@ impl Denied {
     }
 
     /// The `WWW-Authenticate` header that makes a client do the right thing.
-    pub fn challenge(&self, metadata_url: Option<&str>) -> String {
+    /// `scope` is what every caller needs, so that it is asked for at once.
+    pub fn challenge(&self, metadata_url: Option<&str>, scope: Option<&str>) -> String {
         let mut parts = Vec::new();
         match self {
             Denied::Missing => {}
@@ -48,11 +49,13 @@ impl Denied {
                 parts.push("error=\"invalid_token\"".to_owned());
                 parts.push("error_description=\"the token expired\"".to_owned());
             }
-            Denied::Insufficient(scope) => {
-                parts.push("error=\"insufficient_scope\"".to_owned());
-                parts.push(format!("scope=\"{scope}\""));
-            }
+            Denied::Insufficient(_) => parts.push("error=\"insufficient_scope\"".to_owned()),
         }
+        let missing = match self {
+            Denied::Insufficient(scope) => Some(scope.as_str()),
+            Denied::Missing | Denied::Invalid | Denied::Expired => scope,
+        };
+        parts.extend(missing.map(|scope| format!("scope=\"{scope}\"")));
         if let Some(url) = metadata_url {
             parts.push(format!("resource_metadata=\"{url}\""));
         }
@@ -147,9 +150,9 @@ mod tests {
 
     #[test]
     fn a_challenge_says_what_a_client_must_do() {
-        assert_eq!(Denied::Missing.challenge(None), "Bearer");
+        assert_eq!(Denied::Missing.challenge(None, None), "Bearer");
         let url = "https://g.example/.well-known/oauth-protected-resource";
-        let challenge = Denied::Insufficient("mcp:call".into()).challenge(Some(url));
+        let challenge = Denied::Insufficient("mcp:call".into()).challenge(Some(url), None);
         assert_eq!(
             challenge,
             format!(
@@ -157,6 +160,8 @@ mod tests {
             )
         );
         assert_eq!(Denied::Insufficient("x".into()).status(), 403);
+        let challenge = Denied::Missing.challenge(None, Some("mcp:call"));
+        assert_eq!(challenge, "Bearer scope=\"mcp:call\"");
     }
 
     #[test]

@@ -197,7 +197,9 @@ impl Site {
         let metadata =
             config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty());
         let url = metadata.map(|base| format!("{base}{METADATA_PATH}{}", request.uri().path()));
-        if let Ok(challenge) = HeaderValue::from_str(&denied.challenge(url.as_deref())) {
+        let policy = (self.0.parts.policy)();
+        let challenge = denied.challenge(url.as_deref(), policy.scope.as_deref());
+        if let Ok(challenge) = HeaderValue::from_str(&challenge) {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
@@ -239,11 +241,14 @@ impl Site {
             return problem(StatusCode::NOT_FOUND, "this gate takes no tokens of others");
         };
         let resource = if rest.is_empty() { "/mcp" } else { rest };
-        let document = json!({
+        let mut document = json!({
             "resource": format!("{base}{resource}"),
             "authorization_servers": config.authorization_servers,
             "bearer_methods_supported": ["header"],
         });
+        if let Some(scope) = &(self.0.parts.policy)().scope {
+            document["scopes_supported"] = json!([scope]);
+        }
         plain(StatusCode::OK, "application/json", document.to_string())
     }
 

@@ -9,6 +9,16 @@ use super::{Catalog, Namespace, Place, Shares, Slot};
 use crate::index::Kind;
 use crate::nearest::{self, CLOSE};
 
+/// How a guess is made.
+///
+/// The index knows the words of everything, also of what a reader may not see,
+/// so what it finds tells a little of that. Spelling tells nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Spelling,
+    SpellingAndMeaning,
+}
+
 impl Catalog {
     /// The namespaces that `path` may mean. `keep` says which functions count
     /// for what is guessed by meaning.
@@ -16,15 +26,17 @@ impl Catalog {
         &self,
         path: &str,
         limit: usize,
+        by: By,
         keep: &dyn Fn(Slot) -> bool,
     ) -> Vec<&Namespace> {
-        let paths = self.namespaces[1..].iter().map(|namespace| namespace.path.as_str());
+        let kept = self.namespaces[1..].iter().filter(|namespace| self.keeps(namespace, keep));
+        let paths = kept.map(|namespace| namespace.path.as_str());
         let spelt = nearest::rated(path, paths);
         let (close, faint): (Vec<_>, Vec<_>) =
             spelt.into_iter().partition(|(score, _)| CLOSE <= *score);
         let mut guesses = Guesses::of(limit);
         guesses.extend(close.into_iter().map(|(_, path)| path));
-        if guesses.has_room() {
+        if by == By::SpellingAndMeaning && guesses.has_room() {
             let hits = self.find(path, 4 * limit, keep);
             guesses.extend(hits.iter().map(|hit| self.path(hit.slot)));
         }
@@ -41,9 +53,11 @@ impl Catalog {
         namespace: &str,
         function: &str,
         limit: usize,
+        by: By,
         keep: &dyn Fn(Slot) -> bool,
     ) -> Vec<Slot> {
-        let home = self.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
+        let home = self.namespace(namespace).ok().filter(|found| self.keeps(found, keep));
+        let home = home.map(|namespace| namespace.path.as_str());
         let is_here = |slot: Slot| home == Some(self.path(slot));
         let spelt = self.spelt_like(function, keep);
         let mut guesses = Guesses::of(limit);
@@ -53,11 +67,12 @@ impl Catalog {
         };
         guesses.extend(among(CLOSE, &is_here));
         guesses.extend(among(1.0, &|_| true).into_iter().take(1));
-        if home.is_some() && guesses.has_room() {
+        let by_meaning = by == By::SpellingAndMeaning;
+        if by_meaning && home.is_some() && guesses.has_room() {
             guesses.extend(self.meant(function, limit, &|slot| keep(slot) && is_here(slot)));
         }
         guesses.extend(among(CLOSE, &|_| true));
-        if guesses.has_room() {
+        if by_meaning && guesses.has_room() {
             // A namespace that is not there may be half of what is meant.
             let both = format!("{namespace} {function}");
             let words = if home.is_some() { function } else { &both };
@@ -78,6 +93,15 @@ impl Catalog {
     ) -> Vec<Place> {
         let found = self.seek(&[kind], name, limit, &Shares::new(), keep);
         found.hits.into_iter().map(|(place, _)| place).collect()
+    }
+
+    /// Whether anything in a namespace or below it counts. One without any
+    /// function does: nobody can be kept from what is not there.
+    fn keeps(&self, namespace: &Namespace, keep: &dyn Fn(Slot) -> bool) -> bool {
+        let below = |at: &usize| self.keeps(&self.namespaces[*at], keep);
+        (namespace.functions.is_empty() && namespace.children.is_empty())
+            || namespace.functions.iter().any(|slot| keep(*slot))
+            || namespace.children.iter().any(below)
     }
 
     fn meant(&self, words: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Slot> {

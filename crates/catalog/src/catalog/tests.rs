@@ -118,7 +118,7 @@ fn a_namespace_without_functions_stays() {
 fn near_functions_come_from_the_namespace_first() {
     let (catalog, _) =
         Catalog::build(vec![source("a", &["serch"]), source("b", &["search", "list"])]);
-    let near = catalog.nearest_functions("b", "saerch", 3, &|_| true);
+    let near = catalog.nearest_functions("b", "saerch", 3, By::SpellingAndMeaning, &|_| true);
     let names: Vec<&str> = near.iter().map(|slot| catalog.function(*slot).name.as_str()).collect();
     assert_eq!(names, ["search", "serch"]);
 }

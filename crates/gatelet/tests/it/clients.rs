@@ -41,7 +41,7 @@ fn check(client: &str, seen: &Value, protocol: &str) {
 
 /// Runs a client script and reads the JSON that it prints.
 #[track_caller]
-fn run(home: &Home, program: &Path, words: &[&str]) -> Value {
+pub(crate) fn run(home: &Home, program: &Path, words: &[&str]) -> Value {
     let mut command = Command::new(program);
     home.settle(&mut command);
     command.args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -54,7 +54,7 @@ fn run(home: &Home, program: &Path, words: &[&str]) -> Value {
         .unwrap_or_else(|_| panic!("no JSON: {out}"))
 }
 
-fn script(name: &str) -> String {
+pub(crate) fn script(name: &str) -> String {
     format!("{}/tests/it/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 use testkit::oauth::Server;
 
 use crate::kit::{Home, shell};
+use crate::tls::Authority;
 
 struct Stage {
     server: Server,
@@ -28,13 +29,18 @@ impl Stage {
 
     /// Logs in, with the test as the browser.
     fn log_in(&self, more: &[&str]) -> String {
+        self.log_in_through(more, str::to_owned)
+    }
+
+    /// As [`Stage::log_in`], with a browser that goes another way.
+    fn log_in_through(&self, more: &[&str], way: impl Fn(&str) -> String) -> String {
         let mut command = self.home.gatelet();
         command.args(["login", "wiki", "--no-browser"]).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
-        let back = get(url.trim());
+        let back = get(&way(url.trim()));
         let back = back.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();
         // Somebody else's visit changes nothing.
         assert!(get(&back.replace("state=", "state=x")).starts_with("HTTP/1.1 404"));
@@ -120,4 +126,37 @@ fn a_login_that_cannot_be_says_why() {
     let call = shell(&stage.home, &["call", "wiki.whoami", "--text"]);
     assert!(call.out.contains("in the configuration is refused: change it"), "{call:?}");
     assert!(stage.server.asked("/mcp") < 3);
+}
+
+#[test]
+fn an_authority_of_ones_own_counts_for_logging_in_and_for_renewing() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (authority, mut server) = (Authority::new(), None);
+    let port = authority.cover(|port| {
+        let origin = format!("https://localhost:{port}");
+        let (started, address) = runtime.block_on(Server::start_behind(&origin)).unwrap();
+        server = Some((started, address));
+        address
+    });
+    let (server, address) = server.unwrap();
+    let url = server.url();
+    let upstream =
+        format!("[[upstream]]\nlabel = \"wiki\"\nurl = {url:?}\nrevision = \"2025-11-25\"\n");
+    let strict = Home::with(&upstream);
+    let refused = shell(&strict, &["login", "wiki", "--no-browser"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+
+    let home = Home::with(&format!("{upstream}ca = \"ca.pem\"\n"));
+    home.write("ca.pem", &authority.pem);
+    let stage = Stage { server, home, _runtime: runtime };
+    // Every token has ended when it comes.
+    stage.server.book().lifetime = 0;
+    let there = format!("https://localhost:{port}");
+    stage.log_in_through(&[], |url| url.replace(&there, &format!("http://{address}")));
+    let before = stage.server.asked("/token");
+    let called = shell(&stage.home, &["call", "wiki.whoami", "--text"]);
+    assert_eq!(called.code, 0, "{called:?}");
+    assert!(before < stage.server.asked("/token"), "it was renewed");
+    assert_eq!(shell(&stage.home, &["logout", "wiki"]).code, 0);
+    assert_eq!(stage.server.book().revoked.len(), 2);
 }

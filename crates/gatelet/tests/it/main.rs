@@ -23,4 +23,5 @@ mod shell;
 mod site;
 mod skills;
 mod tls;
+mod tokens;
 mod visibility;

@@ -73,7 +73,7 @@ fn a_skill_whose_functions_vanish_or_change_is_flagged_until_somebody_has_looked
     assert!(lock.contains("shop.create_order  orders.check  "), "{lock}");
     assert_eq!(found(&home, "error").0, 0);
     let listing = || shell(&home, &["skill", "--text"]).out;
-    assert!(listing().contains("- **create_order** — Creates an order.\n"), "{}", listing());
+    assert!(listing().contains("- create_order — Creates an order.\n"), "{}", listing());
 
     // Words do not matter; what is called, and how, does.
     let number = json!({"item": {"type": "integer"}, "who": {"type": "string"}});
@@ -85,11 +85,11 @@ fn a_skill_whose_functions_vanish_or_change_is_flagged_until_somebody_has_looked
         [format!("skill-function-missing {path}"), format!("skill-function-changed {path}")];
     assert_eq!(errors, expected);
     let listed = listing();
-    assert!(listed.contains("needs `orders.check`, which is not available; 1 more"), "{listed}");
+    assert!(listed.contains("needs orders.check, which is not available; 1 more"), "{listed}");
     let told = shell(&home, &["skill", "shop", "create_order", "--text"]).out;
     for line in [
-        "> - needs `orders.check`, which is not available",
-        "> - `orders.create` is called in another way since this was written",
+        "needs orders.check, which is not available",
+        "orders.create is called in another way since this was written",
     ] {
         assert!(told.contains(line), "{told}");
     }

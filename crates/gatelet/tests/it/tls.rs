@@ -1,27 +1,28 @@
 //! HTTPS, on both sides, with certificates that were made a moment ago.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ServerConfig, ServerConnection};
 use serde_json::json;
 
 use crate::kit::{Home, PATIENCE, Served, shell};
 
 /// An authority, and what it signs.
-struct Authority {
-    pem: String,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 type Secure = StreamOwned<ClientConnection, TcpStream>;
 
 impl Authority {
-    fn new() -> Authority {
+    pub(crate) fn new() -> Authority {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -41,6 +42,34 @@ impl Authority {
         let (chain, key) = self.sign("the gate");
         home.write("cert.pem", &chain);
         home.write("key.pem", &key);
+    }
+
+    /// Puts HTTPS before a server that ends its connections by itself, at a
+    /// port that `behind` is told of; it says where that server is.
+    pub(crate) fn cover(&self, behind: impl FnOnce(u16) -> SocketAddr) -> u16 {
+        let (chain, key) = self.sign("the server");
+        let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let behind = behind(port);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let secure = StreamOwned::new(connection, stream);
+                // Who does not believe us breaks off.
+                std::thread::spawn(move || forward(secure, behind).ok());
+            }
+        });
+        port
     }
 
     fn connect(&self, served: &Served, own: Option<(String, String)>) -> Secure {
@@ -65,6 +94,34 @@ impl Authority {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         StreamOwned::new(connection, stream)
     }
+}
+
+/// Carries one request to a server, and its answer back.
+fn forward(
+    mut from: StreamOwned<ServerConnection, TcpStream>,
+    to: SocketAddr,
+) -> std::io::Result<()> {
+    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let n_read = from.read(&mut piece)?;
+        request.extend_from_slice(&piece[..n_read]);
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+            let length = length.map_or(Ok(0), |length| length.trim().parse());
+            length == Ok(body.len())
+        });
+        if whole || n_read == 0 {
+            break;
+        }
+    }
+    let mut there = TcpStream::connect(to)?;
+    there.write_all(&request)?;
+    let mut answer = Vec::new();
+    there.read_to_end(&mut answer)?;
+    from.write_all(&answer)?;
+    from.conn.send_close_notify();
+    from.flush()
 }
 
 /// Sends one request and reads what comes; nothing when the other side ends it.
@@ -147,6 +204,23 @@ fn a_caller_is_known_by_its_certificate() {
         let mut stream = own.connect(&served, Some(callers.sign(name)));
         ask(&mut stream, head, &body.to_string())
     };
+    // Another gate is a caller like any other, if it has something to show.
+    let url = served.url.replace("127.0.0.1", "localhost");
+    let upstream = format!("[[upstream]]\nlabel = \"far\"\nurl = {url:?}\nca = \"ca.pem\"\n");
+    let gate = |more: &str| {
+        let near = Home::with(&format!("{upstream}{more}"));
+        let (chain, key) = callers.sign("ann");
+        near.write("ca.pem", &own.pem);
+        near.write("own.pem", &chain);
+        near.write("own.key", &key);
+        shell(&near, &["call", "far.time.now"])
+    };
+    let shown = gate("cert = \"own.pem\"\nkey = \"own.key\"\n");
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert_ne!(gate("").code, 0, "who shows nothing is turned away");
+    let lost = gate("cert = \"nothing.pem\"\n");
+    assert!(lost.err.contains("`nothing.pem` cannot be read"), "{lost:?}");
+
     let (ann, bob) = (help("ann"), help("bob"));
     assert!(ann.contains("**time**") && !ann.contains("**text**"), "{ann}");
     assert!(bob.starts_with("HTTP/1.1 200") && !bob.contains("**time**"), "{bob}");

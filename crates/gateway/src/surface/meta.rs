@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use catalog::directory::{Entry, Place};
 use catalog::source::Skill;
-use catalog::{Catalog, Directory, Slot};
+use catalog::{By, Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Context, Identity, Json, Listing, Reply, Server, Tool};
 
@@ -68,6 +68,12 @@ pub(crate) struct Meta<'a> {
 }
 
 type Answer = Result<Reply, GatewayError>;
+
+/// How what a caller may have meant is guessed: without the index where that
+/// knows of what they may not see.
+pub(crate) fn guessed_by(trust: &dyn Trust, caller: &Identity) -> By {
+    if trust.sees_all(caller) { By::SpellingAndMeaning } else { By::Spelling }
+}
 
 /// Whether what is at a place exists as far as a caller is concerned.
 pub(crate) fn sees(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, place: Place) -> bool {
@@ -181,6 +187,10 @@ impl Meta<'_> {
     pub(crate) fn sees(&self, slot: Slot) -> bool {
         let trust = &self.shared.dispatcher.stages.trust;
         trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
+    }
+
+    fn guessed_by(&self) -> By {
+        guessed_by(&*self.shared.dispatcher.stages.trust, &self.context.caller)
     }
 
     /// Whether nothing is hidden from this caller.

@@ -147,6 +147,10 @@ async fn a_client_learns_who_issues_tokens() {
     let document: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 200);
     assert_eq!(document["resource"], "https://gate.example/mcp");
+    assert!(document.get("scopes_supported").is_none());
+    let scoped = site(|_, policy| policy.scope = Some("mcp:call".into()));
+    let (_, _, body) = ask(&scoped, "GET", METADATA_PATH, &[]).await;
+    assert!(body.contains("\"scopes_supported\":[\"mcp:call\"]"), "{body}");
     let without = site(|parts, _| parts.config.authorization_servers.clear());
     assert_eq!(ask(&without, "GET", METADATA_PATH, &[]).await.0, 404);
 }

@@ -1,7 +1,7 @@
 //! `skill`: what there is, then one.
 
 use catalog::index::Kind;
-use catalog::{Place, Shares};
+use catalog::{By, Place, Shares};
 use tool::{Json, Reply};
 
 use super::View;
@@ -127,7 +127,8 @@ impl View<'_> {
         let sees = |place| meta::sees(&**trust, catalog, &self.context.caller, place);
         let words = format!("{namespace} {wanted}");
         let mut near = close;
-        if near.len() < NEAR {
+        let by = meta::guessed_by(&**trust, &self.context.caller);
+        if by == By::SpellingAndMeaning && near.len() < NEAR {
             let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
             near.extend(meant.into_iter().filter_map(|place| self.address(place)));
         }

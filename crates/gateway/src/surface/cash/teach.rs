@@ -7,6 +7,7 @@ use super::View;
 use super::arguments::{BadCall, CallArguments};
 use crate::dispatch::CallError;
 use crate::own::line;
+use crate::surface::meta;
 
 /// How many likely meanings are named.
 const NEAR: usize = 3;
@@ -100,9 +101,11 @@ impl View<'_> {
         {
             return vec![line(catalog, slot)];
         }
+        let trust = &self.shared.dispatcher.stages.trust;
+        let by = meta::guessed_by(&**trust, &self.context.caller);
         let mut lines = Vec::new();
         if *why != Unresolved::Function {
-            let near = catalog.nearest_namespaces(namespace, 4 * NEAR, &sees);
+            let near = catalog.nearest_namespaces(namespace, 4 * NEAR, by, &sees);
             for found in near.into_iter().filter(|found| self.shows(found)).take(NEAR) {
                 match catalog.resolve(&found.path, function) {
                     Ok(slot) if self.sees(slot) => lines.push(line(catalog, slot)),
@@ -112,7 +115,7 @@ impl View<'_> {
         }
         let mut slots = Vec::new();
         if !function.is_empty() {
-            slots = catalog.nearest_functions(namespace, function, NEAR, &sees);
+            slots = catalog.nearest_functions(namespace, function, NEAR, by, &sees);
         }
         for slot in slots {
             let told = line(catalog, slot);

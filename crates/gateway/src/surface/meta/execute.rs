@@ -150,7 +150,8 @@ impl Meta<'_> {
         let (label, name) = id.split_once([':', '/', '.']).unwrap_or(("", id));
         let entry = |slot: Slot| Some(&directory.tools.entries()[directory.at(Place::Tool(slot))?]);
         let keep = |slot| self.sees(slot) && entry(slot).is_some_and(|entry| self.shows(entry));
-        let near = catalog.nearest_functions(label, name, NEAR, &keep);
+        let by = self.guessed_by();
+        let near = catalog.nearest_functions(label, name, NEAR, by, &keep);
         near.into_iter().filter_map(|slot| entry(slot).map(|entry| entry.id.as_str())).collect()
     }
 

@@ -1,6 +1,7 @@
 //! `resource_read` and `prompt_get`: found here, carried by dispatch like every
 //! call.
 
+use catalog::By;
 use catalog::directory::{Entry, Place, Section};
 use catalog::index::Kind;
 use catalog::nearest;
@@ -137,7 +138,7 @@ impl Meta<'_> {
         let mut near: Vec<&str> = close.take(NEAR).map(|(_, id)| id).collect();
         let entry = |place| self.directory().at(place).map(|at| &section.entries()[at]);
         let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
-        if near.is_empty() {
+        if self.guessed_by() == By::SpellingAndMeaning && near.is_empty() {
             let meant = self.snapshot.catalog.nearest_things(kind, id, NEAR, &keep);
             near.extend(meant.into_iter().filter_map(|place| entry(place).map(|e| e.id.as_str())));
         }

@@ -1,0 +1,106 @@
+//! A gate that takes the tokens of an authorization server, and real clients
+//! that find their way there by what it says when it refuses them.
+
+use std::net::TcpListener;
+
+use serde_json::json;
+use testkit::oauth::{Server, Signs};
+
+use crate::clients::{run, script};
+use crate::kit::{Home, Served, node, tool};
+
+const SECRET: &str = "a secret of at least thirty-two bytes";
+
+/// A gate, and the authorization server that it believes.
+struct Stage {
+    server: Server,
+    home: Home,
+    served: Served,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(Server::start()).unwrap();
+        // The gate has to know its own address beforehand.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (base, issuer) = (format!("http://{address}"), &server.origin);
+        server.book().signs = Some(Signs {
+            resource: format!("{base}/mcp"),
+            secret: SECRET.to_owned(),
+            subject: "ann".to_owned(),
+            expires_at: 4_000_000_000,
+        });
+        let home = Home::with(&format!(
+            "[builtin]\ntools = true\n[auth]\nrequired = true\nscope = \"mcp:call\"\n\
+             public_url = {base:?}\n[[auth.issuer]]\nissuer = {issuer:?}\n\
+             audience = [\"{base}/mcp\"]\nsecret = {SECRET:?}\n\
+             [[visibility.rule]]\ncallers = [\"subject:ann\"]\nshow = [\"time\"]\n\
+             [[visibility.rule]]\nhide = [\"*\"]\n"
+        ));
+        let served = Served::start_at(&home, &address.to_string(), &[]);
+        Stage { server, home, served, _runtime: runtime }
+    }
+
+    /// What every client must have seen.
+    #[track_caller]
+    fn check(&self, client: &str, seen: &serde_json::Value, protocol: &str) {
+        assert!(seen["text"].as_str().unwrap().contains("UTC"), "{client}: {seen}");
+        assert_eq!(seen["scope"], "mcp:call", "{client} asks for what the refusal says");
+        assert_eq!(seen["protocol"], protocol, "{client}");
+        let asked = self.server.asked("/authorize");
+        assert_eq!(asked, 1, "{client} went to the browser once");
+        self.server.book().asked.clear();
+    }
+}
+
+#[test]
+fn the_python_sdk_logs_in_and_calls() {
+    let stage = Stage::new();
+    let python = tool("py/bin/python");
+    for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
+        let seen = run(&stage.home, &python, &[&script("oauth.py"), mode, &stage.served.url]);
+        stage.check(&format!("python {mode}"), &seen, protocol);
+    }
+}
+
+#[test]
+fn the_typescript_sdk_of_both_generations_logs_in_and_calls() {
+    let stage = Stage::new();
+    for (generation, protocol) in [("v1", "2025-11-25"), ("v2", "2026-07-28")] {
+        let words = [&script("oauth.mjs"), generation, &stage.served.url];
+        let seen = run(&stage.home, &node(), &words);
+        stage.check(&format!("typescript {generation}"), &seen, protocol);
+    }
+}
+
+#[test]
+fn a_token_for_somebody_else_or_of_somebody_else_opens_nothing() {
+    let stage = Stage::new();
+    let good = stage.server.book().signs.clone().unwrap();
+    let status = |signs: &Signs, issuer: &str, scope: &str| {
+        let bearer = format!("Bearer {}", signs.token(issuer, scope));
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        let answer = stage.served.post(&message, &[("Authorization", &bearer)]);
+        (answer.status, answer.header("www-authenticate").unwrap_or_default().to_owned())
+    };
+    let origin = stage.server.origin.as_str();
+    let (taken, _) = status(&good, origin, "mcp:call");
+    assert_ne!(taken, 401);
+    assert_ne!(taken, 403);
+    let (lacking, challenge) = status(&good, origin, "other");
+    assert_eq!(lacking, 403);
+    assert!(challenge.contains("error=\"insufficient_scope\", scope=\"mcp:call\""), "{challenge}");
+    let elsewhere = Signs { resource: "http://other.example/mcp".to_owned(), ..good.clone() };
+    let forged = Signs { secret: "another secret of thirty-two bytes!".to_owned(), ..good.clone() };
+    let old = Signs { expires_at: 1_000_000_000, ..good.clone() };
+    for (signs, issuer) in
+        [(&elsewhere, origin), (&forged, origin), (&old, origin), (&good, "http://mallory.example")]
+    {
+        let (refused, challenge) = status(signs, issuer, "mcp:call");
+        assert_eq!(refused, 401, "{signs:?}");
+        assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
+        assert!(challenge.contains("/.well-known/oauth-protected-resource/mcp"), "{challenge}");
+    }
+}
