@@ -66,6 +66,7 @@ pub(crate) enum Command {
     Upstreams(commands::upstreams::Args),
     Tokens(commands::tokens::Args),
     Stats(commands::stats::Args),
+    Selection(commands::selection::Args),
     Eval(commands::eval::Args),
     Habits(commands::habits::Args),
     Init(commands::init::Args),

@@ -9,6 +9,7 @@ mod verb;
 
 pub(crate) mod eval;
 pub(crate) mod habits;
+pub(crate) mod selection;
 pub(crate) mod stats;
 pub(crate) mod tokens;
 pub(crate) mod upstreams;
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Upstreams(args) => upstreams::run(&args, &cli.place),
         Command::Tokens(args) => tokens::run(&args, &cli.place),
         Command::Stats(args) => stats::run(&args, &cli.place),
+        Command::Selection(args) => selection::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Habits(args) => habits::run(&args, &cli.place),
         Command::Init(args) => init::run(&args, &cli.place),

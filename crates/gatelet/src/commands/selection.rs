@@ -1,0 +1,107 @@
+//! `gatelet selection`: a model's choice of a tool, constrained before and
+//! checked after, for programs that drive a model themselves.
+
+use std::io::Read;
+
+use catalog::selection::{self, Names, Provider, Repairs, Status};
+
+use crate::exit::{Done, Stop};
+use crate::terminal::out;
+
+/// Constrain a model's choice among tool ids, and check what it chose
+///
+/// The candidates are arguments, or lines of standard input of which the first word counts, so
+/// that what `tool_browse` answers can be piped in as it is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print the schema that lets a model choose one candidate and nothing else
+    Schema {
+        /// How it is wrapped: `json_schema`, `openai` (a response format) or `anthropic` (a tool)
+        #[arg(long, default_value = "json_schema", value_name = "FORM")]
+        provider: Provider,
+        /// The property that holds the choice
+        #[arg(long, value_name = "NAME", default_value_t = Names::default().property)]
+        property: String,
+        /// What the schema is called where it needs a name
+        #[arg(long, value_name = "NAME", default_value_t = Names::default().schema)]
+        name: String,
+        /// The ids to choose from; from standard input when left out
+        #[arg(value_name = "ID")]
+        candidates: Vec<String>,
+    },
+    /// Say whether a choice is one of the candidates: accepted, repaired or rejected (exit code 1)
+    Check {
+        /// What the model chose
+        #[arg(value_name = "CHOICE", allow_hyphen_values = true)]
+        selected: String,
+        /// The ids it had; from standard input when left out
+        #[arg(value_name = "ID")]
+        candidates: Vec<String>,
+        /// Take exact ids only: no other case, no beginnings
+        #[arg(long)]
+        strict: bool,
+    },
+}
+
+/// More candidates than this are no choice but a file given by mistake.
+const LONGEST: u64 = 16 << 20;
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
+    match &args.action {
+        Action::Schema { provider, property, name, candidates } => {
+            let candidates = given(candidates)?;
+            let names = Names { property: property.clone(), schema: name.clone() };
+            let schema = selection::schema(&borrowed(&candidates), *provider, &names)
+                .map_err(|error| Stop::Usage(error.to_string()))?;
+            out(&serde_json::to_string_pretty(&schema)?);
+            Ok(Done::Fine)
+        }
+        Action::Check { selected, candidates, strict } => {
+            let candidates = given(candidates)?;
+            let repairs = if *strict { Repairs::Refused } else { Repairs::Allowed };
+            let checked = selection::check(Some(selected), &borrowed(&candidates), repairs);
+            out(&serde_json::to_string_pretty(&checked)?);
+            Ok(match checked.status {
+                Status::Accepted | Status::Repaired => Done::Fine,
+                Status::Rejected => Done::AnswerIsError,
+            })
+        }
+    }
+}
+
+fn given(candidates: &[String]) -> anyhow::Result<Vec<String>> {
+    if !candidates.is_empty() {
+        return Ok(candidates.to_vec());
+    }
+    let mut text = String::new();
+    std::io::stdin().take(LONGEST).read_to_string(&mut text)?;
+    Ok(first_words(&text))
+}
+
+/// The ids in what a browse answers: cards begin at the beginning of a line,
+/// and what belongs to them is indented.
+fn first_words(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.starts_with(char::is_whitespace));
+    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+fn borrowed(candidates: &[String]) -> Vec<&str> {
+    candidates.iter().map(String::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_a_browse_are_its_candidates() {
+        let text = "demo:read_file#595f336e Read. [read-only]\n  (path: string)\n\nmcp:x@1\n";
+        assert_eq!(first_words(text), ["demo:read_file#595f336e", "mcp:x@1"]);
+    }
+}
