@@ -25,17 +25,23 @@ const fn host(name: &'static str, surface: Surface, because: &'static str) -> Ho
     Host { name, surface, because }
 }
 
-/// Hosts, by what they do with definitions.
+/// Hosts, by what they do with definitions. What is not known for sure of a
+/// host counts as sending all of them with every message: the surface for that
+/// works everywhere.
 pub const HOSTS: &[Host] = &[
     host("claude-code", Surface::Direct, "reads definitions when a tool is needed"),
     host("mcp-inspector", Surface::Direct, "shows a person what there is"),
     host("inspector-client", Surface::Direct, "shows a person what there is"),
+    host("inspector-cli", Surface::Direct, "shows a person what there is"),
     host("claude-ai", Surface::Cash, "sends every definition with every message"),
-    host("cursor-vscode", Surface::Cash, "takes forty tools at most"),
+    host("cursor-vscode", Surface::Cash, "takes so many tools and no more"),
+    host("Cursor", Surface::Cash, "takes so many tools and no more"),
     host("Visual Studio Code", Surface::Cash, "takes 128 tools at most"),
+    host("Visual Studio Code - Insiders", Surface::Cash, "takes 128 tools at most"),
     host("windsurf-client", Surface::Cash, "takes a hundred tools at most"),
     host("codex-mcp-client", Surface::Cash, "sends every definition with every message"),
     host("gemini-cli-mcp-client", Surface::Cash, "sends every definition with every message"),
+    host("Q CLI", Surface::Cash, "sends every definition with every message"),
     host("Zed", Surface::Cash, "sends every definition with every message"),
     host("goose", Surface::Cash, "sends every definition with every message"),
     host("Cline", Surface::Cash, "writes every definition into its prompt"),
@@ -47,8 +53,16 @@ pub fn choose(client: &Client) -> Surface {
     let wish = client.capabilities.member("experimental").and_then(|all| all.member(WISH));
     let wish = wish.and_then(|wish| wish.member_as::<String>("name").or_else(|| wish.read().ok()));
     let wish = wish.and_then(|name| name.parse().ok()).filter(|wish| *wish != Surface::Auto);
-    let known = || HOSTS.iter().find(|host| host.name.eq_ignore_ascii_case(&client.name));
-    wish.or_else(|| known().map(|host| host.surface)).unwrap_or(Surface::Cash)
+    wish.or_else(|| known(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
+}
+
+/// The host of that name, however it is written. A bridge between transports
+/// puts itself behind the name of the client: `claude-ai (via mcp-remote 0.1.37)`.
+pub fn known(name: &str) -> Option<&'static Host> {
+    let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
+    let name = plain(name);
+    let name = name.split("-(via-").next().unwrap_or_default();
+    HOSTS.iter().find(|host| plain(host.name) == name)
 }
 
 #[cfg(test)]
@@ -57,15 +71,49 @@ mod tests {
 
     use super::*;
 
+    /// What hosts were seen to say of themselves, and what each is to get.
+    const SEEN: &[(&str, Surface)] = &[
+        ("claude-code", Surface::Direct),
+        ("claude-code (via mcp-remote 0.1.37)", Surface::Direct),
+        ("mcp-inspector", Surface::Direct),
+        ("inspector-client", Surface::Direct),
+        ("inspector-cli", Surface::Direct),
+        ("claude-ai", Surface::Cash),
+        ("claude-ai (via mcp-remote 0.1.37)", Surface::Cash),
+        ("cursor-vscode", Surface::Cash),
+        ("Cursor", Surface::Cash),
+        ("Visual Studio Code", Surface::Cash),
+        ("Visual-Studio-Code", Surface::Cash),
+        ("Visual Studio Code - Insiders", Surface::Cash),
+        ("windsurf-client", Surface::Cash),
+        ("codex-mcp-client", Surface::Cash),
+        ("gemini-cli-mcp-client", Surface::Cash),
+        ("Q CLI", Surface::Cash),
+        ("Zed", Surface::Cash),
+        ("goose", Surface::Cash),
+        ("Cline", Surface::Cash),
+        ("opencode", Surface::Cash),
+    ];
+
     #[test]
-    fn every_known_host_gets_its_surface_and_all_others_the_cheapest() {
-        for host in HOSTS {
-            let upper = host.name.to_uppercase();
-            assert_eq!(choose(&Client::named(host.name, "")), host.surface, "{}", host.name);
-            assert_eq!(choose(&Client::named(&upper, "")), host.surface, "{upper}");
+    fn every_host_gets_the_surface_that_suits_it() {
+        for (name, surface) in SEEN {
+            let host = known(name).unwrap_or_else(|| panic!("{name} is not in the table"));
+            assert_eq!(host.surface, *surface, "{name}");
+            assert_eq!(choose(&Client::named(name, "1.2.3")), *surface, "{name}");
+            assert_eq!(choose(&Client::named(&name.to_uppercase(), "")), *surface, "{name}");
         }
-        assert_eq!(choose(&Client::named("somebody", "")), Surface::Cash);
-        assert_eq!(choose(&Client::named("", "")), Surface::Cash);
+        let seen = |host: &&Host| !SEEN.iter().any(|(name, _)| *name == host.name);
+        let unseen: Vec<&str> = HOSTS.iter().filter(seen).map(|host| host.name).collect();
+        assert_eq!(unseen, Vec::<&str>::new(), "no row without a host that was seen");
+    }
+
+    #[test]
+    fn whoever_is_not_known_gets_the_surface_that_works_everywhere() {
+        for name in ["somebody", "", "claude-code-open", "my mcp-inspector", "(via mcp-remote 1)"] {
+            assert!(known(name).is_none(), "{name}");
+            assert_eq!(choose(&Client::named(name, "")), Surface::Cash, "{name}");
+        }
     }
 
     #[test]
