@@ -1,6 +1,7 @@
 //! What the tests share: the program, a pipe to talk MCP to it, and the tools
 //! that `cargo xtask test` installs.
 
+mod fake;
 mod http;
 mod marks;
 mod pipe;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+pub(crate) use fake::{Fake, SECRET, program};
 pub(crate) use http::{Answer, Served, Site};
 pub(crate) use marks::{Mark, signal};
 pub(crate) use pipe::Pipe;

@@ -28,7 +28,13 @@ impl Pipe {
 
     /// Starts this command and opens a session.
     pub(crate) fn start(mut command: Command) -> Pipe {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.stderr(Stdio::inherit());
+        Pipe::start_quiet(command)
+    }
+
+    /// The same, with stderr where the command has it.
+    pub(crate) fn start_quiet(mut command: Command) -> Pipe {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();

@@ -1,11 +1,14 @@
 //! Errors that put the next attempt right.
 
+use std::time::Duration;
+
 use catalog::{Problem, Slot, Unresolved};
 use tool::{Failure, Object, Reply, Sent};
 
 use super::View;
 use super::arguments::{BadCall, CallArguments};
 use crate::dispatch::CallError;
+use crate::error::classify;
 use crate::own::line;
 use crate::surface::meta;
 
@@ -183,9 +186,28 @@ impl View<'_> {
                 // What an upstream says when it fails may hold its credentials.
                 let told = told(upstream, cause);
                 let told = self.shared.dispatcher.stages.scrubber.scrub(&told);
-                Reply::error_text(&format!("**Error:** {told}"))
+                let code = classify(cause);
+                let meta = serde_json::json!({"cash/error": {
+                    "code": code,
+                    "retryable": code.passes(),
+                    "retryAfterMs": retry_after(cause).map(|after| after.as_millis() as u64),
+                }});
+                super::annotated(&format!("**Error:** {told}"), true, &meta)
             }
         }
+    }
+}
+
+fn retry_after(cause: &Failure) -> Option<Duration> {
+    match cause {
+        Failure::RateLimited { retry_after } => *retry_after,
+        Failure::Unavailable { .. }
+        | Failure::Timeout { .. }
+        | Failure::Lost { .. }
+        | Failure::Unauthorized { .. }
+        | Failure::Unusable { .. }
+        | Failure::Cancelled
+        | Failure::Unsupported { .. } => None,
     }
 }
 

@@ -279,8 +279,16 @@ fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
         return Failure::Unavailable { reason };
     }
     let reason = format!("HTTP {status}: {}", message::excerpt(body).trim());
-    if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
-        return Failure::Lost { reason, sent: Sent::Perhaps };
+    match status {
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+            Failure::Lost { reason, sent: Sent::Perhaps }
+        }
+        StatusCode::SERVICE_UNAVAILABLE => Failure::Unavailable { reason },
+        // The server itself answered: nothing says that it will do better.
+        StatusCode::BAD_REQUEST
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNPROCESSABLE_ENTITY => Failure::Unusable { reason },
+        _ if status.is_server_error() => Failure::Unusable { reason },
+        _ => Failure::Unavailable { reason },
     }
-    Failure::Unavailable { reason }
 }
