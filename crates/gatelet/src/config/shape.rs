@@ -37,6 +37,12 @@ impl<'a> Shape<'a> {
             self.problems.error(path, format!("must be at least {least}"), None);
             return None;
         }
+        if let (Value::Number(number), Some(most)) = (&node.value, schema["maximum"].as_f64())
+            && number.as_f64().is_some_and(|value| most < value)
+        {
+            self.problems.error(path, format!("must be at most {most}"), None);
+            return None;
+        }
         match &node.value {
             Value::Table(members) => Some(self.fit_table(node, members, schema, path)),
             Value::List(items) => Some(self.fit_list(node, items, schema, path)),
