@@ -113,12 +113,18 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Whether everything is the same but what a running gate can take up.
-    pub(crate) fn differs_in_upstreams_only(&self, other: &Config) -> bool {
-        let upstreams = other.upstreams.clone();
-        let (skills, builtin) = (other.skills.clone(), other.builtin);
-        let (visibility, mounts) = (other.visibility.clone(), other.mounts.clone());
-        Config { upstreams, skills, builtin, visibility, mounts, ..self.clone() } == *other
+    /// The sections that are different in the `other`, of those that a running
+    /// gate cannot take up.
+    pub(crate) fn restart_for(&self, other: &Config) -> Vec<&'static str> {
+        let changed = [
+            ("[serve]", self.serve != other.serve),
+            ("[auth]", self.auth != other.auth),
+            ("[manifest]", self.manifest != other.manifest),
+            ("[records]", self.records != other.records),
+            ("[artifacts]", self.artifacts != other.artifacts),
+            ("[learning]", self.learning != other.learning),
+        ];
+        changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }
 }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use gateway::clock::{Clock, System};
+use gateway::gateway::Controls;
 use gateway::learning::Closed;
 use gateway::record::Nowhere;
 use gateway::roster::{self, Start};
@@ -62,6 +63,7 @@ pub(crate) struct Wiring {
     pace: Pace,
     records: Option<Arc<Events>>,
     pub(crate) mounts: Arc<Mounts>,
+    controls: Arc<stages::Current>,
     /// What was taken up last.
     current: Arc<Mutex<Config>>,
 }
@@ -76,6 +78,7 @@ impl Wiring {
             pace,
             records: records.map(Arc::new),
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
+            controls: Arc::default(),
             current: Arc::new(Mutex::new(config.clone())),
         })
     }
@@ -84,18 +87,14 @@ impl Wiring {
     pub(crate) fn gateway(&self, loaded: &Loaded) -> Gateway {
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(System::start());
-        let trust = trust::trust(config, &self.state, &clock);
         let parts = Parts {
+            surface: config.serve.surface.meant(),
             skills: skills::library(config),
-            gate: gate::Config {
-                limit: config.gate.limit,
-                ceiling: config.gate.ceiling,
-                gated_is_error: config.gate.gated_is_error,
-            },
+            gate: gate(config),
             shelf: Arc::clone(&self.shelf) as _,
             manifest: Some(card::manifest(config).to_value().into()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
-            stages: stages::stages(&config.controls, trust, &clock),
+            stages: self.controls.first(config, &self.state, &clock),
             visibility: config.visibility.clone(),
             meta: config.controls.meta.clone(),
             inspection: config.controls.inspection.clone(),
@@ -124,6 +123,13 @@ impl Wiring {
     pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
         self.mounts.reconfigure(&config.mounts);
+        // Before the upstreams, which are looked at by what is expected of them.
+        gateway.control(Controls {
+            stages: self.controls.next(config, &self.state),
+            gate: gate(config),
+            meta: config.controls.meta.clone(),
+            inspection: config.controls.inspection.clone(),
+        });
         gateway.reload(self.upstreams(config), skills::library(config));
         gateway.veil(config.visibility.clone());
     }
@@ -138,7 +144,7 @@ impl Wiring {
         let mut all = self.configured(config);
         let taken = all.iter().map(|upstream| upstream.label.clone());
         let taken = taken.chain([gateway::own::LABEL.to_owned()]).collect();
-        all.extend(self.mounts.settled(taken).iter().map(|place| self.mounted(place)));
+        all.extend(self.mounts.settled(taken).iter().map(|place| self.mounted(config, place)));
         all
     }
 
@@ -149,10 +155,10 @@ impl Wiring {
             known: Some(group.provider.listing()),
             ..roster::Upstream::new(group.label, Arc::new(connector::Local(group.provider)))
         });
-        own.chain(config.upstreams.iter().map(|upstream| self.upstream(upstream))).collect()
+        own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }
 
-    fn upstream(&self, upstream: &Upstream) -> roster::Upstream {
+    fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {
         let start = match (self.pace, upstream.start) {
             (Pace::Configured, config::Start::Eager) | (Pace::AtOnce, _) => Start::Eager,
             (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
@@ -160,7 +166,7 @@ impl Wiring {
         let vault = credential::vault(&self.state);
         let shown = credential::of(upstream, None, &vault);
         let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown);
-        let fingerprint = remote.fingerprint().to_owned();
+        let fingerprint = pinned(remote.fingerprint(), config, &upstream.label);
         let mut known = None;
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
             Reach::Content { database, prefix, rules } => {
@@ -195,7 +201,7 @@ impl Wiring {
 impl Wiring {
     /// A server that was found by its manifest. One whose manifest is not
     /// believed, or has not come yet, keeps its place and says why.
-    fn mounted(&self, place: &Place) -> roster::Upstream {
+    fn mounted(&self, config: &Config, place: &Place) -> roster::Upstream {
         let Mount { source, headers, authority } = &place.mount;
         let reach = match &place.manifest {
             Some((_, endpoint)) => Reach::Address {
@@ -218,10 +224,27 @@ impl Wiring {
             remote = remote.public_only();
         }
         roster::Upstream {
-            fingerprint: remote.fingerprint().to_owned(),
+            fingerprint: pinned(remote.fingerprint(), config, &upstream.label),
             connector: Arc::new(Nesting(remote)),
-            ..self.upstream(&upstream)
+            ..self.upstream(config, &upstream)
         }
+    }
+}
+
+/// What tells an upstream from others. What is expected of it counts: whoever
+/// pins another listing wants the upstream looked at again.
+fn pinned(fingerprint: &str, config: &Config, label: &str) -> String {
+    match config.controls.inspection.pins.get(label) {
+        Some(pin) => format!("{fingerprint} {} {:?}", pin.hash, pin.strictness),
+        None => fingerprint.to_owned(),
+    }
+}
+
+fn gate(config: &Config) -> gate::Config {
+    gate::Config {
+        limit: config.gate.limit,
+        ceiling: config.gate.ceiling,
+        gated_is_error: config.gate.gated_is_error,
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Artifact {
     /// The operator's label for the upstream, and the tool's name there.
     pub upstream: String,
     pub tool: String,
+    /// The canonical id of the tool, empty where it was not written down.
+    pub id: String,
     /// What identifies the call that made it, for its owner.
     pub key: String,
     /// The whole result, with secrets masked: what anybody may look at.

@@ -6,16 +6,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use catalog::{Problem, Slot};
 use tool::{Context, Failure, Json, Object, Reply};
 
 use crate::artifact::{self, Artifact, Owner};
+use crate::envelope;
 use crate::gate::{self, Gated};
+use crate::own;
 use crate::primitive;
 use crate::record::{Desk, Ending, Open, Record};
 use crate::roster::Snapshot;
-use crate::stage::{Admission, Attempt, Stages, ValidCall, validate};
+use crate::stage::{Admission, Attempt, Deed, Stages, ValidCall, policy, validate};
 use crate::surface::Surface;
 
 /// A question, after a surface has found out what is meant.
@@ -126,7 +129,7 @@ impl Request {
 /// The pipeline.
 pub(crate) struct Dispatcher {
     pub(crate) stages: Stages,
-    pub(crate) gate: gate::Config,
+    pub(crate) gate: ArcSwap<gate::Config>,
     pub(crate) artifacts: Arc<dyn artifact::Store>,
     pub(crate) raw: artifact::Raw,
     pub(crate) desk: Arc<Desk>,
@@ -197,10 +200,9 @@ impl Dispatcher {
             record.note(|record| record.ending = Ending::Planned);
             return Ok(Outcome::Plan(call));
         }
-        if let Admission::Ask(question) =
-            self.stages.trust.admit(&snapshot.catalog, &call, context)?
-        {
-            self.stages.approval.agree(&question, &call, context).await?;
+        let admission = self.stages.trust.admit(&snapshot.catalog, &call, context)?;
+        if let Admission::Ask(question) = admission.and(self.look(&call, context).await?) {
+            self.stages.approval.agree(&question, &call.deed(), context).await?;
         }
         self.stages.quota.spend(&call, context)?;
         if let Some(kept) = self.kept(&call, wanted, context).await {
@@ -209,7 +211,7 @@ impl Dispatcher {
         }
         let limit = match mode {
             Mode::Pass => usize::MAX,
-            Mode::Run | Mode::Strict | Mode::Plan => self.gate.limit(wanted),
+            Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
         };
         if let Some(reply) = self.stages.cache.get(&call, &snapshot.catalog, context) {
             let gated = gate::decide(shaped(&call, mode, reply), limit);
@@ -232,6 +234,36 @@ impl Dispatcher {
         Ok(self.keep(&call, gated, Some(raw), context).await)
     }
 
+    /// Whether what a call of the gate's own looks at may be looked at.
+    async fn look(&self, call: &ValidCall, context: &Context) -> Result<Admission, Refusal> {
+        let Some(handle) = own::looks_at(call) else { return Ok(Admission::Free) };
+        let (handle, _) = envelope::split_handle(&handle);
+        match self.artifacts.get(&Owner::of(context), handle).await {
+            Some(artifact) => self.stages.trust.admit_look(&artifact),
+            // Whoever answers says that nothing is there.
+            None => Ok(Admission::Free),
+        }
+    }
+
+    /// Something kept, for its owner, where the rules let them look at it.
+    pub(crate) async fn looked_up(
+        &self,
+        handle: &str,
+        token: Option<&str>,
+        context: &Context,
+    ) -> Result<Option<Arc<Artifact>>, Refusal> {
+        let found = self.artifacts.get(&Owner::of(context), handle).await;
+        if let Some(artifact) = &found
+            && let Admission::Ask(question) = self.stages.trust.admit_look(artifact)?
+        {
+            let key = format!("{}\u{1f}{handle}", policy::LOOK);
+            let arguments = serde_json::json!({"handle": handle}).to_string();
+            let deed = Deed { key, arguments: &arguments, token };
+            self.stages.approval.agree(&question, &deed, context).await?;
+        }
+        Ok(found)
+    }
+
     /// An answer that is kept already, for a caller who asks for it by size.
     ///
     /// The function has run; running it again because its answer was long
@@ -246,8 +278,10 @@ impl Dispatcher {
         let wanted = wanted.filter(|_| !call.continues())?;
         let owner = Owner::of(context);
         let artifact = self.artifacts.made_by(&owner, &call.key()).await?;
-        let gated =
-            gate::decide(Reply::Result(artifact.result.clone()), self.gate.limit(Some(wanted)));
+        let gated = gate::decide(
+            Reply::Result(artifact.result.clone()),
+            self.gate.load().limit(Some(wanted)),
+        );
         Some(match gated.over() {
             Some(over) => Outcome::Kept { artifact, over: over.clone() },
             None => {
@@ -275,6 +309,7 @@ impl Dispatcher {
             made: self.desk.clock.unix_millis(),
             upstream: call.upstream.clone(),
             tool: call.tool().to_owned(),
+            id: call.id.clone(),
             key: call.key(),
             result: result.clone(),
             raw: match (self.raw, raw) {

@@ -283,6 +283,7 @@ mod tests {
             made: 0,
             upstream: "up".to_owned(),
             tool: "t".to_owned(),
+            id: String::new(),
             key: String::new(),
             raw: None,
             chars: result.to_string().chars().count(),

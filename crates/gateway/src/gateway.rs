@@ -18,6 +18,7 @@ use crate::skill::Library;
 use crate::skill::upstream::Memory;
 use crate::stage::Stages;
 use crate::stage::approval::Consent;
+use crate::stage::live::Live;
 use crate::surface::cash::Cash;
 use crate::surface::direct::Direct;
 use crate::surface::proxy::Proxy;
@@ -28,6 +29,8 @@ use crate::visibility::{self, Veil};
 pub struct Parts {
     /// Our version, as clients see it.
     pub version: String,
+    /// What clients get who come in by no door of their own, for the records.
+    pub surface: Surface,
     pub upstreams: Vec<Upstream>,
     pub skills: Library,
     /// What `cash://server` says: who this server is. Not there when `None`.
@@ -58,6 +61,7 @@ impl Parts {
         let artifacts = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock));
         Parts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            surface: Surface::Cash,
             upstreams,
             skills: Library::default(),
             manifest: None,
@@ -80,6 +84,16 @@ impl Parts {
     }
 }
 
+/// What an operator may change while calls are made.
+pub struct Controls {
+    pub stages: Stages,
+    pub gate: gate::Config,
+    /// How the gateway and proxy surfaces behave.
+    pub meta: meta::Config,
+    /// What is expected of listings, from an upstream's next one on.
+    pub inspection: roster::inspect::Config,
+}
+
 /// A function from many providers to one.
 #[derive(Clone)]
 pub struct Gateway {
@@ -97,7 +111,9 @@ pub(crate) struct Shared {
     pub(crate) distant: Memory,
     pub(crate) learning: Arc<Learning>,
     pub(crate) tasks: Tasks,
-    pub(crate) meta: meta::Config,
+    pub(crate) meta: ArcSwap<meta::Config>,
+    live: Arc<Live>,
+    inspector: Arc<Inspector>,
     veil: Arc<Veil>,
 }
 
@@ -107,6 +123,8 @@ impl Gateway {
     ///
     /// [warmed]: Gateway::warm
     pub fn new(mut parts: Parts) -> Gateway {
+        let live = Live::new(parts.stages);
+        parts.stages = live.stages();
         let veil = Arc::new(Veil::new(parts.visibility, parts.stages.trust));
         parts.stages.trust = Arc::clone(&veil) as _;
         let skills = Arc::new(ArcSwap::from_pointee(parts.skills));
@@ -118,9 +136,9 @@ impl Gateway {
         );
         let own = Arc::new(own.with(Arc::clone(&skills), Arc::clone(&learning)));
         let sink = Arc::new(Listening { learning: Arc::clone(&learning), sink: parts.records });
-        let desk = Arc::new(Desk { sink, clock: parts.clock });
+        let desk = Arc::new(Desk { sink, clock: parts.clock, surface: parts.surface });
         let inspector = Arc::new(Inspector {
-            config: parts.inspection,
+            config: ArcSwap::from_pointee(parts.inspection),
             scrubber: Arc::clone(&parts.stages.scrubber),
             trust: Arc::clone(&parts.stages.trust),
             desk: Arc::clone(&desk),
@@ -128,10 +146,16 @@ impl Gateway {
         let shared = Shared {
             version: parts.version,
             manifest: parts.manifest,
-            roster: Roster::new(parts.upstreams, parts.roster, parts.shelf, own, inspector),
+            roster: Roster::new(
+                parts.upstreams,
+                parts.roster,
+                parts.shelf,
+                own,
+                Arc::clone(&inspector),
+            ),
             dispatcher: Dispatcher {
                 stages: parts.stages,
-                gate: parts.gate,
+                gate: ArcSwap::from_pointee(parts.gate),
                 artifacts: parts.artifacts,
                 raw: parts.raw,
                 desk,
@@ -140,7 +164,9 @@ impl Gateway {
             distant: Memory::default(),
             learning,
             tasks: Tasks::default(),
-            meta: parts.meta,
+            meta: ArcSwap::from_pointee(parts.meta),
+            live,
+            inspector,
             veil,
         };
         Gateway { shared: Arc::new(shared) }
@@ -168,6 +194,18 @@ impl Gateway {
         if self.shared.veil.replace(visibility) {
             self.shared.roster.announce();
         }
+    }
+
+    /// Replaces the rules and limits of calls. Calls under way end as they
+    /// began.
+    pub fn control(&self, controls: Controls) {
+        let Controls { stages, gate, meta, inspection } = controls;
+        let shared = &self.shared;
+        shared.dispatcher.stages.scrubber.switch(stages.scrubber.is_on());
+        shared.live.replace(stages);
+        shared.dispatcher.gate.store(Arc::new(gate));
+        shared.meta.store(Arc::new(meta));
+        shared.inspector.config.store(Arc::new(inspection));
     }
 
     /// Replaces upstreams and skills without dropping a session.

@@ -20,12 +20,20 @@ use crate::gate::thousands;
 use crate::learning::{Closed, Learning};
 use crate::roster::{Phase, Snapshot};
 use crate::skill::Library;
-use crate::stage::Trust;
+use crate::stage::{Trust, ValidCall};
 use crate::surface::meta;
 use crate::visibility::Thing;
 
 /// The reserved label.
 pub const LABEL: &str = "gatelet";
+
+/// The handle that a call of our own looks at, if it does.
+pub(crate) fn looks_at(call: &ValidCall) -> Option<String> {
+    if call.upstream != LABEL || call.tool() != "view" {
+        return None;
+    }
+    call.arguments()?.member_as("handle")
+}
 
 /// How many functions a search names unless more are asked for.
 pub(crate) const FOUND: usize = 5;

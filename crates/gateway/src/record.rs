@@ -16,7 +16,7 @@ use crate::artifact::Artifact;
 use crate::error::{Code, classify};
 use crate::roster::Snapshot;
 use crate::stage::{approval, policy};
-use crate::surface::Surface;
+use crate::surface::{Surface, exposed};
 
 /// One call, from its arrival to its end.
 #[derive(Clone, Debug)]
@@ -70,6 +70,9 @@ pub enum Ending {
     Cancelled,
 }
 
+/// Why a call was refused whose tool has a schema that is none.
+pub(crate) const BAD_SCHEMA: &str = "bad-schema";
+
 /// Where records go.
 pub trait Sink: Send + Sync {
     /// Takes a record. Never blocks.
@@ -106,6 +109,8 @@ pub enum Happening {
         query_chars: usize,
         path_depth: usize,
         ids: Vec<String>,
+        /// The definitions of the tools among them, which were not sent.
+        definitions: Vec<Json>,
         sent: Json,
     },
     Hydrated {
@@ -121,8 +126,11 @@ pub enum Happening {
         generation: u64,
         /// Tools by namespace.
         namespaces: Vec<(String, usize)>,
-        /// The definitions that a client is spared.
+        /// The definitions that there are.
         definitions: Vec<Json>,
+        /// What clients get by default, and the definitions that they see.
+        surface: Surface,
+        exposed: Vec<Json>,
         /// Everything skipped, renamed or damaged.
         findings: Vec<Finding>,
     },
@@ -187,6 +195,7 @@ impl Ending {
                 policy::DENIED | approval::DECLINED => Code::PolicyDenied,
                 approval::REQUIRED => Code::AuthRequired,
                 "unknown-function" => Code::HydrateFailed,
+                BAD_SCHEMA => Code::SchemaInvalid,
                 _ => Code::PermissionDenied,
             }),
             Ending::Failed(failure) => Some(classify(failure)),
@@ -218,6 +227,8 @@ pub(crate) struct Open {
 pub(crate) struct Desk {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) clock: Arc<dyn crate::clock::Clock>,
+    /// What clients get by default.
+    pub(crate) surface: Surface,
 }
 
 impl Desk {
@@ -262,6 +273,8 @@ impl Desk {
                 generation: snapshot.generation,
                 namespaces: namespaces.collect(),
                 definitions: tools.map(|tool| tool.raw.clone()).collect(),
+                surface: self.surface,
+                exposed: exposed(self.surface, snapshot),
                 findings: snapshot.report(),
             },
         });

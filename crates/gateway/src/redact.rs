@@ -9,6 +9,7 @@
 mod assignment;
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use regex::{Captures, Regex, RegexSet, bytes};
 use tool::{Failure, Json, Reply, RpcError};
@@ -49,7 +50,7 @@ pub struct Scrubber {
     /// Texts that the operator knows to be secret, such as what the
     /// environment put into a configuration.
     known: Vec<String>,
-    enabled: bool,
+    enabled: AtomicBool,
 }
 
 /// What to scrub.
@@ -73,14 +74,23 @@ impl Scrubber {
             forms: FORMS.iter().map(|form| compile(form)).collect(),
             assignment: compile(assignment::PATTERN),
             known: config.known.into_iter().filter(|secret| 6 <= secret.len()).collect(),
-            enabled: config.enabled,
+            enabled: AtomicBool::new(config.enabled),
         }
+    }
+
+    /// Switches it on or off, for everything from now on.
+    pub fn switch(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
     }
 
     /// The text with every secret masked; the same text when it has none.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        if !self.enabled {
+        if !self.is_on() {
             return text;
         }
         for secret in &self.known {
@@ -105,7 +115,7 @@ impl Scrubber {
     ///
     /// Most values have none: those come back as they are, byte for byte.
     pub fn scrub_json(&self, json: &Json) -> Json {
-        let suspicious = self.enabled
+        let suspicious = self.is_on()
             && (self.in_bytes.is_match(json.as_bytes())
                 || self.known.iter().any(|secret| json.mentions(secret)));
         if !suspicious {
@@ -164,7 +174,7 @@ impl Scrubber {
     /// A member whose key says that its value is secret, or any other.
     fn scrub_member(&self, key: &str, part: &mut serde_json::Value) -> bool {
         if let serde_json::Value::String(text) = part
-            && self.enabled
+            && self.is_on()
             && assignment::judge(key, text)
         {
             MASK.clone_into(text);

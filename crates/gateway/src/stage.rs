@@ -20,6 +20,8 @@ pub mod attempt;
 pub mod breaker;
 pub mod retry;
 
+pub(crate) mod live;
+
 pub mod pattern;
 pub mod schema;
 pub mod tolerant;
@@ -30,6 +32,7 @@ use async_trait::async_trait;
 use catalog::{Catalog, Slot};
 use tool::{Context, Failure, Finding, Identity, Listing, Reply};
 
+use crate::artifact::Artifact;
 use crate::dispatch::Refusal;
 use crate::redact::Scrubber;
 use crate::visibility::Thing;
@@ -70,6 +73,12 @@ pub trait Trust: Send + Sync {
         call: &ValidCall,
         context: &Context,
     ) -> Result<Admission, Refusal>;
+
+    /// Whether something kept may be looked at, and what the user has to agree
+    /// to first.
+    fn admit_look(&self, _: &Artifact) -> Result<Admission, Refusal> {
+        Ok(Admission::Free)
+    }
 
     /// Looks at what an upstream lists, before anything of it is called; says
     /// what the operator should know.
@@ -120,9 +129,20 @@ pub trait Approval: Send + Sync {
     async fn agree(
         &self,
         question: &str,
-        call: &ValidCall,
+        deed: &Deed<'_>,
         context: &Context,
     ) -> Result<(), Refusal>;
+}
+
+/// What somebody agrees to.
+#[derive(Clone, Debug)]
+pub struct Deed<'a> {
+    /// What identifies it: whoever agrees to one deed agrees to no other.
+    pub key: String,
+    /// As JSON, for whoever is asked.
+    pub arguments: &'a str,
+    /// What whoever agreed already was given for it.
+    pub token: Option<&'a str>,
 }
 
 /// Answers that need not be asked for again.
@@ -194,7 +214,7 @@ impl Trust for Open {
 #[async_trait]
 impl Approval for Open {
     /// With nobody to ask, nobody agrees.
-    async fn agree(&self, question: &str, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
+    async fn agree(&self, question: &str, _: &Deed<'_>, _: &Context) -> Result<(), Refusal> {
         let message = format!("{question}, and nobody can be asked here");
         Err(Refusal { code: approval::REQUIRED, message, retry_after: None })
     }

@@ -17,7 +17,10 @@ pub(crate) mod rest;
 
 pub(crate) mod tasks;
 
-use tool::Client;
+use catalog::reply;
+use tool::{Client, Json, Tool};
+
+use crate::roster::Snapshot;
 
 /// The surfaces there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +58,22 @@ impl Surface {
             Surface::Auto => auto::choose(client),
             Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Direct => self,
         }
+    }
+}
+
+/// The definitions that a client sees from whom nothing is hidden.
+pub(crate) fn exposed(surface: Surface, snapshot: &Snapshot) -> Vec<Json> {
+    let raw = |tools: Vec<Tool>| tools.into_iter().map(|tool| tool.raw).collect();
+    let map = |room| reply::map(&snapshot.catalog, room, &|_| true);
+    match surface {
+        // Whoever says nothing of itself gets the first.
+        Surface::Cash | Surface::Auto => raw(cash::tools(&map(cash::MAP))),
+        Surface::Gateway => {
+            let names = gateway::names(snapshot.directory(), &|_| true);
+            raw(gateway::tools(&names, &map(meta::MAP)))
+        }
+        Surface::Proxy => snapshot.stripped().definitions(),
+        Surface::Direct => snapshot.names().definitions(),
     }
 }
 

@@ -150,12 +150,14 @@ pub fn noted(note: &Note) -> Value {
         Some(_) => format!("{word}.failed"),
     };
     let (name, mut attributes) = match &note.what {
-        Happening::Browsed { query_chars, path_depth, ids, sent } => {
+        Happening::Browsed { query_chars, path_depth, ids, definitions, sent } => {
             let mut told = json!({"query_chars": query_chars, "path_depth": path_depth});
             if note.error.is_none() {
                 told["card_count"] = ids.len().into();
                 told["tool_ids"] = json!(ids);
-                told["card_tokens"] = size(sent).1.into();
+                let cards = size(sent).1;
+                told["card_tokens"] = cards.into();
+                told["schema_tokens_avoided"] = cost(definitions).saturating_sub(cards).into();
             }
             (ended("browse"), told)
         }
@@ -175,11 +177,20 @@ pub fn noted(note: &Note) -> Value {
             }
             (ended("view"), told)
         }
-        Happening::Published { generation, namespaces, definitions, findings } => {
+        Happening::Published {
+            generation,
+            namespaces,
+            definitions,
+            surface,
+            exposed,
+            findings,
+        } => {
             let counts: Map<String, Value> =
                 namespaces.iter().map(|(label, n)| (label.clone(), (*n).into())).collect();
             let mut told = json!({
+                "mode": surface.name(),
                 "tool_count": definitions.len(),
+                "exposed_tool_count": exposed.len(),
                 "registered": definitions.len(),
                 "namespace_counts": counts,
                 "findings": findings,
@@ -187,8 +198,10 @@ pub fn noted(note: &Note) -> Value {
             });
             // The first one of a process; later ones only change something.
             if *generation <= 1 {
-                let cost = tokens(Json::array(definitions).as_str());
-                told["full_schema_tokens"] = cost.into();
+                let (full, shown) = (cost(definitions), cost(exposed));
+                told["full_schema_tokens"] = full.into();
+                told["exposed_schema_tokens"] = shown.into();
+                told["schema_tokens_avoided"] = full.saturating_sub(shown).into();
                 ("catalog.loaded".to_owned(), told)
             } else {
                 ("catalog.refresh.live".to_owned(), told)
@@ -202,6 +215,11 @@ pub fn noted(note: &Note) -> Value {
     let about = About { id: &note.id, upstream };
     let success = note.error.is_none();
     framed(&name, note.at, success, note.took, &note.session, &about, &attributes)
+}
+
+/// What definitions cost a model that reads them all.
+fn cost(definitions: &[Json]) -> usize {
+    if definitions.is_empty() { 0 } else { tokens(Json::array(definitions).as_str()) }
 }
 
 /// What an event is about.
@@ -293,6 +311,22 @@ mod tests {
         );
     }
 
+    fn definition() -> Json {
+        let words = "Does what it is told, and says at length what that was and why.";
+        Json::of(&json!({"name": "t", "description": words, "inputSchema": {"type": "object"}}))
+    }
+
+    /// What whoever reads the events finds in the first.
+    const LOADED: [&str; 7] = [
+        "mode",
+        "tool_count",
+        "exposed_tool_count",
+        "namespace_counts",
+        "full_schema_tokens",
+        "exposed_schema_tokens",
+        "schema_tokens_avoided",
+    ];
+
     #[test]
     fn what_is_no_call_is_an_event_too() {
         let note = |error, what| Note {
@@ -307,23 +341,38 @@ mod tests {
             query_chars: 11,
             path_depth: 0,
             ids: vec!["up:t#12345678".to_owned()],
+            definitions: vec![definition()],
             sent,
         };
         let Reply::Result(cards) = Reply::text("up:t#12345678 Does.") else { panic!("no result") };
         let event = noted(&note(None, browsed(cards)));
         assert_eq!(event["event"], "browse.completed");
         assert_eq!(event["attributes"]["card_count"], 1);
-        assert_eq!(event["attributes"]["card_tokens"], tokens("up:t#12345678 Does."));
+        let (cards, whole) = (tokens("up:t#12345678 Does."), cost(&[definition()]));
+        assert_eq!(event["attributes"]["card_tokens"], cards);
+        assert_eq!(event["attributes"]["schema_tokens_avoided"], whole - cards);
         let failed = noted(&note(Some(Code::PathInvalid), browsed(Json::null())));
         assert_eq!(failed["event"], "browse.failed");
         assert_eq!(failed["attributes"]["error_code"], "PATH_INVALID");
         let published = |generation| Happening::Published {
             generation,
             namespaces: vec![("up".to_owned(), 1)],
-            definitions: vec![Json::of(&json!({"name": "t"}))],
+            definitions: vec![definition(), definition()],
+            surface: Surface::Gateway,
+            exposed: vec![definition()],
             findings: Vec::new(),
         };
         let loaded = noted(&note(None, published(1)));
+        for key in LOADED {
+            assert!(loaded["attributes"].get(key).is_some(), "no {key} in {loaded}");
+        }
+        assert_eq!(loaded["attributes"]["mode"], "gateway");
+        assert_eq!(loaded["attributes"]["tool_count"], 2);
+        assert_eq!(loaded["attributes"]["exposed_tool_count"], 1);
+        let number = |key: &str| loaded["attributes"][key].as_u64().unwrap();
+        assert_eq!(number("exposed_schema_tokens"), whole as u64);
+        let saved = number("full_schema_tokens") - number("exposed_schema_tokens");
+        assert_eq!(number("schema_tokens_avoided"), saved);
         assert_eq!(loaded["event"], "catalog.loaded");
         assert_eq!(loaded["attributes"]["namespace_counts"], json!({"up": 1}));
         assert!(loaded["attributes"]["full_schema_tokens"].as_u64().is_some_and(|n| 0 < n));

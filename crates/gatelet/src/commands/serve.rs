@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let written = config::load(place)?;
     let mut loaded = written.clone();
     loaded.config.serve.listen = args.listen.unwrap_or(loaded.config.serve.listen);
+    loaded.config.serve.surface = args.surface.unwrap_or(loaded.config.serve.surface);
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
         let (cert, key) = (cert.clone(), key.clone());
         let rest = loaded.config.serve.tls.take();
@@ -90,8 +91,8 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         };
         let mounting = tokio::spawn(Arc::clone(&wiring.mounts).keep(changed));
         let outcome = match listener {
-            None => over_stdio(args, &loaded, &gateway).await,
-            Some(listener) => over_http(args, &loaded, &gateway, &wiring, &state, listener).await,
+            None => over_stdio(&loaded, &gateway).await,
+            Some(listener) => over_http(&loaded, &gateway, &wiring, &state, listener).await,
         };
         for task in [watching, mounting] {
             task.abort();
@@ -122,8 +123,8 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-async fn over_stdio(args: &Args, loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
-    let surface = site::surface(args.surface.unwrap_or(loaded.config.serve.surface));
+async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
+    let surface = loaded.config.serve.surface.meant();
     let serving = stdio::stdio(gateway.door(surface), stdio::Options::default());
     tokio::select! {
         reason = serving => tracing::info!("the client is gone: {}", reason?),
@@ -151,7 +152,6 @@ async fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpListener> {
 }
 
 async fn over_http(
-    args: &Args,
     loaded: &Loaded,
     gateway: &Gateway,
     wiring: &Wiring,
@@ -166,8 +166,7 @@ async fn over_http(
     let scheme = if serve.tls.is_some() { "https" } else { "http" };
     let _note = gate::leave(state, scheme, address, operator.secret)?;
     let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
-    let surface = args.surface.unwrap_or(serve.surface);
-    let site = site::site(gateway, surface, &loaded.config, state, operator.key, desk);
+    let site = site::site(gateway, serve.surface, &loaded.config, state, operator.key, desk);
     gateway.warm();
     greeting::greet(address, loaded, gateway);
     let signal = async {

@@ -109,7 +109,7 @@ enum Action {
 struct Rule {
     /// `allow`, `deny` or `ask`.
     action: Action,
-    /// `tool_execute`, `resource_read` or `prompt_get`.
+    /// `tool_execute`, `tool_view`, `resource_read` or `prompt_get`.
     meta_tool: Option<MetaTool>,
     /// The upstream's label; `*` and `?` work.
     namespace: Option<String>,
@@ -129,6 +129,7 @@ struct Rule {
 #[serde(rename_all = "snake_case")]
 enum MetaTool {
     ToolExecute,
+    ToolView,
     ResourceRead,
     PromptGet,
 }
@@ -137,11 +138,24 @@ impl MetaTool {
     fn word(self) -> &'static str {
         match self {
             MetaTool::ToolExecute => "tool_execute",
+            MetaTool::ToolView => "tool_view",
             MetaTool::ResourceRead => "resource_read",
             MetaTool::PromptGet => "prompt_get",
         }
     }
 }
+
+/// What can be limited by itself.
+const META_TOOLS: [&str; 8] = [
+    "tool_browse",
+    "tool_execute",
+    "tool_view",
+    "tool_hydrate",
+    "resource_browse",
+    "resource_read",
+    "prompt_browse",
+    "prompt_get",
+];
 
 /// A limit: on a `tool`, on a `meta_tool`, or on everything one identity does.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -322,7 +336,16 @@ impl Section<'_> {
             }
             match (raw.tool, raw.meta_tool) {
                 (Some(tool), None) => config.tools.push((Pattern::new(&tool), rate)),
-                (None, Some(name)) => config.meta.push((name, rate)),
+                (None, Some(name)) => {
+                    if !META_TOOLS.contains(&name.as_str()) {
+                        let hint = nearest(&name, META_TOOLS.iter().copied());
+                        let hint = hint.map(|name| format!("did you mean `{name}`?"));
+                        let hint = hint.unwrap_or_else(|| format!("use {}", META_TOOLS.join(", ")));
+                        let message = format!("there is no meta-tool `{name}`");
+                        self.problems.error(&path.key("meta_tool"), message, Some(&hint));
+                    }
+                    config.meta.push((name, rate));
+                }
                 (None, None) => config.identity = rate,
                 (Some(_), Some(_)) => {
                     let hint = "write one `[[controls.rate]]` for each";

@@ -92,6 +92,19 @@ pub(crate) enum Surface {
     Auto,
 }
 
+impl Surface {
+    /// What the gateway calls it.
+    pub(crate) fn meant(self) -> gateway::Surface {
+        match self {
+            Surface::Cash => gateway::Surface::Cash,
+            Surface::Gateway => gateway::Surface::Gateway,
+            Surface::Proxy => gateway::Surface::Proxy,
+            Surface::Direct => gateway::Surface::Direct,
+            Surface::Auto => gateway::Surface::Auto,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Serve {
     pub(crate) listen: SocketAddr,

@@ -25,6 +25,11 @@ pub(super) fn trust(config: &Config, state: &Path, clock: &Arc<dyn Clock>) -> Ar
     Arc::new(Keeper::new(trust, Arc::new(book), Arc::clone(clock)))
 }
 
+/// Whether two configurations trust alike.
+pub(super) fn is_same(one: &Config, other: &Config) -> bool {
+    one.trust == other.trust && own(one).eq(own(other))
+}
+
 /// The labels of our own tools, but not one that an upstream goes by.
 fn own(config: &Config) -> impl Iterator<Item = &'static str> {
     let builtin = builtin::LABELS.iter().map(|(label, _)| *label).filter(|_| config.builtin);

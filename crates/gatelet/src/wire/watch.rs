@@ -61,10 +61,9 @@ fn watched(file: &Path, loaded: &Loaded) -> Vec<PathBuf> {
 }
 
 fn announce(before: &Loaded, after: &Loaded) {
-    if !before.config.differs_in_upstreams_only(&after.config) {
-        tracing::warn!(
-            "only changes of upstreams, skills and visibility are taken up without a restart"
-        );
+    let sections = before.config.restart_for(&after.config);
+    if !sections.is_empty() {
+        tracing::warn!("changes of {} need a restart", sections.join(", "));
     }
     tracing::info!(upstreams = after.config.upstreams.len(), "configuration reloaded");
 }

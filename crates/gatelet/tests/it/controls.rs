@@ -114,8 +114,9 @@ fn an_answer_of_a_read_only_tool_is_kept_where_that_is_allowed() {
 #[test]
 fn what_is_wrong_with_the_controls_is_said_with_a_suggestion() {
     let home = Home::with(
-        "[controls]\ndefalt = \"deny\"\n[controls.retry]\njitter = 2.0\n\
-         [[controls.rate]]\ntool = \"x\"\n[controls.upstreams.files]\nat_once = 1\n\
+        "[controls]\ndefalt = \"deny\"\ntop_k = 500\n[controls.retry]\njitter = 2.0\n\
+         [[controls.rate]]\ntool = \"x\"\n\
+         [[controls.rate]]\nmeta_tool = \"tool_exekute\"\nper_minute = 1\n[controls.upstreams.files]\nat_once = 1\n\
          [artifacts]\nlife = \"soon\"\n[records]\nfil = \"x\"\n",
     );
     let check = shell(&home, &["config", "check"]);
@@ -124,6 +125,8 @@ fn what_is_wrong_with_the_controls_is_said_with_a_suggestion() {
     for part in ["did you mean `default`", "from 0 to 1", "limits nothing", "no upstream `files`"] {
         assert!(said.contains(part), "no {part} in: {said}");
     }
+    assert!(said.contains("must be at most 50"), "{said}");
+    assert!(said.contains("did you mean `tool_execute`"), "{said}");
     assert!(said.contains("not a duration") && said.contains("did you mean `file`"), "{said}");
     let schema = shell(&home, &["config", "schema"]).json();
     for section in ["records", "artifacts", "controls", "trust"] {

@@ -45,3 +45,58 @@ fn a_new_skill_is_there_at_once() {
         text(&pipe.verb("skill", &json!({}))).contains("second")
     });
 }
+
+#[test]
+fn rules_limits_and_the_gate_change_without_dropping_the_session() {
+    let builtin = "[builtin]\ntools = true\n";
+    let home = Home::with(builtin);
+    let mut pipe = Pipe::open(&home);
+    let answer = |pipe: &mut Pipe, function: &str, kwargs: &serde_json::Value| {
+        let (namespace, function) = function.split_once('.').unwrap();
+        let call = json!({"namespace": namespace, "function": function, "kwargs": kwargs});
+        text(&pipe.verb("call", &call))
+    };
+    let now = json!({});
+    assert!(answer(&mut pipe, "time.now", &now).contains("UTC"));
+    let numbers: Vec<u32> = (0..1000).collect();
+    let some = json!({"json": numbers, "filter": "."});
+    assert!(answer(&mut pipe, "json.query", &some).contains("999"));
+
+    let rule = "[[controls.rule]]\naction = \"deny\"\ntool = \"time.*\"\nreason = \"no clocks\"\n";
+    let gate = "[gate]\nlimit = 100\n";
+    home.write("gatelet.toml", &format!("{builtin}{gate}{rule}"));
+    eventually("the rule is kept", || answer(&mut pipe, "time.now", &now).contains("no clocks"));
+    let held = answer(&mut pipe, "json.query", &some);
+    assert!(!held.contains("999") && held.contains("sizelimit"), "{held}");
+
+    // A limit counts from its beginning, whatever else changes beside it.
+    let rate = "[[controls.rate]]\ntool = \"units.convert\"\nper_session = 2\n";
+    home.write("gatelet.toml", &format!("{builtin}{rate}"));
+    eventually("the rule is gone", || answer(&mut pipe, "time.now", &now).contains("UTC"));
+    let miles = json!({"value": 1, "from": "mi", "to": "km"});
+    assert!(answer(&mut pipe, "units.convert", &miles).contains("1.6"));
+    home.write("gatelet.toml", &format!("{builtin}{rate}{rule}"));
+    eventually("the rule is back", || answer(&mut pipe, "time.now", &now).contains("no clocks"));
+    assert!(answer(&mut pipe, "units.convert", &miles).contains("1.6"));
+    assert!(answer(&mut pipe, "units.convert", &miles).contains("rate limit"));
+
+    home.write("gatelet.toml", builtin);
+    eventually("the limit is gone", || answer(&mut pipe, "units.convert", &miles).contains("1.6"));
+}
+
+#[test]
+fn what_needs_a_restart_says_so() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    let log = home.path().join("log");
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio", "--log", "info"]);
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let mut pipe = Pipe::start_quiet(command);
+    let changed = "[builtin]\ntools = true\n[serve]\nlisten = \"127.0.0.1:4999\"\n\
+        [records]\nfile = \"calls.jsonl\"\n[gate]\nlimit = 5000\n";
+    home.write("gatelet.toml", changed);
+    eventually("the sections are named", || {
+        home.read("log").contains("changes of [serve], [records] need a restart")
+    });
+    assert!(pipe.call("time.now", &json!({})).contains("UTC"));
+}

@@ -12,6 +12,7 @@ fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {
         made: 0,
         upstream: "u".to_owned(),
         tool: "t".to_owned(),
+        id: String::new(),
         key: "k".to_owned(),
         result: Json::of(&"x".repeat(bytes - 2)),
         raw: None,

@@ -5,6 +5,7 @@ use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
 
 use crate::artifact::{Artifact, Owner, Store, readable};
+use crate::envelope;
 use crate::gate::thousands;
 use crate::view::{self, Limits, Selector};
 
@@ -31,13 +32,21 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
     let Some(handle) = arguments.member_as::<String>("handle") else {
         return Reply::text(&kept(&store.list(&owner).await));
     };
-    let Some(artifact) = store.get(&owner, &handle).await else {
+    let (own, at) = envelope::split_handle(&handle);
+    let artifact = store.get(&owner, own).await;
+    let Some((artifact, part)) = artifact.and_then(|kept| {
+        let part = envelope::part(&kept, at)?;
+        Some((kept, part))
+    }) else {
         let kept = kept(&store.list(&owner).await);
         return Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"));
     };
-    let viewed = selector(arguments).and_then(|selector| {
-        let (text, media_type) = content(&artifact, &selector);
-        view::view(text.as_bytes(), media_type, &selector, &Limits::default())
+    let viewed = selector(arguments).and_then(|selector| match at {
+        0 => {
+            let (text, media_type) = content(&artifact, &selector);
+            view::view(text.as_bytes(), media_type, &selector, &Limits::default())
+        }
+        _ => view::view(&part.bytes, &part.media_type, &selector, &Limits::default()),
     });
     match viewed {
         Ok(view) => Reply::Result(view.to_result()),

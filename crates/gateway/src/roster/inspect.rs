@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use catalog::{Catalog, Directory, Source};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
@@ -42,7 +43,7 @@ pub enum Strictness {
 
 /// Looks at listings.
 pub(crate) struct Inspector {
-    pub(crate) config: Config,
+    pub(crate) config: ArcSwap<Config>,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) trust: Arc<dyn Trust>,
     pub(crate) desk: Arc<Desk>,
@@ -62,18 +63,19 @@ impl Inspector {
         label: &str,
         listing: &Arc<Listing>,
     ) -> Result<Arc<Listing>, String> {
+        let config = self.config.load();
         let mut findings = Vec::new();
         let mut clean = self.masked(label, listing, &mut findings);
         for tool in &clean.tools {
             let subject = format!("{label}/{}", tool.name);
             for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
-                let damage = schema.map(|schema| schema::examine(schema, &self.config.limits));
+                let damage = schema.map(|schema| schema::examine(schema, &config.limits));
                 let damage = damage.unwrap_or_default();
                 findings.extend(damage.iter().map(|one| schema::finding(one, &subject)));
             }
         }
         findings.extend(self.trust.observe(label, &clean));
-        if let Some(pin) = self.config.pins.get(label) {
+        if let Some(pin) = config.pins.get(label) {
             findings.extend(pinned(pin, label, &Arc::new(clean.clone()))?);
         }
         if findings.is_empty() && clean == **listing {
@@ -176,8 +178,9 @@ mod tests {
 
     fn inspector(config: Config) -> Inspector {
         let Stages { scrubber, trust, .. } = Stages::default();
-        let desk = Arc::new(Desk { sink: Arc::new(Nowhere), clock: Arc::new(Fake::default()) });
-        Inspector { config, scrubber, trust, desk }
+        let (sink, clock) = (Arc::new(Nowhere), Arc::new(Fake::default()));
+        let desk = Arc::new(Desk { sink, clock, surface: crate::Surface::Cash });
+        Inspector { config: ArcSwap::from_pointee(config), scrubber, trust, desk }
     }
 
     #[test]

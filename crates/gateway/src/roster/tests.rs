@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use futures::StreamExt;
 use serde_json::json;
 use testkit::{Scripted, listing, tool};
@@ -22,8 +23,9 @@ fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
     let store = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock) as _);
     let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust, clock));
     let Stages { scrubber, trust, .. } = Stages::default();
-    let desk = Arc::new(Desk { sink: Arc::new(Nowhere), clock: Arc::new(Fake::default()) });
-    let inspector = Inspector { config: inspect::Config::default(), scrubber, trust, desk };
+    let (sink, clock) = (Arc::new(Nowhere), Arc::new(Fake::default()));
+    let desk = Arc::new(Desk { sink, clock, surface: crate::Surface::Cash });
+    let inspector = Inspector { config: ArcSwap::default(), scrubber, trust, desk };
     Roster::new(upstreams, Config::default(), Arc::clone(shelf) as _, own, Arc::new(inspector))
 }
 

@@ -7,9 +7,9 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tool::{Context, Json};
+use tool::Context;
 
-use super::{Approval, ValidCall};
+use super::{Approval, Deed};
 use crate::clock::Clock;
 use crate::dispatch::Refusal;
 use crate::trust::confirm::{self, Said, Tokens};
@@ -40,19 +40,18 @@ impl Approval for Consent {
     async fn agree(
         &self,
         question: &str,
-        call: &ValidCall,
+        deed: &Deed<'_>,
         context: &Context,
     ) -> Result<(), Refusal> {
-        let binding = confirm::binding(context, &call.key());
+        let binding = confirm::binding(context, &deed.key);
         let now = self.clock.elapsed();
-        if let Some(token) = call.token()
+        if let Some(token) = deed.token
             && self.tokens().redeem(token, &binding, now)
         {
             return Ok(());
         }
         let refusal = |code, message| Refusal { code, message, retry_after: None };
-        let arguments = call.arguments().map_or("{}", Json::as_str);
-        match confirm::ask(context, question, arguments).await {
+        match confirm::ask(context, question, deed.arguments).await {
             Said::Yes => Ok(()),
             Said::No => Err(refusal(DECLINED, format!("{question}, and the user did not agree"))),
             Said::Nothing => {

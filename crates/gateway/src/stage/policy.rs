@@ -9,6 +9,7 @@ use tool::{Context, Finding, Identity, Listing};
 
 use super::pattern::{Named, Pattern};
 use super::{Admission, Trust, ValidCall};
+use crate::artifact::Artifact;
 use crate::dispatch::{Refusal, What};
 use crate::error::{Code, GatewayError};
 use crate::visibility::Thing;
@@ -156,6 +157,9 @@ pub struct Rules {
     rest: Arc<dyn Trust>,
 }
 
+/// What rules call a look at something kept.
+pub const LOOK: &str = "tool_view";
+
 /// The code of a refusal by a rule.
 pub const DENIED: &str = "policy-denied";
 
@@ -182,17 +186,42 @@ impl Rules {
             read_only,
             tags,
         };
-        let Decision { action, reason, .. } = self.config.decide(&subject);
-        let (meta_tool, id) = (subject.meta_tool, subject.id);
-        match action {
-            Action::Allow => Ok(Admission::Free),
-            Action::Ask => {
-                Ok(Admission::Ask(format!("{meta_tool} for '{id}' requires approval: {reason}")))
-            }
-            Action::Deny => {
-                let message = format!("policy denied {meta_tool} for '{id}': {reason}");
-                Err(Refusal { code: DENIED, message, retry_after: None })
-            }
+        told(self.config.decide(&subject), &subject)
+    }
+
+    /// What is kept is there because its call was admitted, so nobody is asked
+    /// again unless a rule is about looking.
+    fn judge_look(&self, kept: &Artifact) -> Result<Admission, Refusal> {
+        let subject = Subject {
+            meta_tool: LOOK,
+            id: &kept.id,
+            namespace: &kept.upstream,
+            name: &kept.tool,
+            read_only: true,
+            tags: vec!["mcp", "read-only"],
+        };
+        let decision = self.config.decide(&subject);
+        let rule = decision.rule.map(|at| &self.config.rules[at]);
+        let is_about_looking = rule.is_some_and(|rule| rule.meta_tool.is_some());
+        match decision.action {
+            Action::Ask if !is_about_looking => Ok(Admission::Free),
+            Action::Ask | Action::Allow | Action::Deny => told(decision, &subject),
+        }
+    }
+}
+
+/// A decision in the words of the pipeline.
+fn told(decision: Decision, subject: &Subject<'_>) -> Result<Admission, Refusal> {
+    let Decision { action, reason, .. } = decision;
+    let (meta_tool, id) = (subject.meta_tool, subject.id);
+    match action {
+        Action::Allow => Ok(Admission::Free),
+        Action::Ask => {
+            Ok(Admission::Ask(format!("{meta_tool} for '{id}' requires approval: {reason}")))
+        }
+        Action::Deny => {
+            let message = format!("policy denied {meta_tool} for '{id}': {reason}");
+            Err(Refusal { code: DENIED, message, retry_after: None })
         }
     }
 }
@@ -226,6 +255,11 @@ impl Trust for Rules {
     ) -> Result<Admission, Refusal> {
         let trusted = self.rest.admit(catalog, call, context)?;
         Ok(trusted.and(self.judge(call)?))
+    }
+
+    fn admit_look(&self, kept: &Artifact) -> Result<Admission, Refusal> {
+        let trusted = self.rest.admit_look(kept)?;
+        Ok(trusted.and(self.judge_look(kept)?))
     }
 
     fn observe(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {

@@ -6,6 +6,7 @@
 use catalog::{Catalog, Contract, Problem, Slot};
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
+use super::Deed;
 use super::pattern::Named;
 use crate::dispatch::{Mode, Request, What};
 use crate::trust::confirm;
@@ -71,6 +72,12 @@ impl ValidCall {
             What::Resource { .. } => "resource_read",
             What::Prompt { .. } => "prompt_get",
         }
+    }
+
+    /// The call as something to agree to.
+    pub fn deed(&self) -> Deed<'_> {
+        let arguments = self.arguments().map_or("{}", Json::as_str);
+        Deed { key: self.key(), arguments, token: self.token() }
     }
 
     /// The token by which somebody agrees. It is ours and goes no further.

@@ -40,10 +40,17 @@ fn described(artifact: &Artifact) -> Vec<Resource> {
 }
 
 /// The contents of a kept answer, for its owner and nobody else.
-pub(crate) async fn read(shared: &Arc<Shared>, uri: &str, context: &Context) -> Reply {
+pub(crate) async fn read(
+    shared: &Arc<Shared>,
+    uri: &str,
+    token: Option<&str>,
+    context: &Context,
+) -> Reply {
     let (handle, at) = envelope::split_handle(uri);
-    let owner = Owner::of(context);
-    let artifact = shared.dispatcher.artifacts.get(&owner, handle).await;
+    let artifact = match shared.dispatcher.looked_up(handle, token, context).await {
+        Ok(artifact) => artifact,
+        Err(refusal) => return Reply::Error(RpcError::new(-32600, refusal.message)),
+    };
     let Some(part) = artifact.and_then(|artifact| envelope::part(&artifact, at)) else {
         let message = format!("no artifact `{uri}`: it expired, or is another session's");
         return Reply::Error(RpcError::new(-32002, message));

@@ -33,7 +33,7 @@ use crate::visibility::Thing;
 use arguments::CallArguments;
 
 pub use definitions::tools;
-pub(crate) use definitions::{IDENTITY, identity};
+pub(crate) use definitions::{IDENTITY, MAP, identity};
 pub use delegate::{DISTANT, HELP};
 
 /// The surface, for clients of one kind.

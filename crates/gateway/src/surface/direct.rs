@@ -54,6 +54,10 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    pub(crate) fn definitions(&self) -> Vec<Json> {
+        self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
+    }
+
     pub(crate) fn of(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
         let (mut tools, mut slots) = (Vec::new(), HashMap::new());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use catalog::directory::{Entry, Section};
-use catalog::reply;
+use catalog::{Directory, reply};
 use futures::stream::BoxStream;
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, Resource, RpcError,
@@ -13,10 +13,10 @@ use tool::{
 };
 
 use super::Surface;
-use super::meta::{MAP, Meta, Sightings, definition, listing, sees};
+use super::meta::{self, MAP, Meta, Sightings, definition, listing};
 use super::rest::Rest;
 use crate::gateway::Shared;
-use crate::roster::{Hall, Snapshot};
+use crate::roster::Hall;
 
 /// The surface, for clients of one kind.
 pub struct Gateway {
@@ -37,14 +37,9 @@ impl Gateway {
 }
 
 /// The names of the meta-tools over what a caller sees of a catalog.
-pub(crate) fn names(shared: &Shared, snapshot: &Snapshot, caller: &Identity) -> Vec<&'static str> {
+pub(crate) fn names(directory: &Directory, seen: &dyn Fn(&Entry) -> bool) -> Vec<&'static str> {
     let mut names = vec!["tool_browse", "tool_execute", "tool_view"];
-    let directory = snapshot.directory();
-    let any = |section: &Section| {
-        let trust = &shared.dispatcher.stages.trust;
-        let seen = |entry: &Entry| sees(&**trust, &snapshot.catalog, caller, entry.place);
-        section.entries().iter().any(seen)
-    };
+    let any = |section: &Section| section.entries().iter().any(seen);
     if any(&directory.resources) {
         names.extend(["resource_browse", "resource_read"]);
     }
@@ -70,7 +65,9 @@ impl Provider for Gateway {
         let map = || reply::map(&snapshot.catalog, MAP, &sees);
         let sight = trust.sight(&self.caller);
         snapshot.listing(Surface::Gateway, sight, || {
-            let names = names(&self.shared, &snapshot, &self.caller);
+            let seen =
+                |entry: &Entry| meta::sees(&**trust, &snapshot.catalog, &self.caller, entry.place);
+            let names = names(snapshot.directory(), &seen);
             listing(&self.shared, &snapshot, tools(&names, &map()))
         })
     }
@@ -95,7 +92,7 @@ impl Provider for Gateway {
                     sightings: &self.sightings,
                 };
                 let unknown = || {
-                    let known = names(&self.shared, &snapshot, &context.caller).join(", ");
+                    let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");
                     let message = format!(
                         "no tool `{name}`: there are {known}; run others with tool_execute"
                     );

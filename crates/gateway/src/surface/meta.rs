@@ -23,9 +23,10 @@ use crate::dispatch::Refusal;
 use crate::envelope;
 use crate::error::{Code, GatewayError, seconds};
 use crate::gateway::Shared;
-use crate::record::Happening;
+use crate::record::{BAD_SCHEMA, Happening};
 use crate::roster::Snapshot;
 use crate::stage::{Trust, approval, policy};
+use crate::trust::confirm;
 use crate::view::{Limits, Selector, view};
 use crate::visibility::Thing;
 use stable::Seen;
@@ -116,7 +117,7 @@ impl Meta<'_> {
     pub(crate) async fn answer(&self, name: &str, arguments: Option<&Json>) -> Option<Reply> {
         let spent = || self.shared.dispatcher.stages.quota.spend_meta(name, self.context);
         let answer = match name {
-            "tool_execute" => self.execute(arguments).await,
+            "tool_execute" => return Some(self.settled(self.execute(arguments).await)),
             "tool_browse" | "resource_browse" | "prompt_browse" | "tool_view" | "tool_hydrate"
             | "resource_read" | "prompt_get" => match spent() {
                 Err(refusal) => Err(refused(&refusal, "")),
@@ -125,6 +126,25 @@ impl Meta<'_> {
             _ => return None,
         };
         Some(answer.unwrap_or_else(|error| error.to_reply()))
+    }
+
+    /// The answer of a call, which leaves a record even where it never got as
+    /// far as the pipeline.
+    pub(crate) fn settled(&self, answer: Answer) -> Reply {
+        let error = match answer {
+            Ok(reply) => return reply,
+            Err(error) => error,
+        };
+        let word = if error.code == Code::HydrateFailed {
+            "unknown-function"
+        } else if error.code == Code::SchemaInvalid {
+            BAD_SCHEMA
+        } else {
+            "bad-call"
+        };
+        let reply = error.to_reply();
+        self.shared.dispatcher.refused(self.surface, self.context, word, &reply);
+        reply
     }
 
     async fn read_only(&self, name: &str, arguments: Option<&Json>) -> Answer {
@@ -149,10 +169,24 @@ impl Meta<'_> {
             query_chars: given("query").map_or(0, |query| query.chars().count()),
             path_depth: path.split('/').filter(|segment| !segment.is_empty()).count(),
             ids: answer.as_ref().map(|(ids, _)| ids.clone()).unwrap_or_default(),
+            definitions: answer.as_ref().map(|(ids, _)| self.definitions(ids)).unwrap_or_default(),
             sent: sent(&answer.as_ref().map(|(_, reply)| reply)),
         };
         desk.tell(self.context, "", since, code(&answer), what);
         answer.map(|(_, reply)| reply)
+    }
+
+    /// The definitions of the tools among these ids.
+    fn definitions(&self, ids: &[String]) -> Vec<Json> {
+        let tools = &self.directory().tools;
+        let raw = |id: &String| match tools.entries()[tools.get(id)?].place {
+            Place::Tool(slot) => Some(self.snapshot.catalog.tool(slot).raw.clone()),
+            Place::Resource { .. }
+            | Place::Template { .. }
+            | Place::Prompt { .. }
+            | Place::Skill { .. } => None,
+        };
+        ids.iter().filter_map(raw).collect()
     }
 
     fn hydrated(&self, arguments: Option<&Json>) -> Answer {
@@ -204,8 +238,8 @@ impl Meta<'_> {
         sees(&**trust, &self.snapshot.catalog, &self.context.caller, entry.place)
     }
 
-    fn config(&self) -> &Config {
-        &self.shared.meta
+    fn config(&self) -> Arc<Config> {
+        self.shared.meta.load_full()
     }
 
     /// Everything about one tool that its card leaves out.
@@ -251,7 +285,9 @@ impl Meta<'_> {
         let (own, at) = envelope::split_handle(&handle);
         let gone =
             || failed(format!("no artifact `{handle}`: it expired, or is another session's"));
-        let artifact = artifacts.get(&owner, own).await.ok_or_else(gone)?;
+        let token = text(&given, confirm::ARGUMENT)?;
+        let found = self.shared.dispatcher.looked_up(own, token.as_deref(), self.context).await;
+        let artifact = found.map_err(|refusal| refused(&refusal, &handle))?.ok_or_else(gone)?;
         let part = envelope::part(&artifact, at).ok_or_else(gone)?;
         let selector = arguments.and_then(|arguments| arguments.member("selector"));
         let selector = match &selector {

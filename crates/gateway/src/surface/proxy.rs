@@ -14,8 +14,8 @@ use futures::stream::BoxStream;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, Resource, RpcError,
-    Tool,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Resource,
+    RpcError, Tool,
 };
 
 use super::Surface;
@@ -129,6 +129,10 @@ impl Stripped {
         stripped
     }
 
+    pub(crate) fn definitions(&self) -> Vec<Json> {
+        self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
+    }
+
     fn id(&self, name: &str) -> Option<String> {
         self.shortened.get(name).cloned().or_else(|| decode(name))
     }
@@ -187,7 +191,7 @@ impl Proxy {
             return Reply::Error(RpcError::new(-32602, message));
         };
         let ran = meta.run(&id, arguments, rest, Mode::Strict).await;
-        ran.unwrap_or_else(|error| error.to_reply())
+        meta.settled(ran)
     }
 }
 

@@ -16,6 +16,7 @@ use super::{Surface, artifacts};
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Phase, Snapshot};
+use crate::trust::confirm;
 
 /// Who answers it, for one surface.
 pub(crate) struct Rest {
@@ -43,7 +44,10 @@ impl Rest {
         let snapshot = self.hall.snapshot();
         if let Ask::Read(read) = &ask {
             if read.uri.starts_with(artifacts::SCHEME) {
-                return Ok(artifacts::read(&self.shared, &read.uri, context).await);
+                let token = confirm::take(&mut read.rest.clone());
+                return Ok(
+                    artifacts::read(&self.shared, &read.uri, token.as_deref(), context).await
+                );
             }
             if let Some(manifest) = self.shared.manifest.as_ref().filter(|_| read.uri == IDENTITY) {
                 return Ok(identity(manifest));

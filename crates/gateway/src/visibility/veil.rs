@@ -8,6 +8,7 @@ use catalog::{Catalog, Slot};
 use tool::{Context, Finding, Identity, Listing};
 
 use super::{Config, Thing};
+use crate::artifact::Artifact;
 use crate::dispatch::{Refusal, What};
 use crate::stage::{Admission, Trust, ValidCall};
 
@@ -74,6 +75,10 @@ impl Trust for Veil {
     ) -> Result<Admission, Refusal> {
         self.veiled(catalog, call, context)?;
         self.rest.admit(catalog, call, context)
+    }
+
+    fn admit_look(&self, kept: &Artifact) -> Result<Admission, Refusal> {
+        self.rest.admit_look(kept)
     }
 
     fn observe(&self, upstream: &str, listing: &Listing) -> Vec<Finding> {

@@ -18,17 +18,6 @@ use crate::config::{Auth, Config, Surface};
 use crate::stamp::Glance;
 use crate::{secret, wire};
 
-/// The surface that the configuration means.
-pub(super) fn surface(surface: Surface) -> gateway::Surface {
-    match surface {
-        Surface::Cash => gateway::Surface::Cash,
-        Surface::Gateway => gateway::Surface::Gateway,
-        Surface::Proxy => gateway::Surface::Proxy,
-        Surface::Direct => gateway::Surface::Direct,
-        Surface::Auto => gateway::Surface::Auto,
-    }
-}
-
 /// Everything that is answered over HTTP.
 pub(super) fn site(
     gateway: &Gateway,
@@ -42,7 +31,7 @@ pub(super) fn site(
     let (body, answer) = (limits.body_bytes, limits.answer_bytes);
     let options = Options { hosts: hosts(config), body, answer, ..Options::default() };
     let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
-    let main = endpoint(surface(chosen));
+    let main = endpoint(chosen.meant());
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));

@@ -9,7 +9,7 @@ use crate::visibility::Thing;
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `help`.
-pub(super) const MAP: usize = 60;
+pub(crate) const MAP: usize = 60;
 
 /// `call`, `help` and `skill`; `map` names the namespaces that there are.
 pub fn tools(map: &str) -> Vec<Tool> {

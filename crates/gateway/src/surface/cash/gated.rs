@@ -17,7 +17,7 @@ impl View<'_> {
     /// Says that the function ran, what came back, and how to get at it: first
     /// by asking for less, then by reading parts, then by allowing it all.
     pub(super) fn gated(&self, slot: Slot, artifact: &Arc<Artifact>, over: &Over) -> Reply {
-        let config = &self.shared.dispatcher.gate;
+        let config = self.shared.dispatcher.gate.load();
         let suggested = gate::suggestion(over.chars);
         let result = Reply::Result(artifact.result.clone()).tool_result();
         let shape = result.as_ref().map(Shape::of);

@@ -122,7 +122,7 @@ impl View<'_> {
         let arguments: Vec<String> =
             ARGUMENTS.iter().map(|(name, words)| format!("`{name}` {words}")).collect();
         text.push_str(&format!("\nSupported arguments (in kwargs): {}.\n", arguments.join(", ")));
-        let gate = &self.shared.dispatcher.gate;
+        let gate = self.shared.dispatcher.gate.load();
         if gate.limit != LIMIT {
             text.push_str(&format!("Results over {} characters are gated.\n", gate.limit));
         }

@@ -19,7 +19,9 @@ use crate::stage::{attempt, cache, pattern::Pattern, policy, quota, retry};
 use crate::surface::meta;
 
 mod approval;
+mod defects;
 mod guess;
+mod looking;
 mod vectors;
 
 struct Opened {

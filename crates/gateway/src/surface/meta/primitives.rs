@@ -61,19 +61,27 @@ impl Meta<'_> {
     }
 
     async fn asked(&self, target: Target, arguments: Option<Json>) -> Answer {
-        let id = target.id.clone();
+        let (id, what) = (target.id.clone(), target.what.clone());
         let (mode, rest) = (Mode::Strict, Object::new());
         let request = Request { target, arguments, rest, wanted: None, mode };
-        let say = |outcome| self.told(&id, outcome).unwrap_or_else(|error| error.to_reply());
+        let say = |outcome| self.told(&id, &what, outcome).unwrap_or_else(|error| error.to_reply());
         let dispatcher = &self.shared.dispatcher;
         Ok(dispatcher.dispatch(self.snapshot, request, self.surface, self.context, say).await)
     }
 
-    fn told(&self, id: &str, outcome: Result<Outcome, CallError>) -> Answer {
+    fn told(&self, id: &str, what: &What, outcome: Result<Outcome, CallError>) -> Answer {
         let scrubber = &self.shared.dispatcher.stages.scrubber;
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
-                Err(GatewayError::of_refusal(&refusal, id, scrubber))
+                let error = GatewayError::of_refusal(&refusal, id, scrubber);
+                // All that a read says is which resource, so that is what is wrong
+                // with it; newer servers have no other code for it.
+                Err(match (what, error.code) {
+                    (What::Resource { .. }, Code::ArgsInvalid) => {
+                        GatewayError { code: Code::ResourceNotFound, ..error }
+                    }
+                    (What::Resource { .. } | What::Prompt { .. } | What::Tool(_), _) => error,
+                })
             }
             Ok(Outcome::Reply(reply)) => Ok(reply),
             Ok(Outcome::Kept { artifact, .. }) => {

@@ -76,6 +76,7 @@ fn everything_that_the_reference_keeps_is_a_part() {
             made: 0,
             upstream: "demo".to_owned(),
             tool: "tool".to_owned(),
+            id: String::new(),
             key: String::new(),
             chars: 0,
             result: case["result"].clone().into(),

@@ -1,0 +1,123 @@
+//! Rules are about looking at what is kept, too, and may change at any time.
+
+use super::*;
+use crate::gateway::Controls;
+use crate::roster::inspect;
+use crate::stage::Stages;
+use crate::stage::approval::Consent;
+
+fn rule(action: policy::Action, meta_tool: Option<&str>) -> policy::Rule {
+    let meta_tool = meta_tool.map(str::to_owned);
+    policy::Rule { meta_tool, ..policy::Rule::any(action) }
+}
+
+fn ruled(rules: Vec<policy::Rule>, clock: &Arc<Fake>) -> Stages {
+    let config = policy::Config { rules, ..policy::Config::default() };
+    Stages {
+        trust: Arc::new(policy::Rules::new(config, Arc::new(crate::stage::Open))),
+        approval: Arc::new(Consent::new(Arc::clone(clock) as _)),
+        ..Stages::default()
+    }
+}
+
+/// A gate in which something is kept, and its handle.
+async fn keeping(surface: Surface) -> (Opened, String) {
+    let opened = open_on(surface, |_, _| {}).await;
+    let (tool, call) = match surface == Surface::Cash {
+        true => ("call", json!({"namespace": "demo", "function": "big"})),
+        false => ("tool_execute", json!({"tool_id": "demo:big#"})),
+    };
+    opened.say(tool, call).await;
+    let kept = opened.surface.resources_of(&Context::anonymous()).await;
+    let handle = kept[0].uri.strip_prefix("artifact://").unwrap().to_owned();
+    (opened, handle)
+}
+
+impl Opened {
+    fn rule(&self, rules: Vec<policy::Rule>) {
+        self.gate.control(Controls {
+            stages: ruled(rules, &Arc::new(Fake::default())),
+            gate: crate::gate::Config::default(),
+            meta: meta::Config::default(),
+            inspection: inspect::Config::default(),
+        });
+    }
+
+    async fn read(&self, handle: &str) -> Reply {
+        let params = json!({"uri": format!("artifact://{handle}")});
+        let ask = Ask::read("resources/read", &params.into()).unwrap();
+        self.surface.ask(ask, &Context::anonymous()).await.unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_denied_cannot_be_looked_at_anywhere() {
+    let (opened, handle) = keeping(Surface::Gateway).await;
+    let look = json!({"handle": handle});
+    assert!(!opened.say("tool_view", look.clone()).await.starts_with('!'));
+    assert!(matches!(opened.read(&handle).await, Reply::Result(_)));
+    opened.rule(vec![rule(policy::Action::Deny, Some("tool_view"))]);
+    let error = opened.error("tool_view", look.clone()).await;
+    assert_eq!(error["error"], "POLICY_DENIED", "{error}");
+    assert_eq!(error["path"], handle);
+    assert!(error["message"].as_str().unwrap().contains("demo:big#"), "{error}");
+    let Reply::Error(refused) = opened.read(&handle).await else { panic!("read") };
+    assert!(refused.message.contains("policy denied"), "{}", refused.message);
+    // Calls are another matter.
+    let call = json!({"tool_id": "demo:read_file#", "args": {"path": "x"}});
+    assert!(opened.say("tool_execute", call).await.contains("hello"));
+    opened.rule(Vec::new());
+    assert!(!opened.say("tool_view", look).await.starts_with('!'));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gates_own_view_keeps_the_rules() {
+    let (opened, handle) = keeping(Surface::Cash).await;
+    let look = json!({"namespace": "gatelet", "function": "view", "kwargs": {"handle": handle}});
+    assert!(!opened.say("call", look.clone()).await.starts_with('!'));
+    opened.rule(vec![rule(policy::Action::Deny, Some("tool_view"))]);
+    let said = opened.say("call", look).await;
+    assert!(said.starts_with('!') && said.contains("policy denied"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_is_asked_about_only_by_a_rule_about_looking() {
+    let (opened, handle) = keeping(Surface::Gateway).await;
+    let look = json!({"handle": handle});
+    // Whoever agreed to the call has agreed to its answer.
+    opened.rule(vec![rule(policy::Action::Ask, None)]);
+    assert!(!opened.say("tool_view", look.clone()).await.starts_with('!'));
+    opened.rule(vec![rule(policy::Action::Ask, Some("tool_view"))]);
+    let error = opened.error("tool_view", look.clone()).await;
+    assert_eq!(error["error"], "AUTH_REQUIRED", "{error}");
+    let message = error["message"].as_str().unwrap();
+    let at = message.find("confirm-").unwrap();
+    let token: String =
+        message[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    let mut again = look.clone();
+    again["confirm"] = json!(token);
+    assert!(!opened.say("tool_view", again.clone()).await.starts_with('!'));
+    assert_eq!(opened.error("tool_view", again).await["error"], "AUTH_REQUIRED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_redaction_change_while_calls_are_made() {
+    let opened = open().await;
+    let big = json!({"tool_id": "demo:big#"});
+    assert!(opened.say("tool_execute", big.clone()).await.contains("artifacts"));
+    let leak = json!({"tool_id": "demo:leak#"});
+    assert!(opened.say("tool_execute", leak.clone()).await.contains("REDACTED"));
+    let off = crate::redact::Config { enabled: false, known: Vec::new() };
+    let scrubber = Arc::new(crate::redact::Scrubber::new(off));
+    opened.gate.control(Controls {
+        stages: Stages { scrubber, ..Stages::default() },
+        gate: crate::gate::Config { limit: 1_000_000, ..crate::gate::Config::default() },
+        meta: meta::Config { top_k: 2, ..meta::Config::default() },
+        inspection: inspect::Config::default(),
+    });
+    assert!(opened.say("tool_execute", big).await.contains("\"total\":3000"));
+    assert!(opened.say("tool_execute", leak).await.contains("sk-proj-"));
+    let browsed = opened.say("tool_browse", json!({"query": "file", "format": "json"})).await;
+    let cards: Vec<Value> = serde_json::from_str(&browsed).unwrap();
+    assert_eq!(cards.len(), 2, "{browsed}");
+}
