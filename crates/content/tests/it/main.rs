@@ -9,6 +9,5 @@ mod vectors;
 mod hostile;
 mod privacy;
 
-mod mariadb;
-mod postgres;
+mod remote;
 mod sqlite;
