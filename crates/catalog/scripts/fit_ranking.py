@@ -5,7 +5,7 @@
     fit_ranking.py features.jsonl [--leave-out]
 
 DIR is a directory of sets as `catalog::eval` reads them. A linear model over
-the ten features and their products with the query's length, by listwise
+the features and their products with the query's length, by listwise
 cross-entropy, each family of sets counting as given below, with a ridge. With
 --leave-out every family is also scored by weights fitted without it, which is
 what says whether a feature generalises. Prints recall@5 and the weights.
@@ -31,7 +31,7 @@ def read(path):
     out = {}
     for name, rows in sets.items():
         deep = max(len(row["seen"]) for row in rows)
-        X = np.zeros((len(rows), deep, 20), np.float32)
+        X = np.zeros((len(rows), deep, 2 * len(rows[0]["seen"][0][1])), np.float32)
         Y = np.zeros((len(rows), deep), np.float32)
         M = np.zeros((len(rows), deep), bool)
         for i, row in enumerate(rows):
@@ -48,6 +48,8 @@ def family(name):
 
 
 def fit(sets):
+    width = next(iter(sets.values()))[0].shape[2]
+
     def loss(w):
         total, gradient = RIDGE * (w @ w), 2 * RIDGE * w
         for name, (X, Y, M, _) in sets.items():
@@ -61,7 +63,7 @@ def fit(sets):
             total -= weight * ((target * np.log(p + 1e-12)).sum(1) * known).mean()
             gradient = gradient - weight * np.einsum("qc,qcn->n", (target - p) * known[:, None], X) / len(Y)
         return total, gradient
-    return minimize(loss, np.zeros(20), jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
+    return minimize(loss, np.zeros(width), jac=True, method="L-BFGS-B", options={"maxiter": 300}).x
 
 
 def recall(one, w, depth=5):
@@ -83,5 +85,6 @@ if __name__ == "__main__":
         print(f"{name:20} {recall(one, w):.3f} {left.get(name, float('nan')):.3f}")
     print(f"{'mean':20} {np.mean([recall(one, w) for one in sets.values()]):.3f}",
           f"{np.mean(list(left.values())):.3f}" if left else "")
-    for short, more in zip(w[:10], w[10:]):
+    half = len(w) // 2
+    for short, more in zip(w[:half], w[half:]):
         print(f"    ({short:.2f}, {more:.2f}),")

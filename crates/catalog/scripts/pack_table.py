@@ -7,14 +7,14 @@ MODEL_DIR holds `vocab.txt` (one WordPiece per line), `tool-embed-256.i8` (one
 int8 row of 256 per piece) and `tool-embed-256.scale.f32` (one little-endian
 float per row). Written to ASSETS_DIR, all little endian:
 
-    table.i8       the kept rows, 256 bytes each
+    table.i8       the kept rows, 256 bytes each, turned so that the axes on which
+                   rows differ most come first (the principal axes); a turn leaves
+                   every angle as it is
     table.f32      one scale per kept row
     table.words    the pieces, in row order, separated by newlines
     table.starts   u32 per row and one more: where each piece starts in table.words
     table.slots    65,536 u16: an open-addressing hash of the pieces (FNV-1a, 32
                    bits, folded to 16, linear probing); a slot is row + 1, or 0
-    table.axes     64 int8 rows of 256, each of length 127: the axes on which the
-                   rows of the table differ most (its principal axes, largest first)
 
 Needs numpy. Rows that no text can reach ([unused…] and the special tokens) are left out.
 """
@@ -49,14 +49,16 @@ starts.append(len(blob))
 (assets / "table.words").write_bytes(blob)
 (assets / "table.starts").write_bytes(struct.pack(f"<{len(starts)}I", *starts))
 (assets / "table.slots").write_bytes(struct.pack("<65536H", *slots))
-(assets / "table.i8").write_bytes(b"".join(rows[i * WIDTH:(i + 1) * WIDTH] for i in kept))
-(assets / "table.f32").write_bytes(b"".join(scales[i * 4:i * 4 + 4] for i in kept))
-print(len(kept), "rows")
 
-table = np.frombuffer((assets / "table.i8").read_bytes(), np.int8).reshape(-1, WIDTH)
-table = table * np.frombuffer((assets / "table.f32").read_bytes(), "<f4").astype(float)[:, None]
+table = np.frombuffer(rows, np.int8).reshape(-1, WIDTH)[kept]
+table = table * np.frombuffer(scales, "<f4")[kept].astype(float)[:, None]
 _, axes = np.linalg.eigh(table.T @ table)
-axes = axes[:, ::-1][:, :64].T
+axes = axes[:, ::-1]
 # An axis has no sign of its own: its largest value is made positive.
-axes *= np.sign(axes[np.arange(64), np.abs(axes).argmax(1)])[:, None]
-(assets / "table.axes").write_bytes(np.round(axes * 127).astype(np.int8).tobytes())
+axes = axes * np.sign(axes[np.abs(axes).argmax(0), np.arange(WIDTH)])
+table = table @ axes
+steps = np.abs(table).max(1) / 127
+steps[steps == 0] = 1
+(assets / "table.i8").write_bytes(np.round(table / steps[:, None]).astype(np.int8).tobytes())
+(assets / "table.f32").write_bytes(steps.astype("<f4").tobytes())
+print(len(kept), "rows")

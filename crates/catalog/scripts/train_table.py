@@ -9,9 +9,9 @@ gets the trained one in the same form. Documents are JSON lines (`name`,
 description, the description of a parameter or the name alone has to find its
 own document among 255 others. Sets are directories with `corpus.jsonl` and
 `queries.jsonl`; only the development queries of openly licensed sets belong
-here, and none of a family that is kept for evaluation. The shipped table was
-trained for 400 steps on 15,110 tool documents of public MCP servers, the tool
-lists of 126 servers, and Seal-Tools, BFCL and MetaTool. Needs numpy, jax and optax; takes about five minutes on one core.
+here, and none of a family that is kept for evaluation. The documents come from
+`tool_documents.py`; `../assets/README.md` says with what the shipped table was
+trained. Needs numpy, jax and optax; takes about five minutes on one core.
 """
 import argparse, json, pathlib, re, unicodedata
 import jax, jax.numpy as jnp, numpy as np, optax

@@ -10,9 +10,11 @@ mod actions;
 mod clauses;
 mod fields;
 mod lexicon;
+mod names;
 mod postings;
 mod rank;
 mod reading;
+mod spread;
 mod strings;
 mod synonyms;
 mod table;
@@ -29,10 +31,11 @@ use tool::Json;
 use actions::{Actions, Verbs};
 use fields::{Fields, bounded};
 use lexicon::Lexicon;
+use names::Names;
 use postings::{Builder, Postings, Weights};
 use synonyms::Synonyms;
 use table::WIDTH;
-use vectors::{OUTLINE, Steps, Vectors};
+use vectors::{OUTLINE, Vectors};
 use words::Shape;
 
 pub use rank::{Features, NAMES};
@@ -119,6 +122,8 @@ pub struct Index {
     outlines: Vectors<OUTLINE>,
     /// The directions of their names alone.
     names: Vectors<WIDTH>,
+    /// Their names, word by word.
+    words: Names,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -176,8 +181,10 @@ impl Index {
         let mut verbs = Verbs::new(&stemmer);
         let mut builder = Builder::new();
         let surroundings = surroundings(documents, &mut builder);
+        let compares = config.meaning == Meaning::Compared;
         let (mut vectors, mut names) = (Vectors::default(), Vectors::default());
         let mut outlines = Vectors::default();
+        let mut words = names::Builder::new(compares);
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
             let document = &documents[place as usize];
@@ -189,11 +196,13 @@ impl Index {
             let around: Vec<(u32, Shape)> =
                 around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
             builder.add(&fields, &around);
-            if config.meaning == Meaning::Compared {
+            words.add(&document.name);
+            if compares {
                 let direction = vectors::document(&fields);
                 vectors.add(&direction);
                 if MANY <= documents.len() {
-                    outlines.add(&Steps::of(&direction).outline());
+                    let (outline, _) = direction.split_first_chunk().expect("it is shorter");
+                    outlines.add(outline);
                 }
                 names.add(&vectors::direction(&vectors::spaced(&document.name)));
             }
@@ -212,9 +221,13 @@ impl Index {
         for (entry, weights) in entries.iter_mut().zip(weights) {
             entry.weights = weights;
         }
+        let words = words.finish(|word| match lexicon.known(word).flatten() {
+            Some(term) => postings.idf(term),
+            None => 0.0,
+        });
         let synonyms = Synonyms::new(&stemmer, |stem| lexicon.term(stem));
         verbs.number(|stem| lexicon.term(stem));
-        Index { entries, postings, lexicon, synonyms, verbs, vectors, outlines, names }
+        Index { entries, postings, lexicon, synonyms, verbs, vectors, outlines, names, words }
     }
 
     /// The best documents among those that `visible` lets through.
@@ -228,6 +241,7 @@ impl Index {
             ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         }
         let verdict = verdict::of(self, &ranked);
+        spread::over_servers(&mut ranked, query.limit, |one| self.entries[one.entry].server);
         ranked.truncate(query.limit);
         let mut near = Vec::new();
         if verdict == Verdict::Nothing {
@@ -271,6 +285,7 @@ impl Index {
             + self.vectors.bytes()
             + self.outlines.bytes()
             + self.names.bytes()
+            + self.words.bytes()
     }
 
     fn allowed(&self, query: &Query, visible: &dyn Fn(usize) -> bool) -> Vec<bool> {

@@ -101,7 +101,7 @@ const GROUPS: &[&str] = &[
     "find search query lookup locate discover browse",
     "get fetch retrieve read load download describe check",
     "send post publish deliver notify share blast",
-    "update edit modify change patch set rename configure adjust reschedule",
+    "update edit modify change patch set rename configure adjust reschedule amend revise alter",
     "write save store upload",
     "run execute invoke launch start trigger",
     "stop abort terminate kill pause disable",

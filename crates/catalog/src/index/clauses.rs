@@ -5,7 +5,7 @@
 //! long query is also scored clause by clause.
 
 /// The most clauses of one query, so that a pasted page stays cheap.
-const MOST: usize = 24;
+pub(crate) const MOST: usize = 24;
 /// A clause with fewer words says too little alone and joins the next.
 const SHORTEST: usize = 3;
 /// The most words of one clause.

@@ -10,6 +10,9 @@ use super::words::{self, Shape};
 
 /// BM25 saturation: how soon repetition stops to count.
 const K1: f32 = 2.2;
+/// Repetitions that count at all; length counts in full. Who repeats a word more
+/// often wants to be found, not to explain.
+const MOST_TIMES: u16 = 4;
 const SCALE: f32 = 65_535.0;
 
 /// An inverted index in flat arrays.
@@ -152,7 +155,7 @@ impl Count {
         let field = usize::from(self.field);
         let (weight, b) = WEIGHTS[field];
         let length = lengths[field] as f32 / average[field].max(1.0);
-        weight * f32::from(self.times) / (1.0 - b + b * length)
+        weight * f32::from(self.times.min(MOST_TIMES)) / (1.0 - b + b * length)
     }
 }
 

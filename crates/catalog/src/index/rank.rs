@@ -7,9 +7,10 @@
 
 use super::actions::Relation;
 use super::fields::{DESCRIPTION, NAME, SERVER};
+use super::names::Asked;
 use super::reading::{Origin, Reader, Reading};
 use super::vectors::Steps;
-use super::{Index, clauses};
+use super::{Index, clauses, words};
 
 /// How many documents get the second look.
 const CANDIDATES: usize = 100;
@@ -18,11 +19,14 @@ const SHORTLIST: usize = 400;
 /// The weight of the best clause in the first look.
 const CLAUSE: f32 = 0.3;
 
+/// A word with a smaller share of its document covers a query only in part.
+const AMONG_OTHERS: f32 = 0.1;
+
 /// What the second look sees of one document, in the order of [`NAMES`].
-pub type Features = [f32; 10];
+pub type Features = [f32; 11];
 
 /// What each feature is called.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "words",
     "direction",
     "words of a clause",
@@ -33,20 +37,22 @@ pub const NAMES: [&str; 10] = [
     "direction of the name",
     "verbs agree",
     "verbs conflict",
+    "name understood",
 ];
 
 /// The weight of each feature for a short query, and what a long one adds.
-const WEIGHTS: [(f32, f32); 10] = [
-    (1.52, 0.80),
-    (2.27, -0.05),
-    (0.33, 0.45),
-    (2.11, 0.25),
-    (0.77, -0.17),
-    (0.54, -0.02),
-    (1.11, 0.31),
-    (1.46, 0.21),
-    (0.83, -0.41),
-    (-0.34, 0.60),
+const WEIGHTS: [(f32, f32); 11] = [
+    (1.45, 0.83),
+    (2.28, 0.00),
+    (0.33, 0.54),
+    (2.06, 0.29),
+    (0.40, -0.07),
+    (0.47, 0.05),
+    (1.08, 0.31),
+    (1.20, 0.05),
+    (0.80, -0.36),
+    (-0.44, 0.72),
+    (0.89, -0.04),
 ];
 
 /// One document after the second look.
@@ -64,6 +70,7 @@ pub(crate) struct Ranked {
 /// A query with its clauses, and which documents count.
 struct Look<'a> {
     index: &'a Index,
+    asked: Asked,
     whole: Reading,
     parts: Vec<Reading>,
     allowed: &'a [bool],
@@ -85,11 +92,13 @@ struct Glance {
 /// The best documents among the allowed ones, best first, ties by id. At most
 /// a hundred.
 pub(crate) fn rank(index: &Index, text: &str, allowed: &[bool]) -> Vec<Ranked> {
+    let text = &*words::plain(text);
     let mut reader = Reader::new(index);
-    let whole = reader.read(text);
     let parts: Vec<Reading> = clauses::of(text).iter().map(|part| reader.read(part)).collect();
+    let whole = reader.read_whole(text, &parts);
+    let asked = Asked::of(text, whole.steps.is_some());
     let hides = allowed.contains(&false);
-    Look { index, whole, parts, allowed, hides }.rank()
+    Look { index, asked, whole, parts, allowed, hides }.rank()
 }
 
 /// How long a query is, from 0 (six words or fewer) to 1.
@@ -111,7 +120,7 @@ impl Look<'_> {
         let farthest = most(&cosines).max(f32::MIN_POSITIVE);
         let mut ranked: Vec<Ranked> = Vec::with_capacity(candidates.len());
         for (at, cosine) in candidates.into_iter().zip(cosines) {
-            let mut features = [0.0; 10];
+            let mut features = [0.0; 11];
             features[0] = glance.words[at];
             features[1] = cosine / farthest;
             features[2] = glance.clauses.get(at).copied().unwrap_or(glance.words[at]);
@@ -186,7 +195,7 @@ impl Look<'_> {
             let cosines = candidates.iter().map(|at| cosines[*at]).collect();
             return (candidates, cosines);
         }
-        let outline = Steps::of(&steps.outline());
+        let outline = steps.outline();
         let guesses = self.index.outlines.cosines(&outline).map(not_below_zero);
         let mut guesses: Vec<f32> = guesses.collect();
         self.hide(&mut guesses);
@@ -203,6 +212,7 @@ impl Look<'_> {
     /// is in the order of the entries.
     fn look_closely(&self, ranked: &mut [Ranked]) {
         self.cover(ranked);
+        let mut understood = self.index.words.understood(&self.asked);
         let mut best_of_part = vec![f32::MIN_POSITIVE; self.parts.len()];
         let mut by_part = vec![0.0; self.parts.len() * ranked.len()];
         for (place, one) in ranked.iter_mut().enumerate() {
@@ -213,16 +223,16 @@ impl Look<'_> {
                 Relation::Open => {}
             }
             one.features[3] = one.features[1];
+            one.features[10] = understood(one.entry);
             if let Some(steps) = &self.whole.steps {
                 one.features[7] = self.index.names.cosine(one.entry, steps).max(0.0);
             }
             if self.parts.is_empty() || self.whole.steps.is_none() {
                 continue;
             }
-            let direction = self.index.vectors.wide(one.entry);
             for (part, reading) in self.parts.iter().enumerate() {
                 if let Some(steps) = &reading.steps {
-                    let cosine = direction.cosine(steps).max(0.0);
+                    let cosine = self.index.vectors.cosine(one.entry, steps).max(0.0);
                     by_part[place * self.parts.len() + part] = cosine;
                     best_of_part[part] = best_of_part[part].max(cosine);
                 }
@@ -260,8 +270,11 @@ impl Look<'_> {
                 if written && posting.is_in(SERVER) {
                     one.features[5] += idf;
                 }
-                if written && (posting.is_in(NAME) || posting.is_in(DESCRIPTION)) {
+                if written && posting.is_in(NAME) {
                     one.features[6] += idf;
+                } else if written && posting.is_in(DESCRIPTION) {
+                    // A word among a thousand others covers little.
+                    one.features[6] += idf * (posting.share / AMONG_OTHERS).min(1.0);
                 }
             }
         }

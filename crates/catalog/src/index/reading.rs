@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use rust_stemmers::Stemmer;
 
 use super::actions::Actions;
-use super::vectors::{self, Steps};
+use super::table::WIDTH;
+use super::vectors::{self, Direction, Steps};
 use super::words::{self, Shape};
-use super::{Index, table};
+use super::{Index, clauses, table};
 
 /// The weight of a synonym beside the word that was written.
 const SYNONYM: f32 = 0.3;
@@ -15,7 +16,7 @@ const SYNONYM: f32 = 0.3;
 const STAND_IN: f32 = 0.7;
 /// The most distinct words that are looked up; a pasted page has no more to say.
 const MOST_WORDS: usize = 160;
-/// The most misspelt words of one reading that are looked up.
+/// The most misspelt words of a query and its clauses that are looked up.
 const MOST_SLIPS: usize = 8;
 
 /// A query or one clause of it, ready to be scored.
@@ -33,6 +34,8 @@ pub(crate) struct Reading {
     pub(crate) actions: Actions,
     /// None when meanings are ignored.
     pub(crate) steps: Option<Steps>,
+    /// What the direction was made of; all zero when meanings are ignored.
+    sum: Direction,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,8 @@ pub(crate) struct Reader<'a> {
     index: &'a Index,
     stemmer: Stemmer,
     strange: Vec<Strange<'a>>,
+    /// How many more misspelt words may be looked up.
+    slips: usize,
     /// By text: the place in `strange`.
     places: HashMap<String, usize>,
 }
@@ -109,10 +114,27 @@ impl Word {
 impl<'a> Reader<'a> {
     pub(crate) fn new(index: &'a Index) -> Reader<'a> {
         let stemmer = words::stemmer();
-        Reader { index, stemmer, strange: Vec::new(), places: HashMap::new() }
+        Reader { index, stemmer, strange: Vec::new(), slips: MOST_SLIPS, places: HashMap::new() }
+    }
+
+    /// Reads a query whose clauses were read already: where they are all of it,
+    /// so is what they point to.
+    pub(crate) fn read_whole(&mut self, text: &str, clauses: &[Reading]) -> Reading {
+        if clauses.is_empty() || clauses::MOST <= clauses.len() {
+            return self.read(text);
+        }
+        let mut sum = [0.0; WIDTH];
+        for clause in clauses {
+            sum.iter_mut().zip(&clause.sum).for_each(|(sum, value)| *sum += value);
+        }
+        self.reading(text, Some(sum))
     }
 
     pub(crate) fn read(&mut self, text: &str) -> Reading {
+        self.reading(text, None)
+    }
+
+    fn reading(&mut self, text: &str, sum: Option<Direction>) -> Reading {
         let mut words = self.words(text, SmallTalk::Skipped);
         if words.count == 0 {
             words = self.words(text, SmallTalk::Counts);
@@ -141,8 +163,8 @@ impl<'a> Reader<'a> {
             }
         }
         let mut text = text.to_owned();
-        for (at, weight) in slips.into_iter().take(MOST_SLIPS) {
-            let near = self.near(at);
+        for (at, weight) in slips {
+            let Some(near) = self.near(at) else { continue };
             makes_sense |= !near.is_empty();
             let (weight, origin) = (weight * STAND_IN, Origin::Written);
             terms.extend(near.iter().map(|(_, term)| Term { term: *term, weight, origin }));
@@ -153,8 +175,14 @@ impl<'a> Reader<'a> {
         self.synonyms(&words.distinct, &mut terms);
         merge(&mut terms);
         let compares = 0 < self.index.vectors.len();
-        let steps = compares.then(|| Steps::of(&vectors::direction(&text)));
-        Reading { terms, n_words: words.count, makes_sense, wanted, actions: words.actions, steps }
+        let sum = match (compares, sum) {
+            (false, _) => [0.0; WIDTH],
+            (true, Some(sum)) => sum,
+            (true, None) => vectors::sum(&text),
+        };
+        let steps = compares.then(|| Steps::of(&vectors::normalised(sum)));
+        let (n_words, actions) = (words.count, words.actions);
+        Reading { terms, n_words, makes_sense, wanted, actions, steps, sum }
     }
 
     /// The distinct words of a text. Joined words count only where the index
@@ -215,10 +243,14 @@ impl<'a> Reader<'a> {
         at
     }
 
-    fn near(&mut self, at: usize) -> Vec<(&'a str, u32)> {
-        let index = self.index;
+    /// The nearest words; none when too many were looked for already.
+    fn near(&mut self, at: usize) -> Option<Vec<(&'a str, u32)>> {
         let word = &mut self.strange[at];
-        word.near.get_or_insert_with(|| index.lexicon.nearest(&word.text)).clone()
+        if word.near.is_none() {
+            self.slips = self.slips.checked_sub(1)?;
+            word.near = Some(self.index.lexicon.nearest(&word.text));
+        }
+        word.near.clone()
     }
 
     fn synonyms(&self, words: &[Word], terms: &mut Vec<Term>) {

@@ -54,7 +54,7 @@ const GROUPS: &[&str] = &[
     "find search query lookup locate discover",
     "get fetch retrieve read load",
     "send post publish deliver",
-    "update edit modify change patch set",
+    "update edit modify change patch set amend revise alter",
     "write save store",
     "run execute invoke launch start",
     "stop cancel abort terminate kill",

@@ -2,7 +2,9 @@
 //!
 //! One int8 row per WordPiece with one scale each, and a hash of the pieces
 //! laid out beforehand by `scripts/pack_table.py`: nothing is parsed or copied
-//! at start, and pages that no query touches are never loaded.
+//! at start, and pages that no query touches are never loaded. The values of a
+//! row stand in the order in which rows differ most, so the beginning of a row
+//! is an outline of the whole.
 
 pub(crate) const WIDTH: usize = 256;
 
@@ -11,7 +13,6 @@ static SCALES: &[u8] = include_bytes!("../../assets/table.f32");
 static WORDS: &[u8] = include_bytes!("../../assets/table.words");
 static STARTS: &[u8] = include_bytes!("../../assets/table.starts");
 static SLOTS: &[u8] = include_bytes!("../../assets/table.slots");
-static AXES: &[u8] = include_bytes!("../../assets/table.axes");
 
 /// The row of a piece, written as WordPiece writes it (`##ing`).
 ///
@@ -29,20 +30,13 @@ pub(crate) fn row(prefix: &str, piece: &str) -> Option<u16> {
     }
 }
 
-/// Adds a row to a sum.
-pub(crate) fn add(row: u16, weight: f32, sum: &mut [f32; WIDTH]) {
+/// Adds a row to a sum, or the beginning of a row to a shorter sum.
+pub(crate) fn add<const N: usize>(row: u16, sum: &mut [f32; N]) {
     let at = usize::from(row);
-    let scale = f32::from_bits(read_u32(SCALES, at)) * weight;
+    let scale = f32::from_bits(read_u32(SCALES, at));
     for (sum, value) in sum.iter_mut().zip(&ROWS[at * WIDTH..(at + 1) * WIDTH]) {
         *sum += scale * f32::from(value.cast_signed());
     }
-}
-
-/// The axes on which the rows differ most, as `scripts/pack_table.py` found them:
-/// of length 127 each, at right angles to each other.
-pub(crate) fn axes() -> impl Iterator<Item = [i8; WIDTH]> {
-    let (axes, _) = AXES.as_chunks::<WIDTH>();
-    axes.iter().map(|axis| axis.map(u8::cast_signed))
 }
 
 fn word(row: u16) -> &'static [u8] {

@@ -175,8 +175,8 @@ fn stuffing_a_description_buys_no_place_before_honest_tools() {
 }
 
 /// Whoever lists many tools that claim everything gets none of them before the
-/// honest first. Further down they do get in: nothing bounds yet how many of
-/// the hits one server has.
+/// honest first, and no more than three among the first five where others are
+/// nearly as good. `tests/stuffing.rs` measures what it costs the others.
 #[test]
 fn a_server_that_stuffs_all_its_descriptions_gets_none_to_the_front() {
     let honest = office();
@@ -189,7 +189,7 @@ fn a_server_that_stuffs_all_its_descriptions_gets_none_to_the_front() {
     }
     let (before, after) = (Index::build(&honest, &CONFIG), Index::build(&documents, &CONFIG));
     for query in ["send an email", "read a file", "create a calendar event", "weather forecast"] {
-        let query = Query::new(query).limit(40);
+        let query = Query::new(query);
         let order = |index: &Index| -> Vec<usize> {
             index.search(&query, |_| true).hits.iter().map(|hit| hit.document).collect()
         };

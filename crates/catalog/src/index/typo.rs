@@ -15,6 +15,8 @@ pub(crate) struct Pairs {
     /// By bucket: where its words start. One longer than there are buckets.
     starts: Vec<u32>,
     words: Vec<u32>,
+    /// By number of a word: which letters it has.
+    letters: Vec<u32>,
 }
 
 /// Buckets for pairs; a power of two. Pairs that share one cost a look more.
@@ -54,7 +56,8 @@ impl Pairs {
                 next[bucket] += 1;
             }
         }
-        Pairs { starts, words: listed }
+        let letters = (0..words.len() as u32).map(|number| letters(words.get(number))).collect();
+        Pairs { starts, words: listed, letters }
     }
 
     /// The closest of `words` to one that is not among them.
@@ -82,7 +85,7 @@ impl Pairs {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        4 * (self.starts.capacity() + self.words.capacity())
+        4 * (self.starts.capacity() + self.words.capacity() + self.letters.capacity())
     }
 
     /// Every word that can be within `slips` of the wanted one, and some others.
@@ -94,12 +97,23 @@ impl Pairs {
         // A word so near has all pairs but those that the slips touched.
         rarest.truncate((TOUCHED * slips + 1).min(n_pairs));
         rarest.dedup();
-        let mut candidates: Vec<u32> =
-            rarest.into_iter().flat_map(|bucket| &self.words[range(bucket)]).copied().collect();
+        // One slip changes at most two letters: one that goes and one that comes.
+        let own = letters(wanted);
+        let may_be = |number: &u32| {
+            let others = own ^ self.letters[*number as usize];
+            others.count_ones() as usize <= 2 * slips
+        };
+        let listed = rarest.into_iter().flat_map(|bucket| &self.words[range(bucket)]).copied();
+        let mut candidates: Vec<u32> = listed.filter(may_be).collect();
         candidates.sort_unstable();
         candidates.dedup();
         candidates
     }
+}
+
+/// The letters of a word as a set; several may share a bit.
+fn letters(word: &str) -> u32 {
+    word.chars().fold(0, |bits, letter| bits | 1 << (u32::from(letter) % 32))
 }
 
 /// The bucket of every pair of neighbours, the spaces around the word included.

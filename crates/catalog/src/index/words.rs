@@ -32,6 +32,22 @@ pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().collect())
 }
 
+/// A text with its typographic marks as a keyboard has them. Most texts are
+/// plain ASCII then, and need no folding.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let mark = |c: char| match c {
+        '\u{2018}' | '\u{2019}' => Some('\''),
+        '\u{201c}' | '\u{201d}' => Some('"'),
+        '\u{2010}'..='\u{2015}' => Some('-'),
+        '\u{a0}' | '\u{2009}' | '\u{202f}' => Some(' '),
+        _ => None,
+    };
+    if text.is_ascii() || !text.contains(|c| mark(c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| mark(c).unwrap_or(c)).collect())
+}
+
 /// Calls `emit` with every word of `text`, in order, lower case, unstemmed.
 pub(crate) fn each(text: &str, mut emit: impl FnMut(&str, Shape)) {
     let folded = fold(text);

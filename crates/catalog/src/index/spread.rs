@@ -1,0 +1,72 @@
+//! No server has all the hits where others are nearly as good.
+//!
+//! Whoever lists twenty tools that claim everything would otherwise fill the
+//! first page. Honest servers lose little: a task that needs five tools of one
+//! server finds three of them in the first five hits and the others right after,
+//! and only where another server's tool scores almost as high.
+
+use super::rank::Ranked;
+
+/// Hits are looked at this many at a time.
+const PAGE: usize = 5;
+/// The most that one server has of a page.
+const MOST: usize = 3;
+/// What is nearly as good, as a proportion of the score.
+const NEARLY: f32 = 0.93;
+
+/// Moves hits of other servers forward, within the first `limit`; everything
+/// else keeps its order. Documents without a server (0) are left alone.
+pub(crate) fn over_servers(ranked: &mut [Ranked], limit: usize, server: impl Fn(&Ranked) -> u32) {
+    for at in 0..limit.min(ranked.len()) {
+        let page = &ranked[at - at % PAGE..at];
+        let full = |one: &Ranked| {
+            let own = server(one);
+            own != 0 && MOST <= page.iter().filter(|other| server(other) == own).count()
+        };
+        if !full(&ranked[at]) {
+            continue;
+        }
+        let enough = NEARLY * ranked[at].score;
+        let next = ranked[at..].iter().take_while(|one| enough <= one.score);
+        if let Some(next) = next.into_iter().position(|one| !full(one)) {
+            ranked[at..=at + next].rotate_right(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: &[(u32, f32)], limit: usize, expected: &[u32]) {
+        let one = |(entry, (_, score)): (usize, &(u32, f32))| Ranked {
+            entry,
+            score: *score,
+            features: Default::default(),
+            cosine: 0.0,
+        };
+        let mut ranked: Vec<Ranked> = given.iter().enumerate().map(one).collect();
+        over_servers(&mut ranked, limit, |one| given[one.entry].0);
+        let servers: Vec<u32> = ranked.iter().map(|one| given[one.entry].0).collect();
+        assert_eq!(servers, expected);
+    }
+
+    #[test]
+    fn the_fourth_of_a_server_lets_others_by_that_are_nearly_as_good() {
+        let given = [(1, 9.0), (1, 9.0), (1, 9.0), (1, 9.0), (1, 9.0), (2, 8.6), (3, 8.5)];
+        check(&given, 5, &[1, 1, 1, 2, 3, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_much_worse_stays_behind() {
+        let given = [(1, 9.0), (1, 9.0), (1, 9.0), (1, 9.0), (1, 9.0), (2, 5.0)];
+        check(&given, 5, &[1, 1, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn one_server_alone_and_documents_without_one_keep_their_order() {
+        check(&[(1, 9.0); 7], 7, &[1; 7]);
+        check(&[(0, 9.0), (0, 9.0), (0, 9.0), (0, 9.0), (2, 9.0)], 5, &[0, 0, 0, 0, 2]);
+    }
+}
