@@ -16,7 +16,7 @@ use tool::{Finding, Tool};
 use finder::Finder;
 pub use guess::By;
 
-use crate::index::{self, Kind, Query, Verdict};
+use crate::index::{self, Kind, Meaning, Query, Verdict};
 use crate::source::Role;
 use crate::{Contract, Source, name, signature, summary};
 
@@ -43,6 +43,8 @@ pub struct Catalog {
     namespaces: Vec<Namespace>,
     /// Canonical dotted path to namespace.
     paths: HashMap<String, usize>,
+    /// Whether searches compare meanings.
+    meaning: Meaning,
     /// Shared with the catalogs before it that hold the same.
     finder: Arc<OnceLock<Finder>>,
 }
@@ -130,6 +132,11 @@ impl Catalog {
         build::build(sources)
     }
 
+    /// Has searches compare meanings or not; they do unless told.
+    pub fn comparing(self, meaning: Meaning) -> Catalog {
+        Catalog { meaning, finder: Arc::default(), ..self }
+    }
+
     /// Takes over what an earlier catalog found out about the same listings,
     /// so that an upstream that comes or goes costs the others nothing.
     pub fn inheriting(mut self, earlier: &Catalog) -> Catalog {
@@ -145,7 +152,8 @@ impl Catalog {
                 function.contract = Arc::clone(&earlier.functions[at].contract);
             }
         }
-        let alike = self.sources.len() == earlier.sources.len()
+        let alike = self.meaning == earlier.meaning
+            && self.sources.len() == earlier.sources.len()
             && self.sources.iter().zip(&earlier.sources).all(|(one, other)| {
                 same(one, other)
                     && one.label == other.label

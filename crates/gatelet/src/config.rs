@@ -15,6 +15,7 @@ mod learning;
 mod manifest;
 mod mount;
 mod records;
+mod search;
 mod serve;
 mod site;
 mod skills;
@@ -33,6 +34,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use catalog::index::Meaning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +86,8 @@ pub(crate) struct Raw {
     #[serde(default)]
     learning: learning::Raw,
     #[serde(default)]
+    search: search::Raw,
+    #[serde(default)]
     trust: trust::Raw,
     #[serde(default)]
     visibility: visibility::Raw,
@@ -107,6 +111,8 @@ pub(crate) struct Config {
     pub(crate) artifacts: Artifacts,
     pub(crate) controls: Controls,
     pub(crate) learning: Learning,
+    /// Whether searches compare meanings.
+    pub(crate) meaning: Meaning,
     pub(crate) trust: gateway::trust::Config,
     pub(crate) visibility: gateway::visibility::Config,
     pub(crate) mounts: Vec<Mount>,
@@ -247,6 +253,7 @@ fn parse(
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
         controls: controls::parse(raw.controls, &labels, problems),
         learning: learning::parse(&raw.learning),
+        meaning: search::parse(&raw.search),
         trust: trust::parse(raw.trust, &labels, problems),
         visibility: visibility::parse(&raw.visibility, problems),
         mounts: mount::parse(raw.mount, base, environment, problems),

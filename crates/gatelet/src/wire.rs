@@ -62,6 +62,7 @@ pub(crate) struct Wiring {
     shelf: Arc<Directory>,
     pace: Pace,
     records: Option<Arc<Events>>,
+    habits: Arc<habits::File>,
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
     /// What was taken up last.
@@ -77,6 +78,7 @@ impl Wiring {
             shelf,
             pace,
             records: records.map(Arc::new),
+            habits: Arc::new(habits::File::at(state)),
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
             controls: Arc::default(),
             current: Arc::new(Mutex::new(config.clone())),
@@ -104,16 +106,18 @@ impl Wiring {
                 None => Arc::new(Nowhere),
             },
             notebook: match config.learning {
-                Learning::On => Arc::new(habits::File::at(&self.state)),
+                Learning::On => Arc::clone(&self.habits) as _,
                 Learning::Off => Arc::new(Closed),
             },
+            roster: roster::Config { meaning: config.meaning, ..roster::Config::default() },
             ..Parts::new(self.upstreams(config), clock)
         };
         Gateway::new(parts)
     }
 
-    /// Waits until every record is written, at the end of the process.
+    /// Waits until every record and habit is written, at the end of the process.
     pub(crate) fn close(&self) {
+        self.habits.flush();
         if let Some(events) = &self.records {
             events.flush(LAST_WORDS);
         }

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use catalog::index::Meaning;
 use tool::{Client, Failure, Listing, Provider, Standing};
 
 pub use hall::Hall;
@@ -90,6 +91,8 @@ pub struct Config {
     /// after this long without a call.
     pub linger: Duration,
     pub indexing: Indexing,
+    /// Whether searches compare meanings, or words alone.
+    pub meaning: Meaning,
 }
 
 /// When the search index over a new catalog is built.
@@ -108,6 +111,7 @@ impl Default for Config {
             halls: 8,
             linger: Duration::from_secs(600),
             indexing: Indexing::WhenNeeded,
+            meaning: Meaning::Compared,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tool::{Finding, Listing, Severity};
 
 use super::{Catalog, Function, Namespace, Slot};
+use crate::index::Meaning;
 use crate::source::Role;
 use crate::{Source, name, summary};
 
@@ -30,6 +31,7 @@ pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
         functions: tree.functions,
         namespaces: tree.namespaces,
         paths: tree.paths,
+        meaning: Meaning::Compared,
         finder: Arc::default(),
     };
     describe(&mut catalog);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tool::{Json, Prompt};
 
 use super::{Catalog, Place, Slot};
-use crate::index::{self, Document, Index, Kind, Meaning};
+use crate::index::{self, Document, Index, Kind};
 
 /// One index over all kinds, and what each of its documents stands for.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Finder {
         let homes = homes(catalog);
         let documents: Vec<Document> =
             places.iter().map(|place| document(catalog, &homes, *place)).collect();
-        let index = Index::build(&documents, &index::Config { meaning: Meaning::Compared });
+        let index = Index::build(&documents, &index::Config { meaning: catalog.meaning });
         Finder { index, places }
     }
 }

@@ -19,6 +19,9 @@ pub enum By {
     SpellingAndMeaning,
 }
 
+/// A guess by meaning is as good as this part of the best, or it is none.
+const LIKELY: f32 = 0.6;
+
 impl Catalog {
     /// The namespaces that `path` may mean. `keep` says which functions count
     /// for what is guessed by meaning.
@@ -105,7 +108,9 @@ impl Catalog {
     }
 
     fn meant(&self, words: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Vec<Slot> {
-        self.find(words, limit, keep).into_iter().map(|hit| hit.slot).collect()
+        let hits = self.find(words, limit, keep);
+        let enough = hits.first().map_or(0.0, |best| LIKELY * best.score);
+        hits.into_iter().filter(|hit| enough <= hit.score).map(|hit| hit.slot).collect()
     }
 
     /// Every function that is spelt at all like `function`, best first.

@@ -41,14 +41,12 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         Action::Show { json: true } => out(&serde_json::to_string_pretty(&*file.load()?)?),
         Action::Show { json: false } => show(&*file.load()?, &file),
         Action::Forget { tool: Some(tool), .. } => {
-            let mut habits = (*file.load()?).clone();
-            let known = |habits: &Habits| habits.iter().any(|(_, all)| all.contains_key(tool));
-            if !known(&habits) {
+            let habits = file.load()?;
+            if !habits.iter().any(|(_, all)| all.contains_key(tool)) {
                 let text = format!("nothing is known of `{tool}`; `gatelet habits show` tells");
                 return Err(Stop::Usage(text).into());
             }
-            habits.forget(tool);
-            file.save(&habits)?;
+            file.change(|habits| habits.forget(tool))?;
             say(&format!("{} `{tool}`", paint(GOOD, "forgot")));
         }
         Action::Forget { tool: None, .. } => {

@@ -121,9 +121,12 @@ fn searches_learn_from_use_when_asked_to_and_forget_when_told() {
     let other = if before == "alpha" { "beta" } else { "alpha" };
     call(&mut pipe, other);
     assert_eq!(first(&mut pipe), other);
-    let shown = shell(&home, &["habits", "show", "--json"]);
     let name = format!("{other}/get_current_time");
-    assert!(shown.json()["words"]["timezon"][&name].is_object(), "{}", shown.out);
+    // Written beside the call, not by it.
+    eventually("the habit is on disk", || {
+        let shown = shell(&home, &["habits", "show", "--json"]);
+        shown.json()["words"]["timezon"][&name].is_object()
+    });
     let wrong = shell(&home, &["habits", "forget", "beta/nothing"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
     let forgot = shell(&home, &["habits", "forget", &name]);
@@ -131,6 +134,9 @@ fn searches_learn_from_use_when_asked_to_and_forget_when_told() {
     // The program that runs forgets too.
     assert_eq!(first(&mut pipe), before);
     call(&mut pipe, other);
+    eventually("the habit is on disk again", || {
+        shell(&home, &["habits", "show", "--json"]).json() != json!({"words": {}})
+    });
     assert_eq!(shell(&home, &["habits", "forget", "--all"]).code, 0);
     assert_eq!(shell(&home, &["habits", "show", "--json"]).json(), json!({"words": {}}));
 }
@@ -165,4 +171,22 @@ fn skills_are_found_by_what_they_are_for() {
     assert!(all.out.contains("skill office / triage"), "{}", all.out);
     let functions = shell(&home, &["call", "gatelet.find", "query=sort my inbox", "--text"]);
     assert!(!functions.out.contains("triage"), "{}", functions.out);
+}
+
+#[test]
+fn meanings_can_be_switched_off() {
+    let found = |search: &str| {
+        let home = Home::with(&format!("[skills]\ndirectories = [\"skills\"]\n{search}"));
+        let text = "---\nname: guitar\ndescription: How to play songs on the guitar\n---\nDo it.\n";
+        home.write("skills/music/guitar/SKILL.md", text);
+        let said = shell(&home, &["skill", "--query", "melody chords", "--text"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        said.out.contains("guitar")
+    };
+    assert!(found("") && found("[search]\nmeaning = true\n"));
+    assert!(!found("[search]\nmeaning = false\n"), "words alone do not tell");
+    let home = Home::with("[search]\nmeaning = \"no\"\n");
+    let wrong = shell(&home, &["help"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.err.contains("meaning"), "{}", wrong.err);
 }

@@ -62,7 +62,8 @@ impl Hall {
             upstreams.iter().map(|upstream| link(&parts, upstream, default.as_deref())).collect();
         let earlier: Vec<Arc<Catalog>> =
             default.iter().map(|hall| Arc::clone(&hall.snapshot().catalog)).collect();
-        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.own), &earlier);
+        let meaning = parts.config.meaning;
+        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.own), meaning, &earlier);
         let core = Arc::new(Core {
             parts,
             snapshot: ArcSwap::from_pointee(first),
@@ -261,7 +262,8 @@ async fn publish(core: Arc<Core>) {
         let generation = core.generations.fetch_add(1, Ordering::Relaxed);
         let own = Arc::clone(&core.parts.own);
         let earlier = [Arc::clone(&core.snapshot.load().catalog)];
-        let take = move || Snapshot::take(generation, links.to_vec(), own, &earlier);
+        let meaning = core.parts.config.meaning;
+        let take = move || Snapshot::take(generation, links.to_vec(), own, meaning, &earlier);
         let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
         let next = Arc::new(next);

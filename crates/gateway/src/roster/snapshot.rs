@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use catalog::directory::Place;
+use catalog::index::Meaning;
 use catalog::{Catalog, Directory, Slot, id};
 use tool::{Ask, Context, Failure, Finding, Listing, Reply, Resource};
 
@@ -53,11 +54,13 @@ impl Snapshot {
         generation: u64,
         links: Vec<Arc<Link>>,
         own: Arc<Own>,
+        meaning: Meaning,
         earlier: &[Arc<Catalog>],
     ) -> Snapshot {
         let upstreams = links.iter().map(|link| link.source());
         let sources = std::iter::once(own.source()).chain(upstreams).collect();
         let (catalog, mut findings) = Catalog::build(sources);
+        let catalog = catalog.comparing(meaning);
         let catalog = earlier.iter().fold(catalog, |catalog, earlier| catalog.inheriting(earlier));
         for source in catalog.sources() {
             findings.extend(source.listing.findings.iter().cloned());

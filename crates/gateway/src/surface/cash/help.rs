@@ -3,7 +3,7 @@
 
 use catalog::index::Verdict;
 use catalog::source::Role;
-use catalog::{Namespace, State, Unresolved, reply};
+use catalog::{Namespace, State, Unresolved, reply, summary};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
@@ -17,6 +17,9 @@ use crate::visibility::Thing;
 const PAGE: usize = 200;
 /// How long the line of an entry may be, beside its name.
 const LINE: usize = 150;
+
+/// How much of a query is repeated to who asked.
+const ECHO: usize = 80;
 
 /// How help is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +164,7 @@ impl View<'_> {
                         "description": catalog.summary(hit.slot, LINE),
                     })
                 });
-                let mut told = json!({"query": query, "functions": told.collect::<Vec<_>>()});
+                let mut told = json!({"query": summary::cut(query, ECHO), "functions": told.collect::<Vec<_>>()});
                 match found.verdict {
                     Verdict::Relevant => {}
                     Verdict::Ambiguous => told["note"] = json!(reply::AMBIGUOUS),
