@@ -18,6 +18,9 @@ use tool::{Json, Object, Reply};
 /// How many records may wait; more are dropped rather than waited for.
 const QUEUE: usize = 4_096;
 
+/// What the one session on a pipe is called, in every process that has one.
+const PIPE: &str = "stdio";
+
 /// A file of events.
 pub struct Events {
     queue: SyncSender<Task>,
@@ -48,7 +51,7 @@ impl Events {
                         continue;
                     }
                 };
-                if event["session_id"] == "" {
+                if event["session_id"] == "" || event["session_id"] == PIPE {
                     event["session_id"] = process.as_str().into();
                 }
                 event.sort_all_objects();
@@ -122,7 +125,7 @@ pub fn event(record: &Record) -> Value {
 fn answered(record: &Record) -> Value {
     let chars = |json: Option<&Json>| json.map_or(0, |json| json.as_str().chars().count());
     let (raw, sent) = (record.tokens_raw(), record.tokens_sent());
-    let parts = record.artifact.as_deref().map(envelope::parts).unwrap_or_default();
+    let parts = record.artifact.as_deref().map(envelope::references).unwrap_or_default();
     json!({
         "raw_chars": chars(record.raw.as_ref()),
         "raw_tokens": raw,
@@ -130,8 +133,8 @@ fn answered(record: &Record) -> Value {
         "compact_tokens": sent,
         "tokens_saved": raw.saturating_sub(sent),
         "artifact_count": parts.len(),
-        "artifact_bytes": parts.iter().map(|part| part.bytes.len()).sum::<usize>(),
-        "artifact_refs": record.artifact.iter().map(|kept| &kept.handle).collect::<Vec<_>>(),
+        "artifact_bytes": parts.iter().map(|part| part.size_bytes).sum::<usize>(),
+        "artifact_refs": parts.iter().map(|part| &part.handle).collect::<Vec<_>>(),
         "firewall_triggered": record.ending == Ending::Gated,
         "attempts": record.attempts,
         "cache_hit": false,
@@ -385,9 +388,18 @@ mod tests {
         let path = directory.path().join("events.jsonl");
         let events = Events::open(&path).unwrap();
         for _ in 0..3 {
-            events.put(record(Ending::Answered));
+            events.put(Record { session: PIPE.into(), ..record(Ending::Answered) });
         }
+        events.put(record(Ending::Answered));
         events.flush(Duration::from_secs(60));
-        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let sessions: Vec<String> = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["session_id"].to_string())
+            .collect();
+        assert_eq!(sessions.len(), 4);
+        // Every process on a pipe has its own; the other is what it was.
+        assert!(sessions[0] == sessions[1] && sessions[0].len() == 34, "{sessions:?}");
+        assert_ne!(sessions[0], sessions[3]);
     }
 }
