@@ -17,6 +17,9 @@ use super::{Incoming, Peer};
 use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
 use crate::revision::{code, method};
 
+/// Why most conversations end.
+const CLOSED: &str = "the other side closed the connection";
+
 /// Reads and writes until the pipe ends or the peer is closed, and says why it
 /// ended. All that happens on one conversation happens in this future.
 pub async fn run<R, W>(peer: Peer, reader: R, mut writer: W, incoming: Arc<dyn Incoming>) -> String
@@ -37,7 +40,7 @@ where
     let reason = loop {
         alarm.set(writing.refill(&peer));
         if last_call.is_some() && writing.is_empty() && desk.answers.is_empty() {
-            break "the other side closed the connection".to_owned();
+            break CLOSED.to_owned();
         }
         if last_call.is_none() && peer.closed().is_some() {
             break String::new();
@@ -68,7 +71,7 @@ where
                         desk.take(line);
                     }
                     if !more {
-                        peer.lock().close("the other side closed the connection");
+                        peer.lock().close(CLOSED);
                         last_call = Some(Instant::now() + peer.0.limits.linger);
                     }
                 }
@@ -77,7 +80,7 @@ where
             () = peer.0.wake.notified() => {}
             () = alarm.rings() => peer.lock().pending.expire(Instant::now()),
             () = until(last_call), if last_call.is_some() => {
-                break "the other side closed the connection".to_owned();
+                break CLOSED.to_owned();
             }
         }
     };
@@ -93,7 +96,11 @@ async fn until(deadline: Option<Instant>) {
 }
 
 fn broken(doing: &str, error: &io::Error) -> String {
-    format!("{doing} failed: {error}")
+    match error.kind() {
+        // Whether reading or writing sees it first is chance.
+        io::ErrorKind::BrokenPipe => CLOSED.to_owned(),
+        _ => format!("{doing} failed: {error}"),
+    }
 }
 
 /// One clock for all that the peer waits for.
