@@ -96,11 +96,11 @@ async fn until(deadline: Option<Instant>) {
 }
 
 fn broken(doing: &str, error: &io::Error) -> String {
-    match error.kind() {
-        // Whether reading or writing sees it first is chance.
-        io::ErrorKind::BrokenPipe => CLOSED.to_owned(),
-        _ => format!("{doing} failed: {error}"),
+    // Whether reading or writing sees that the other side is gone is chance.
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return CLOSED.to_owned();
     }
+    format!("{doing} failed: {error}")
 }
 
 /// One clock for all that the peer waits for.
