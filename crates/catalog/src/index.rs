@@ -24,6 +24,7 @@ mod verdict;
 mod wordpiece;
 mod words;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tool::Json;
@@ -312,6 +313,11 @@ pub fn terms(text: &str) -> Vec<String> {
     stems
 }
 
+/// How many terms stand around the documents of a server. Every document has
+/// all of them, so without a bound a server of a thousand tools would cost a
+/// million.
+const N_AROUND: usize = 200;
+
 /// The number of a server, and the terms around its documents.
 type Surroundings = (u32, Vec<(u32, Shape)>);
 
@@ -331,9 +337,19 @@ fn surroundings<'a>(
         texts.insert(bounded(&document.server_description));
     }
     let terms = |(number, (server, texts)): (u32, (&'a str, BTreeSet<&str>))| {
-        let terms: BTreeMap<u32, Shape> =
-            texts.iter().flat_map(|text| builder.terms(text)).collect();
-        (server, (number, terms.into_iter().collect()))
+        let mut counts: BTreeMap<u32, (usize, Shape)> = BTreeMap::new();
+        for (term, shape) in texts.iter().flat_map(|text| builder.terms(text)) {
+            let held = counts.entry(term).or_insert((0, shape));
+            *held = (held.0 + 1, shape);
+        }
+        let mut terms: Vec<(u32, (usize, Shape))> = counts.into_iter().collect();
+        if N_AROUND < terms.len() {
+            // What most of its tools have in common says most about a server.
+            terms.sort_by_key(|(term, (count, _))| (Reverse(*count), *term));
+            terms.truncate(N_AROUND);
+            terms.sort_unstable_by_key(|(term, _)| *term);
+        }
+        (server, (number, terms.into_iter().map(|(term, (_, shape))| (term, shape)).collect()))
     };
     (1..).zip(by_server).map(terms).collect()
 }
