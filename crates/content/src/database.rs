@@ -6,19 +6,21 @@
 
 mod cell;
 mod connect;
-mod readers;
+mod pool;
+mod sqlite;
 mod verdict;
 
 use std::time::Duration;
 
-use sqlx::{MySqlPool, PgPool};
+use sqlx::Error;
 use tokio::time::timeout;
 
 pub(crate) use cell::{Cell, Rows};
-use readers::Readers;
+use connect::{MySql, Postgres};
+use sqlite::Sqlite;
 use verdict::{Verdict, verdict};
 
-use crate::config::{Pool, Source};
+use crate::config::{self, Source};
 use crate::sql::{Dialect, Statement};
 
 /// A pool of connections to one database.
@@ -30,9 +32,9 @@ pub(crate) struct Database {
 
 #[derive(Clone)]
 enum Engine {
-    Sqlite(Readers),
-    MySql(MySqlPool),
-    Postgres(PgPool),
+    Sqlite(pool::Pool<Sqlite>),
+    MySql(pool::Pool<MySql>),
+    Postgres(pool::Pool<Postgres>),
 }
 
 /// Why a statement gave no rows. One variant per remedy.
@@ -40,13 +42,13 @@ enum Engine {
 pub(crate) enum Trouble {
     /// The database is away or too busy: try again.
     #[error("the database cannot be reached")]
-    Lost(#[source] sqlx::Error),
+    Lost(#[source] Error),
     /// The statement took too long: ask for less.
     #[error("the statement took longer than {0:?}")]
     Slow(Duration),
     /// The database understood, and would not: look at the log.
     #[error("the database refused the statement")]
-    Refused(#[source] sqlx::Error),
+    Refused(#[source] Error),
 }
 
 /// Why a database cannot be opened at all.
@@ -57,9 +59,9 @@ pub(crate) enum NoConnection {
     )]
     Scheme(String),
     #[error("the database URL cannot be read")]
-    Url(#[source] sqlx::Error),
+    Url(#[source] Error),
     #[error("the database cannot be reached")]
-    Unreachable(#[source] sqlx::Error),
+    Unreachable(#[source] Error),
 }
 
 /// A statement with its values, ready for one engine.
@@ -76,23 +78,33 @@ macro_rules! bound {
         query
     }};
 }
-use bound;
 
 /// Runs a statement on a connection of a pool, and turns its rows into cells.
 /// Waiting for a connection has its own limit, so only the statement is timed.
+/// A connection that still works is kept.
 macro_rules! run {
-    ($self:ident, $pool:expr, $statement:expr, $cells:path) => {{
-        let mut connection = $pool.acquire().await.map_err(|error| $self.judge(error))?;
-        let rows = bound!($statement).fetch_all(&mut *connection);
-        let Ok(rows) = timeout($self.patience + GRACE, rows).await else {
+    ($self:ident, $pool:expr, $statement:expr, $cells:path,
+     $lent:ident => $on:expr $(, while $held:expr)?) => {{
+        let mut $lent = $pool.take().await.map_err(|error| $self.judge(error))?;
+        let rows = {
+            $(let _held = $held;)?
+            timeout($self.patience + GRACE, bound!($statement).fetch_all($on)).await
+        };
+        let Ok(rows) = rows else {
             return Err(Trouble::Slow($self.patience));
         };
+        if !matches!(&rows, Err(error) if verdict(error) == Verdict::Lost) {
+            $lent.give_back();
+        }
         rows.and_then(|rows| rows.iter().map($cells).collect())
     }};
 }
 
 impl Database {
-    pub(crate) async fn connect(source: &Source, pool: &Pool) -> Result<Database, NoConnection> {
+    pub(crate) async fn connect(
+        source: &Source,
+        pool: &config::Pool,
+    ) -> Result<Database, NoConnection> {
         let engine = connect::open(source, pool).await?;
         Ok(Database { engine, patience: pool.statement })
     }
@@ -113,7 +125,7 @@ impl Database {
                 // Who has waited for a connection in vain need not wait again;
                 // but after a restart every idle connection is a dead one.
                 Err(Trouble::Lost(error))
-                    if attempts_left > 0 && !matches!(error, sqlx::Error::PoolTimedOut) =>
+                    if attempts_left > 0 && !matches!(error, Error::PoolTimedOut) =>
                 {
                     attempts_left -= 1;
                 }
@@ -124,23 +136,30 @@ impl Database {
 
     fn n_idle(&self) -> usize {
         match &self.engine {
-            Engine::Sqlite(_) => 0,
-            Engine::MySql(pool) => pool.num_idle(),
-            Engine::Postgres(pool) => pool.num_idle(),
+            Engine::Sqlite(pool) => pool.n_idle(),
+            Engine::MySql(pool) => pool.n_idle(),
+            Engine::Postgres(pool) => pool.n_idle(),
         }
     }
 
     /// One attempt.
     async fn run(&self, statement: &Statement) -> Result<Rows, Trouble> {
         let rows = match &self.engine {
-            Engine::Sqlite(readers) => readers.fetch(statement).await,
-            Engine::MySql(pool) => run!(self, pool, statement, cell::mysql),
-            Engine::Postgres(pool) => run!(self, pool, statement, cell::postgres),
+            Engine::Sqlite(pool) => run!(
+                self, pool, statement, cell::sqlite,
+                reader => &mut reader.connection, while reader.allow(self.patience)
+            ),
+            Engine::MySql(pool) => {
+                run!(self, pool, statement, cell::mysql, connection => &mut *connection)
+            }
+            Engine::Postgres(pool) => {
+                run!(self, pool, statement, cell::postgres, connection => &mut *connection)
+            }
         };
         rows.map_err(|error| self.judge(error))
     }
 
-    fn judge(&self, error: sqlx::Error) -> Trouble {
+    fn judge(&self, error: Error) -> Trouble {
         match verdict(&error) {
             Verdict::Lost => Trouble::Lost(error),
             Verdict::Slow => Trouble::Slow(self.patience),
@@ -150,7 +169,7 @@ impl Database {
 
     pub(crate) async fn close(&self) {
         match &self.engine {
-            Engine::Sqlite(readers) => readers.close().await,
+            Engine::Sqlite(pool) => pool.close().await,
             Engine::MySql(pool) => pool.close().await,
             Engine::Postgres(pool) => pool.close().await,
         }

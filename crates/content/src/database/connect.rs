@@ -4,22 +4,22 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
-use sqlx::pool::PoolOptions;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Error, Executor};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Error, Executor};
 
-use super::readers::{Origin, Readers};
+use super::pool::{Opener, Pool};
+use super::sqlite::Sqlite;
 use super::{Engine, NoConnection};
-use crate::config::{Pool, Source};
+use crate::config::{self, Source};
 
 /// The site that comes with gatelet, as SQL for SQLite. Computed for this
 /// project; invented content.
 const SAMPLE: &str = include_str!("../../assets/sample.sql");
 
-pub(super) async fn open(source: &Source, pool: &Pool) -> Result<Engine, NoConnection> {
+pub(super) async fn open(source: &Source, pool: &config::Pool) -> Result<Engine, NoConnection> {
     let url = match source {
-        Source::Sample => return readers(Origin::Memory(SAMPLE), pool).await,
+        Source::Sample => return sample(pool).await,
         Source::Url(url) => url.as_str(),
     };
     match url.split_once(':') {
@@ -33,7 +33,7 @@ pub(super) async fn open(source: &Source, pool: &Pool) -> Result<Engine, NoConne
     }
 }
 
-async fn sqlite(url: &str, pool: &Pool) -> Result<Engine, NoConnection> {
+async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> {
     let options = SqliteConnectOptions::from_str(url)
         .map_err(NoConnection::Url)?
         .read_only(true)
@@ -41,39 +41,23 @@ async fn sqlite(url: &str, pool: &Pool) -> Result<Engine, NoConnection> {
         .busy_timeout(Duration::from_secs(2))
         .pragma("query_only", "on")
         .disable_statement_logging();
-    readers(Origin::File(Box::new(options)), pool).await
+    let opener = Sqlite::File(Box::new(options));
+    opened(opener, pool.connections, pool).await.map(Engine::Sqlite)
 }
 
-async fn readers(origin: Origin, pool: &Pool) -> Result<Engine, NoConnection> {
-    Readers::open(origin, pool).await.map(Engine::Sqlite).map_err(NoConnection::Unreachable)
+/// Every connection would have its own copy, so one is enough.
+async fn sample(pool: &config::Pool) -> Result<Engine, NoConnection> {
+    opened(Sqlite::Memory(SAMPLE), 1, pool).await.map(Engine::Sqlite)
 }
 
-async fn mysql(url: &str, pool: &Pool) -> Result<Engine, NoConnection> {
+async fn mysql(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> {
     let options =
         MySqlConnectOptions::from_str(url).map_err(NoConnection::Url)?.disable_statement_logging();
-    let limit = pool.statement;
-    let opened = pooled(pool)
-        .after_connect(move |connection, _| Box::pin(restrict(connection, limit)))
-        .connect_with(options)
-        .await
-        .map_err(NoConnection::Unreachable)?;
-    Ok(Engine::MySql(opened))
+    let opener = MySql { options: Box::new(options), limit: pool.statement };
+    opened(opener, pool.connections, pool).await.map(Engine::MySql)
 }
 
-/// Makes a session read-only, with a limit for every statement.
-async fn restrict(connection: &mut MySqlConnection, limit: Duration) -> Result<(), Error> {
-    connection.execute("set session transaction read only").await?;
-    // MariaDB counts in seconds; MySQL has another name for it.
-    let seconds = limit.as_secs_f64();
-    let mariadb = format!("set session max_statement_time = {seconds:.3}");
-    if connection.execute(AssertSqlSafe(mariadb)).await.is_err() {
-        let mysql = format!("set session max_execution_time = {}", limit.as_millis());
-        connection.execute(AssertSqlSafe(mysql)).await?;
-    }
-    Ok(())
-}
-
-async fn postgres(url: &str, pool: &Pool) -> Result<Engine, NoConnection> {
+async fn postgres(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> {
     let options = PgConnectOptions::from_str(url)
         .map_err(NoConnection::Url)?
         .options([
@@ -81,15 +65,55 @@ async fn postgres(url: &str, pool: &Pool) -> Result<Engine, NoConnection> {
             ("statement_timeout", pool.statement.as_millis().to_string()),
         ])
         .disable_statement_logging();
-    let opened = pooled(pool).connect_with(options).await.map_err(NoConnection::Unreachable)?;
-    Ok(Engine::Postgres(opened))
+    opened(Postgres(Box::new(options)), pool.connections, pool).await.map(Engine::Postgres)
 }
 
-/// A connection that turns out to be dead is replaced when it is used, so none
-/// is asked beforehand how it feels.
-fn pooled<DB: sqlx::Database>(pool: &Pool) -> PoolOptions<DB> {
-    PoolOptions::new()
-        .max_connections(pool.connections)
-        .acquire_timeout(pool.acquire)
-        .test_before_acquire(false)
+async fn opened<O: Opener>(
+    opener: O,
+    n_connections: u32,
+    pool: &config::Pool,
+) -> Result<Pool<O>, NoConnection> {
+    Pool::open(opener, n_connections, pool.acquire).await.map_err(NoConnection::Unreachable)
+}
+
+/// MariaDB and MySQL.
+pub(super) struct MySql {
+    options: Box<MySqlConnectOptions>,
+    limit: Duration,
+}
+
+impl Opener for MySql {
+    type Connection = MySqlConnection;
+
+    /// A session that is read-only, with a limit for every statement.
+    async fn open(&self) -> Result<MySqlConnection, Error> {
+        let mut connection = self.options.connect().await?;
+        connection.execute("set session transaction read only").await?;
+        // MariaDB counts in seconds; MySQL has another name for it.
+        let mariadb = format!("set session max_statement_time = {:.3}", self.limit.as_secs_f64());
+        if connection.execute(AssertSqlSafe(mariadb)).await.is_err() {
+            let mysql = format!("set session max_execution_time = {}", self.limit.as_millis());
+            connection.execute(AssertSqlSafe(mysql)).await?;
+        }
+        Ok(connection)
+    }
+
+    async fn close(connection: MySqlConnection) {
+        // There is nothing to be saved.
+        let _ = connection.close().await;
+    }
+}
+
+pub(super) struct Postgres(Box<PgConnectOptions>);
+
+impl Opener for Postgres {
+    type Connection = PgConnection;
+
+    async fn open(&self) -> Result<PgConnection, Error> {
+        self.0.connect().await
+    }
+
+    async fn close(connection: PgConnection) {
+        let _ = connection.close().await;
+    }
 }

@@ -1,0 +1,183 @@
+//! Connections that wait for the next statement.
+//!
+//! A general pool cannot know what was done with a connection, so it asks each
+//! one how it feels when it comes back, in a task of its own: a round trip to
+//! the database for every statement. Here a connection comes back only from a
+//! statement that ended, and one that broke or was left in the middle does not.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use sqlx::Error;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+/// How often unused connections are looked for.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// An unused connection is given back to the database after this long.
+const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
+
+/// How connections to one database are made and ended.
+pub(super) trait Opener: Send + Sync + 'static {
+    type Connection: Send + 'static;
+
+    fn open(&self) -> impl Future<Output = Result<Self::Connection, Error>> + Send;
+
+    fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
+
+    /// A database may move or be replaced under us, so no connection to one
+    /// lives for ever; where the connection is the database, it does.
+    fn max_age(&self) -> Option<Duration> {
+        Some(Duration::from_secs(30 * 60))
+    }
+}
+
+/// The connections to one database.
+pub(super) struct Pool<O: Opener>(Arc<Shared<O>>);
+
+impl<O: Opener> Clone for Pool<O> {
+    fn clone(&self) -> Pool<O> {
+        Pool(Arc::clone(&self.0))
+    }
+}
+
+struct Shared<O: Opener> {
+    opener: O,
+    /// How long a statement waits for a connection.
+    patience: Duration,
+    permits: Semaphore,
+    idle: Mutex<Vec<Kept<O::Connection>>>,
+}
+
+struct Kept<C> {
+    connection: C,
+    opened: Instant,
+    used: Instant,
+}
+
+impl<O: Opener> Pool<O> {
+    /// Opens the first connection, to see that it can be.
+    pub(super) async fn open(
+        opener: O,
+        n_connections: u32,
+        patience: Duration,
+    ) -> Result<Pool<O>, Error> {
+        let first = timeout(patience, opener.open()).await.unwrap_or(Err(Error::PoolTimedOut))?;
+        let n_connections = usize::try_from(n_connections).unwrap_or(usize::MAX);
+        let shared = Arc::new(Shared {
+            opener,
+            patience,
+            permits: Semaphore::new(n_connections.clamp(1, Semaphore::MAX_PERMITS)),
+            idle: Mutex::new(vec![Kept::new(first)]),
+        });
+        tokio::spawn(tidy(Arc::downgrade(&shared)));
+        Ok(Pool(shared))
+    }
+
+    /// A connection for one statement, waited for no longer than is allowed.
+    pub(super) async fn take(&self) -> Result<Lent<'_, O>, Error> {
+        let taken = timeout(self.0.patience, async {
+            let permit = self.0.permits.acquire().await.map_err(|_| Error::PoolClosed)?;
+            let (kept, stale) = self.0.pick();
+            for connection in stale {
+                O::close(connection).await;
+            }
+            let kept = match kept {
+                Some(kept) => kept,
+                None => Kept::new(self.0.opener.open().await?),
+            };
+            Ok(Lent { shared: &self.0, kept, _permit: permit })
+        });
+        taken.await.unwrap_or(Err(Error::PoolTimedOut))
+    }
+
+    pub(super) fn n_idle(&self) -> usize {
+        self.0.idle().len()
+    }
+
+    pub(super) async fn close(&self) {
+        self.0.permits.close();
+        let idle = std::mem::take(&mut *self.0.idle());
+        for kept in idle {
+            O::close(kept.connection).await;
+        }
+    }
+}
+
+impl<O: Opener> Shared<O> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Kept<O::Connection>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection that was used last, and those that are to be closed.
+    fn pick(&self) -> (Option<Kept<O::Connection>>, Vec<O::Connection>) {
+        let mut idle = self.idle();
+        let stale = self.stale(&mut idle);
+        (idle.pop(), stale)
+    }
+
+    fn stale(&self, idle: &mut Vec<Kept<O::Connection>>) -> Vec<O::Connection> {
+        let Some(max_age) = self.opener.max_age() else { return Vec::new() };
+        let old = |kept: &mut Kept<O::Connection>| {
+            kept.opened.elapsed() >= max_age || kept.used.elapsed() >= MAX_IDLE
+        };
+        idle.extract_if(.., old).map(|kept| kept.connection).collect()
+    }
+}
+
+/// Closes what nobody has used for long, as long as there is a pool.
+async fn tidy<O: Opener>(pool: Weak<Shared<O>>) {
+    let mut rounds = interval(ROUND);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        rounds.tick().await;
+        let Some(shared) = pool.upgrade() else { return };
+        let stale = shared.stale(&mut shared.idle());
+        drop(shared);
+        for connection in stale {
+            O::close(connection).await;
+        }
+    }
+}
+
+impl<C> Kept<C> {
+    fn new(connection: C) -> Kept<C> {
+        let now = Instant::now();
+        Kept { connection, opened: now, used: now }
+    }
+}
+
+/// A connection while a statement runs on it. Dropped, it is gone: whoever
+/// stops waiting leaves it in the middle of something.
+pub(super) struct Lent<'a, O: Opener> {
+    shared: &'a Shared<O>,
+    kept: Kept<O::Connection>,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl<O: Opener> Lent<'_, O> {
+    /// Keeps the connection for the next statement.
+    pub(super) fn give_back(mut self) {
+        self.kept.used = Instant::now();
+        self.shared.idle().push(self.kept);
+    }
+}
+
+impl<O: Opener> Deref for Lent<'_, O> {
+    type Target = O::Connection;
+
+    fn deref(&self) -> &O::Connection {
+        &self.kept.connection
+    }
+}
+
+impl<O: Opener> DerefMut for Lent<'_, O> {
+    fn deref_mut(&mut self) -> &mut O::Connection {
+        &mut self.kept.connection
+    }
+}

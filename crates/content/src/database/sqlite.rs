@@ -1,0 +1,93 @@
+//! Connections to SQLite, each with a deadline of its own.
+//!
+//! SQLite has no limit for a statement; it asks back every so many steps
+//! whether to go on. Who answers is set once for each connection and reads the
+//! deadline from a number that we share with it. Setting it anew for every
+//! statement, which is all that a general pool allows, costs a round trip to
+//! the connection's thread: as much as a small statement itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection, Error, Executor};
+
+use super::pool::Opener;
+
+/// Steps of SQLite's machine between two looks at the clock: well under a
+/// millisecond, and no cost that could be measured.
+const STEPS: i32 = 10_000;
+
+/// What a connection is opened to.
+pub(super) enum Sqlite {
+    File(Box<SqliteConnectOptions>),
+    /// A database in memory, filled by these statements.
+    Memory(&'static str),
+}
+
+pub(super) struct Reader {
+    pub(super) connection: SqliteConnection,
+    opened: Instant,
+    /// Nanoseconds since `opened`.
+    deadline: Arc<AtomicU64>,
+}
+
+impl Opener for Sqlite {
+    type Connection = Reader;
+
+    async fn open(&self) -> Result<Reader, Error> {
+        let mut connection = match self {
+            Sqlite::File(options) => options.connect().await?,
+            Sqlite::Memory(statements) => {
+                let options =
+                    SqliteConnectOptions::new().in_memory(true).disable_statement_logging();
+                let mut connection = options.connect().await?;
+                connection.execute(*statements).await?;
+                connection.execute("pragma query_only = on").await?;
+                connection
+            }
+        };
+        let opened = Instant::now();
+        let deadline = Arc::new(AtomicU64::new(u64::MAX));
+        let limit = Arc::clone(&deadline);
+        let in_time = move || nanoseconds(opened.elapsed()) < limit.load(Ordering::Relaxed);
+        connection.lock_handle().await?.set_progress_handler(STEPS, in_time);
+        Ok(Reader { connection, opened, deadline })
+    }
+
+    async fn close(reader: Reader) {
+        // There is nothing to be saved.
+        let _ = reader.connection.close().await;
+    }
+
+    fn max_age(&self) -> Option<Duration> {
+        match self {
+            Sqlite::File(_) => Some(Duration::from_secs(30 * 60)),
+            Sqlite::Memory(_) => None,
+        }
+    }
+}
+
+impl Reader {
+    /// Gives the next statement its time, and no more than the caller waits.
+    pub(super) fn allow(&self, patience: Duration) -> Allowance {
+        let deadline = self.opened.elapsed().saturating_add(patience);
+        self.deadline.store(nanoseconds(deadline), Ordering::Relaxed);
+        Allowance(Arc::clone(&self.deadline))
+    }
+}
+
+/// The time that a statement has; it is over when this is dropped, and so is
+/// the statement.
+pub(super) struct Allowance(Arc<AtomicU64>);
+
+impl Drop for Allowance {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
