@@ -117,6 +117,24 @@ fn huge_and_hostile_queries_are_answered_like_others() {
     }
 }
 
+/// Every tool of a server has the terms of all its tools around it, so only a
+/// bound keeps a server of a thousand tools from costing a million postings.
+#[test]
+fn what_stands_around_a_tool_does_not_grow_with_its_server() {
+    let letters = |n: usize| -> String {
+        [n / 100, n / 10 % 10, n % 10].map(|digit| char::from(b'b' + digit as u8)).iter().collect()
+    };
+    let bytes_per_tool = |n_tools: usize| {
+        let tool = |n| document(Kind::Tool, &format!("big/{}_{}", letters(n), letters(n)), "");
+        let documents: Vec<Document> = (0..n_tools).map(tool).collect();
+        Index::build(&documents, &CONFIG).postings.bytes() / n_tools
+    };
+    let (some, many) = (bytes_per_tool(500), bytes_per_tool(1_000));
+    assert!(many < some + some / 10, "{some} bytes with 500 tools, {many} with 1,000");
+    // A posting has seven bytes.
+    assert!(many < 7 * (N_AROUND + 20), "{many} bytes for each tool");
+}
+
 #[test]
 fn kinds_are_searched_together_and_apart() {
     let all = ids(&Query::new("write a reply to a message").limit(20), |_| true);

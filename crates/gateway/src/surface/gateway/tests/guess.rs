@@ -125,6 +125,9 @@ async fn every_kind_is_found_alone_and_together() {
 #[tokio::test(start_paused = true)]
 async fn hostile_queries_get_short_answers_from_every_search() {
     let hostile = [
+        String::new(),
+        " \n\t ".to_owned(),
+        "x".repeat(1_000_000),
         "read file ".repeat(100_000),
         "🎉🔥".repeat(1_000),
         "\u{0}\u{1}\u{7f}\u{ffff}".repeat(1_000),
@@ -150,7 +153,7 @@ async fn hostile_queries_get_short_answers_from_every_search() {
         }
         for text in said {
             let start = query.chars().take(20).collect::<String>();
-            assert!(tokens::count(&text) <= 500, "{start:?}: {text}");
+            assert!(tokens::count(&text) <= 400, "{start:?}: {text}");
         }
     }
 }
