@@ -96,7 +96,7 @@ macro_rules! run {
         if !matches!(&rows, Err(error) if verdict(error) == Verdict::Lost) {
             $lent.give_back();
         }
-        rows.and_then(|rows| rows.iter().map($cells).collect())
+        rows.and_then(|rows| $cells(&rows))
     }};
 }
 

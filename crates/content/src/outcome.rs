@@ -3,7 +3,7 @@
 //! A page of documents is some hundred values; building a tree of them only to
 //! write it out costs more than everything else the toolset does.
 
-use tool::{Json, Reply};
+use tool::Json;
 
 use crate::database::{Cell, Rows};
 use crate::fields::{DOCUMENT, Shown};
@@ -12,8 +12,8 @@ use crate::provider::TOOLSET_VERSION;
 use crate::query::{Documents, Page, Records};
 use crate::tools::Answer;
 
-/// Documents as `structuredContent`.
-pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> String {
+/// Documents as a tool result.
+pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> Json {
     let (page, n_rows) = (query.page, rows.len());
     let mut text = Text::with_room_for(n_rows);
     text.items(answer, rows, |text, row| text.document(query, row));
@@ -21,13 +21,13 @@ pub(crate) fn documents(answer: Answer, query: &Documents, rows: Rows) -> String
     text.done()
 }
 
-/// Records as `structuredContent`; `fields` are the columns, in their order.
+/// Records as a tool result; `fields` are the columns, in their order.
 pub(crate) fn records(
     answer: Answer,
     query: &Records,
     fields: &[&'static str],
     rows: Rows,
-) -> String {
+) -> Json {
     let (page, n_rows) = (query.page, rows.len());
     let mut text = Text::with_room_for(n_rows);
     text.items(answer, rows, |text, row| text.record(query.model, fields, row));
@@ -35,54 +35,87 @@ pub(crate) fn records(
     text.done()
 }
 
-/// A tool result: the object, and its text for those who read only text.
-pub(crate) fn success(structured: &str) -> Reply {
-    // The mirror is longer by its escaped quotes.
-    let mut text = Text(Vec::with_capacity(3 * structured.len() + 128));
-    text.raw(r#"{"content":[{"type":"text","text":"#);
-    text.string(structured);
-    text.raw(r#"}],"isError":false,"structuredContent":"#);
-    text.raw(structured);
-    text.raw("}");
-    Reply::Result(Json::trusted(text.0))
+/// A tool result as it is written, from left to right: the object, and its
+/// mirror for those who read only text, which is the object inside a string.
+/// Both grow together, so only what a site's authors wrote is looked through
+/// for what needs an escape.
+struct Text {
+    object: Vec<u8>,
+    /// The result up to and with the mirror.
+    result: Vec<u8>,
 }
-
-/// JSON as it is written, from left to right.
-struct Text(Vec<u8>);
 
 impl Text {
     fn with_room_for(n_rows: usize) -> Text {
-        Text(Vec::with_capacity(256 + 512 * n_rows))
+        let room = 256 + 768 * n_rows;
+        let mut result = Vec::with_capacity(3 * room);
+        result.extend_from_slice(br#"{"content":[{"type":"text","text":""#);
+        Text { object: Vec::with_capacity(room), result }
     }
 
-    fn done(self) -> String {
-        String::from_utf8(self.0).expect("JSON is written as UTF-8")
+    fn done(self) -> Json {
+        let Text { object, mut result } = self;
+        result.extend_from_slice(br#""}],"isError":false,"structuredContent":"#);
+        result.extend_from_slice(&object);
+        result.push(b'}');
+        Json::trusted(result)
     }
 
+    /// Punctuation, which is the same in a string.
     fn raw(&mut self, text: &str) {
-        self.0.extend_from_slice(text.as_bytes());
+        self.object.extend_from_slice(text.as_bytes());
+        self.result.extend_from_slice(text.as_bytes());
     }
 
-    fn value<T: serde::Serialize + ?Sized>(&mut self, value: &T) {
-        serde_json::to_writer(&mut self.0, value).expect("text and numbers always serialise");
+    /// A number, a flag or nothing, which are the same in a string.
+    fn plain<T: serde::Serialize>(&mut self, value: &T) {
+        let from = self.write(value);
+        self.result.extend_from_slice(&self.object[from..]);
     }
 
     fn string(&mut self, text: &str) {
-        self.value(text);
+        let from = self.write(text);
+        // JSON has no control characters, so these two are all.
+        for &byte in &self.object[from..] {
+            if matches!(byte, b'"' | b'\\') {
+                self.result.push(b'\\');
+            }
+            self.result.push(byte);
+        }
+    }
+
+    fn maybe(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.string(text),
+            None => self.raw("null"),
+        }
+    }
+
+    /// Writes to the object alone, and says where.
+    fn write<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> usize {
+        let from = self.object.len();
+        serde_json::to_writer(&mut self.object, value).expect("text and numbers always serialise");
+        from
     }
 
     /// The name of a member, which is one of ours or of a variable and needs
     /// no escapes; `first` ones have no comma before them.
     fn key(&mut self, first: bool, name: &str) {
-        self.raw(if first { "\"" } else { ",\"" });
-        self.raw(name);
-        self.raw("\":");
+        let comma = if first { "" } else { "," };
+        for part in [comma, "\"", name, "\":"] {
+            self.object.extend_from_slice(part.as_bytes());
+        }
+        for part in [comma, r#"\""#, name, r#"\":"#] {
+            self.result.extend_from_slice(part.as_bytes());
+        }
     }
 
     fn items(&mut self, answer: Answer, rows: Rows, mut write: impl FnMut(&mut Text, Vec<Cell>)) {
         match answer {
             Answer::Items => {
-                self.raw(r#"{"items":["#);
+                self.raw("{");
+                self.key(true, "items");
+                self.raw("[");
                 for (at, row) in rows.into_iter().enumerate() {
                     self.raw(if at == 0 { "" } else { "," });
                     write(self, row);
@@ -90,7 +123,8 @@ impl Text {
                 self.raw("]");
             }
             Answer::Item => {
-                self.raw(r#"{"item":"#);
+                self.raw("{");
+                self.key(true, "item");
                 match rows.into_iter().next() {
                     Some(row) => write(self, row),
                     None => self.raw("null"),
@@ -100,14 +134,15 @@ impl Text {
     }
 
     fn meta(&mut self, answer: Answer, page: Page, n_rows: usize, model: Option<&Model>) {
-        self.raw(r#","meta":{"#);
+        self.key(false, "meta");
+        self.raw("{");
         if answer == Answer::Items {
             for (name, number) in [("limit", page.limit), ("offset", page.offset)] {
                 self.key(name == "limit", name);
-                self.value(&number);
+                self.plain(&number);
             }
             self.key(false, "count");
-            self.value(&n_rows);
+            self.plain(&n_rows);
         }
         self.key(answer == Answer::Item, "toolsetVersion");
         self.string(TOOLSET_VERSION);
@@ -126,10 +161,11 @@ impl Text {
             self.shown(field.shown, cell);
         }
         if !query.tvs.is_empty() {
-            self.raw(r#","tvs":{"#);
+            self.key(false, "tvs");
+            self.raw("{");
             for (at, (tv, cell)) in query.tvs.iter().zip(cells).enumerate() {
                 self.key(at == 0, &tv.name);
-                self.value(&cell.text());
+                self.maybe(cell.text().as_deref());
             }
             self.raw("}");
         }
@@ -138,10 +174,10 @@ impl Text {
 
     fn shown(&mut self, shown: Shown, cell: Cell) {
         match shown {
-            Shown::Number => self.value(&cell.number()),
-            Shown::Flag => self.value(&(cell.number().unwrap_or(0) != 0)),
-            Shown::Text => self.value(&cell.text().unwrap_or_default()),
-            Shown::Maybe => self.value(&cell.text()),
+            Shown::Number => self.plain(&cell.number()),
+            Shown::Flag => self.plain(&(cell.number().unwrap_or(0) != 0)),
+            Shown::Text => self.string(&cell.text().unwrap_or_default()),
+            Shown::Maybe => self.maybe(cell.text().as_deref()),
         }
     }
 
@@ -150,9 +186,9 @@ impl Text {
         for (at, (field, cell)) in fields.iter().zip(row).enumerate() {
             self.key(at == 0, field);
             if model.numbers.contains(field) {
-                self.value(&cell.number());
+                self.plain(&cell.number());
             } else {
-                self.value(&cell.text());
+                self.maybe(cell.text().as_deref());
             }
         }
         self.raw("}");

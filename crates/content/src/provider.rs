@@ -7,7 +7,8 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
 use tool::{
-    Ask, Call, Context, Event, Failure, Finding, Listing, Provider, Reply, RpcError, Server, Tool,
+    Ask, Call, Context, Event, Failure, Finding, Json, Listing, Provider, Reply, RpcError, Server,
+    Tool,
 };
 
 use crate::arguments::Invalid;
@@ -87,7 +88,7 @@ impl Content {
             return Ok(Reply::Error(RpcError::new(NOT_FOUND, message)));
         };
         match self.answer(tool, call, context).await {
-            Ok(structured) => Ok(self.fit(&structured)),
+            Ok(result) => Ok(self.fit(result)),
             Err(Problem::Invalid(Invalid(message))) => Ok(self.invalid(&message)),
             Err(Problem::Trouble(trouble)) => self.report(trouble),
         }
@@ -98,7 +99,7 @@ impl Content {
         tool: &Definition,
         call: &Call,
         context: &Context,
-    ) -> Result<String, Problem> {
+    ) -> Result<Json, Problem> {
         let arguments = read_arguments(call)?;
         match tool.read {
             Read::Documents(read) => {
@@ -157,13 +158,11 @@ impl Content {
     }
 
     /// The answer, unless it is over the limit.
-    fn fit(&self, structured: &str) -> Reply {
-        let reply = outcome::success(structured);
+    fn fit(&self, result: Json) -> Reply {
         let limit = self.config.limits.max_result_bytes;
-        let Reply::Result(json) = &reply else { return reply };
-        let size = json.as_bytes().len();
+        let size = result.as_bytes().len();
         if size <= limit {
-            return reply;
+            return Reply::Result(result);
         }
         let message = format!(
             "The result has {size} bytes, more than the {limit} allowed; ask for a smaller limit \

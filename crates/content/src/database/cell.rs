@@ -1,6 +1,6 @@
 //! Values as they come back.
 
-use sqlx::mysql::MySqlRow;
+use sqlx::mysql::{MySqlColumn, MySqlRow};
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Column, Error, Row, TypeInfo, ValueRef};
@@ -50,8 +50,9 @@ fn lossy(bytes: &[u8]) -> String {
     }
 }
 
-pub(super) fn sqlite(row: &SqliteRow) -> Result<Vec<Cell>, Error> {
-    let cell = |at: usize| {
+pub(super) fn sqlite(rows: &[SqliteRow]) -> Result<Rows, Error> {
+    // Each value has its own type here, whatever its column says.
+    let cell = |row: &SqliteRow, at: usize| {
         let raw = row.try_get_raw(at)?;
         if raw.is_null() {
             return Ok(Cell::Null);
@@ -67,34 +68,46 @@ pub(super) fn sqlite(row: &SqliteRow) -> Result<Vec<Cell>, Error> {
         let bytes: &[u8] = row.try_get_unchecked(at)?;
         Ok(Cell::Text(lossy(bytes)))
     };
-    (0..row.len()).map(cell).collect()
+    rows.iter().map(|row| (0..row.len()).map(|at| cell(row, at)).collect()).collect()
 }
 
-pub(super) fn mysql(row: &MySqlRow) -> Result<Vec<Cell>, Error> {
-    let cell = |at: usize| {
-        if row.try_get_raw(at)?.is_null() {
-            return Ok(Cell::Null);
-        }
-        match row.column(at).type_info().name() {
-            "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => {
-                Ok(Cell::Integer(row.try_get_unchecked(at)?))
-            }
-            "TINYINT UNSIGNED" | "SMALLINT UNSIGNED" | "MEDIUMINT UNSIGNED" | "INT UNSIGNED"
-            | "BIGINT UNSIGNED" => {
-                let number: u64 = row.try_get_unchecked(at)?;
-                Ok(Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
-            }
-            _ => {
-                let bytes: &[u8] = row.try_get_unchecked(at)?;
-                Ok(Cell::Text(lossy(bytes)))
-            }
-        }
+/// How a column's values are read.
+#[derive(Clone, Copy)]
+enum Kind {
+    Signed,
+    Unsigned,
+    Bytes,
+}
+
+pub(super) fn mysql(rows: &[MySqlRow]) -> Result<Rows, Error> {
+    let kind = |column: &MySqlColumn| match column.type_info().name() {
+        "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => Kind::Signed,
+        "TINYINT UNSIGNED" | "SMALLINT UNSIGNED" | "MEDIUMINT UNSIGNED" | "INT UNSIGNED"
+        | "BIGINT UNSIGNED" => Kind::Unsigned,
+        _ => Kind::Bytes,
     };
-    (0..row.len()).map(cell).collect()
+    let Some(first) = rows.first() else { return Ok(Rows::new()) };
+    let kinds: Vec<Kind> = first.columns().iter().map(kind).collect();
+    let cell = |row: &MySqlRow, at: usize, kind: Kind| {
+        let cell = match kind {
+            Kind::Signed => row.try_get_unchecked::<Option<i64>, _>(at)?.map(Cell::Integer),
+            Kind::Unsigned => {
+                let number = row.try_get_unchecked::<Option<u64>, _>(at)?;
+                number.map(|number| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
+            }
+            Kind::Bytes => {
+                let bytes = row.try_get_unchecked::<Option<&[u8]>, _>(at)?;
+                bytes.map(|bytes| Cell::Text(lossy(bytes)))
+            }
+        };
+        Ok(cell.unwrap_or(Cell::Null))
+    };
+    let cells = |row| kinds.iter().enumerate().map(|(at, kind)| cell(row, at, *kind)).collect();
+    rows.iter().map(cells).collect()
 }
 
-pub(super) fn postgres(row: &PgRow) -> Result<Vec<Cell>, Error> {
-    let cell = |at: usize| {
+pub(super) fn postgres(rows: &[PgRow]) -> Result<Rows, Error> {
+    let cell = |row: &PgRow, at: usize| {
         if row.try_get_raw(at)?.is_null() {
             return Ok(Cell::Null);
         }
@@ -106,5 +119,5 @@ pub(super) fn postgres(row: &PgRow) -> Result<Vec<Cell>, Error> {
             _ => Ok(Cell::Text(row.try_get_unchecked(at)?)),
         }
     };
-    (0..row.len()).map(cell).collect()
+    rows.iter().map(|row| (0..row.len()).map(|at| cell(row, at)).collect()).collect()
 }
