@@ -5,8 +5,8 @@
     fit_ranking.py features.jsonl [--leave-out]
 
 DIR is a directory of sets as `catalog::eval` reads them. A linear model over
-the features and their products with the query's length, by listwise
-cross-entropy, each family of sets counting as given below, with a ridge. With
+the features and the products of the first of them with the query's length, by
+listwise cross-entropy, each family of sets counting as given below, with a ridge. With
 --leave-out every family is also scored by weights fitted without it, which is
 what says whether a feature generalises. Prints recall@5 and the weights.
 Needs numpy and scipy.
@@ -19,7 +19,8 @@ from scipy.optimize import minimize
 # directions look better there than they are elsewhere: they count less.
 FAMILIES = {"apibank": 1.0, "contextweaver": 1.0, "livemcp": 0.6, "mcp16k": 0.25,
             "mcpbench": 1.0, "bfcl": 0.3, "metatool": 0.15, "sealtools": 0.4}
-RIDGE = 0.02
+RIDGE = 0.03
+WITH_LENGTH = 11  # how many features weigh differently in a long query
 
 
 def read(path):
@@ -31,12 +32,12 @@ def read(path):
     out = {}
     for name, rows in sets.items():
         deep = max(len(row["seen"]) for row in rows)
-        X = np.zeros((len(rows), deep, 2 * len(rows[0]["seen"][0][1])), np.float32)
+        X = np.zeros((len(rows), deep, len(rows[0]["seen"][0][1]) + WITH_LENGTH), np.float32)
         Y = np.zeros((len(rows), deep), np.float32)
         M = np.zeros((len(rows), deep), bool)
         for i, row in enumerate(rows):
             features = np.array([seen for _, seen in row["seen"]], np.float32)
-            X[i, :len(features)] = np.concatenate([features, features * row["length"]], 1)
+            X[i, :len(features)] = np.concatenate([features, features[:, :WITH_LENGTH] * row["length"]], 1)
             Y[i, :len(features)] = np.isin([place for place, _ in row["seen"]], row["relevant"])
             M[i, :len(features)] = True
         out[name] = (X, Y, M, np.array([max(row["n_relevant"], 1) for row in rows]))
@@ -85,6 +86,6 @@ if __name__ == "__main__":
         print(f"{name:20} {recall(one, w):.3f} {left.get(name, float('nan')):.3f}")
     print(f"{'mean':20} {np.mean([recall(one, w) for one in sets.values()]):.3f}",
           f"{np.mean(list(left.values())):.3f}" if left else "")
-    half = len(w) // 2
-    for short, more in zip(w[:half], w[half:]):
+    n = len(w) - WITH_LENGTH
+    for short, more in zip(w[:n], np.append(w[n:], np.zeros(n - WITH_LENGTH))):
         print(f"    ({short:.2f}, {more:.2f}),")

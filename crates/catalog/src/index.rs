@@ -123,6 +123,10 @@ pub struct Index {
     outlines: Vectors<OUTLINE>,
     /// The directions of their names alone.
     names: Vectors<WIDTH>,
+    /// The directions of their parameters alone.
+    parameters: Vectors<WIDTH>,
+    /// By server, from number 1 on: where its documents point together.
+    servers: Vectors<WIDTH>,
     /// Their names, word by word.
     words: Names,
 }
@@ -134,8 +138,18 @@ struct Entry {
     kind: Kind,
     /// A number for the server; the same for documents of one server.
     server: u32,
+    has_parameters: bool,
     actions: Actions,
     weights: Weights,
+}
+
+impl Entry {
+    /// The place among the servers of the one whose tools tell what this is for.
+    /// Resources are data: what the tools of their server do says little of them.
+    fn belongs_to(&self) -> Option<usize> {
+        let server = (self.server as usize).checked_sub(1)?;
+        (self.kind != Kind::Resource).then_some(server)
+    }
 }
 
 /// From this many documents on, not every one is compared in full.
@@ -184,7 +198,8 @@ impl Index {
         let surroundings = surroundings(documents, &mut builder);
         let compares = config.meaning == Meaning::Compared;
         let (mut vectors, mut names) = (Vectors::default(), Vectors::default());
-        let mut outlines = Vectors::default();
+        let (mut parameters, mut outlines) = (Vectors::default(), Vectors::default());
+        let mut together = vec![[0.0; WIDTH]; if compares { surroundings.len() } else { 0 }];
         let mut words = names::Builder::new(compares);
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
@@ -206,18 +221,28 @@ impl Index {
                     outlines.add(outline);
                 }
                 names.add(&vectors::direction(&vectors::spaced(&document.name)));
+                parameters.add(&vectors::parameters(&fields));
+                if server != 0 && document.kind != Kind::Resource {
+                    let sum = &mut together[server as usize - 1];
+                    sum.iter_mut().zip(&direction).for_each(|(sum, value)| *sum += value);
+                }
             }
             entries.push(Entry {
                 document: place,
                 kind: document.kind,
                 server,
+                has_parameters: !fields.text[fields::PARAMETERS].is_empty(),
                 actions: verbs.of(&stemmer, &document.name),
                 weights: Weights::default(),
             });
         }
         vectors.shrink();
         names.shrink();
+        parameters.shrink();
         outlines.shrink();
+        let mut servers = Vectors::default();
+        together.into_iter().for_each(|sum| servers.add(&vectors::normalised(sum)));
+        servers.shrink();
         let (lexicon, postings, weights) = builder.finish();
         for (entry, weights) in entries.iter_mut().zip(weights) {
             entry.weights = weights;
@@ -228,7 +253,19 @@ impl Index {
         });
         let synonyms = Synonyms::new(&stemmer, |stem| lexicon.term(stem));
         verbs.number(|stem| lexicon.term(stem));
-        Index { entries, postings, lexicon, synonyms, verbs, vectors, outlines, names, words }
+        Index {
+            entries,
+            postings,
+            lexicon,
+            synonyms,
+            verbs,
+            vectors,
+            outlines,
+            names,
+            parameters,
+            servers,
+            words,
+        }
     }
 
     /// The best documents among those that `visible` lets through.
@@ -286,6 +323,8 @@ impl Index {
             + self.vectors.bytes()
             + self.outlines.bytes()
             + self.names.bytes()
+            + self.parameters.bytes()
+            + self.servers.bytes()
             + self.words.bytes()
     }
 

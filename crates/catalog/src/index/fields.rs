@@ -14,7 +14,8 @@ pub(crate) const NAME: usize = 0;
 pub(crate) const DESCRIPTION: usize = 1;
 pub(crate) const SERVER: usize = 2;
 pub(crate) const PARAMETERS: usize = 3;
-// 4 is what is said about the parameters.
+/// What is said about the parameters.
+pub(crate) const EXPLANATIONS: usize = 4;
 /// What the neighbours on the same server are called, and what the server says
 /// of itself. Counted as a set, and never for document frequency.
 pub(crate) const SURROUNDINGS: usize = 5;

@@ -22,11 +22,16 @@ const CLAUSE: f32 = 0.3;
 /// A word with a smaller share of its document covers a query only in part.
 const AMONG_OTHERS: f32 = 0.1;
 
+/// How near parameters are to a query, as a share of how near their whole
+/// document is: about what those of relevant tools reach. Who has none, or none
+/// that is known, should not lose by it.
+const WITHOUT_PARAMETERS: f32 = 0.6;
+
 /// What the second look sees of one document, in the order of [`NAMES`].
-pub type Features = [f32; 11];
+pub type Features = [f32; 13];
 
 /// What each feature is called.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "words",
     "direction",
     "words of a clause",
@@ -38,21 +43,25 @@ pub const NAMES: [&str; 11] = [
     "verbs agree",
     "verbs conflict",
     "name understood",
+    "direction of the parameters",
+    "direction of the server",
 ];
 
 /// The weight of each feature for a short query, and what a long one adds.
-const WEIGHTS: [(f32, f32); 11] = [
-    (1.45, 0.83),
-    (2.28, 0.00),
-    (0.33, 0.54),
-    (2.06, 0.29),
-    (0.40, -0.07),
-    (0.47, 0.05),
-    (1.08, 0.31),
-    (1.20, 0.05),
-    (0.80, -0.36),
-    (-0.44, 0.72),
-    (0.89, -0.04),
+const WEIGHTS: [(f32, f32); 13] = [
+    (1.26, 0.65),
+    (1.73, 0.01),
+    (0.50, 0.44),
+    (1.75, 0.28),
+    (0.54, -0.08),
+    (0.30, 0.12),
+    (0.96, 0.23),
+    (1.00, 0.05),
+    (0.76, -0.32),
+    (-0.42, 0.61),
+    (0.88, 0.00),
+    (0.72, 0.00),
+    (1.69, 0.00),
 ];
 
 /// One document after the second look.
@@ -120,7 +129,7 @@ impl Look<'_> {
         let farthest = most(&cosines).max(f32::MIN_POSITIVE);
         let mut ranked: Vec<Ranked> = Vec::with_capacity(candidates.len());
         for (at, cosine) in candidates.into_iter().zip(cosines) {
-            let mut features = [0.0; 11];
+            let mut features = [0.0; 13];
             features[0] = glance.words[at];
             features[1] = cosine / farthest;
             features[2] = glance.clauses.get(at).copied().unwrap_or(glance.words[at]);
@@ -226,6 +235,15 @@ impl Look<'_> {
             one.features[10] = understood(one.entry);
             if let Some(steps) = &self.whole.steps {
                 one.features[7] = self.index.names.cosine(one.entry, steps).max(0.0);
+                let own = self.index.vectors.cosine(one.entry, steps).max(0.0);
+                one.features[11] = match entry.has_parameters {
+                    true => self.index.parameters.cosine(one.entry, steps).max(0.0),
+                    false => own * WITHOUT_PARAMETERS,
+                };
+                one.features[12] = match entry.belongs_to() {
+                    Some(server) => self.index.servers.cosine(server, steps).max(0.0),
+                    None => own,
+                };
             }
             if self.parts.is_empty() || self.whole.steps.is_none() {
                 continue;

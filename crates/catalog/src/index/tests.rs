@@ -70,6 +70,43 @@ fn small_talk_counts_only_where_nothing_else_is_said() {
     assert_eq!(first("the and of with"), None);
 }
 
+/// Two tools with the same name and description: only what stands beside them
+/// differs. `expected` is the one that is nearer, by the feature of that name.
+#[track_caller]
+fn check_twins(twins: &[Document], feature: &str, query: &str, expected: usize) {
+    let at = NAMES.iter().position(|name| *name == feature).unwrap();
+    let ranked = Index::build(twins, &CONFIG).explain(&Query::new(query));
+    let seen = |twin| ranked.iter().find(|(place, _)| *place == twin).unwrap().1[at];
+    assert!(seen(1 - expected) + 0.05 < seen(expected), "{} {}", seen(0), seen(1));
+    let first = ranked.iter().find(|(place, _)| *place < 2).unwrap().0;
+    assert_eq!(first, expected);
+}
+
+#[test]
+fn the_tools_around_tell_twins_apart() {
+    let tool = |id, description| document(Kind::Tool, id, description);
+    let twins = [
+        tool("one/search", "Runs the search"),
+        tool("two/search", "Runs the search"),
+        tool("one/get_rainfall", "How much it rained at a place"),
+        tool("two/charge_card", "Takes a payment from a customer"),
+    ];
+    check_twins(&twins, "direction of the server", "search for snow and storms", 0);
+    check_twins(&twins, "direction of the server", "search refunds of money", 1);
+}
+
+#[test]
+fn parameters_tell_twins_apart() {
+    let twin = |id, parameter: &str| {
+        let schema = serde_json::json!({"type": "object", "properties": {parameter: {}}});
+        let input_schema = Some(Json::from(schema));
+        Document { input_schema, ..document(Kind::Tool, id, "Runs the search") }
+    };
+    let twins = [twin("one/search", "airport_code"), twin("two/search", "book_title")];
+    check_twins(&twins, "direction of the parameters", "search a cheap flight", 0);
+    check_twins(&twins, "direction of the parameters", "search a novel by Austen", 1);
+}
+
 #[test]
 fn a_verb_tells_twins_apart() {
     check_first("remove the event from my calendar", "calendar/delete_event");

@@ -4,7 +4,7 @@
 //! weighted sum of its fields' directions. Comparing a query with a document is
 //! one integer dot product.
 
-use super::fields::{DESCRIPTION, Fields, NAME, PARAMETERS, SERVER};
+use super::fields::{DESCRIPTION, EXPLANATIONS, Fields, NAME, PARAMETERS, SERVER};
 use super::table::{self, WIDTH};
 use super::{wordpiece, words};
 
@@ -15,7 +15,7 @@ pub(crate) type Direction = [f32; WIDTH];
 const FIELDS: [(usize, f32); 4] =
     [(NAME, 0.66), (DESCRIPTION, 0.754), (PARAMETERS, 0.3), (SERVER, 0.443)];
 
-/// Characters of a description that are read; what comes later is detail.
+/// Characters of a text that are read; what comes later is detail.
 const OPENING: usize = 250;
 
 /// Many directions, `N` wide, in integer steps.
@@ -124,6 +124,15 @@ pub(crate) fn document(fields: &Fields) -> Direction {
     }
     normalise(&mut sum);
     sum
+}
+
+/// The direction of a document's parameters: what they are called, and what is
+/// said about them. They say what a tool works on, often in other words than
+/// its description.
+pub(crate) fn parameters(fields: &Fields) -> Direction {
+    let mut text = spaced(&fields.text[PARAMETERS]);
+    text.push_str(opening(&fields.text[EXPLANATIONS]));
+    direction(&text)
 }
 
 /// An identifier with its parts apart.
