@@ -1,8 +1,9 @@
 //! The same small call, direct and through the gate, in one run.
 //!
 //! Rounds are interleaved, so that a busy machine slows every case alike: read
-//! the ratios. `bench_call [rounds] [calls]`; the programs stand beside this
-//! one (`gatelet`, `bench_echo`).
+//! the ratios. `bench_call [rounds] [calls] [only]`, where `only` is a transport
+//! or `transport/in-flight`; the programs stand beside this one (`gatelet`,
+//! `bench_echo`).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -19,9 +20,10 @@ use std::time::{Duration, Instant};
 use kit::{Connection, resident};
 
 fn main() -> io::Result<()> {
-    let mut arguments = std::env::args().skip(1).filter_map(|n| n.parse::<usize>().ok());
-    let rounds = arguments.next().unwrap_or(7);
-    let calls = arguments.next().unwrap_or(4000);
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |usual| arguments.next().and_then(|n| n.parse().ok()).unwrap_or(usual);
+    let (rounds, calls) = (number(7), number(4000));
+    let only = arguments.next().unwrap_or_default();
     let home = std::env::current_exe()?;
     let examples = home.parent().expect("a program stands in a directory");
     let programs = Programs {
@@ -30,7 +32,7 @@ fn main() -> io::Result<()> {
         scratch: std::env::temp_dir().join(format!("gatelet-bench-{}", std::process::id())),
     };
     std::fs::create_dir_all(&programs.scratch)?;
-    let done = measure(&programs, rounds, calls);
+    let done = measure(&programs, rounds, calls, &only);
     std::fs::remove_dir_all(&programs.scratch)?;
     done
 }
@@ -60,11 +62,12 @@ struct Case {
     resident: f64,
 }
 
-fn measure(programs: &Programs, rounds: usize, calls: usize) -> io::Result<()> {
+fn measure(programs: &Programs, rounds: usize, calls: usize, only: &str) -> io::Result<()> {
     let ways = [Way::Direct, Way::Surface("direct"), Way::Surface("cash")];
     let mut cases = Vec::new();
     for (transport, flights) in [("stdio", [1, 16, 32]), ("http", [1, 8, 32])] {
-        for flight in flights {
+        let meant = |flight: &usize| format!("{transport}/{flight}").starts_with(only);
+        for flight in flights.into_iter().filter(meant) {
             for way in ways {
                 cases.push(Case {
                     transport,

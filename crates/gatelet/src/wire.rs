@@ -23,7 +23,7 @@ use gateway::clock::{Clock, System};
 use gateway::gateway::Controls;
 use gateway::learning::Closed;
 use gateway::record::Nowhere;
-use gateway::roster::{self, Start};
+use gateway::roster::{self, Indexing, Start};
 use gateway::{Gateway, Parts, gate};
 use mcp::connect::Certificates;
 use store::events::Events;
@@ -109,7 +109,16 @@ impl Wiring {
                 Learning::On => Arc::clone(&self.habits) as _,
                 Learning::Off => Arc::new(Closed),
             },
-            roster: roster::Config { meaning: config.meaning, ..roster::Config::default() },
+            roster: roster::Config {
+                meaning: config.meaning,
+                // A command asks once; a gate that stays should not keep its
+                // clients waiting while it reads thousands of tools.
+                indexing: match self.pace {
+                    Pace::Configured => Indexing::Ahead,
+                    Pace::WhenAsked | Pace::AtOnce => Indexing::WhenNeeded,
+                },
+                ..roster::Config::default()
+            },
             ..Parts::new(self.upstreams(config), clock)
         };
         Gateway::new(parts)

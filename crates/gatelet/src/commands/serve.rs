@@ -112,15 +112,13 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 /// one client, so it gets one thread; many clients share half of the processors,
 /// and leave the others to the upstreams that do the work.
 fn runtime(args: &Args) -> std::io::Result<Runtime> {
-    let mut builder = if args.stdio {
-        tokio::runtime::Builder::new_current_thread()
-    } else {
-        let n_processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads((n_processors / 2).max(1));
-        builder
+    let n_processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let n_threads = if args.stdio { 1 } else { n_processors / 2 };
+    let mut builder = match n_threads {
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    builder.enable_all().build()
+    builder.worker_threads(n_threads.max(1)).enable_all().build()
 }
 
 async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
