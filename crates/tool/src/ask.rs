@@ -90,18 +90,9 @@ impl Ask {
         match self {
             Ask::Call(Call { name, arguments, rest })
             | Ask::Prompt(GetPrompt { name, arguments, rest }) => {
-                let mut params = Object::new();
-                params.push("name", Json::of(name));
-                if let Some(arguments) = arguments {
-                    params.push("arguments", arguments.clone());
-                }
-                join(params, rest)
+                written("name", name, arguments.as_ref(), rest)
             }
-            Ask::Read(Read { uri, rest }) => {
-                let mut params = Object::new();
-                params.push("uri", Json::of(uri));
-                join(params, rest)
-            }
+            Ask::Read(Read { uri, rest }) => written("uri", uri, None, rest),
             Ask::Complete(params) | Ask::Other { params, .. } => params.to_json(),
         }
     }
@@ -139,11 +130,24 @@ fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
     text.ok_or(InvalidAsk::Missing(key))
 }
 
-fn join(mut params: Object, rest: &Object) -> Json {
-    for (key, value) in rest.iter() {
-        params.push(key, value.clone());
+/// Params with a name in front, written in one go: every call passes here.
+fn written(key: &str, name: &str, arguments: Option<&Json>, rest: &Object) -> Json {
+    let n_bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len()) + rest.n_bytes();
+    let mut text = Vec::with_capacity(key.len() + name.len() + n_bytes + 32);
+    text.extend_from_slice(b"{\"");
+    text.extend_from_slice(key.as_bytes());
+    text.extend_from_slice(b"\":");
+    serde_json::to_writer(&mut text, name).expect("a string always serialises");
+    if let Some(arguments) = arguments {
+        text.extend_from_slice(b",\"arguments\":");
+        text.extend_from_slice(arguments.as_bytes());
     }
-    params.to_json()
+    if !rest.is_empty() {
+        text.push(b',');
+        rest.write_members(&mut text);
+    }
+    text.push(b'}');
+    Json::trusted(text)
 }
 
 #[cfg(test)]

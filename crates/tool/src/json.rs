@@ -228,12 +228,16 @@ impl Object {
 
     /// Writes the object as text; the member values are copied as they are.
     pub fn to_json(&self) -> Json {
-        let mut text =
-            Vec::with_capacity(self.0.iter().map(|(k, v)| k.len() + v.0.len() + 4).sum());
+        let mut text = Vec::with_capacity(self.n_bytes() + 2);
         text.push(b'{');
         self.write_members(&mut text);
         text.push(b'}');
         Json(text.into())
+    }
+
+    /// About how long it is when it is written.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.0.iter().map(|(key, value)| key.len() + value.0.len() + 4).sum()
     }
 
     /// Appends `"key":value` pairs, separated by commas, without the braces.

@@ -10,7 +10,7 @@ use tool::{Context, Finding, Identity, Json, Listing, Severity, Tool};
 use super::{Admission, Trust, ValidCall};
 use crate::clock::Clock;
 use crate::dispatch::Refusal;
-use crate::trust::{Book, Config, Digest, Policy, Standing, Verdict, ledger};
+use crate::trust::{Book, Config, Digest, Ledger, Policy, Standing, Verdict, ledger};
 
 /// Stands in the way of calls.
 pub struct Keeper {
@@ -26,16 +26,18 @@ impl Keeper {
         Keeper { config, book, clock, digests: Mutex::default() }
     }
 
-    fn digest(&self, name: &str, tool: &Tool) -> Digest {
+    /// Where a tool stands. Its digest is made once for a definition.
+    fn standing(&self, ledger: &Ledger, name: &str, tool: &Tool) -> Standing {
         let mut digests = self.digests.lock().expect("nothing panics while it holds this");
         if let Some((raw, digest)) = digests.get(name)
             && *raw == tool.raw
         {
-            return digest.clone();
+            return ledger.standing(name, tool, digest);
         }
         let digest = Digest::of(tool);
-        digests.insert(name.to_owned(), (tool.raw.clone(), digest.clone()));
-        digest
+        let standing = ledger.standing(name, tool, &digest);
+        digests.insert(name.to_owned(), (tool.raw.clone(), digest));
+        standing
     }
 
     fn judge(&self, tool: &Tool, call: &ValidCall) -> Result<Verdict, Refusal> {
@@ -48,7 +50,7 @@ impl Keeper {
             tracing::error!(%tampered, "the trust ledger is not believed");
             refusal(tampered.to_string())
         })?;
-        let standing = ledger.standing(&name, tool, &self.digest(&name, tool));
+        let standing = self.standing(&ledger, &name, tool);
         if standing == Standing::New {
             let mut ledger = Arc::unwrap_or_clone(ledger);
             ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
@@ -105,7 +107,7 @@ impl Trust for Keeper {
         let (mut findings, mut fresh) = (Vec::new(), false);
         for tool in &listing.tools {
             let name = ledger::name(upstream, &tool.name);
-            match ledger.standing(&name, tool, &self.digest(&name, tool)) {
+            match self.standing(&ledger, &name, tool) {
                 Standing::New if notes => {
                     ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
                     fresh = true;

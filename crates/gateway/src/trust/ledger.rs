@@ -130,7 +130,7 @@ impl Ledger {
 
 /// How a tool is called in the ledger.
 pub fn name(upstream: &str, tool: &str) -> String {
-    format!("{upstream}/{tool}")
+    [upstream, "/", tool].concat()
 }
 
 fn mac(key: &[u8], entries: &Value) -> Hmac<Sha256> {

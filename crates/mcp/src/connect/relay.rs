@@ -30,7 +30,8 @@ pub(super) struct Relay {
     pub(super) calls: Calls,
     /// Who is asked outside of any call.
     home: Asker,
-    events: broadcast::Sender<Event>,
+    /// Behind a pointer each: the room for them is there before they come.
+    events: broadcast::Sender<Arc<Event>>,
     gone: Mutex<Option<String>>,
     pub(super) stale: Stale,
     /// Where the deadlines are kept when this is a pipe.
@@ -65,7 +66,7 @@ impl Relay {
 
     pub(super) fn tell(&self, event: Event) {
         // Nobody has to listen.
-        self.events.send(event).ok();
+        self.events.send(Arc::new(event)).ok();
     }
 
     /// The end. Only the first reason counts.
@@ -268,11 +269,11 @@ fn untag(params: &mut Object) {
     }
 }
 
-type Receiver = broadcast::Receiver<Event>;
+type Receiver = broadcast::Receiver<Arc<Event>>;
 
 async fn next_events(receiver: Option<Receiver>) -> Option<(Vec<Event>, Option<Receiver>)> {
     let mut receiver = receiver?;
-    match receiver.recv().await {
+    match receiver.recv().await.map(Arc::unwrap_or_clone) {
         Ok(event @ Event::Gone { .. }) => Some((vec![event], None)),
         Ok(event) => Some((vec![event], Some(receiver))),
         // Some were missed: whoever looks at every list again misses nothing

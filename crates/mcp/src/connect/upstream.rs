@@ -97,8 +97,12 @@ impl Provider for Upstream {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         if let Ask::Other { method, params } = &ask {
             match method.as_str() {
-                method::SUBSCRIBE => return self.subscribe(params, &ask, context).await,
-                method::UNSUBSCRIBE => return self.unsubscribe(params, &ask, context).await,
+                method::SUBSCRIBE => {
+                    return Box::pin(self.subscribe(params, &ask, context)).await;
+                }
+                method::UNSUBSCRIBE => {
+                    return Box::pin(self.unsubscribe(params, &ask, context)).await;
+                }
                 // A modern server has no such methods: it is stateless, and
                 // every question carries its own log level.
                 method::PING | method::SET_LEVEL if self.revision().is_modern() => {

@@ -90,7 +90,7 @@ impl Desk {
             method::SET_LEVEL => self.set_level(session, params),
             method::SUBSCRIBE => subscribe(session, params),
             method::UNSUBSCRIBE => unsubscribe(session, params),
-            method => self.ask(session, method, request.params.clone(), line),
+            method => self.ask(session, listing, method, request.params.clone(), line),
         }
     }
 
@@ -127,6 +127,7 @@ impl Desk {
     fn ask(
         &self,
         session: &Arc<Session>,
+        listing: Arc<Listing>,
         method: &str,
         params: Option<Json>,
         line: &Arc<Line>,
@@ -134,7 +135,6 @@ impl Desk {
         let level = session.level();
         let provider = Arc::clone(&session.provider);
         let params = params.unwrap_or_else(Json::empty_object);
-        let listing = provider.listing();
         let level = level.filter(|_| is_modern(&listing.server.protocol));
         let ask = match read(method, &params, level) {
             Ok(ask) => ask,

@@ -32,11 +32,11 @@ impl Hosts {
             return Ok(());
         }
         let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let host = text(header::HOST).map(|host| host.into_owned());
-        let host = host.or_else(|| uri.authority().map(|authority| authority.to_string()));
+        let host = text(header::HOST);
+        let host = host.or_else(|| uri.authority().map(|authority| authority.as_str().into()));
         let host = host.unwrap_or_default();
         if !self.allows(&host) {
-            return Err(Stranger::Host(host));
+            return Err(Stranger::Host(host.into_owned()));
         }
         match text(header::ORIGIN) {
             Some(origin) if !self.allows_origin(&origin) => {

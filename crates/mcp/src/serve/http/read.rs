@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::pin::pin;
 
 use bytes::{Buf, Bytes};
-use http::{Request, StatusCode, header};
+use http::header::{self, AsHeaderName};
+use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 
 use super::{Refusal, body};
@@ -12,15 +13,21 @@ use crate::message::Frame;
 use crate::revision::code;
 
 /// A header as text.
-pub(super) fn text<'a, B>(request: &'a Request<B>, name: &str) -> Option<&'a str> {
+pub(super) fn text<B>(request: &Request<B>, name: impl AsHeaderName) -> Option<&str> {
     request.headers().get(name)?.to_str().ok().map(str::trim)
 }
+
+/// Both ways of being answered, as the official SDKs write it.
+const BOTH: &str = "application/json, text/event-stream";
 
 /// Whether an answer of this media type is welcome.
 pub(super) fn accepts<B>(request: &Request<B>, media_type: &str) -> bool {
     let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     let mut said = false;
     for value in request.headers().get_all(header::ACCEPT) {
+        if value == BOTH && BOTH.contains(media_type) {
+            return true;
+        }
         for range in value.to_str().unwrap_or_default().split(',') {
             let range = range.split(';').next().unwrap_or_default().trim();
             said |= !range.is_empty();
@@ -35,8 +42,8 @@ pub(super) fn accepts<B>(request: &Request<B>, media_type: &str) -> bool {
 
 /// Whether the body says that it is JSON.
 pub(super) fn is_json<B>(request: &Request<B>) -> bool {
-    let kind = text(request, header::CONTENT_TYPE.as_str()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let kind = text(request, header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind.trim());
     kind.eq_ignore_ascii_case("application/json")
 }
 
