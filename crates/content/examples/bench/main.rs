@@ -28,7 +28,7 @@ use questions::questions;
 const N_CALLS: usize = 200;
 
 /// Lots that are measured.
-const N_LOTS: usize = 3;
+const N_LOTS: usize = 5;
 
 /// How long one question may keep us.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -140,31 +140,31 @@ async fn write_site(engine: &str, site: &Site) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Asks both sides by turns, so that a busy machine is as busy for both.
+/// Asks both sides by turns, and each as often first as second, so that a busy
+/// machine is as busy for both and a core is as often awake.
 async fn cost(
     content: &Content,
     bare: &Bare,
     tool: &str,
     arguments: &Value,
 ) -> Result<Cost, Problem> {
-    let context = Context::anonymous();
     let prepared = content.prepare(tool, arguments)?;
     let (sql, values) = (prepared.sql(), prepared.values());
     let (mut whole, mut alone) = (Vec::new(), Vec::new());
     let mut spent = Duration::ZERO;
     for at in 0..(1 + N_LOTS) * N_CALLS {
-        let call = Ask::Call(Call::new(tool, arguments.clone().into()));
-        let started = Instant::now();
-        content.ask(call, &context).await?;
-        let between = Instant::now();
-        let rows = bare.ask(sql, &values).await?;
-        std::hint::black_box(rows.iter().flatten().map(Field::weight).sum::<usize>());
-        let ended = Instant::now();
-        spent += ended - started;
-        // Both sides warm up, but nothing slow is asked eight hundred times.
+        let (with, without) = if at % 2 == 0 {
+            let with = asked(content, tool, arguments).await?;
+            (with, asked_bare(bare, sql, &values).await?)
+        } else {
+            let without = asked_bare(bare, sql, &values).await?;
+            (asked(content, tool, arguments).await?, without)
+        };
+        spent += with + without;
+        // Both sides warm up, but nothing slow is asked a thousand times.
         if at >= N_CALLS || (at > 3 && spent > PATIENCE / 2) {
-            whole.push(between - started);
-            alone.push(ended - between);
+            whole.push(with);
+            alone.push(without);
         }
         if spent > PATIENCE && whole.len() >= 3 {
             break;
@@ -175,6 +175,21 @@ async fn cost(
     let mut lots: Vec<Cost> = lots.collect();
     lots.sort_by_key(|cost| cost.over());
     Ok(lots[lots.len() / 2])
+}
+
+async fn asked(content: &Content, tool: &str, arguments: &Value) -> Result<Duration, Problem> {
+    let call = Ask::Call(Call::new(tool, arguments.clone().into()));
+    let context = Context::anonymous();
+    let started = Instant::now();
+    content.ask(call, &context).await?;
+    Ok(started.elapsed())
+}
+
+async fn asked_bare(bare: &Bare, sql: &str, values: &[Value]) -> Result<Duration, Problem> {
+    let started = Instant::now();
+    let rows = bare.ask(sql, values).await?;
+    std::hint::black_box(rows.iter().flatten().map(Field::weight).sum::<usize>());
+    Ok(started.elapsed())
 }
 
 fn quartile(times: &[Duration]) -> Duration {
