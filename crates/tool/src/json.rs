@@ -8,7 +8,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -178,9 +178,10 @@ impl Object {
 
     /// Reads the members of `json`, sharing its memory.
     pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
-        let members: Members<'_> = serde_json::from_slice(&json.0)?;
-        let share = |(key, raw)| (key, Json::slice(&json.0, raw));
-        Ok(Object(members.0.into_iter().map(share).collect()))
+        let mut reader = serde_json::Deserializer::from_slice(&json.0);
+        let object = Members(&json.0).deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(object)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -278,28 +279,30 @@ impl Serialize for Object {
     }
 }
 
-/// Members as they are read: keys unescaped, values borrowed.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+/// Reads members: keys unescaped, values as parts of these bytes.
+struct Members<'b>(&'b Bytes);
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Members<'de>;
+impl<'de> DeserializeSeed<'de> for Members<'_> {
+    type Value = Object;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
-                while let Some(entry) = map.next_entry::<String, &'de RawValue>()? {
-                    members.push(entry);
-                }
-                Ok(Members(members))
-            }
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
+        while let Some((key, raw)) = map.next_entry::<String, &'de RawValue>()? {
+            members.push((key, Json::slice(self.0, raw)));
         }
-        deserializer.deserialize_map(Walk)
+        Ok(Object(members))
     }
 }
 
