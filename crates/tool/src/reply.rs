@@ -83,7 +83,13 @@ impl Failure {
 impl Reply {
     /// A tool result of one text block.
     pub fn text(text: &str) -> Reply {
-        Reply::Result(json!({"content": [{"type": "text", "text": text}]}).into())
+        Reply::texts([text])
+    }
+
+    /// A tool result of several text blocks.
+    pub fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Reply {
+        let blocks = texts.into_iter().map(|text| json!({"type": "text", "text": text}));
+        Reply::Result(json!({"content": blocks.collect::<Vec<_>>()}).into())
     }
 
     /// A tool result that reports an error in one text block.

@@ -66,16 +66,18 @@ impl Meta<'_> {
         };
         let cards = self.arranged(cards);
         let ids = cards.iter().map(|(id, _)| id.clone()).collect();
-        let reply = Reply::text(&match form {
+        let lines = cards.into_iter().map(|(_, line)| line);
+        let reply = match form {
+            // What is said beside the cards stands in a block of its own, so
+            // that the first one is nothing but JSON.
             Form::Json => {
-                let lines: Vec<String> = cards.into_iter().map(|(_, line)| line).collect();
-                format!("[{}]", lines.join(","))
+                let array = format!("[{}]", lines.collect::<Vec<_>>().join(","));
+                Reply::texts([array.as_str()].into_iter().chain(remark.as_deref()))
             }
             Form::Text => {
-                let lines = cards.into_iter().map(|(_, line)| line);
-                remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+                Reply::text(&remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
             }
-        });
+        };
         Ok((ids, reply))
     }
 

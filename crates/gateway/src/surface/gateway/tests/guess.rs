@@ -76,6 +76,7 @@ async fn a_search_says_which_upstreams_are_still_starting() {
     for (surface, verb, asked) in [
         (Surface::Gateway, "tool_browse", json!({"query": "read a file"})),
         (Surface::Gateway, "tool_browse", json!({"query": "photosynthesis of ferns"})),
+        (Surface::Gateway, "tool_browse", json!({"query": "read a file", "format": "json"})),
         (Surface::Gateway, "prompt_browse", json!({"query": "say hello"})),
         (Surface::Cash, "help", json!({"kwargs": {"query": "read a file"}})),
         (Surface::Cash, "help", json!({"kwargs": {"query": "read a file", "format": "json"}})),
