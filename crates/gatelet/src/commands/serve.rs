@@ -6,6 +6,7 @@ mod showing;
 mod site;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,10 @@ pub(crate) struct Args {
     /// Address and port for HTTP [default: 127.0.0.1:4747, or what the configuration says]
     #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
     listen: Option<SocketAddr>,
+
+    /// Threads that answer [default: half of the processors, or one with --stdio]
+    #[arg(long, value_name = "NUMBER")]
+    threads: Option<NonZeroUsize>,
 
     /// What clients see [default: cash, or what the configuration says]
     #[arg(long, value_name = "SURFACE")]
@@ -112,13 +117,17 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 /// one client, so it gets one thread; many clients share half of the processors,
 /// and leave the others to the upstreams that do the work.
 fn runtime(args: &Args) -> std::io::Result<Runtime> {
-    let n_processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let n_threads = if args.stdio { 1 } else { n_processors / 2 };
+    let n_processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let n_threads = match (args.threads, args.stdio) {
+        (Some(threads), _) => threads.get(),
+        (None, true) => 1,
+        (None, false) => (n_processors() / 2).max(1),
+    };
     let mut builder = match n_threads {
-        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        1 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    builder.worker_threads(n_threads.max(1)).enable_all().build()
+    builder.worker_threads(n_threads).enable_all().build()
 }
 
 async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {

@@ -137,3 +137,29 @@ fn strangers_with_equal_clients_do_not_see_each_others_results() {
     let seen = call("gatelet", "view", json!({"handle": handle, "head": 20}));
     assert!(seen.contains("SECRET"), "the handle is the key: {seen}");
 }
+
+#[test]
+fn a_gate_has_as_many_threads_as_it_is_told_and_all_of_them_answer() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    for threads in [1, 3] {
+        let served = Served::start_with(&home, &["--threads", &threads.to_string()]);
+        let workers = std::fs::read_dir(format!("/proc/{}/task", served.id())).unwrap();
+        let names = workers.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        let n_workers = names.filter(|name| matches!(name, Ok(name) if name.contains("tokio-rt")));
+        // One that answers alone is the main thread; those that may wait have the same name.
+        assert!(threads == 1 || threads <= n_workers.count());
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    for n in 0..20 {
+                        let kwargs = json!({"text": format!("{n}"), "pattern": "x", "with": "y"});
+                        let call =
+                            json!({"namespace": "text", "function": "replace", "kwargs": kwargs});
+                        let told = served.told(None, "call", &call);
+                        assert!(told.contains(&n.to_string()), "{told}");
+                    }
+                });
+            }
+        });
+    }
+}
