@@ -7,6 +7,8 @@
 
 mod coerce;
 mod rules;
+mod terms;
+mod variables;
 
 pub(crate) mod documents;
 pub(crate) mod records;

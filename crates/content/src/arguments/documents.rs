@@ -2,13 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Arguments, Invalid, MAX_TEXT, Need, Rule, Shape, coerce, shown};
+use super::terms::{direction, members, order_dir};
+use super::variables::{tags, tv_filter, tv_order, with_tvs};
+use super::{Arguments, Invalid, Need, Rule, Shape, coerce, shown};
 use crate::config::Limits;
-use crate::models::is_sensitive;
-use crate::query::{
-    Cast, Comparison, Direction, Documents, Fallback, Key, Operand, Order, Page, Place, Range,
-    Reach, Tags, Test, Tv, TvFilter, Which,
-};
+use crate::query::{Direction, Documents, Key, Order, Page, Range, Reach, Tv, TvFilter, Which};
 
 const ID: Rule = Rule { path: "id", need: Need::Required, shape: Shape::Integer { least: 1 } };
 const FROM: Rule = Rule { path: "from", need: Need::Required, shape: Shape::Integer { least: 0 } };
@@ -67,9 +65,6 @@ pub(crate) const ORDER_BY: [&str; 5] = ["id", "pagetitle", "menuindex", "created
 
 /// More conditions than this match nothing; more order terms are ignored.
 const MAX_TERMS: usize = 20;
-
-/// More template variables than this in one call are refused.
-const MAX_TVS: usize = 100;
 
 const BY_MENU: fn() -> Vec<Order> = || vec![Order::up("menuindex"), Order::up("id")];
 
@@ -209,112 +204,6 @@ impl Documents {
     }
 }
 
-/// The variables to return: blanks skipped, each name once, and with its
-/// default as soon as one mention asks for it.
-fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, Invalid> {
-    let mut tvs: Vec<Tv> = Vec::new();
-    for entry in members(arguments.get("with_tvs")).filter_map(Value::as_str) {
-        let entry = entry.trim_matches(coerce::BLANKS);
-        if entry.is_empty() {
-            continue;
-        }
-        let (name, fallback) = match entry.strip_suffix(":d") {
-            Some(name) => (name, Fallback::Default),
-            None => (entry, Fallback::Null),
-        };
-        if !is_name(name) {
-            return Err(Invalid(format!("Invalid with_tvs entry [{}].", shown(entry))));
-        }
-        match tvs.iter_mut().find(|tv| tv.name == name) {
-            Some(tv) if fallback == Fallback::Default => tv.fallback = fallback,
-            Some(_) => {}
-            None => tvs.push(Tv { name: name.to_owned(), fallback }),
-        }
-    }
-    if tvs.len() > MAX_TVS {
-        return Err(Invalid(format!("with_tvs must not name more than {MAX_TVS} variables.")));
-    }
-    Ok(tvs)
-}
-
-fn tv_filter(filter: &Value) -> Result<TvFilter, Invalid> {
-    let tv = tv(filter)?;
-    let op = filter["op"].as_str().unwrap_or_default();
-    let cast = cast(filter)?;
-    let test = match op {
-        "null" => Test::Null,
-        "!null" => Test::NotNull,
-        "in" => Test::In(list(op, &filter["value"])?),
-        "not_in" => Test::NotIn(list(op, &filter["value"])?),
-        "like" | "like-l" | "like-r" => {
-            if cast.is_some() {
-                let message = "Numeric casts are allowed only for comparison operators.";
-                return Err(Invalid(message.to_owned()));
-            }
-            Test::Like { place: place(op), text: scalar(op, &filter["value"])? }
-        }
-        _ => {
-            let Some(comparison) = comparison(op) else {
-                return Err(Invalid(format!("Invalid tv operator [{}].", shown(op))));
-            };
-            let text = scalar(op, &filter["value"])?;
-            let with = match &cast {
-                Some((name, _)) => number(name, &text)?,
-                None => Operand::Text(text),
-            };
-            Test::Compare { op: comparison, with, cast: cast.map(|(_, cast)| cast) }
-        }
-    };
-    Ok(TvFilter { tv, test })
-}
-
-fn tv_order(term: &Value) -> Result<Order, Invalid> {
-    let tv = tv(term)?;
-    let direction = match term["dir"].as_str().map(|dir| dir.trim_matches(coerce::BLANKS)) {
-        None | Some("") => Direction::Up,
-        Some(dir) => direction(dir)
-            .ok_or_else(|| Invalid(format!("Invalid tv_order dir [{}].", shown(dir))))?,
-    };
-    let cast = match cast(term)? {
-        Some((_, Cast::Decimal { .. })) => {
-            let message = "DECIMAL cast is not supported for tv_order; use SIGNED or UNSIGNED.";
-            return Err(Invalid(message.to_owned()));
-        }
-        Some((_, cast)) => Some(cast),
-        None => None,
-    };
-    Ok(Order { by: Key::Tv { tv, cast }, direction })
-}
-
-/// The variable that a filter or an order term names.
-fn tv(term: &Value) -> Result<Tv, Invalid> {
-    let name = term["tv"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
-    if !is_name(name) {
-        return Err(Invalid(format!("Invalid tv name [{}].", shown(name))));
-    }
-    let default = term.get("use_default").and_then(coerce::flag).unwrap_or(false);
-    let fallback = if default { Fallback::Default } else { Fallback::Null };
-    Ok(Tv { name: name.to_owned(), fallback })
-}
-
-fn tags(arguments: &Arguments<'_>) -> Result<Option<Tags>, Invalid> {
-    let Some(data) = arguments.get("tags_data").filter(|data| coerce::members(data) != Some(0))
-    else {
-        return Ok(None);
-    };
-    let mut names = Vec::new();
-    for tag in members(data.get("tags")) {
-        let tag = tag.as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
-        if tag.is_empty() || tag.contains([':', ';', '\0']) || tag.len() > MAX_TEXT {
-            return Err(Invalid(format!("Invalid tag value [{}].", shown(tag))));
-        }
-        names.push(tag.to_owned());
-    }
-    too_many("tags_data.tags", names.len())?;
-    let tv_id = data.get("tv_id").and_then(coerce::integer).unwrap_or_default();
-    Ok(Some(Tags { tv_id, names }))
-}
-
 /// The order by column, always ended by the id so that pages never overlap.
 fn column_order(arguments: &Arguments<'_>) -> Result<Vec<Order>, Invalid> {
     let by_id = || Order::up("id");
@@ -333,154 +222,4 @@ fn column_order(arguments: &Arguments<'_>) -> Result<Vec<Order>, Invalid> {
     let direction = order_dir(arguments)?;
     let first = Order { by: Key::Column(column), direction };
     Ok(if column == "id" { vec![first] } else { vec![first, by_id()] })
-}
-
-pub(super) fn order_dir(arguments: &Arguments<'_>) -> Result<Direction, Invalid> {
-    let Some(dir) = arguments.text("order_dir") else { return Ok(Direction::Up) };
-    let dir = dir.trim_matches(coerce::BLANKS);
-    direction(dir).ok_or_else(|| Invalid(format!("Invalid order_dir [{}].", shown(dir))))
-}
-
-fn direction(text: &str) -> Option<Direction> {
-    match text.to_ascii_lowercase().as_str() {
-        "asc" => Some(Direction::Up),
-        "desc" => Some(Direction::Down),
-        _ => None,
-    }
-}
-
-/// The values of a list, or of an object that is used as one.
-pub(super) fn members(value: Option<&Value>) -> impl Iterator<Item = &Value> {
-    let (items, object) = match value {
-        Some(Value::Array(items)) => (Some(items.iter()), None),
-        Some(Value::Object(object)) => (None, Some(object.values())),
-        _ => (None, None),
-    };
-    items.into_iter().flatten().chain(object.into_iter().flatten())
-}
-
-pub(super) fn comparison(op: &str) -> Option<Comparison> {
-    Some(match op {
-        "=" => Comparison::Equal,
-        "!=" => Comparison::Unequal,
-        ">" => Comparison::Greater,
-        ">=" => Comparison::GreaterOrEqual,
-        "<" => Comparison::Less,
-        "<=" => Comparison::LessOrEqual,
-        _ => return None,
-    })
-}
-
-/// Where the text of a `like` operator stands.
-pub(super) fn place(op: &str) -> Place {
-    match op {
-        "like-l" => Place::AtEnd,
-        "like-r" => Place::AtStart,
-        _ => Place::Anywhere,
-    }
-}
-
-/// A cast and its name in capitals.
-fn cast(term: &Value) -> Result<Option<(String, Cast)>, Invalid> {
-    let text = term["cast"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let name = text.to_uppercase();
-    let cast = match name.as_str() {
-        "UNSIGNED" | "SIGNED" => Some(Cast::Integer),
-        _ => decimal(&name),
-    };
-    match cast {
-        Some(cast) => Ok(Some((name, cast))),
-        None => Err(Invalid(format!("Invalid tv cast [{}].", shown(&name)))),
-    }
-}
-
-/// `DECIMAL(p,s)` with one or two digits each.
-fn decimal(name: &str) -> Option<Cast> {
-    let (precision, scale) = name.strip_prefix("DECIMAL(")?.strip_suffix(')')?.split_once(',')?;
-    let digits =
-        |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(precision) || !digits(scale) {
-        return None;
-    }
-    Some(Cast::Decimal { scale: scale.parse().ok()? })
-}
-
-/// The values of `in`: a list, or text with commas.
-fn list(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
-    let bad = || Invalid(format!("Invalid value for operator [{op}]."));
-    let texts: Vec<String> = match coerce::members(value) {
-        Some(_) => members(Some(value))
-            .map(|item| coerce::text(item).ok_or_else(bad))
-            .collect::<Result<_, _>>()?,
-        None => {
-            let text = coerce::text(value)
-                .ok_or_else(|| Invalid(format!("Operator [{op}] requires at least one value.")))?;
-            text.split(',').map(str::to_owned).collect()
-        }
-    };
-    if texts.is_empty() {
-        return Err(Invalid(format!("Operator [{op}] requires at least one value.")));
-    }
-    too_many("value", texts.len())?;
-    let operand = |text: String| {
-        let text = text.trim_matches(coerce::BLANKS);
-        let odd = text.is_empty() || text.contains([':', ';', '\0']) || text.len() > MAX_TEXT;
-        if odd { Err(bad()) } else { Ok(Operand::Text(text.to_owned())) }
-    };
-    texts.into_iter().map(operand).collect()
-}
-
-/// Engines limit how many values one statement may bind.
-pub(super) const MAX_LIST: usize = 1000;
-
-pub(super) fn too_many(name: &str, n_values: usize) -> Result<(), Invalid> {
-    if n_values <= MAX_LIST {
-        return Ok(());
-    }
-    Err(Invalid(format!("{name} must not have more than {MAX_LIST} entries.")))
-}
-
-/// The value of a comparison. The characters of the CMS's own filter language
-/// are refused, as the contract's suite expects.
-fn scalar(op: &str, value: &Value) -> Result<String, Invalid> {
-    let text = coerce::text(value).unwrap_or_default();
-    let text = text.trim_matches(coerce::BLANKS);
-    if text.is_empty() {
-        return Err(Invalid(format!("Operator [{op}] requires a value.")));
-    }
-    if text.contains([':', ';', '\0']) || text.len() > MAX_TEXT {
-        return Err(Invalid(format!("Invalid value [{}].", shown(text))));
-    }
-    Ok(text.to_owned())
-}
-
-/// A number for a cast: digits, perhaps a minus, perhaps a fraction.
-fn number(cast: &str, text: &str) -> Result<Operand, Invalid> {
-    let bare = text.strip_prefix('-').unwrap_or(text);
-    let (whole, fraction) = match bare.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (bare, None),
-    };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !fraction.is_none_or(digits) {
-        return Err(Invalid(format!("Cast [{cast}] requires a numeric value.")));
-    }
-    if let Ok(integer) = text.parse() {
-        return Ok(Operand::Integer(integer));
-    }
-    let real: f64 = text.parse().unwrap_or(f64::INFINITY);
-    if real.is_finite() {
-        return Ok(Operand::Real(real));
-    }
-    Err(Invalid(format!("Cast [{cast}] requires a numeric value.")))
-}
-
-/// A variable's name as the contract allows it. A variable that is called like
-/// a sensitive field is as sensitive as that field.
-fn is_name(name: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    !name.is_empty() && name.len() <= 255 && name.bytes().all(legal) && !is_sensitive(name)
 }

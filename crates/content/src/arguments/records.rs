@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::documents::{comparison, members, order_dir, place, too_many};
+use super::terms::{comparison, members, order_dir, place, too_many};
 use super::{Arguments, Invalid, MAX_TEXT, Need, Rule, Shape, coerce, shown};
 use crate::config::Limits;
 use crate::models::{self, Model};
