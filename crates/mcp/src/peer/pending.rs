@@ -43,6 +43,10 @@ impl Pending {
 }
 
 impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     pub(super) fn insert(&mut self, ticket: Ticket, pending: Pending) {
         let deadline = pending.deadline();
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt, join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tool::{Failure, Json, Reply, RpcError};
 
@@ -37,6 +38,7 @@ where
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;
     let mut alarm = Alarm::default();
+    let hurries = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     let reason = loop {
         alarm.set(writing.refill(&peer));
         if last_call.is_some() && writing.is_empty() && desk.answers.is_empty() {
@@ -77,7 +79,13 @@ where
                 }
                 Err(error) => break broken("reading", &error),
             },
-            () = peer.0.wake.notified() => {}
+            () = peer.0.wake.notified() => {
+                // Several threads run whom a task wakes before all others that are
+                // ready, so their questions would leave one by one.
+                if hurries && 1 < peer.lock().pending.len() {
+                    tokio::task::yield_now().await;
+                }
+            }
             () = alarm.rings() => peer.lock().pending.expire(Instant::now()),
             () = until(last_call), if last_call.is_some() => {
                 break CLOSED.to_owned();
