@@ -28,7 +28,7 @@ const AMONG_OTHERS: f32 = 0.1;
 const WITHOUT_PARAMETERS: f32 = 0.6;
 
 /// What the second look sees of one document, in the order of [`NAMES`].
-pub type Features = [f32; 13];
+pub type Features = [f32; NAMES.len()];
 
 /// What each feature is called.
 pub const NAMES: [&str; 13] = [
@@ -48,7 +48,7 @@ pub const NAMES: [&str; 13] = [
 ];
 
 /// The weight of each feature for a short query, and what a long one adds.
-const WEIGHTS: [(f32, f32); 13] = [
+const WEIGHTS: [(f32, f32); NAMES.len()] = [
     (1.26, 0.65),
     (1.73, 0.01),
     (0.50, 0.44),
@@ -129,7 +129,7 @@ impl Look<'_> {
         let farthest = most(&cosines).max(f32::MIN_POSITIVE);
         let mut ranked: Vec<Ranked> = Vec::with_capacity(candidates.len());
         for (at, cosine) in candidates.into_iter().zip(cosines) {
-            let mut features = [0.0; 13];
+            let mut features = Features::default();
             features[0] = glance.words[at];
             features[1] = cosine / farthest;
             features[2] = glance.clauses.get(at).copied().unwrap_or(glance.words[at]);
@@ -236,9 +236,10 @@ impl Look<'_> {
             if let Some(steps) = &self.whole.steps {
                 one.features[7] = self.index.names.cosine(one.entry, steps).max(0.0);
                 let own = self.index.vectors.cosine(one.entry, steps).max(0.0);
-                one.features[11] = match entry.has_parameters {
-                    true => self.index.parameters.cosine(one.entry, steps).max(0.0),
-                    false => own * WITHOUT_PARAMETERS,
+                one.features[11] = if entry.has_parameters {
+                    self.index.parameters.cosine(one.entry, steps).max(0.0)
+                } else {
+                    own * WITHOUT_PARAMETERS
                 };
                 one.features[12] = match entry.belongs_to() {
                     Some(server) => self.index.servers.cosine(server, steps).max(0.0),
