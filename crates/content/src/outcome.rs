@@ -194,3 +194,33 @@ impl Text {
         self.raw("}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_mirror_is_the_object_whatever_the_site_says() {
+        let mut text = Text::with_room_for(1);
+        text.raw("{");
+        text.key(true, "n");
+        text.plain(&Some(7));
+        for (at, said) in ["plain", "\"quoted\"", "C:\\\\x\\", "\n\t\0\u{1f}", "日本 \u{2028}", ""]
+            .into_iter()
+            .enumerate()
+        {
+            text.key(false, &format!("s{at}"));
+            text.string(said);
+        }
+        text.key(false, "none");
+        text.maybe(None);
+        text.raw("}");
+        let result = text.done().value().unwrap();
+        let mirror: Value =
+            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(mirror, result["structuredContent"]);
+        assert_eq!(mirror["s3"], "\n\t\0\u{1f}");
+    }
+}

@@ -22,6 +22,9 @@ const ROUND: Duration = Duration::from_secs(60);
 /// An unused connection is given back to the database after this long.
 const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
 
+/// A database may move or be replaced under us, so no connection lives for ever.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(30 * 60);
+
 /// How connections to one database are made and ended.
 pub(super) trait Opener: Send + Sync + 'static {
     type Connection: Send + 'static;
@@ -30,10 +33,9 @@ pub(super) trait Opener: Send + Sync + 'static {
 
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// A database may move or be replaced under us, so no connection to one
-    /// lives for ever; where the connection is the database, it does.
+    /// How long a connection lives; `None` where the connection is the database.
     fn max_age(&self) -> Option<Duration> {
-        Some(Duration::from_secs(30 * 60))
+        Some(MAX_AGE)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection, Error, Executor};
 
-use super::pool::Opener;
+use super::pool::{MAX_AGE, Opener};
 
 /// Steps of SQLite's machine between two looks at the clock: well under a
 /// millisecond, and no cost that could be measured.
@@ -63,7 +63,7 @@ impl Opener for Sqlite {
 
     fn max_age(&self) -> Option<Duration> {
         match self {
-            Sqlite::File(_) => Some(Duration::from_secs(30 * 60)),
+            Sqlite::File(_) => Some(MAX_AGE),
             Sqlite::Memory(_) => None,
         }
     }
