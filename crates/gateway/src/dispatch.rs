@@ -278,7 +278,8 @@ impl Dispatcher {
         wanted: Option<usize>,
         context: &Context,
     ) -> Option<Outcome> {
-        // What few calls do is boxed here and below: the others carry it not.
+        // Here and below, what few calls need is boxed, so that the others do
+        // not carry room for it.
         let wanted = wanted.filter(|_| !call.continues())?;
         Box::pin(self.replayed(call, wanted, context)).await
     }
@@ -320,6 +321,7 @@ impl Dispatcher {
         }
     }
 
+    /// Puts a long result by, and tells its handle.
     async fn put_by(
         &self,
         call: &ValidCall,

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Buf;
+use http::header::ACCEPT;
 use http::{HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply};
 
@@ -231,7 +232,13 @@ pub(super) fn notice(seat: &Seat, notification: &Notification) {
     }
 }
 
+/// Both ways of being answered, as the official SDKs write it.
+const BOTH: &str = "application/json, text/event-stream";
+
 fn wants<B>(request: &Request<B>) -> Result<Wants, super::Refusal> {
+    if request.headers().get(ACCEPT).is_some_and(|value| value == BOTH) {
+        return Ok(Wants::Either);
+    }
     let whole = read::accepts(request, "application/json");
     let events = read::accepts(request, "text/event-stream");
     match (whole, events) {

@@ -17,17 +17,11 @@ pub(super) fn text<B>(request: &Request<B>, name: impl AsHeaderName) -> Option<&
     request.headers().get(name)?.to_str().ok().map(str::trim)
 }
 
-/// Both ways of being answered, as the official SDKs write it.
-const BOTH: &str = "application/json, text/event-stream";
-
 /// Whether an answer of this media type is welcome.
 pub(super) fn accepts<B>(request: &Request<B>, media_type: &str) -> bool {
     let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     let mut said = false;
     for value in request.headers().get_all(header::ACCEPT) {
-        if value == BOTH && BOTH.contains(media_type) {
-            return true;
-        }
         for range in value.to_str().unwrap_or_default().split(',') {
             let range = range.split(';').next().unwrap_or_default().trim();
             said |= !range.is_empty();
