@@ -66,7 +66,9 @@ fn measure(programs: &Programs, rounds: usize, calls: usize, only: &str) -> io::
     let ways = [Way::Direct, Way::Surface("direct"), Way::Surface("cash")];
     let mut cases = Vec::new();
     for (transport, flights) in [("stdio", [1, 16, 32]), ("http", [1, 8, 32])] {
-        let meant = |flight: &usize| format!("{transport}/{flight}").starts_with(only);
+        let meant = |flight: &usize| {
+            only.is_empty() || only == transport || only == format!("{transport}/{flight}")
+        };
         for flight in flights.into_iter().filter(meant) {
             for way in ways {
                 cases.push(Case {
