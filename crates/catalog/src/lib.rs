@@ -31,6 +31,8 @@ pub mod id;
 pub mod selection;
 pub mod tree;
 
+mod packed;
+
 pub use catalog::{
     By, Catalog, Function, Hit, Namespace, Place, Search, Shares, Slot, Sought, Unresolved,
 };

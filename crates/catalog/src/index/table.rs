@@ -6,6 +6,8 @@
 //! row stand in the order in which rows differ most, so the beginning of a row
 //! is an outline of the whole.
 
+use crate::packed::{read_u16, read_u32};
+
 pub(crate) const WIDTH: usize = 256;
 
 static ROWS: &[u8] = include_bytes!("../../assets/table.i8");
@@ -50,15 +52,6 @@ fn hash(bytes: impl Iterator<Item = u8>) -> u16 {
     let value = bytes
         .fold(2_166_136_261_u32, |value, byte| (value ^ u32::from(byte)).wrapping_mul(16_777_619));
     (value ^ (value >> 16)) as u16
-}
-
-fn read_u16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at * 2], bytes[at * 2 + 1]])
-}
-
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    let at = at * 4;
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 #[cfg(test)]

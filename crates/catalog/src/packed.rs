@@ -1,0 +1,15 @@
+//! Reading the files under `assets`, which are compiled in as they lie.
+//!
+//! Their tables are laid out beforehand, so nothing is parsed or copied at
+//! start, and pages that nobody touches are never loaded.
+
+/// The little-endian number at index `at` of a file of numbers.
+pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at * 2], bytes[at * 2 + 1]])
+}
+
+/// The little-endian number at index `at` of a file of numbers.
+pub(crate) fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    let at = at * 4;
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
