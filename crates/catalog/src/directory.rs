@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tool::{Finding, Resource, Severity};
+use tool::{Finding, QuickMap, Resource, Severity};
 
 use crate::Catalog;
 use crate::card::{Card, Draft, Kind, Line, Safety};
@@ -25,7 +25,7 @@ pub struct Directory {
     pub resources: Section,
     pub prompts: Section,
     pub findings: Vec<Finding>,
-    by_place: HashMap<Place, usize>,
+    by_place: QuickMap<Place, usize>,
 }
 
 /// Everything of one kind.
@@ -100,7 +100,7 @@ impl Directory {
         }
         let resources = Section::build(resources, &mut findings);
         let prompts = Section::build(prompts, &mut findings);
-        let mut by_place = HashMap::new();
+        let mut by_place = QuickMap::default();
         for section in [&tools, &resources, &prompts] {
             by_place.extend(section.entries().iter().enumerate().map(|(at, e)| (e.place, at)));
         }

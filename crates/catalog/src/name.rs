@@ -9,16 +9,18 @@
 /// The hyphen cannot occur in a legal name, so dropping it costs nothing and
 /// forgives a caller who writes `order-mgmt`.
 pub fn canonical(text: &str) -> String {
-    let kept = text.chars().filter(|c| !matches!(c, '_' | '-'));
-    kept.map(|c| c.to_ascii_lowercase()).collect()
+    let mut canonical = String::with_capacity(text.len());
+    canonical.extend(folded(text));
+    canonical
 }
 
 /// Whether two spellings name the same thing.
 pub fn same(left: &str, right: &str) -> bool {
-    fn folded(text: &str) -> impl Iterator<Item = char> {
-        text.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase())
-    }
     folded(left).eq(folded(right))
+}
+
+fn folded(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase())
 }
 
 /// Whether `text` may stand as one label: ASCII letters, digits and `_`, with

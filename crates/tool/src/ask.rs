@@ -125,7 +125,7 @@ impl Call {
 }
 
 fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
-    let text = params.get(key).and_then(|value| value.read().ok());
+    let text = params.get(key).and_then(Json::text);
     params.remove(key);
     text.ok_or(InvalidAsk::Missing(key))
 }

@@ -97,7 +97,14 @@ impl Json {
 
     /// A typed view of the value.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidJson> {
-        Ok(serde_json::from_slice(&self.0)?)
+        // Text that is known to be UTF-8 is checked once, not member by member.
+        Ok(serde_json::from_str(self.as_str())?)
+    }
+
+    /// The string that it is. Most have no escapes, and those need no parser.
+    pub fn text(&self) -> Option<String> {
+        let inside = self.as_str().strip_prefix('"')?.strip_suffix('"')?;
+        if inside.contains('\\') { self.read().ok() } else { Some(inside.to_owned()) }
     }
 
     /// The value as a tree, with numbers of any size kept exactly.
@@ -156,7 +163,8 @@ impl From<Box<RawValue>> for Json {
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        let raw: &RawValue =
+            serde_json::from_str(self.as_str()).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }
@@ -178,7 +186,7 @@ impl Object {
 
     /// Reads the members of `json`, sharing its memory.
     pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
-        let mut reader = serde_json::Deserializer::from_slice(&json.0);
+        let mut reader = serde_json::Deserializer::from_str(json.as_str());
         let object = Members(&json.0).deserialize(&mut reader)?;
         reader.end()?;
         Ok(object)
@@ -324,6 +332,20 @@ fn mentions(haystack: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_read_with_and_without_escapes() {
+        for (json, expected) in [
+            (r#""""#, Some("")),
+            (r#""plain""#, Some("plain")),
+            (r#""tab\t\u00e9 \"""#, Some("tab\té \"")),
+            (r#""lone \ud800""#, None),
+            ("12", None),
+            ("null", None),
+        ] {
+            assert_eq!(Json::parse(json).unwrap().text().as_deref(), expected, "{json}");
+        }
+    }
 
     #[test]
     fn a_word_is_found_wherever_it_stands() {

@@ -11,6 +11,7 @@
 //! runtime, no policy and no wire format.
 
 pub mod json;
+pub mod map;
 
 pub mod listing;
 
@@ -30,6 +31,7 @@ pub use json::{Json, Object};
 pub use listing::{
     Annotations, Lifetime, Lifetimes, Listing, Prompt, Resource, Server, Template, Tool,
 };
+pub use map::QuickMap;
 pub use provider::{Always, Door, Event, Kind, Provider};
 pub use reply::{Failure, Reply, RpcError, Sent};
 pub use standing::Standing;

@@ -1,12 +1,11 @@
 //! What one request sees: a catalog and the links behind it, of one moment.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use catalog::directory::Place;
 use catalog::index::Meaning;
 use catalog::{Catalog, Directory, Slot, id};
-use tool::{Ask, Context, Failure, Finding, Listing, Reply, Resource};
+use tool::{Ask, Context, Failure, Finding, Listing, QuickMap, Reply, Resource};
 
 use super::Link;
 use crate::dispatch::{Target, What};
@@ -32,7 +31,7 @@ pub struct Snapshot {
     pub findings: Vec<Finding>,
     /// What each surface lists, by what its callers see, made when first needed:
     /// every request looks at it, and making it takes a look at every tool.
-    listings: Mutex<HashMap<(Surface, String), Arc<Listing>>>,
+    listings: Mutex<QuickMap<(Surface, String), Arc<Listing>>>,
     /// The cards at the end of paths: counting what is below takes a look at
     /// every tool, too.
     pub(crate) walks: Memo<Walk, Vec<Shown>>,

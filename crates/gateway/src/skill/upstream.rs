@@ -160,7 +160,7 @@ pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<J
         let value = given.iter().find(|(key, _)| name::same(key, &argument.name));
         match value {
             Some((_, value)) => {
-                let text = value.read::<String>().unwrap_or_else(|_| value.to_string());
+                let text = value.text().unwrap_or_else(|| value.to_string());
                 all.insert(argument.name.clone(), text.into());
             }
             None if argument.required => missing.push(argument.name.as_str()),

@@ -1,11 +1,10 @@
 //! The trust gate: asks the ledger, the user or nobody, and lets a call pass
 //! or not.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use catalog::{Catalog, Slot};
-use tool::{Context, Finding, Identity, Json, Listing, Severity, Tool};
+use tool::{Context, Finding, Identity, Json, Listing, QuickMap, Severity, Tool};
 
 use super::{Admission, Trust, ValidCall};
 use crate::clock::Clock;
@@ -18,7 +17,7 @@ pub struct Keeper {
     book: Arc<dyn Book>,
     clock: Arc<dyn Clock>,
     /// Digests by tool, with the definition they were made from.
-    digests: Mutex<HashMap<String, (Json, Digest)>>,
+    digests: Mutex<QuickMap<String, (Json, Digest)>>,
 }
 
 impl Keeper {

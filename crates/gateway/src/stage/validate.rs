@@ -150,7 +150,7 @@ fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<J
             None if argument.required => {
                 problems.push(Problem::new(&argument.name, "is required".to_owned()));
             }
-            Some(value) if value.read::<String>().is_err() => {
+            Some(value) if value.text().is_none() => {
                 problems.push(Problem::new(&argument.name, "must be a string".to_owned()));
             }
             None | Some(_) => {}

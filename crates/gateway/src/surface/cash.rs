@@ -57,21 +57,21 @@ impl Cash {
             let namespace = |all: &Json| all.member_as::<String>("namespace");
             let namespace = call.arguments.as_ref().and_then(namespace).unwrap_or_default();
             if self.may_wait(&namespace, context) {
-                self.hall.known(&namespace).await;
+                Box::pin(self.hall.known(&namespace)).await;
             }
         }
         if call.name == "call" {
-            self.look_again(call.arguments.as_ref(), context).await;
+            return Ok(self.call(call, context).await);
         }
         let snapshot = self.hall.snapshot();
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        // Boxed, so that calls do not carry room for them.
         match call.name.as_str() {
-            "call" => Ok(view.call(call).await),
-            "help" => Ok(match view.delegated(call.arguments.as_ref()).await {
+            "help" => Ok(match Box::pin(view.delegated(call.arguments.as_ref())).await {
                 Some(reply) => reply,
                 None => view.help(call.arguments.as_ref()),
             }),
-            "skill" => Ok(view.skill(call.arguments.as_ref()).await),
+            "skill" => Ok(Box::pin(view.skill(call.arguments.as_ref())).await),
             other => {
                 let message = format!(
                     "no tool `{other}`: there are `call`, `help` and `skill`; functions are run with `call`"
@@ -81,15 +81,28 @@ impl Cash {
         }
     }
 
-    /// What is remembered of an upstream may be out of date: a function that
-    /// nobody knows is looked for at its upstream before it is called unknown.
-    async fn look_again(&self, arguments: Option<&Json>, context: &Context) {
-        let Ok(wanted) = CallArguments::read(arguments) else { return };
-        let snapshot = self.hall.snapshot();
+    async fn call(&self, call: Call, context: &Context) -> Reply {
+        let call = crate::trust::confirm::lift(call);
+        let arguments = CallArguments::read(call.arguments.as_ref());
+        let mut snapshot = self.hall.snapshot();
         let view = View { shared: &self.shared, snapshot: &snapshot, context };
-        let unknown = view.resolve(&wanted.namespace, &wanted.function).is_err();
-        if unknown && self.may_wait(&wanted.namespace, context) {
-            self.hall.verified(&wanted.namespace).await;
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(problem) => return view.refuse("bad-call", view.bad_call(&problem)),
+        };
+        let mut found = view.resolve(&arguments.namespace, &arguments.function);
+        // What is remembered of an upstream may be out of date: a function that
+        // nobody knows is looked for at its upstream before it is called unknown.
+        if found.is_err() && self.may_wait(&arguments.namespace, context) {
+            Box::pin(self.hall.verified(&arguments.namespace)).await;
+            snapshot = self.hall.snapshot();
+            let view = View { shared: &self.shared, snapshot: &snapshot, context };
+            found = view.resolve(&arguments.namespace, &arguments.function);
+        }
+        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        match found {
+            Ok(slot) => view.run(slot, arguments, call.rest).await,
+            Err(why) => view.refuse("unknown-function", view.unknown(&why, &arguments)),
         }
     }
 
@@ -110,18 +123,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    async fn call(&self, call: Call) -> Reply {
-        let call = crate::trust::confirm::lift(call);
-        let arguments = match CallArguments::read(call.arguments.as_ref()) {
-            Ok(arguments) => arguments,
-            Err(problem) => return self.refuse("bad-call", self.bad_call(&problem)),
-        };
-        let slot = match self.resolve(&arguments.namespace, &arguments.function) {
-            Ok(slot) => slot,
-            Err(unresolved) => {
-                return self.refuse("unknown-function", self.unknown(&unresolved, &arguments));
-            }
-        };
+    async fn run(&self, slot: Slot, arguments: CallArguments, rest: Object) -> Reply {
         let contract = self.snapshot.catalog.contract(slot);
         let (kwargs, wanted) = match arguments.settle(contract) {
             Ok(settled) => settled,
@@ -130,8 +132,7 @@ impl View<'_> {
             }
         };
         let target = self.snapshot.target(slot);
-        let request =
-            Request { target, arguments: Some(kwargs), rest: call.rest, wanted, mode: Mode::Run };
+        let request = Request { target, arguments: Some(kwargs), rest, wanted, mode: Mode::Run };
         let say = |outcome| self.say(slot, outcome);
         let dispatcher = &self.shared.dispatcher;
         dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context, say).await
@@ -187,7 +188,7 @@ impl Provider for Cash {
         match ask {
             Ask::Call(call) => self.tool(call, context).await,
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                self.rest.ask(ask, context).await
+                Box::pin(self.rest.ask(ask, context)).await
             }
         }
     }

@@ -12,8 +12,8 @@ use catalog::Slot;
 use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
-    RpcError, Tool,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, QuickMap, Reply,
+    Resource, RpcError, Tool,
 };
 
 use super::Surface;
@@ -50,7 +50,7 @@ impl Direct {
 /// The names of all tools, and the way back from each.
 pub(crate) struct Names {
     tools: Vec<(Slot, Tool)>,
-    slots: HashMap<String, Slot>,
+    slots: QuickMap<String, Slot>,
 }
 
 impl Names {
@@ -60,7 +60,7 @@ impl Names {
 
     pub(crate) fn of(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
-        let (mut tools, mut slots) = (Vec::new(), HashMap::new());
+        let (mut tools, mut slots) = (Vec::new(), QuickMap::default());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
         for slot in catalog.slots().filter(|slot| !catalog.is_own(*slot)) {
             let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
@@ -133,7 +133,7 @@ impl Provider for Direct {
         match ask {
             Ask::Call(call) => self.call(call, context).await,
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                self.rest.ask(ask, context).await
+                Box::pin(self.rest.ask(ask, context)).await
             }
         }
     }

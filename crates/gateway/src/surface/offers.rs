@@ -165,7 +165,7 @@ impl Offers {
             },
             Ask::Complete(params) => self.completion(catalog, params, sight),
             Ask::Other { ref params, .. } => {
-                let uri = params.get("uri").and_then(|uri| uri.read::<String>().ok());
+                let uri = params.get("uri").and_then(Json::text);
                 match uri.and_then(|uri| self.seen_resource(catalog, &uri, sight)) {
                     Some(source) => Ok((source, ask)),
                     None => Err(ask),

@@ -58,7 +58,7 @@ impl Rest {
         {
             return Ok(to_all(&snapshot, &ask, context).await);
         }
-        let task = ask.rest().get("taskId").and_then(|id| id.read::<String>().ok());
+        let task = ask.rest().get("taskId").and_then(Json::text);
         if let Some(label) = task.and_then(|task| self.shared.tasks.upstream(&task))
             && let Some(at) = snapshot.catalog.sources().iter().position(|s| s.label == label)
         {

@@ -93,7 +93,7 @@ pub fn lift(mut call: Call) -> Call {
         return call;
     };
     let Ok(mut members) = Object::parse(arguments) else { return call };
-    let token = members.get(ARGUMENT).and_then(|value| value.read::<String>().ok());
+    let token = members.get(ARGUMENT).and_then(Json::text);
     let Some(token) = token.filter(|token| token.starts_with(PREFIX)) else { return call };
     members.remove(ARGUMENT);
     call.arguments = Some(members.to_json());

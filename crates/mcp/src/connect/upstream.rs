@@ -132,7 +132,7 @@ impl Upstream {
         ask: &Ask,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let uri = params.get("uri").and_then(|uri| uri.read::<String>().ok());
+        let uri = params.get("uri").and_then(Json::text);
         if !self.revision().is_modern() {
             let reply = self.core.ask(ask.clone(), context).await?;
             if let (Reply::Result(_), Some(uri)) = (&reply, uri) {
@@ -153,7 +153,7 @@ impl Upstream {
         ask: &Ask,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let uri = params.get("uri").and_then(|uri| uri.read::<String>().ok());
+        let uri = params.get("uri").and_then(Json::text);
         let is_modern = self.revision().is_modern();
         let Some(uri) = uri else {
             return if is_modern {

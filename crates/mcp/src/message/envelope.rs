@@ -28,7 +28,18 @@ enum Method {
 
 impl<'a> Envelope<'a> {
     pub(super) fn fill(&mut self, bytes: &'a Bytes) -> serde_json::Result<()> {
-        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        // Checked as a whole, its parts need no check of their own; what is no
+        // UTF-8 is read as far as it is.
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.read(serde_json::Deserializer::from_str(text)),
+            Err(_) => self.read(serde_json::Deserializer::from_slice(bytes)),
+        }
+    }
+
+    fn read<R>(&mut self, mut deserializer: serde_json::Deserializer<R>) -> serde_json::Result<()>
+    where
+        R: serde_json::de::Read<'a>,
+    {
         Fill(self).deserialize(&mut deserializer)?;
         deserializer.end()
     }

@@ -1,10 +1,8 @@
 //! The questions that wait for an answer.
 
-use std::collections::HashMap;
-
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tool::{Failure, Reply, Sent};
+use tool::{Failure, QuickMap, Reply, Sent};
 
 use super::{Patience, Ticket};
 
@@ -23,7 +21,7 @@ pub(super) struct Pending {
 /// All open questions, and when to look whether one has waited too long.
 #[derive(Default)]
 pub(super) struct Table {
-    open: HashMap<Ticket, Pending>,
+    open: QuickMap<Ticket, Pending>,
     due: Option<Instant>,
 }
 

@@ -1,6 +1,5 @@
 //! The task that reads and writes one pipe.
 
-use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep, sleep_until};
-use tool::{Failure, Json, Reply, RpcError};
+use tool::{Failure, Json, QuickMap, Reply, RpcError};
 
 use super::lines::{Line, Lines, id_at_the_ends};
 use super::{Incoming, Peer};
@@ -33,7 +32,7 @@ where
         peer: peer.clone(),
         incoming,
         answers: FuturesUnordered::new(),
-        open: HashMap::new(),
+        open: QuickMap::default(),
     };
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;
@@ -179,7 +178,7 @@ struct Desk {
     peer: Peer,
     incoming: Arc<dyn Incoming>,
     answers: FuturesUnordered<BoxFuture<'static, Done>>,
-    open: HashMap<Json, AbortHandle>,
+    open: QuickMap<Json, AbortHandle>,
 }
 
 /// Answers that are ready; `None` where the question was cancelled.

@@ -71,7 +71,7 @@ fn without_modern_members(result: Json) -> Json {
         return result;
     }
     let Ok(mut members) = Object::parse(&result) else { return result };
-    let kind = members.get("resultType").and_then(|kind| kind.read::<String>().ok());
+    let kind = members.get("resultType").and_then(Json::text);
     if kind.as_deref() != Some("complete") {
         return result;
     }
@@ -89,7 +89,7 @@ fn with_modern_members(result: Json, server: &Json, lifetime: Option<Lifetime>) 
         return whole;
     }
     let Ok(mut members) = Object::parse(&result) else { return result };
-    let kind = members.get("resultType").and_then(|kind| kind.read::<String>().ok());
+    let kind = members.get("resultType").and_then(Json::text);
     if kind.is_none() {
         members.set("resultType", Json::of("complete"));
     }

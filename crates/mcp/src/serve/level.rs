@@ -17,7 +17,7 @@ impl Level {
 
     /// The level that params ask for or speak at.
     pub(crate) fn of(params: &Object, key: &str) -> Option<Level> {
-        Level::named(&params.get(key)?.read::<String>().ok()?)
+        Level::named(&params.get(key)?.text()?)
     }
 
     pub(crate) fn as_str(self) -> &'static str {

@@ -78,7 +78,7 @@ pub(crate) fn open(
     };
     let about = params.get("_meta").and_then(|about| Object::parse(about).ok());
     let mut about = about.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-    let asked = about.remove(meta::PROTOCOL_VERSION).and_then(|asked| asked.read::<String>().ok());
+    let asked = about.remove(meta::PROTOCOL_VERSION).and_then(|asked| asked.text());
     let asked = asked.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
     let revision = asked.parse::<Revision>().ok().filter(|revision| revision.is_modern());
     let revision = revision.ok_or_else(|| unsupported(&asked))?;
@@ -182,7 +182,7 @@ fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
 
 /// The parked call that a request takes up again, with its answers handed over.
 fn resumed(parking: &Parking, ask: &Ask) -> Result<Option<Entry>, RpcError> {
-    let state = ask.rest().get("requestState").and_then(|state| state.read::<String>().ok());
+    let state = ask.rest().get("requestState").and_then(Json::text);
     let Some(state) = state.filter(|state| Park::is_ours(state)) else { return Ok(None) };
     let invalid = |message: String| RpcError::new(code::INVALID_PARAMS, message);
     let responses = match ask.rest().get("inputResponses") {

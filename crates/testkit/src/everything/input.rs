@@ -163,7 +163,7 @@ impl Wish {
                 _ => return invalid("`inputResponses` must be an object of objects"),
             },
         };
-        let state = call.rest.get("requestState").and_then(|state| state.read::<String>().ok());
+        let state = call.rest.get("requestState").and_then(Json::text);
         let round = match self.round(call, state.as_deref()) {
             Ok(round) => round,
             Err(refusal) => return refusal,

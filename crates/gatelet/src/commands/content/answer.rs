@@ -35,7 +35,7 @@ impl Inner for Stateless {
             return answered(&Json::null(), &refusal(-32600, "Invalid Request."));
         };
         let id = message.get("id").filter(|id| !id.is_null());
-        let version = message.get("jsonrpc").and_then(|version| version.read::<String>().ok());
+        let version = message.get("jsonrpc").and_then(Json::text);
         let odd_id =
             id.is_some_and(|id| !matches!(id.as_str().as_bytes()[0], b'"' | b'-' | b'0'..=b'9'));
         if version.as_deref() != Some("2.0") || odd_id {

@@ -79,7 +79,7 @@ impl CallArguments {
 }
 
 fn text(what: &'static str, value: &Json) -> Result<String, BadCall> {
-    value.read::<String>().map_err(|_| BadCall::Wrong(what, "a string"))
+    value.text().ok_or(BadCall::Wrong(what, "a string"))
 }
 
 /// An object, also when it was written as text.
@@ -88,7 +88,7 @@ pub(super) fn object_of(what: &'static str, value: Json) -> Result<Json, BadCall
         return Ok(value);
     }
     let wrong = BadCall::Wrong(what, "an object");
-    let Ok(text) = value.read::<String>() else { return Err(wrong) };
+    let Some(text) = value.text() else { return Err(wrong) };
     let text = text.trim().to_owned();
     if text.is_empty() {
         return Ok(Json::empty_object());
@@ -97,7 +97,7 @@ pub(super) fn object_of(what: &'static str, value: Json) -> Result<Json, BadCall
 }
 
 fn size(value: &Json) -> Result<usize, BadCall> {
-    let written = value.read::<String>().unwrap_or_else(|_| value.to_string());
+    let written = value.text().unwrap_or_else(|| value.to_string());
     let size = written.trim().parse::<usize>().ok().filter(|size| 0 < *size);
     size.ok_or(BadCall::Wrong("sizelimit", "a positive integer"))
 }
@@ -138,7 +138,7 @@ impl Loose {
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
         let Given { value, .. } = self.0.iter().find(|g| g.key == key && !g.value.is_null())?;
-        value.read::<String>().ok().or_else(|| Some(value.to_string()))
+        value.text().or_else(|| Some(value.to_string()))
     }
 
     pub(super) fn is_true(&self, key: &str) -> bool {

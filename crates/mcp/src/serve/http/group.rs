@@ -4,7 +4,6 @@
 //! by name. A client that goes away has not cancelled anything in these
 //! revisions, so a group whose reader is gone is carried to its end.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,7 +12,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use tool::{Json, Reply, RpcError};
+use tool::{Json, QuickMap, Reply, RpcError};
 
 use super::body;
 use crate::revision::code;
@@ -21,7 +20,7 @@ use crate::serve::exchange::{Exchange, Step};
 
 /// The requests that are being answered, by id.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<HashMap<Json, oneshot::Sender<()>>>);
+pub(super) struct InFlight(Mutex<QuickMap<Json, oneshot::Sender<()>>>);
 
 /// The requests of one POST.
 pub(super) struct Group {
@@ -59,7 +58,7 @@ impl InFlight {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Json, oneshot::Sender<()>>> {
+    fn lock(&self) -> MutexGuard<'_, QuickMap<Json, oneshot::Sender<()>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

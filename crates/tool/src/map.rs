@@ -1,0 +1,8 @@
+//! The map for what every call looks up.
+
+use std::collections::HashMap;
+
+/// A hash map with a quick hash instead of a strong one, each with a seed of its
+/// own. For keys that we make ourselves, or of which nobody can bring many: the
+/// calls in flight, the tools of a catalog.
+pub type QuickMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
