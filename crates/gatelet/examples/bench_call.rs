@@ -1,9 +1,13 @@
 //! The same small call, direct and through the gate, in one run.
 //!
 //! Rounds are interleaved, so that a busy machine slows every case alike: read
-//! the ratios. `bench_call [rounds] [calls] [only]`, where `only` is a transport
-//! or `transport/in-flight`; the programs stand beside this one (`gatelet`,
-//! `bench_echo`).
+//! the ratios. Over pipes a forwarder that does nothing else (`bench_raw`) is
+//! measured too: what it costs, no gate can do without.
+//!
+//! `bench_call [rounds] [calls] [only] [busy]`, where `only` is a transport or
+//! `transport/in-flight` (or `all`), and `busy` a number of threads that do
+//! nothing but keep the processors from sleeping; the programs stand beside this
+//! one (`gatelet`, `bench_echo`, `bench_raw`).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -15,6 +19,7 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kit::{Connection, resident};
@@ -23,22 +28,42 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |usual| arguments.next().and_then(|n| n.parse().ok()).unwrap_or(usual);
     let (rounds, calls) = (number(7), number(4000));
-    let only = arguments.next().unwrap_or_default();
+    let only = arguments.next().unwrap_or_else(|| "all".to_owned());
+    let busy = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(0);
     let home = std::env::current_exe()?;
     let examples = home.parent().expect("a program stands in a directory");
     let programs = Programs {
         echo: examples.join("bench_echo"),
+        raw: examples.join("bench_raw"),
         gatelet: examples.parent().expect("examples stand below").join("gatelet"),
         scratch: std::env::temp_dir().join(format!("gatelet-bench-{}", std::process::id())),
     };
     std::fs::create_dir_all(&programs.scratch)?;
-    let done = measure(&programs, rounds, calls, &only);
+    let done = beside(busy, || measure(&programs, rounds, calls, &only));
     std::fs::remove_dir_all(&programs.scratch)?;
     done
 }
 
+/// Does something while `busy` threads keep the processors awake.
+fn beside<T>(busy: usize, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..busy {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
 struct Programs {
     echo: PathBuf,
+    raw: PathBuf,
     gatelet: PathBuf,
     scratch: PathBuf,
 }
@@ -47,6 +72,7 @@ struct Programs {
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Direct,
+    Raw,
     Surface(&'static str),
 }
 
@@ -63,14 +89,14 @@ struct Case {
 }
 
 fn measure(programs: &Programs, rounds: usize, calls: usize, only: &str) -> io::Result<()> {
-    let ways = [Way::Direct, Way::Surface("direct"), Way::Surface("cash")];
+    let ways = [Way::Direct, Way::Raw, Way::Surface("direct"), Way::Surface("cash")];
     let mut cases = Vec::new();
     for (transport, flights) in [("stdio", [1, 16, 32]), ("http", [1, 8, 32])] {
         let meant = |flight: &usize| {
-            only.is_empty() || only == transport || only == format!("{transport}/{flight}")
+            only == "all" || only == transport || only == format!("{transport}/{flight}")
         };
         for flight in flights.into_iter().filter(meant) {
-            for way in ways {
+            for way in ways.into_iter().filter(|way| transport == "stdio" || *way != Way::Raw) {
                 cases.push(Case {
                     transport,
                     flight,
@@ -136,6 +162,11 @@ impl Server {
                 command.arg(case.transport);
                 command
             }
+            Way::Raw => {
+                let mut command = Command::new(&programs.raw);
+                command.arg(&programs.echo).arg("stdio");
+                command
+            }
             Way::Surface(surface) => gate(programs, case.transport, surface)?,
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -148,7 +179,7 @@ impl Server {
             return Ok(server);
         }
         let port = match case.way {
-            Way::Direct => {
+            Way::Direct | Way::Raw => {
                 let mut line = String::new();
                 output.read_line(&mut line)?;
                 line.trim().parse().map_err(io::Error::other)?
@@ -253,7 +284,9 @@ fn call(id: usize, way: Way) -> String {
         Way::Surface("cash") => format!(
             r#"{{"name":"call","arguments":{{"namespace":"e","function":"echo","kwargs":{{"message":"{message}"}}}}}}"#
         ),
-        Way::Direct => format!(r#"{{"name":"echo","arguments":{{"message":"{message}"}}}}"#),
+        Way::Direct | Way::Raw => {
+            format!(r#"{{"name":"echo","arguments":{{"message":"{message}"}}}}"#)
+        }
         Way::Surface(_) => format!(r#"{{"name":"e_echo","arguments":{{"message":"{message}"}}}}"#),
     };
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
@@ -345,12 +378,13 @@ fn print(cases: &[Case]) {
         "| transport | in flight | way | p50 µs | × direct | p99 µs | × direct | calls/s | CPU µs/call | MB |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for group in cases.chunks(3) {
+    for group in cases.chunk_by(|a, b| (a.transport, a.flight) == (b.transport, b.flight)) {
         let base = (median(&group[0].p50), median(&group[0].p99));
         for case in group {
             let (p50, p99) = (median(&case.p50), median(&case.p99));
             let way = match case.way {
                 Way::Direct => "direct to the server",
+                Way::Raw => "raw forwarder",
                 Way::Surface(surface) => surface,
             };
             println!(
