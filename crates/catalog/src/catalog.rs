@@ -137,6 +137,10 @@ impl Catalog {
         Catalog { meaning, finder: Arc::default(), ..self }
     }
 
+    pub fn meaning(&self) -> Meaning {
+        self.meaning
+    }
+
     /// Takes over what an earlier catalog found out about the same listings,
     /// so that an upstream that comes or goes costs the others nothing.
     pub fn inheriting(mut self, earlier: &Catalog) -> Catalog {
@@ -327,6 +331,11 @@ impl Catalog {
     /// Builds the index now, for who has time before the first query.
     pub fn warm(&self) {
         self.finder();
+    }
+
+    /// Whether the index is there already.
+    pub fn is_warm(&self) -> bool {
+        self.finder.get().is_some()
     }
 
     /// Heap bytes of the index, near enough to compare and to promise a bound.

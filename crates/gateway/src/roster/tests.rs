@@ -19,6 +19,10 @@ fn provider(names: &[&str]) -> Arc<Scripted> {
 }
 
 fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
+    roster_with(Config::default(), upstreams, shelf)
+}
+
+fn roster_with(config: Config, upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
     let clock = Arc::new(Fake::default());
     let store = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock) as _);
     let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust, clock));
@@ -26,7 +30,7 @@ fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
     let (sink, clock) = (Arc::new(Nowhere), Arc::new(Fake::default()));
     let desk = Arc::new(Desk { sink, clock, surface: crate::Surface::Cash });
     let inspector = Inspector { config: ArcSwap::default(), scrubber, trust, desk };
-    Roster::new(upstreams, Config::default(), Arc::clone(shelf) as _, own, Arc::new(inspector))
+    Roster::new(upstreams, config, Arc::clone(shelf) as _, own, Arc::new(inspector))
 }
 
 fn client(capabilities: serde_json::Value) -> Client {
@@ -88,6 +92,19 @@ async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready(
     assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
     tokio::time::sleep(Duration::from_secs(26)).await;
     assert!(told(&hall).contains("hung[] down: did not start within 30 s"), "{}", told(&hall));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_stays_has_its_index_before_anybody_searches() {
+    for (indexing, expected) in [(Indexing::Ahead, true), (Indexing::WhenNeeded, false)] {
+        let config = Config { indexing, ..Config::default() };
+        let upstreams = vec![Upstream::new("a", Scripts::of(provider(&["x"])))];
+        let roster = roster_with(config, upstreams, &Arc::default());
+        let hall = roster.default_hall();
+        settle().await;
+        let catalog = Arc::clone(&hall.snapshot().catalog);
+        assert_eq!((told(&hall).as_str(), catalog.is_warm()), ("a[x] up", expected));
+    }
 }
 
 #[tokio::test(start_paused = true)]
