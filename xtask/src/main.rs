@@ -22,7 +22,7 @@ usage: cargo xtask <chore>
 
   test [nextest arguments]   install what the tests need, then run them all
   check                      formatting, clippy, licences and dependency rules, tidy
-  bench [name…]              measure: call, content, native (all without a name)
+  bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
   tidy                       dependency edges, longest files and functions
   tools                      only install what the tests need, and say where";
 

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tool::Listing;
 
 use crate::index::{Kind, Verdict};
-use crate::{Catalog, Place, Shares, Slot, summary, tokens};
+use crate::{Catalog, Place, Shares, Slot, Source, summary, tokens};
 
 /// How much a reply may say.
 #[derive(Clone, Copy, Debug)]
@@ -247,25 +247,27 @@ pub fn nothing<'a>(near: impl Iterator<Item = &'a str>) -> String {
 /// What a search could not look into, in one line: the upstreams of which
 /// nothing is known yet, each with why. `keep` says whose label may be told.
 pub fn unsearched(catalog: &Catalog, keep: &dyn Fn(&str) -> bool) -> Option<String> {
-    let mut named = Vec::new();
-    let mut more = 0;
-    for source in catalog.sources() {
-        let Some(reason) = source.unavailable() else { continue };
+    let blank = |source: &&Source| {
         let Listing { tools, resources, templates, prompts, .. } = &*source.listing;
-        let is_blank =
-            tools.is_empty() && resources.is_empty() && templates.is_empty() && prompts.is_empty();
-        if !is_blank || !keep(&source.label) {
-            continue;
-        }
-        match named.len() < UNSEARCHED {
-            true => named.push(format!("{} ({})", source.label, summary::cut(reason, 40))),
-            false => more += 1,
-        }
-    }
+        tools.is_empty() && resources.is_empty() && templates.is_empty() && prompts.is_empty()
+    };
+    let sources = catalog.sources().iter().filter(blank);
+    let away = sources.filter_map(|source| Some((source.label.as_str(), source.unavailable()?)));
+    not_searched(away.filter(|(label, _)| keep(label)))
+}
+
+/// Upstreams that were not searched, each with why, in one line.
+pub fn not_searched<'a>(away: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<String> {
+    let mut away = away.into_iter();
+    let name = |(label, why): (&str, &str)| format!("{label} ({})", summary::cut(why, 40));
+    let named: Vec<String> = away.by_ref().take(UNSEARCHED).map(name).collect();
     if named.is_empty() {
         return None;
     }
-    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let rest = match away.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     Some(format!("Not searched: {}{rest}.", named.join(", ")))
 }
 

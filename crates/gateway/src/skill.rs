@@ -21,6 +21,7 @@ mod strip;
 
 use std::fmt;
 
+use catalog::source;
 use tool::Json;
 
 pub use library::{Library, Lookup};
@@ -112,6 +113,15 @@ impl Skill {
             return self.name.clone();
         }
         format!("{}.{}", self.namespace, self.name)
+    }
+
+    /// How a catalog lists it.
+    pub(crate) fn listed(&self) -> source::Skill {
+        source::Skill {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+        }
     }
 
     /// Whether its text is at an upstream.

@@ -81,23 +81,17 @@ impl Library {
 
     /// What there is to be found, for the catalog.
     pub(crate) fn listed(&self) -> Arc<[source::Skill]> {
-        let mut known = HashSet::new();
-        let latest = self.skills.iter();
-        let latest = latest.filter(|skill| known.insert((&skill.namespace, &skill.name)));
-        let listed = latest.map(|skill| source::Skill {
-            namespace: skill.namespace.clone(),
-            name: skill.name.clone(),
-            description: skill.description.clone(),
-        });
-        listed.collect()
+        self.newest().map(|skill| skill.listed()).collect()
     }
 
     /// Every skill in its latest version, as far as the reader sees them.
     pub fn latest<'a>(&'a self, sight: &'a dyn Sight) -> impl Iterator<Item = &'a Arc<Skill>> {
+        self.newest().filter(|skill| sight.sees(skill))
+    }
+
+    fn newest(&self) -> impl Iterator<Item = &Arc<Skill>> {
         let mut known = HashSet::new();
-        let latest = self.skills.iter();
-        let latest = latest.filter(move |skill| known.insert((&skill.namespace, &skill.name)));
-        latest.filter(|skill| sight.sees(skill))
+        self.skills.iter().filter(move |skill| known.insert((&skill.namespace, &skill.name)))
     }
 
     /// The skills in a namespace and below it, one line each; `None` when it

@@ -1,7 +1,10 @@
 //! `skill`: what there is, then one.
 
+use std::sync::Arc;
+
 use catalog::index::Kind;
-use catalog::{By, Place, Shares};
+use catalog::source::Role;
+use catalog::{By, Catalog, Place, Shares, Source};
 use tool::{Json, Reply};
 
 use super::View;
@@ -65,7 +68,10 @@ impl View<'_> {
                 return self.teaching(&library, &namespace, &function);
             }
             if let Some(query) = asked.text("query") {
-                return Reply::text(&self.skills_for(&query));
+                let away = away.iter().map(|(label, why)| (label.as_str(), why.as_str()));
+                let away = catalog::reply::not_searched(away);
+                let away = away.map(|line| format!("\n{line}\n")).unwrap_or_default();
+                return Reply::text(&(self.skills_for(&library, &query) + &away));
             }
             let away = unsaid(&away, &namespace);
             return match library.index(&namespace, self) {
@@ -93,9 +99,17 @@ impl View<'_> {
     }
 
     /// The skills for a task, best first, by the same search as functions.
-    fn skills_for(&self, query: &str) -> String {
-        let (catalog, trust) = (&self.snapshot.catalog, &self.shared.dispatcher.stages.trust);
-        let sees = |place| meta::sees(&**trust, catalog, &self.context.caller, place);
+    ///
+    /// Which skills there are at upstreams, those say to each caller and not to
+    /// the catalog: with them, what is searched is made for the occasion.
+    fn skills_for(&self, library: &Library, query: &str) -> String {
+        let trust = &self.shared.dispatcher.stages.trust;
+        let distant = library.latest(self).any(|skill| skill.is_distant());
+        let catalog = match distant {
+            true => &Arc::new(self.catalog_of(library)),
+            false => &self.snapshot.catalog,
+        };
+        let sees = |place| distant || meta::sees(&**trust, catalog, &self.context.caller, place);
         let found = catalog.seek(&[Kind::Skill], query, own::FOUND, &Shares::new(), &sees);
         if found.hits.is_empty() {
             return "No skill matches. `skill()` lists all.".to_owned();
@@ -103,7 +117,7 @@ impl View<'_> {
         let line = |(place, _): &(Place, f32)| match place {
             Place::Skill { source, at } => {
                 let words = &catalog.sources()[*source].skills[*at].description;
-                let address = self.address(*place)?;
+                let address = address(catalog, *place)?;
                 Some(format!("- {address} — {}\n", catalog::summary::sentence(words, 120)))
             }
             Place::Tool(_)
@@ -112,6 +126,13 @@ impl View<'_> {
             | Place::Prompt { .. } => None,
         };
         found.hits.iter().filter_map(line).collect()
+    }
+
+    /// The skills that this caller sees, to be searched.
+    fn catalog_of(&self, library: &Library) -> Catalog {
+        let skills = library.latest(self).map(|skill| skill.listed()).collect();
+        let source = Source { skills, role: Role::Own, ..Source::new(own::LABEL, Arc::default()) };
+        Catalog::build(vec![source]).0.comparing(self.snapshot.catalog.meaning())
     }
 
     /// What may be meant by a name that no skill has: what is spelt almost like
@@ -130,7 +151,7 @@ impl View<'_> {
         let by = meta::guessed_by(&**trust, &self.context.caller);
         if by == By::SpellingAndMeaning && near.len() < NEAR {
             let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
-            near.extend(meant.into_iter().filter_map(|place| self.address(place)));
+            near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));
         }
         near.extend(faint);
         let mut named: Vec<String> = Vec::new();
@@ -145,19 +166,6 @@ impl View<'_> {
         };
         let wanted = catalog::summary::cut(&wanted.replace('`', " "), 80);
         format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
-    }
-
-    fn address(&self, place: Place) -> Option<String> {
-        match place {
-            Place::Skill { source, at } => {
-                let skill = &self.snapshot.catalog.sources()[source].skills[at];
-                Some(skill::address(&skill.namespace, &skill.name))
-            }
-            Place::Tool(_)
-            | Place::Resource { .. }
-            | Place::Template { .. }
-            | Place::Prompt { .. } => None,
-        }
     }
 
     /// One skill, with what the reader should know first.
@@ -219,6 +227,19 @@ fn cannot(skill: &Skill, why: &str) -> Reply {
 fn is_at(label: &str, namespace: &str) -> bool {
     let first = namespace.split('.').next().unwrap_or_default();
     first.is_empty() || catalog::name::same(first, label)
+}
+
+/// How a skill is asked for.
+fn address(catalog: &Catalog, place: Place) -> Option<String> {
+    match place {
+        Place::Skill { source, at } => {
+            let skill = &catalog.sources()[source].skills[at];
+            Some(skill::address(&skill.namespace, &skill.name))
+        }
+        Place::Tool(_) | Place::Resource { .. } | Place::Template { .. } | Place::Prompt { .. } => {
+            None
+        }
+    }
 }
 
 /// Lines for upstreams whose skills nobody can tell now.

@@ -4,7 +4,7 @@ use catalog::{Catalog, Slot};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Context, Identity, Json, Listing, Prompt, Reply, RpcError, Server};
+use tool::{Ask, Context, Failure, Identity, Json, Listing, Prompt, Reply, RpcError, Server};
 
 use crate::dispatch::Refusal;
 use crate::fixture::{Opened, Scripts, open, shop};
@@ -199,6 +199,34 @@ async fn skills_of_upstreams_are_listed_and_read_when_asked_for() {
     assert_eq!(told.await, "# greet-user\n\nSay hello to \"Ann\".");
     let needs = opened.say("skill", json!({"skillname": "greet_user"})).await;
     holds(&needs, &["!**Error:**", "it needs kwargs: who"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn skills_of_upstreams_are_found_beside_those_that_are_here() {
+    let files = [file("o/order/SKILL.md", ORDER)];
+    let upstreams = vec![
+        Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
+        Upstream::new("shop", Scripts::of(neighbour())),
+        Upstream::new(
+            "gone",
+            Scripts::new(|_, _| Err(Failure::Unavailable { reason: "no".into() })),
+        ),
+    ];
+    let opened = open(upstreams, |parts| parts.skills = Library::read(&files).0).await;
+    let found =
+        opened.say("skill", json!({"kwargs": {"query": "give the money back, refund"}})).await;
+    holds(
+        &found,
+        &[
+            "`skill(namespace=\"school.acme.billing\", skillname=\"refunds\")` — Refunds money.\n",
+            "`skill(namespace=\"shop.orders\", skillname=\"refund\")` — Refunds.\n",
+            "Not searched: gone (no).",
+        ],
+    );
+    let found = opened.say("skill", json!({"kwargs": {"query": "place an order"}})).await;
+    assert!(found.starts_with("- `skill(namespace=\"o\", skillname=\"order\")`"), "{found}");
+    let nothing = opened.say("skill", json!({"kwargs": {"query": "zebra xylophone"}})).await;
+    holds(&nothing, &["No skill matches.", "Not searched: gone (no)."]);
 }
 
 #[tokio::test(start_paused = true)]
