@@ -78,7 +78,7 @@ pub enum Outcome {
     /// The answer is too long; it is kept under a handle.
     Kept { artifact: Arc<Artifact>, over: gate::Over },
     /// What would be asked, and of whom.
-    Plan(ValidCall),
+    Plan(Box<ValidCall>),
 }
 
 /// Why a call produced no answer. One variant per remedy.
@@ -151,7 +151,9 @@ impl Dispatcher {
             note_target(record, snapshot, &request.target);
             record.arguments.clone_from(&request.arguments);
         });
-        let outcome = self.carry(snapshot, request, context, &mut record).await;
+        // Boxed, so that neither part is longer than what an allocator has at
+        // hand: a kilobyte.
+        let outcome = Box::pin(self.carry(snapshot, request, context, &mut record)).await;
         match &outcome {
             Err(error) => record.note(|record| record.ending = ending(error)),
             Ok(Outcome::Kept { artifact, .. }) => {
@@ -198,7 +200,7 @@ impl Dispatcher {
             .map_err(|problems| CallError::BadArguments { problems })?;
         if mode == Mode::Plan {
             record.note(|record| record.ending = Ending::Planned);
-            return Ok(Outcome::Plan(call));
+            return Ok(Outcome::Plan(Box::new(call)));
         }
         let admission = self.stages.trust.admit(&snapshot.catalog, &call, context)?;
         let look = match own::looks_at(&call) {

@@ -218,7 +218,8 @@ impl Record {
 /// A record being written. It reaches the sink once: when it is closed, or,
 /// because a caller who hangs up drops the whole call, when it is dropped.
 pub(crate) struct Open {
-    record: Option<Record>,
+    /// Boxed: a call under way carries it through all of its stages.
+    record: Option<Box<Record>>,
     since: Duration,
     desk: Arc<Desk>,
 }
@@ -298,7 +299,7 @@ impl Desk {
             raw: None,
             sent: None,
         };
-        Open { record: Some(record), since: self.clock.elapsed(), desk: Arc::clone(self) }
+        Open { record: Some(Box::new(record)), since: self.clock.elapsed(), desk: Arc::clone(self) }
     }
 }
 
@@ -317,7 +318,7 @@ impl Open {
     fn put(&mut self) {
         if let Some(mut record) = self.record.take() {
             record.took = self.desk.clock.elapsed().saturating_sub(self.since);
-            self.desk.sink.put(record);
+            self.desk.sink.put(*record);
         }
     }
 }

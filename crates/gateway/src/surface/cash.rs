@@ -61,7 +61,7 @@ impl Cash {
             }
         }
         if call.name == "call" {
-            return Ok(self.call(call, context).await);
+            return Ok(Box::pin(self.call(call, context)).await);
         }
         let snapshot = self.hall.snapshot();
         let view = View { shared: &self.shared, snapshot: &snapshot, context };

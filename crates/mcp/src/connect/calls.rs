@@ -1,10 +1,9 @@
 //! The calls that are under way, and whose they are.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
-use tool::{Back, Client, Context, Json};
+use tool::{Back, Client, Context, Json, QuickMap};
 
 use crate::peer::Ticket;
 
@@ -37,7 +36,7 @@ pub(super) enum Whose {
 
 /// Every call under way.
 #[derive(Default)]
-pub(super) struct Calls(Mutex<BTreeMap<Ticket, Call>>);
+pub(super) struct Calls(Mutex<QuickMap<Ticket, Call>>);
 
 /// A place among the calls, given up when dropped.
 pub(super) struct Place<'a> {
@@ -70,10 +69,13 @@ impl Calls {
     /// (`is_open` says no) is no longer under way.
     pub(super) fn only(&self, is_open: impl Fn(Ticket) -> bool) -> Whose {
         let calls = self.lock();
-        let mut open = calls.iter().rev().filter(|(ticket, _)| is_open(**ticket));
-        let Some((_, latest)) = open.next() else { return Whose::Nobodys };
+        let open = || calls.iter().filter(|(ticket, _)| is_open(**ticket));
+        let Some((last, latest)) = open().max_by_key(|(ticket, _)| **ticket) else {
+            return Whose::Nobodys;
+        };
         let same = |call: &Call| !call.session.is_empty() && call.session == latest.session;
-        if open.all(|(_, call)| same(call)) { Whose::Of(latest.clone()) } else { Whose::Unclear }
+        let ours = open().all(|(ticket, call)| ticket == last || same(call));
+        if ours { Whose::Of(latest.clone()) } else { Whose::Unclear }
     }
 
     /// Notes a sign of life.
@@ -88,7 +90,7 @@ impl Calls {
         self.lock().get(&ticket).map(|call| call.alive)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Ticket, Call>> {
+    fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, Call>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
