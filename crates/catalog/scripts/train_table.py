@@ -3,7 +3,7 @@
 
     train_table.py MODEL_DIR OUT_DIR --documents FILE.jsonl … --sets DIR …
 
-MODEL_DIR holds the table to start from, as `pack_table.py` describes it; OUT_DIR
+MODEL_DIR holds the table to start from, as `distil_table.py` leaves it; OUT_DIR
 gets the trained one in the same form. Documents are JSON lines (`name`,
 `description`, `server`, `input_schema`, …) and need no labels: a sentence of a
 description, the description of a parameter or the name alone has to find its
@@ -13,71 +13,35 @@ here, and none of a family that is kept for evaluation. The documents come from
 `tool_documents.py`; `../assets/README.md` says with what the shipped table was
 trained. Needs numpy, jax and optax; takes about five minutes on one core.
 """
-import argparse, json, pathlib, re, unicodedata
+import argparse, json, pathlib
 import jax, jax.numpy as jnp, numpy as np, optax
+import table as files
+from table import WIDTH, Vocabulary, says, spaced
 
 parser = argparse.ArgumentParser()
 parser.add_argument("model", type=pathlib.Path)
 parser.add_argument("out", type=pathlib.Path)
 parser.add_argument("--documents", nargs="*", default=[])
 parser.add_argument("--sets", nargs="*", default=[], type=pathlib.Path)
-parser.add_argument("--steps", type=int, default=400)
+parser.add_argument("--steps", type=int, default=600)
 args = parser.parse_args()
-WIDTH, BATCH, RATE, ANCHOR, LABELLED, HEAT = 256, 256, 6e-4, 2.0, 0.35, 0.06
+BATCH, RATE, ANCHOR, LABELLED, HEAT = 256, 6e-4, 2.0, 0.35, 0.06
 FIELDS = (0.626, 0.754, 0.472, 0.443)  # name, description, parameters, server
 LENGTHS = dict(query=48, name=12, description=56, parameters=32, server=10)
 rng = np.random.RandomState(1)
 
-vocabulary = (args.model / "vocab.txt").read_text("utf-8").split("\n")
-ids = {word: i for i, word in enumerate(vocabulary) if word}
-PAD = len(ids)
-start = np.fromfile(args.model / "tool-embed-256.i8", np.int8).reshape(-1, WIDTH).astype(np.float32)
-start *= np.fromfile(args.model / "tool-embed-256.scale.f32", "<f4")[:, None]
-
-
-def pieces(word):
-    out, at = [], 0
-    while at < len(word) <= 100:
-        for end in range(len(word), at, -1):
-            piece = ids.get(("##" if at else "") + word[at:end])
-            if piece is not None:
-                break
-        else:
-            return []
-        out.append(piece)
-        at = end
-    return out
-
-
-def cut(text):
-    text = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
-    words = re.findall(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[^\w\s]|_", text)
-    return [piece for word in words for piece in pieces(word)]
-
-
-def spaced(name):
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+", " ", name)
+vocabulary = Vocabulary(args.model)
+PAD = len(vocabulary.words)
+cut = vocabulary.cut
+start = files.read(args.model)
 
 
 def prepare(document):
-    names, texts = [], []
-    def walk(schema, depth):
-        properties = schema.get("properties") if isinstance(schema, dict) else None
-        if depth and isinstance(properties, dict):
-            for name, value in properties.items():
-                names.append(name)
-                if isinstance(value, dict):
-                    if isinstance(value.get("description"), str):
-                        texts.append(value["description"])
-                    walk(value, depth - 1)
-                    walk(value.get("items"), depth - 1)
-    walk(document.get("input_schema"), 2)
-    description = (document.get("description") or "")[:1200]
-    sentences = [s.strip() for s in re.split(r"(?<=[.!?。])\s+|\n+", description)]
+    sentences, names, texts = says(document)
     return dict(name=cut(spaced(document["name"])), plain=spaced(document["name"]),
                 parameters=cut(spaced(" ".join(names))), server=cut(spaced(document.get("server") or "")),
-                about=document.get("server_description") or "", description=description[:250],
-                texts=[t for t in texts if len(t) > 12][:12], sentences=[s for s in sentences if len(s) > 12][:12])
+                about=document.get("server_description") or "",
+                description=(document.get("description") or "")[:250], texts=texts, sentences=sentences)
 
 
 documents = [prepare(json.loads(line)) for path in args.documents for line in open(path)]
@@ -167,10 +131,4 @@ for at in range(args.steps):
     table, state, value = step(table, state, batch())
     if at % 50 == 0:
         print(at, float(value), flush=True)
-table = np.asarray(table)
-scales = np.abs(table).max(1) / 127
-scales[scales == 0] = 1
-args.out.mkdir(parents=True, exist_ok=True)
-np.round(table / scales[:, None]).astype(np.int8).tofile(args.out / "tool-embed-256.i8")
-scales.astype("<f4").tofile(args.out / "tool-embed-256.scale.f32")
-(args.out / "vocab.txt").write_bytes((args.model / "vocab.txt").read_bytes())
+files.write(args.out, np.asarray(table), vocabulary)

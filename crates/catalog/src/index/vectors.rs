@@ -195,7 +195,7 @@ mod tests {
     const EXPECTED: [(&str, f32); 3] = [
         ("create a github issue", 1.0),
         ("open a ticket in the tracker", 0.0905),
-        ("send an email to the team", 0.0597),
+        ("send an email to the team", 0.1007),
     ];
 
     #[test]
