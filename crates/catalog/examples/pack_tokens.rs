@@ -12,7 +12,7 @@ mod slots;
 
 use std::path::PathBuf;
 
-use slots::{N_SLOTS, Place};
+use slots::{Home, N_SLOTS};
 
 const N_TOKENS: u32 = 100_256;
 
@@ -22,11 +22,11 @@ fn main() -> std::io::Result<()> {
     let (mut bytes, mut starts, mut slots) = (Vec::new(), vec![0], vec![0; N_SLOTS]);
     for rank in 0..N_TOKENS {
         let token = published.decode(&[rank]);
-        let mut place = Place::of(&token);
-        while slots[place.slot] != 0 {
-            place = place.next();
+        let mut home = Home::of(&token);
+        while slots[home.slot] != 0 {
+            home = home.next();
         }
-        slots[place.slot] = place.mark | (rank + 1);
+        slots[home.slot] = home.mark | (rank + 1);
         bytes.extend(token);
         starts.push(u32::try_from(bytes.len()).expect("less than a megabyte"));
     }

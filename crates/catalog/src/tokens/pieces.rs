@@ -110,3 +110,28 @@ fn is_letter(c: char) -> bool {
             | G::OtherLetter
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_the_published_rule_cuts_it() {
+        for (text, expected) in [
+            ("it's they'LLama 'vex 'ſo", "it|'s| they|'LL|ama| '|vex| '|ſo"),
+            ("don'ſo x'vex 'tis", "don|'ſ|o| x|'ve|x| '|tis"),
+            ("1234567 a1b", "123|456|7| a|1|b"),
+            ("(word) !?\r\n\nnext", "(word|)| !?\r\n\n|next"),
+            ("a   b \t\n  c  ", "a|  | b| \t\n| | c|  "),
+            ("日本 Ⅷ ½ é_x", "日本| |Ⅷ| |½| é|_x"),
+        ] {
+            let (mut rest, mut cut) = (text, Vec::new());
+            while !rest.is_empty() {
+                let (piece, after) = next(rest);
+                cut.push(piece);
+                rest = after;
+            }
+            assert_eq!(cut.join("|"), expected, "{text}");
+        }
+    }
+}

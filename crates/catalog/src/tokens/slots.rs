@@ -11,20 +11,20 @@ const RANK: u32 = (1 << 17) - 1;
 
 /// Where a token belongs, and how its slot is marked.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Home {
     pub(crate) slot: usize,
     pub(crate) mark: u32,
 }
 
-impl Place {
-    pub(crate) fn of(token: &[u8]) -> Place {
+impl Home {
+    pub(crate) fn of(token: &[u8]) -> Home {
         let hash = hash(token);
-        Place { slot: hash as usize % N_SLOTS, mark: (hash >> 32) as u32 & !RANK }
+        Home { slot: hash as usize % N_SLOTS, mark: (hash >> 32) as u32 & !RANK }
     }
 
-    /// The next place, where this one is taken by another.
-    pub(crate) fn next(self) -> Place {
-        Place { slot: (self.slot + 1) % N_SLOTS, ..self }
+    /// The next home, where this one is taken by another.
+    pub(crate) fn next(self) -> Home {
+        Home { slot: (self.slot + 1) % N_SLOTS, ..self }
     }
 
     /// The rank that a slot holds, and whether it may be the one that is meant;
