@@ -64,7 +64,7 @@ impl Cash {
             return Ok(Box::pin(self.call(call, context)).await);
         }
         let snapshot = self.hall.snapshot();
-        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        let view = self.view(&snapshot, context);
         // Boxed, so that calls do not carry room for them.
         match call.name.as_str() {
             "help" => Ok(match Box::pin(view.delegated(call.arguments.as_ref())).await {
@@ -85,7 +85,7 @@ impl Cash {
         let call = crate::trust::confirm::lift(call);
         let arguments = CallArguments::read(call.arguments.as_ref());
         let mut snapshot = self.hall.snapshot();
-        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        let view = self.view(&snapshot, context);
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(problem) => return view.refuse("bad-call", view.bad_call(&problem)),
@@ -96,21 +96,25 @@ impl Cash {
         if found.is_err() && self.may_wait(&arguments.namespace, context) {
             Box::pin(self.hall.verified(&arguments.namespace)).await;
             snapshot = self.hall.snapshot();
-            let view = View { shared: &self.shared, snapshot: &snapshot, context };
-            found = view.resolve(&arguments.namespace, &arguments.function);
+            found =
+                self.view(&snapshot, context).resolve(&arguments.namespace, &arguments.function);
         }
-        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        let view = self.view(&snapshot, context);
         match found {
             Ok(slot) => view.run(slot, arguments, call.rest).await,
             Err(why) => view.refuse("unknown-function", view.unknown(&why, &arguments)),
         }
     }
 
+    fn view<'a>(&'a self, snapshot: &'a Arc<Snapshot>, context: &'a Context) -> View<'a> {
+        View { shared: &self.shared, snapshot, context }
+    }
+
     /// Whether an upstream may be waited for: not for who must not know that
     /// it is there, because an unknown namespace is answered at once.
     fn may_wait(&self, namespace: &str, context: &Context) -> bool {
         let snapshot = self.hall.snapshot();
-        let view = View { shared: &self.shared, snapshot: &snapshot, context };
+        let view = self.view(&snapshot, context);
         snapshot.catalog.namespace(namespace).is_ok_and(|found| view.shows(found))
     }
 }

@@ -286,20 +286,38 @@ async fn a_skill_of_another_gate_is_asked_of_it_with_its_values() {
     assert_eq!(opened.say("skill", asked).await, "!**Error:** `refund` has no version `9`.");
 }
 
+/// Hides the skills of one gate behind this one.
+struct Hidden;
+
+impl Trust for Hidden {
+    fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
+        true
+    }
+
+    fn knows(&self, _: &Identity, thing: &Thing<'_>) -> bool {
+        !matches!(thing, Thing::Skill { namespace: "shop.orders", .. })
+    }
+
+    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
+        Ok(Admission::Free)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn skills_of_a_gate_that_is_hidden_are_not_found() {
+    let upstreams = vec![
+        Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
+        Upstream::new("shop", Scripts::of(neighbour())),
+    ];
+    let stages = Stages { trust: Arc::new(Hidden), ..Stages::default() };
+    let opened = open(upstreams, |parts| parts.stages = stages).await;
+    let found = opened.say("skill", json!({"kwargs": {"query": "refund"}})).await;
+    holds(&found, &["school.acme.billing"]);
+    assert!(!found.contains("shop"), "{found}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn skills_of_a_gate_that_is_hidden_are_unknown() {
-    struct Hidden;
-    impl Trust for Hidden {
-        fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
-            true
-        }
-        fn knows(&self, _: &Identity, thing: &Thing<'_>) -> bool {
-            !matches!(thing, Thing::Skill { namespace: "shop.orders", .. })
-        }
-        fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
-            Ok(Admission::Free)
-        }
-    }
     let upstream = Upstream::new("shop", Scripts::of(neighbour()));
     let stages = Stages { trust: Arc::new(Hidden), ..Stages::default() };
     let opened = open(vec![upstream], |parts| parts.stages = stages).await;
