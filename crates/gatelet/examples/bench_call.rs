@@ -1,8 +1,8 @@
 //! The same small call, direct and through the gate, in one run.
 //!
 //! Rounds are interleaved, so that a busy machine slows every case alike: read
-//! the ratios. Over pipes a forwarder that does nothing else (`bench_raw`) is
-//! measured too: what it costs, no gate can do without.
+//! the ratios. A forwarder that does nothing else (`bench_raw`) is measured too:
+//! what it costs, no gate can do without.
 //!
 //! `bench_call [rounds] [calls] [only] [busy]`, where `only` is a transport or
 //! `transport/in-flight` (or `all`), and `busy` a number of threads that do
@@ -69,7 +69,7 @@ struct Programs {
 }
 
 /// What is called, and how.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Way {
     Direct,
     Raw,
@@ -96,7 +96,7 @@ fn measure(programs: &Programs, rounds: usize, calls: usize, only: &str) -> io::
             only == "all" || only == transport || only == format!("{transport}/{flight}")
         };
         for flight in flights.into_iter().filter(meant) {
-            for way in ways.into_iter().filter(|way| transport == "stdio" || *way != Way::Raw) {
+            for way in ways {
                 cases.push(Case {
                     transport,
                     flight,
@@ -164,7 +164,7 @@ impl Server {
             }
             Way::Raw => {
                 let mut command = Command::new(&programs.raw);
-                command.arg(&programs.echo).arg("stdio");
+                command.arg(case.transport).arg(&programs.echo).arg("stdio");
                 command
             }
             Way::Surface(surface) => gate(programs, case.transport, surface)?,
