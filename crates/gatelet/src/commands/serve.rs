@@ -132,10 +132,11 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
 
 async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
     let surface = loaded.config.serve.surface.meant();
+    let signal = wire::signal()?;
     let serving = stdio::stdio(gateway.door(surface), stdio::Options::default());
     tokio::select! {
         reason = serving => tracing::info!("the client is gone: {}", reason?),
-        signal = wire::signal() => tracing::info!("{} came", signal?),
+        () = signal => {}
     }
     Ok(Done::Fine)
 }
@@ -175,14 +176,8 @@ async fn over_http(
     let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
     let site = site::site(gateway, serve.surface, &loaded.config, state, operator.key, desk);
     gateway.warm();
+    let (signal, closing) = (wire::signal()?, site.clone());
     greeting::greet(address, loaded, gateway);
-    let signal = async {
-        match wire::signal().await {
-            Ok(name) => tracing::info!("{name} came"),
-            Err(error) => tracing::error!(%error, "cannot listen for signals"),
-        }
-    };
-    let closing = site.clone();
     let signal = async move {
         signal.await;
         closing.drain();

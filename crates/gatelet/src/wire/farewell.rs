@@ -1,18 +1,23 @@
 //! How the program ends: the signals that ask for it, and nobody left behind.
 
+use std::io;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal as listen};
+use tokio::signal::unix::{SignalKind, signal as catch};
 
-/// Waits for SIGINT, SIGTERM or SIGHUP and says which came.
-pub(crate) async fn signal() -> std::io::Result<&'static str> {
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
-    let mut hang_up = listen(SignalKind::hangup())?;
-    Ok(tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        _ = hang_up.recv() => "SIGHUP",
+/// Ready when SIGINT, SIGTERM or SIGHUP asks us to end. They are caught from now
+/// on, not only once somebody waits.
+pub(crate) fn signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = catch(SignalKind::interrupt())?;
+    let mut terminate = catch(SignalKind::terminate())?;
+    let mut hang_up = catch(SignalKind::hangup())?;
+    Ok(async move {
+        let name = tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+            _ = hang_up.recv() => "SIGHUP",
+        };
+        tracing::info!("{name} came");
     })
 }
 

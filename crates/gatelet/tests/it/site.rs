@@ -1,6 +1,7 @@
 //! A CMS site behind the gate, under the rules of its entry; and the guide's
 //! own lines, run as they stand.
 
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -90,6 +91,18 @@ impl Drop for Background {
     fn drop(&mut self) {
         signal(self.0, "KILL");
     }
+}
+
+#[test]
+fn a_site_that_is_served_alone_ends_in_order_when_it_is_told_to() {
+    let home = Home::new();
+    let mut command = home.gatelet();
+    command.args(["content", "serve", "--auth", "open", "--listen", "127.0.0.1:0"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("serving the content tools")).unwrap();
+    signal(child.id(), "TERM");
+    assert!(child.wait().unwrap().success());
 }
 
 /// The guide's five lines, with another database, a free port, and a `claude`

@@ -11,6 +11,7 @@ use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use mcp::serve::http::Body;
 use tool::Always;
+use web::listen::Limits;
 
 use super::answer::Stateless;
 use super::{SiteArgs, now, open, state_file};
@@ -18,6 +19,7 @@ use crate::cli::Place;
 use crate::config::{self, Rules};
 use crate::exit::{Done, Stop};
 use crate::terminal::say;
+use crate::wire;
 
 /// Serve a site's content tools alone
 ///
@@ -168,7 +170,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let listener = tokio::net::TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
-    let address = listener.local_addr()?;
+    let (address, signal) = (listener.local_addr()?, wire::signal()?);
     say(&format!("serving the content tools at http://{address}/mcp/content"));
     let worker = Arc::clone(&edge);
     let work = tokio::spawn(async move { worker.work().await });
@@ -177,10 +179,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         let edge = Arc::clone(&edge);
         async move { respond(&edge, request, local_only).await }
     };
-    let stop = async {
-        let _ = tokio::signal::ctrl_c().await;
-    };
-    mcp::serve::http::listen(listener, site, stop).await?;
+    web::listen::listen(listener, None, Limits::default(), site, signal).await?;
     work.abort();
     Ok(Done::Fine)
 }
