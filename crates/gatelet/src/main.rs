@@ -22,6 +22,12 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
+
+/// A call makes many small allocations, for which the platform's allocator took
+/// an eighth of its instructions: `docs/decisions/030-allocator.md`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Upstreams are started through ourselves, so that they die with us.
