@@ -8,6 +8,7 @@
 
 mod actions;
 mod clauses;
+mod directions;
 mod fields;
 mod lexicon;
 mod names;
@@ -30,13 +31,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tool::Json;
 
 use actions::{Actions, Verbs};
+use directions::Directions;
 use fields::{Fields, bounded};
 use lexicon::Lexicon;
 use names::Names;
 use postings::{Builder, Postings, Weights};
 use synonyms::Synonyms;
-use table::WIDTH;
-use vectors::{OUTLINE, Vectors};
 use words::Shape;
 
 pub use rank::{Features, NAMES};
@@ -117,16 +117,7 @@ pub struct Index {
     lexicon: Lexicon,
     synonyms: Synonyms,
     verbs: Verbs,
-    /// The directions of whole documents; empty when meanings are ignored.
-    vectors: Vectors<WIDTH>,
-    /// The same in outline, where there are many documents; otherwise empty.
-    outlines: Vectors<OUTLINE>,
-    /// The directions of their names alone.
-    names: Vectors<WIDTH>,
-    /// The directions of their parameters alone.
-    parameters: Vectors<WIDTH>,
-    /// By server, from number 1 on: where its documents point together.
-    servers: Vectors<WIDTH>,
+    directions: Directions,
     /// Their names, word by word.
     words: Names,
 }
@@ -151,9 +142,6 @@ impl Entry {
         (self.kind != Kind::Resource).then_some(server)
     }
 }
-
-/// From this many documents on, not every one is compared in full.
-const MANY: usize = 1_000;
 
 /// Bytes of a query that are read.
 const LONGEST_QUERY: usize = 8_000;
@@ -197,9 +185,8 @@ impl Index {
         let mut builder = Builder::new();
         let surroundings = surroundings(documents, &mut builder);
         let compares = config.meaning == Meaning::Compared;
-        let (mut vectors, mut names) = (Vectors::default(), Vectors::default());
-        let (mut parameters, mut outlines) = (Vectors::default(), Vectors::default());
-        let mut together = vec![[0.0; WIDTH]; if compares { surroundings.len() } else { 0 }];
+        let mut directions =
+            compares.then(|| directions::Builder::new(documents.len(), surroundings.len()));
         let mut words = names::Builder::new(compares);
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
@@ -213,36 +200,20 @@ impl Index {
                 around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
             builder.add(&fields, &around);
             words.add(&document.name);
-            if compares {
-                let direction = vectors::document(&fields);
-                vectors.add(&direction);
-                if MANY <= documents.len() {
-                    let (outline, _) = direction.split_first_chunk().expect("it is shorter");
-                    outlines.add(outline);
-                }
-                names.add(&vectors::direction(&vectors::spaced(&document.name)));
-                parameters.add(&vectors::parameters(&fields));
-                if server != 0 && document.kind != Kind::Resource {
-                    let sum = &mut together[server as usize - 1];
-                    sum.iter_mut().zip(&direction).for_each(|(sum, value)| *sum += value);
-                }
-            }
-            entries.push(Entry {
+            let entry = Entry {
                 document: place,
                 kind: document.kind,
                 server,
                 has_parameters: !fields.text[fields::PARAMETERS].is_empty(),
                 actions: verbs.of(&stemmer, &document.name),
                 weights: Weights::default(),
-            });
+            };
+            if let Some(directions) = &mut directions {
+                directions.add(document, &fields, &entry);
+            }
+            entries.push(entry);
         }
-        vectors.shrink();
-        names.shrink();
-        parameters.shrink();
-        outlines.shrink();
-        let mut servers = Vectors::default();
-        together.into_iter().for_each(|sum| servers.add(&vectors::normalised(sum)));
-        servers.shrink();
+        let directions = directions.map(directions::Builder::finish).unwrap_or_default();
         let (lexicon, postings, weights) = builder.finish();
         for (entry, weights) in entries.iter_mut().zip(weights) {
             entry.weights = weights;
@@ -253,19 +224,7 @@ impl Index {
         });
         let synonyms = Synonyms::new(&stemmer, |stem| lexicon.term(stem));
         verbs.number(|stem| lexicon.term(stem));
-        Index {
-            entries,
-            postings,
-            lexicon,
-            synonyms,
-            verbs,
-            vectors,
-            outlines,
-            names,
-            parameters,
-            servers,
-            words,
-        }
+        Index { entries, postings, lexicon, synonyms, verbs, directions, words }
     }
 
     /// The best documents among those that `visible` lets through.
@@ -320,11 +279,7 @@ impl Index {
         self.entries.capacity() * size_of::<Entry>()
             + self.postings.bytes()
             + self.lexicon.bytes()
-            + self.vectors.bytes()
-            + self.outlines.bytes()
-            + self.names.bytes()
-            + self.parameters.bytes()
-            + self.servers.bytes()
+            + self.directions.bytes()
             + self.words.bytes()
     }
 

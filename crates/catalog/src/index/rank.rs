@@ -6,6 +6,7 @@
 //! look were fitted once, by `scripts/fit_ranking.py`, over sets of gold queries.
 
 use super::actions::Relation;
+use super::directions::Directions;
 use super::fields::{DESCRIPTION, NAME, SERVER};
 use super::names::Asked;
 use super::reading::{Origin, Reader, Reading};
@@ -196,20 +197,20 @@ impl Look<'_> {
     /// The candidates by words and directions, with their cosines. Where there
     /// are many documents, outlines decide which of them are compared in full.
     fn with_directions(&self, glance: &Glance, steps: &Steps) -> (Vec<usize>, Vec<f32>) {
-        let vectors = &self.index.vectors;
-        if self.index.outlines.len() == 0 {
-            let mut cosines: Vec<f32> = vectors.cosines(steps).map(not_below_zero).collect();
+        let Directions { whole, outlines, .. } = &self.index.directions;
+        if outlines.len() == 0 {
+            let mut cosines: Vec<f32> = whole.cosines(steps).map(not_below_zero).collect();
             self.hide(&mut cosines);
             let candidates = best(&glance.scores(&cosines), CANDIDATES);
             let cosines = candidates.iter().map(|at| cosines[*at]).collect();
             return (candidates, cosines);
         }
         let outline = steps.outline();
-        let guesses = self.index.outlines.cosines(&outline).map(not_below_zero);
+        let guesses = outlines.cosines(&outline).map(not_below_zero);
         let mut guesses: Vec<f32> = guesses.collect();
         self.hide(&mut guesses);
         let listed = best(&glance.scores(&guesses), SHORTLIST);
-        let cosine = |at: &usize| not_below_zero(vectors.cosine(*at, steps));
+        let cosine = |at: &usize| not_below_zero(whole.cosine(*at, steps));
         let cosines: Vec<f32> = listed.iter().map(cosine).collect();
         let farthest = most(&cosines).max(f32::MIN_POSITIVE);
         let score = |(at, cosine): (&usize, &f32)| glance.with(*at, cosine / farthest);
@@ -221,6 +222,7 @@ impl Look<'_> {
     /// is in the order of the entries.
     fn look_closely(&self, ranked: &mut [Ranked]) {
         self.cover(ranked);
+        let directions = &self.index.directions;
         let mut understood = self.index.words.understood(&self.asked);
         let mut best_of_part = vec![f32::MIN_POSITIVE; self.parts.len()];
         let mut by_part = vec![0.0; self.parts.len() * ranked.len()];
@@ -234,15 +236,15 @@ impl Look<'_> {
             one.features[3] = one.features[1];
             one.features[10] = understood(one.entry);
             if let Some(steps) = &self.whole.steps {
-                one.features[7] = self.index.names.cosine(one.entry, steps).max(0.0);
-                let own = self.index.vectors.cosine(one.entry, steps).max(0.0);
+                one.features[7] = directions.names.cosine(one.entry, steps).max(0.0);
+                let own = directions.whole.cosine(one.entry, steps).max(0.0);
                 one.features[11] = if entry.has_parameters {
-                    self.index.parameters.cosine(one.entry, steps).max(0.0)
+                    directions.parameters.cosine(one.entry, steps).max(0.0)
                 } else {
                     own * WITHOUT_PARAMETERS
                 };
                 one.features[12] = match entry.belongs_to() {
-                    Some(server) => self.index.servers.cosine(server, steps).max(0.0),
+                    Some(server) => directions.servers.cosine(server, steps).max(0.0),
                     None => own,
                 };
             }
@@ -251,7 +253,7 @@ impl Look<'_> {
             }
             for (part, reading) in self.parts.iter().enumerate() {
                 if let Some(steps) = &reading.steps {
-                    let cosine = self.index.vectors.cosine(one.entry, steps).max(0.0);
+                    let cosine = directions.whole.cosine(one.entry, steps).max(0.0);
                     by_part[place * self.parts.len() + part] = cosine;
                     best_of_part[part] = best_of_part[part].max(cosine);
                 }

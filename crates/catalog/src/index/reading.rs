@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         }
         self.synonyms(&words.distinct, &mut terms);
         merge(&mut terms);
-        let compares = 0 < self.index.vectors.len();
+        let compares = self.index.directions.are_compared();
         let sum = match (compares, sum) {
             (false, _) => [0.0; WIDTH],
             (true, Some(sum)) => sum,

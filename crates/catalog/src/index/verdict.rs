@@ -30,7 +30,7 @@ const QUERY_COVERED: usize = 6;
 const NAME_COVERED: usize = 4;
 
 pub(crate) fn of(index: &Index, ranked: &[Ranked]) -> Verdict {
-    let words = if index.vectors.len() == 0 { WORDS_ALONE } else { WORDS };
+    let words = if index.directions.are_compared() { WORDS } else { WORDS_ALONE };
     if !ranked.iter().take(5).any(|one| is_relevant(one, words)) {
         return Verdict::Nothing;
     }
