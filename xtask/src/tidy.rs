@@ -106,9 +106,14 @@ fn functions((file, text): &(String, String)) -> Vec<(usize, String)> {
     for (at, line) in lines.iter().enumerate() {
         let code = line.trim_start();
         let Some(name) = function_name(code) else { continue };
-        let end = format!("{}}}", " ".repeat(line.len() - code.len()));
-        let length = lines[at..].iter().position(|later| **later == end);
-        if let Some(length) = length {
+        let indent = &line[..line.len() - code.len()];
+        let beside = |later: &&str| {
+            let rest = later.strip_prefix(indent)?;
+            // A declaration without a body ends like a statement.
+            (rest == "}" || (rest.starts_with(')') && rest.ends_with(';'))).then_some(rest == "}")
+        };
+        let end = lines[at..].iter().enumerate().find_map(|(n, later)| Some((n, beside(later)?)));
+        if let Some((length, true)) = end {
             found.push((length + 1, format!("{file}:{} {name}", at + 1)));
         }
     }
@@ -116,7 +121,7 @@ fn functions((file, text): &(String, String)) -> Vec<(usize, String)> {
 }
 
 fn function_name(code: &str) -> Option<&str> {
-    if code.ends_with(';') || code.starts_with("//") {
+    if code.ends_with([';', '}']) || code.starts_with("//") {
         return None;
     }
     let (before, after) = code.split_once("fn ")?;
@@ -145,6 +150,13 @@ mod tests {
         let text = "impl A {\n    pub fn a() {\n        if b {\n        }\n    }\n}\n";
         let found = functions(&("x.rs".to_owned(), text.to_owned()));
         assert_eq!(found, [(4, "x.rs:2 a".to_owned())]);
+    }
+
+    #[test]
+    fn what_has_no_body_of_its_own_has_no_length() {
+        let text = "trait A {\n    fn a(\n        b: B,\n    ) -> C;\n    fn d() {}\n    fn e() {\n    }\n}\n";
+        let found = functions(&("x.rs".to_owned(), text.to_owned()));
+        assert_eq!(found, [(2, "x.rs:6 e".to_owned())]);
     }
 
     #[test]
