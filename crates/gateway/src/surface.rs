@@ -12,6 +12,7 @@ pub mod auto;
 pub mod meta;
 pub mod offers;
 
+mod about;
 pub(crate) mod artifacts;
 pub(crate) mod rest;
 

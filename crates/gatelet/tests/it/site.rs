@@ -84,6 +84,30 @@ fn behind_the_gate_the_limits_of_a_site_apply() {
     assert!(!denied.contains("username"), "{denied}");
 }
 
+#[test]
+fn behind_the_gate_every_surface_says_which_toolset_is_there_to_who_sees_it() {
+    let home = Home::with(
+        "[[upstream]]\nlabel = \"evo\"\nkind = \"content\"\n\
+         [[visibility.rule]]\ncallers = [\"role:blind\"]\nhide = [\"evo\", \"evo.*\"]\n",
+    );
+    let blind = shell(&home, &["key", "create", "blind", "--role", "blind"]);
+    assert_eq!(blind.code, 0, "{}", blind.err);
+    let served = Served::start(&home);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+    for surface in ["cash", "gateway", "proxy", "direct"] {
+        let said = served.at(surface).post(&hello, &[]).message()["result"].clone();
+        assert_eq!(said["serverInfo"]["name"], "gatelet", "{surface}: {said}");
+        assert_eq!(said["serverInfo"]["platform"], "eMCP", "{surface}: {said}");
+        assert!(said["serverInfo"]["platformVersion"].is_string(), "{surface}: {said}");
+        assert_eq!(said["capabilities"]["evo"]["toolsetVersion"], "1.0", "{surface}: {said}");
+        let key = blind.out.trim();
+        let unsaid = served.at(surface).post(&hello, &[("X-Api-Key", key)]).message();
+        assert_eq!(unsaid["result"]["serverInfo"]["platform"], Value::Null, "{surface}: {unsaid}");
+        assert_eq!(unsaid["result"]["capabilities"]["evo"], Value::Null, "{surface}: {unsaid}");
+    }
+}
+
 /// A process that ends with the test.
 struct Background(u32);
 

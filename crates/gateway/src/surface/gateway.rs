@@ -68,7 +68,7 @@ impl Provider for Gateway {
             let seen =
                 |entry: &Entry| meta::sees(&**trust, &snapshot.catalog, &self.caller, entry.place);
             let names = names(snapshot.directory(), &seen);
-            listing(&self.shared, &snapshot, tools(&names, &map()))
+            listing(&self.shared, &snapshot, tools(&names, &map()), &self.caller)
         })
     }
 

@@ -15,9 +15,9 @@ use catalog::directory::{Entry, Place};
 use catalog::source::Skill;
 use catalog::{By, Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Context, Identity, Json, Listing, Reply, Server, Tool};
+use tool::{Context, Identity, Json, Listing, Reply, Tool};
 
-use super::Surface;
+use super::{Surface, about};
 use crate::artifact::Owner;
 use crate::dispatch::Refusal;
 use crate::envelope;
@@ -101,11 +101,17 @@ pub(crate) fn sees(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, plac
 }
 
 /// What a surface of meta-tools lists beside its tools.
-pub(crate) fn listing(shared: &Shared, snapshot: &Snapshot, tools: Vec<Tool>) -> Listing {
+pub(crate) fn listing(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    tools: Vec<Tool>,
+    caller: &Identity,
+) -> Listing {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+    let knows = |thing: &Thing<'_>| shared.dispatcher.stages.trust.knows(caller, thing);
     let findings = snapshot.findings.iter().chain(&snapshot.directory().findings);
     Listing {
-        server: Server::new("gatelet", &shared.version, capabilities.into()),
+        server: about::server(shared, snapshot, capabilities, &knows),
         tools,
         findings: findings.cloned().collect(),
         ..Listing::default()

@@ -147,7 +147,7 @@ impl Provider for Proxy {
         snapshot.listing(Surface::Proxy, trust.sight(&self.caller), || {
             let seen = snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));
             let tools = seen.map(|(_, tool)| tool.clone()).collect();
-            listing(&self.shared, &snapshot, tools)
+            listing(&self.shared, &snapshot, tools, &self.caller)
         })
     }
 

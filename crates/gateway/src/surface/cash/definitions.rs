@@ -5,6 +5,7 @@ use tool::{Json, Listing, Reply, Resource, Server, Tool};
 
 use crate::gateway::Shared;
 use crate::roster::Snapshot;
+use crate::surface::about;
 use crate::visibility::Thing;
 
 /// Tokens that the names of the namespaces may take in the definition of
@@ -90,7 +91,7 @@ pub(super) fn listing(
     });
     let server = Server {
         instructions: Some("Start with help().".to_owned()),
-        ..Server::new("gatelet", &shared.version, capabilities(snapshot))
+        ..about::server(shared, snapshot, capabilities(snapshot), knows)
     };
     Listing {
         server,
@@ -104,7 +105,7 @@ pub(super) fn listing(
 }
 
 /// What the gate can do itself, and what any upstream can do through it.
-fn capabilities(snapshot: &Snapshot) -> Json {
+fn capabilities(snapshot: &Snapshot) -> Value {
     let mut all = json!({
         "tools": {"listChanged": true},
         "resources": {"listChanged": true, "subscribe": true},
@@ -112,7 +113,7 @@ fn capabilities(snapshot: &Snapshot) -> Json {
         "completions": {},
         "logging": {},
     });
-    let Some(members) = all.as_object_mut() else { return Json::empty_object() };
+    let Some(members) = all.as_object_mut() else { return all };
     for source in snapshot.catalog.sources() {
         let Ok(Value::Object(theirs)) = source.listing.server.capabilities.value() else {
             continue;
@@ -123,7 +124,7 @@ fn capabilities(snapshot: &Snapshot) -> Json {
             }
         }
     }
-    all.into()
+    all
 }
 
 /// Adds what is not there yet, one level deep.
