@@ -15,6 +15,7 @@ use anyhow::Context;
 use catalog::habits::Habits;
 use gateway::learning::Notebook;
 
+use crate::alone::Alone;
 use crate::secret;
 use crate::stamp::{Stamp, stamp};
 
@@ -184,26 +185,6 @@ fn read(path: &Path) -> anyhow::Result<Habits> {
     serde_json::from_str(&text).with_context(|| {
         format!("`{shown}` holds no habits; `gatelet habits forget --all` starts over")
     })
-}
-
-/// Held while nobody else may change the file; the system lets go of it when
-/// the process ends, however it ends.
-struct Alone(#[expect(dead_code, reason = "held, never looked at")] std::fs::File);
-
-impl Alone {
-    /// The file is replaced when it is written, so another one is locked.
-    fn with(path: &Path) -> anyhow::Result<Alone> {
-        let file = path.with_extension("lock");
-        let shown = file.display();
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory)
-                .with_context(|| format!("cannot create `{}`", directory.display()))?;
-        }
-        let options = std::fs::OpenOptions::new().create(true).append(true).open(&file);
-        let handle = options.with_context(|| format!("cannot open `{shown}`"))?;
-        handle.lock().with_context(|| format!("cannot lock `{shown}`"))?;
-        Ok(Alone(handle))
-    }
 }
 
 /// Nothing that is kept under these locks is half done when somebody panics.

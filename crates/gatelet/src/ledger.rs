@@ -1,94 +1,112 @@
 //! The trust ledger on disk: signed with a key that only its owner reads.
+//!
+//! Several gates may share one state directory, and `gatelet trust` changes the
+//! ledger below gates that run: whoever writes holds a lock, and whoever cannot
+//! make sense of what is there looks again, with the lock and the key of today.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use anyhow::Context;
 use gateway::trust::{Book, Ledger, Tampered};
 
+use crate::alone::Alone;
 use crate::secret;
 use crate::stamp::Glance;
 
-/// The ledger of a state directory.
+/// The ledger of a state directory. Made, with its key, when it is first asked
+/// for and there is none.
 pub(crate) struct File {
-    key: Vec<u8>,
-    state: Mutex<Known>,
+    key_file: PathBuf,
+    known: Mutex<Known>,
 }
 
-/// The file, and what was read of it last, unless that is not to be believed.
+/// The file, and what was read last, unless that is not to be believed.
 struct Known {
     glance: Glance,
+    key: Option<Vec<u8>>,
     ledger: Option<Arc<Ledger>>,
 }
 
 impl File {
-    /// Opens the ledger; makes its key, and an empty ledger, when there is none.
-    pub(crate) fn open(state: &Path) -> anyhow::Result<File> {
-        let (ledger, key_file) = (state.join("trust.json"), state.join("trust.key"));
-        let key = match std::fs::read_to_string(&key_file) {
-            Ok(text) => unhex(text.trim()).with_context(|| {
-                format!("`{}` is no key; `gatelet trust reset` makes one", key_file.display())
-            })?,
-            Err(_) => make_key(&key_file)?,
-        };
-        Ok(File::of(ledger, key))
+    pub(crate) fn at(state: &Path) -> File {
+        let glance = Glance::at(state.join("trust.json"));
+        let known = Mutex::new(Known { glance, key: None, ledger: None });
+        File { key_file: state.join("trust.key"), known }
     }
 
     /// Starts over: a new key and an empty ledger.
-    pub(crate) fn reset(state: &Path) -> anyhow::Result<File> {
-        let key = make_key(&state.join("trust.key"))?;
-        let file = File::of(state.join("trust.json"), key);
-        file.save(&Ledger::default())?;
-        Ok(file)
+    pub(crate) fn reset(state: &Path) -> anyhow::Result<()> {
+        let file = File::at(state);
+        let known = file.known();
+        let _alone = Alone::with(known.glance.file())?;
+        let key = file.make_key()?;
+        secret::write(known.glance.file(), &Ledger::default().write(&key))
     }
 
-    fn of(ledger: PathBuf, key: Vec<u8>) -> File {
-        let known = Known { glance: Glance::at(ledger), ledger: None };
-        File { key, state: Mutex::new(known) }
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("nothing panics while it holds this")
     }
 
-    pub(crate) fn save(&self, ledger: &Ledger) -> anyhow::Result<()> {
-        let mut known = self.state.lock().expect("nothing panics while it holds this");
-        known.ledger = None;
-        secret::write(known.glance.file(), &ledger.write(&self.key))
-    }
-
-    fn load(&self) -> Result<Arc<Ledger>, Tampered> {
-        let mut known = self.state.lock().expect("nothing panics while it holds this");
-        let due = known.glance.is_due();
-        if let Some(ledger) = known.ledger.take().filter(|_| !due) {
-            return Ok(Arc::clone(known.ledger.insert(ledger)));
-        }
+    /// Reads key and ledger as they are now, while nobody changes them.
+    fn look(&self, known: &mut Known, _: &Alone) -> Result<Arc<Ledger>, Tampered> {
+        let key = match std::fs::read_to_string(&self.key_file) {
+            Ok(text) => unhex(text.trim()).ok_or(Tampered::Unreadable)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let key = self.make_key().map_err(homeless)?;
+                // A key without a ledger means that somebody took the ledger
+                // away, so both are made together.
+                if !known.glance.file().exists() {
+                    let empty = Ledger::default().write(&key);
+                    secret::write(known.glance.file(), &empty).map_err(homeless)?;
+                }
+                key
+            }
+            Err(error) => return Err(homeless(error)),
+        };
         let text = std::fs::read_to_string(known.glance.file());
-        let text = text.map_err(|_| Tampered::Unreadable)?;
-        let ledger = Arc::new(Ledger::read(&text, &self.key)?);
-        Ok(Arc::clone(known.ledger.insert(ledger)))
+        let ledger = Ledger::read(&text.map_err(|_| Tampered::Unreadable)?, &key)?;
+        known.key = Some(key);
+        Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
+    }
+
+    fn make_key(&self) -> anyhow::Result<Vec<u8>> {
+        let key: [u8; 32] = secret::random();
+        let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        secret::write(&self.key_file, &text)?;
+        Ok(key.to_vec())
     }
 }
 
 impl Book for File {
     fn read(&self) -> Result<Arc<Ledger>, Tampered> {
-        self.load()
+        let mut known = self.known();
+        let due = known.glance.is_due();
+        if let Some(ledger) = known.ledger.take().filter(|_| !due) {
+            return Ok(Arc::clone(known.ledger.insert(ledger)));
+        }
+        let text = std::fs::read_to_string(known.glance.file()).ok();
+        let read = |(text, key): (String, &Vec<u8>)| Ledger::read(&text, key).ok();
+        if let Some(ledger) = text.zip(known.key.as_ref()).and_then(read) {
+            return Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))));
+        }
+        let alone = Alone::with(known.glance.file()).map_err(homeless)?;
+        self.look(&mut known, &alone)
     }
 
-    fn write(&self, ledger: &Ledger) {
-        if let Err(error) = self.save(ledger) {
-            tracing::error!(%error, "the trust ledger cannot be written");
-        }
+    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
+        let mut known = self.known();
+        let alone = Alone::with(known.glance.file()).map_err(homeless)?;
+        let mut ledger = Arc::unwrap_or_clone(self.look(&mut known, &alone)?);
+        change(&mut ledger);
+        let key = known.key.as_ref().ok_or(Tampered::Unreadable)?;
+        secret::write(known.glance.file(), &ledger.write(key)).map_err(homeless)?;
+        Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
     }
 }
 
-/// A key without a ledger means that somebody took the ledger away, so both
-/// are made together.
-fn make_key(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let key: [u8; 32] = secret::random();
-    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    let ledger = file.with_file_name("trust.json");
-    if !ledger.exists() {
-        secret::write(&ledger, &Ledger::default().write(&key))?;
-    }
-    secret::write(file, &text)?;
-    Ok(key.to_vec())
+fn homeless(error: impl Into<anyhow::Error>) -> Tampered {
+    Tampered::Homeless(format!("{:#}", error.into()))
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -112,14 +130,15 @@ mod tests {
         Tool::read(Json::parse(r#"{"name":"t"}"#).unwrap()).unwrap()
     }
 
+    fn granted(ledger: &mut Ledger) {
+        ledger.set("up/t", &some_tool(), State::Verified, 1);
+    }
+
     #[test]
     fn what_is_written_is_read_by_who_has_the_key_and_only_by_the_owner() {
         let state = tempfile::tempdir().unwrap();
-        let file = File::open(state.path()).unwrap();
-        let mut ledger = Arc::unwrap_or_clone(file.read().unwrap());
-        ledger.set("up/t", &some_tool(), State::Trusted, 1);
-        file.write(&ledger);
-        assert_eq!(File::open(state.path()).unwrap().read(), Ok(Arc::new(ledger)));
+        let changed = File::at(state.path()).change(&mut granted).unwrap();
+        assert_eq!(File::at(state.path()).read(), Ok(changed));
         for name in ["trust.json", "trust.key"] {
             let mode = std::fs::metadata(state.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -129,16 +148,59 @@ mod tests {
     #[test]
     fn a_ledger_that_was_edited_or_taken_away_is_not_believed() {
         let state = tempfile::tempdir().unwrap();
-        let file = File::open(state.path()).unwrap();
-        let mut ledger = Ledger::default();
-        ledger.set("up/t", &some_tool(), State::Verified, 1);
-        file.write(&ledger);
+        File::at(state.path()).change(&mut granted).unwrap();
         let path = state.path().join("trust.json");
         let text = std::fs::read_to_string(&path).unwrap().replace("verified", "trusted");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(File::open(state.path()).unwrap().read(), Err(Tampered::Forged));
+        assert_eq!(File::at(state.path()).read(), Err(Tampered::Forged));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(File::open(state.path()).unwrap().read(), Err(Tampered::Unreadable));
-        assert_eq!(File::reset(state.path()).unwrap().read(), Ok(Arc::default()));
+        assert_eq!(File::at(state.path()).read(), Err(Tampered::Unreadable));
+        File::reset(state.path()).unwrap();
+        assert_eq!(File::at(state.path()).read(), Ok(Arc::default()));
+    }
+
+    #[test]
+    fn a_gate_that_runs_goes_on_after_a_reset_and_after_the_directory_was_emptied() {
+        let state = tempfile::tempdir().unwrap();
+        let gate = File::at(state.path());
+        gate.change(&mut granted).unwrap();
+        File::reset(state.path()).unwrap();
+        gate.known().glance.again();
+        assert_eq!(gate.read(), Ok(Arc::default()));
+        for name in ["trust.json", "trust.key"] {
+            std::fs::remove_file(state.path().join(name)).unwrap();
+        }
+        gate.known().glance.again();
+        assert_eq!(gate.read(), Ok(Arc::default()));
+    }
+
+    /// Each is a gate of its own: they share nothing but the directory.
+    #[test]
+    fn gates_that_start_together_on_a_new_directory_lose_nothing_of_each_other() {
+        let state = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for gate in 0..8 {
+                let file = File::at(state.path());
+                scope.spawn(move || {
+                    for n in 0..5 {
+                        let note = |ledger: &mut Ledger| {
+                            let name = format!("gate{gate}/tool{n}");
+                            ledger.set(&name, &some_tool(), State::Verified, 1);
+                        };
+                        file.change(&mut { note }).unwrap();
+                        file.read().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(File::at(state.path()).read().unwrap().iter().count(), 40);
+    }
+
+    #[test]
+    fn where_nothing_can_be_kept_the_reason_is_told() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::write(state.path().join("file"), "").unwrap();
+        let told = File::at(&state.path().join("file/state")).read().unwrap_err().to_string();
+        assert!(told.contains("cannot create") && told.contains("--state"), "{told}");
     }
 }

@@ -11,6 +11,7 @@ mod fetch;
 mod gate;
 mod mounts;
 
+mod alone;
 mod exit;
 mod habits;
 mod ledger;

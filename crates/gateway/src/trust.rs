@@ -159,10 +159,16 @@ impl Config {
                     summary(drift)
                 ));
             }
-            (Policy::Warn, Standing::Drifted { was, drift }) => {
-                let safer = danger == Danger::Safe;
+            // Revoked is revoked, whatever it has become.
+            (Policy::Warn, Standing::Drifted { was: State::Untrusted, .. }) => State::Untrusted,
+            // A tool that may do harm and is not what it was asks, however
+            // trusted the old one was.
+            (Policy::Warn, Standing::Drifted { drift, .. }) => {
                 let text = format!("`{name}` changed: {}", listed(drift));
-                return if safer { Verdict::Warn(text) } else { drifted_and_dangerous(*was, text) };
+                return match danger {
+                    Danger::Safe => Verdict::Warn(text),
+                    Danger::Destructive | Danger::Unknown => Verdict::Confirm(text),
+                };
             }
         };
         let destructive = match (policy, danger) {
@@ -178,15 +184,6 @@ impl Config {
             }
             (State::Verified, false) | (State::Trusted, _) => Verdict::Allow,
         }
-    }
-}
-
-/// A tool that may do harm and is not what it was asks, however trusted the
-/// old one was.
-fn drifted_and_dangerous(was: State, text: String) -> Verdict {
-    match was {
-        State::Untrusted => Verdict::Refuse(text),
-        State::Verified | State::Trusted => Verdict::Confirm(text),
     }
 }
 
@@ -232,6 +229,17 @@ impl Seen {
             input: value(&tool.input_schema),
             output: tool.output_schema.as_ref().map_or(Value::Null, value),
             annotations: member("annotations"),
+        }
+    }
+
+    /// What it said of itself.
+    pub fn hints(&self) -> Annotations {
+        let said = |key: &str| self.annotations.get(key).and_then(Value::as_bool);
+        Annotations {
+            read_only: said("readOnlyHint"),
+            destructive: said("destructiveHint"),
+            idempotent: said("idempotentHint"),
+            open_world: said("openWorldHint"),
         }
     }
 }
@@ -288,6 +296,10 @@ mod tests {
         check(Enforce, &known(State::Verified), Safe, "allow");
         check(Enforce, &known(State::Verified), Destructive, "confirm");
         check(Enforce, &known(State::Verified), Unknown, "confirm");
+        let revoked = Standing::Drifted { was: State::Untrusted, drift: Vec::new() };
+        for danger in [Safe, Destructive, Unknown] {
+            check(Warn, &revoked, danger, "refuse");
+        }
         check(Warn, &DRIFTED, Safe, "warn");
         check(Warn, &DRIFTED, Destructive, "confirm");
     }

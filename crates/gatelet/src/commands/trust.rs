@@ -1,7 +1,5 @@
 //! `gatelet trust`: which tools are trusted. The only way to grant it.
 
-use std::sync::Arc;
-
 use gateway::trust::{Book, Digest, Ledger, Standing, State, drift, ledger};
 use jiff::Timestamp;
 use tool::Tool;
@@ -38,7 +36,7 @@ enum Action {
         #[arg(long)]
         verified: bool,
     },
-    /// Take trust away: the tool cannot be called
+    /// Take trust away: the tool cannot be called, also where nobody called it yet
     Revoke { tool: String },
     /// Forget one tool, or everything, with a new key
     Reset { tool: Option<String> },
@@ -51,32 +49,29 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
         return Ok(Done::Fine);
     }
-    let file = File::open(&state)?;
-    let mut known = match file.read() {
-        Ok(known) => Arc::unwrap_or_clone(known),
-        Err(tampered) => return Err(anyhow::anyhow!(tampered)),
-    };
+    let file = File::at(&state);
+    let known = file.read()?;
     match &args.action {
         Action::List { json } => list(&known, *json)?,
         Action::Show { tool } => show(&known, tool, place)?,
         Action::Grant { tool, verified } => {
             let state = if *verified { State::Verified } else { State::Trusted };
-            grant(&mut known, tool, state, place)?;
-            file.save(&known)?;
+            grant(&file, tool, state, place)?;
         }
-        Action::Revoke { tool } => {
-            each(&known, tool)?.iter().for_each(|name| {
-                known.revoke(name, now());
-                say(&format!("{} `{name}`", paint(GOOD, "revoked")));
-            });
-            file.save(&known)?;
-        }
+        Action::Revoke { tool } => revoke(&file, &known, tool, place)?,
         Action::Reset { tool: Some(tool) } => {
-            each(&known, tool)?.iter().for_each(|name| {
-                known.forget(name);
+            let names = each(&known, tool);
+            if names.is_empty() {
+                return Err(unknown(tool).into());
+            }
+            file.change(&mut |ledger| {
+                for name in &names {
+                    ledger.forget(name);
+                }
+            })?;
+            for name in names {
                 say(&format!("{} `{name}`", paint(GOOD, "forgot")));
-            });
-            file.save(&known)?;
+            }
         }
         Action::Reset { tool: None } => {}
     }
@@ -88,20 +83,20 @@ fn now() -> u64 {
 }
 
 /// The names in the ledger that are meant.
-fn each(known: &Ledger, wanted: &str) -> anyhow::Result<Vec<String>> {
-    let fits = |name: &str| match wanted.strip_suffix('*') {
+fn each(known: &Ledger, wanted: &str) -> Vec<String> {
+    let names = known.iter().map(|(name, _)| name.to_owned());
+    names.filter(|name| is_meant(wanted, name)).collect()
+}
+
+fn is_meant(wanted: &str, name: &str) -> bool {
+    match wanted.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => name == wanted,
-    };
-    let names: Vec<String> =
-        known.iter().map(|(name, _)| name.to_owned()).filter(|name| fits(name)).collect();
-    if names.is_empty() {
-        return Err(Stop::Usage(format!(
-            "nothing is known of `{wanted}`; `gatelet trust list` shows what is"
-        ))
-        .into());
     }
-    Ok(names)
+}
+
+fn unknown(wanted: &str) -> Stop {
+    Stop::Usage(format!("nothing is known of `{wanted}`; `gatelet trust list` shows what is"))
 }
 
 fn list(known: &Ledger, json: bool) -> anyhow::Result<()> {
@@ -140,7 +135,7 @@ fn present(wanted: &str, place: &Place) -> anyhow::Result<Vec<(String, Tool)>> {
     let Some(listing) = live(upstream, place)? else {
         return Err(Stop::Usage(format!("no upstream is called `{upstream}`")).into());
     };
-    let fits = |found: &Tool| tool == "*" || found.name == tool;
+    let fits = |found: &Tool| is_meant(tool, &found.name);
     let tools: Vec<(String, Tool)> = listing
         .tools
         .into_iter()
@@ -181,14 +176,46 @@ fn show(known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn grant(known: &mut Ledger, wanted: &str, state: State, place: &Place) -> anyhow::Result<()> {
-    for (name, tool) in present(wanted, place)? {
-        known.set(&name, &tool, state, now());
-        say(&format!(
-            "{} `{name}` as it is now ({})",
-            paint(GOOD, state),
-            Digest::of(&tool).short()
-        ));
+fn grant(file: &File, wanted: &str, state: State, place: &Place) -> anyhow::Result<()> {
+    let tools = present(wanted, place)?;
+    file.change(&mut |ledger| {
+        tools.iter().for_each(|(name, tool)| ledger.set(name, tool, state, now()));
+    })?;
+    for (name, tool) in tools {
+        let digest = Digest::of(&tool);
+        say(&format!("{} `{name}` as it is now ({})", paint(GOOD, state), digest.short()));
+    }
+    Ok(())
+}
+
+/// Takes trust away from what is known, and from what its upstream offers but
+/// nobody called yet.
+fn revoke(file: &File, known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
+    let mut names = each(known, wanted);
+    let unseen = match names.is_empty() || wanted.ends_with('*') {
+        true => present(wanted, place),
+        false => Ok(Vec::new()),
+    };
+    let unseen = match unseen {
+        Ok(tools) => tools,
+        Err(_) if !names.is_empty() => Vec::new(),
+        Err(error) => return Err(error.context(unknown(wanted))),
+    };
+    file.change(&mut |ledger| {
+        for (name, tool) in &unseen {
+            if ledger.get(name).is_none() {
+                ledger.set(name, tool, State::Untrusted, now());
+            }
+        }
+        for name in names.iter().chain(unseen.iter().map(|(name, _)| name)) {
+            ledger.revoke(name, now());
+        }
+    })?;
+    names.extend(unseen.into_iter().map(|(name, _)| name));
+    names.sort();
+    names.dedup();
+    for name in names {
+        say(&format!("{} `{name}`", paint(GOOD, "revoked")));
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! The trust gate before the upstreams of the configuration.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::Arc;
 
 use gateway::clock::Clock;
 use gateway::stage::trust::Keeper;
 use gateway::stage::{Open, Trust};
-use gateway::trust::{Book, Ledger, Policy, Tampered};
+use gateway::trust::Policy;
 
 use crate::builtin;
 use crate::config::Config;
@@ -21,7 +21,7 @@ pub(super) fn trust(config: &Config, state: &Path, clock: &Arc<dyn Clock>) -> Ar
         return Arc::new(Open);
     }
     trust.upstreams.extend(own(config).map(|label| (label.to_owned(), Policy::Off)));
-    let book = WhenNeeded { state: state.to_owned(), opened: OnceLock::new() };
+    let book = ledger::File::at(state);
     Arc::new(Keeper::new(trust, Arc::new(book), Arc::clone(clock)))
 }
 
@@ -36,36 +36,4 @@ fn own(config: &Config) -> impl Iterator<Item = &'static str> {
     let taken =
         |label: &str| config.upstreams.iter().any(|one| catalog::name::same(&one.label, label));
     builtin.chain([gateway::own::LABEL]).filter(move |label| !taken(label))
-}
-
-/// The ledger, opened by the first call that needs it: who only uses our own
-/// tools gets no key file.
-struct WhenNeeded {
-    state: PathBuf,
-    opened: OnceLock<Option<ledger::File>>,
-}
-
-impl WhenNeeded {
-    fn file(&self) -> Option<&ledger::File> {
-        let open = || match ledger::File::open(&self.state) {
-            Ok(file) => Some(file),
-            Err(error) => {
-                tracing::error!("the trust ledger cannot be opened: {error:#}");
-                None
-            }
-        };
-        self.opened.get_or_init(open).as_ref()
-    }
-}
-
-impl Book for WhenNeeded {
-    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
-        self.file().map_or(Err(Tampered::Unreadable), Book::read)
-    }
-
-    fn write(&self, ledger: &Ledger) {
-        if let Some(file) = self.file() {
-            file.write(ledger);
-        }
-    }
 }

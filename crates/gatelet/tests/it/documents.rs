@@ -3,7 +3,9 @@
 
 use std::process::Command;
 
-use crate::kit::{Home, npm_upstream, shell};
+use serde_json::json;
+
+use crate::kit::{Home, Pipe, eventually, npm_upstream, shell, text};
 
 const DAMAGED: &str = "# MCP Tool Specification\n\n## Tool: `x`\n\nno more\n";
 
@@ -117,4 +119,20 @@ fn trust_is_shown_granted_revoked_and_reset_from_the_shell() {
     assert!(refused.out.contains("gatelet trust grant memory/delete_entities"), "{refused:?}");
     assert_eq!(shell(&home, &["trust", "reset"]).code, 0);
     assert_eq!(shell(&home, &["trust", "list", "--json"]).out.trim(), "{}");
+}
+
+#[test]
+fn a_gate_that_runs_takes_up_what_the_operator_revokes_and_resets() {
+    let home = memory();
+    let mut pipe = Pipe::open(&home);
+    pipe.call("memory.read_graph", &json!({}));
+    // Nobody has called that one yet.
+    let revoked = shell(&home, &["trust", "revoke", "memory/search_nodes"]);
+    assert_eq!(revoked.code, 0, "{}", revoked.err);
+    let search =
+        json!({"namespace": "memory", "function": "search_nodes", "kwargs": {"query": "x"}});
+    let mut search = || text(&pipe.verb("call", &search));
+    eventually("it is refused", || search().contains("is not trusted"));
+    assert_eq!(shell(&home, &["trust", "reset"]).code, 0);
+    eventually("it is as good as new", || search().contains("entities"));
 }

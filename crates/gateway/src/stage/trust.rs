@@ -9,7 +9,7 @@ use tool::{Context, Finding, Identity, Json, Listing, QuickMap, Severity, Tool};
 use super::{Admission, Trust, ValidCall};
 use crate::clock::Clock;
 use crate::dispatch::Refusal;
-use crate::trust::{Book, Config, Digest, Ledger, Policy, Standing, Verdict, ledger};
+use crate::trust::{Book, Config, Danger, Digest, Ledger, Policy, Standing, Verdict, ledger};
 
 /// Stands in the way of calls.
 pub struct Keeper {
@@ -45,18 +45,40 @@ impl Keeper {
             return Ok(Verdict::Allow);
         }
         let name = ledger::name(&call.upstream, call.tool());
-        let ledger = self.book.read().map_err(|tampered| {
+        let mut ledger = self.book.read().map_err(|tampered| {
             tracing::error!(%tampered, "the trust ledger is not believed");
             refusal(tampered.to_string())
         })?;
-        let standing = self.standing(&ledger, &name, tool);
+        let mut standing = self.standing(&ledger, &name, tool);
         if standing == Standing::New {
-            let mut ledger = Arc::unwrap_or_clone(ledger);
-            ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
-            self.book.write(&ledger);
+            // Whoever was quicker counts: it may be the operator, who revoked it.
+            if let Some(noted) = self.note(&[(&name, tool)]) {
+                ledger = noted;
+                standing = self.standing(&ledger, &name, tool);
+            }
         }
-        let danger = self.config.danger(call.named(), &call.annotations);
+        let mut danger = self.config.danger(call.named(), &call.annotations);
+        if let (Standing::Drifted { .. }, Some(entry)) = (&standing, ledger.get(&name)) {
+            // A tool does not get around a question by saying something else of itself.
+            let before = self.config.danger(call.named(), &entry.seen.hints());
+            danger = if before == Danger::Destructive { before } else { danger };
+        }
         Ok(self.config.decide(policy, &standing, danger, &name))
+    }
+
+    /// Notes tools that nobody has noted yet.
+    fn note(&self, tools: &[(&String, &Tool)]) -> Option<Arc<Ledger>> {
+        let now = self.clock.unix_millis();
+        let noted = self.book.change(&mut |ledger| {
+            for (name, tool) in tools {
+                if ledger.get(name).is_none() {
+                    ledger.set(name, tool, self.config.first, now);
+                }
+            }
+        });
+        noted
+            .inspect_err(|error| tracing::error!(%error, "the trust ledger cannot be written"))
+            .ok()
     }
 }
 
@@ -102,15 +124,12 @@ impl Trust for Keeper {
             Policy::Warn => false,
             Policy::Enforce => true,
         };
-        let Ok(mut ledger) = self.book.read().map(Arc::unwrap_or_clone) else { return Vec::new() };
-        let (mut findings, mut fresh) = (Vec::new(), false);
+        let Ok(ledger) = self.book.read() else { return Vec::new() };
+        let (mut findings, mut fresh) = (Vec::new(), Vec::new());
         for tool in &listing.tools {
             let name = ledger::name(upstream, &tool.name);
             match self.standing(&ledger, &name, tool) {
-                Standing::New if notes => {
-                    ledger.set(&name, tool, self.config.first, self.clock.unix_millis());
-                    fresh = true;
-                }
+                Standing::New if notes => fresh.push((name, tool)),
                 Standing::New | Standing::Known(_) => {}
                 Standing::Drifted { drift, .. } => {
                     let drift: Vec<String> = drift.iter().map(ToString::to_string).collect();
@@ -122,8 +141,9 @@ impl Trust for Keeper {
                 }
             }
         }
-        if fresh {
-            self.book.write(&ledger);
+        if !fresh.is_empty() {
+            let fresh: Vec<_> = fresh.iter().map(|(name, tool)| (name, *tool)).collect();
+            self.note(&fresh);
         }
         findings
     }

@@ -113,12 +113,22 @@ pub enum Said {
     Nothing,
 }
 
+/// Characters of the arguments that a question shows; how many there are is said.
+const SHOWN: usize = 2000;
+
 /// Asks the user, where the client can.
 pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
     if !context.client.can("elicitation") {
         return Said::Nothing;
     }
-    let shown: String = arguments.chars().take(400).collect();
+    let n_characters = arguments.chars().count();
+    let shown = match n_characters <= SHOWN {
+        true => arguments.to_owned(),
+        false => {
+            let shown: String = arguments.chars().take(SHOWN).collect();
+            format!("{shown}… ({n_characters} characters in all)")
+        }
+    };
     let params = json!({
         "message": format!("{question}. Arguments: {shown}. Go on?"),
         "requestedSchema": {
@@ -132,9 +142,12 @@ pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
     match context.back.request("elicitation/create", params.into()).await {
         Ok(Reply::Result(answer)) => {
             let accepted = answer.member_as::<String>("action").as_deref() == Some("accept");
-            let agreed = answer.member("content").and_then(|c| c.member_as::<bool>("confirm"));
             // A client that shows only the message accepts without content.
-            if accepted && agreed.unwrap_or(true) { Said::Yes } else { Said::No }
+            let agreed = match answer.member("content").filter(|content| !content.is_null()) {
+                Some(content) => content.member_as::<bool>("confirm") == Some(true),
+                None => true,
+            };
+            if accepted && agreed { Said::Yes } else { Said::No }
         }
         Ok(Reply::Error(_)) | Err(_) => Said::Nothing,
     }

@@ -30,7 +30,7 @@ pub struct Entry {
 }
 
 /// Why a ledger is not believed. Everything counts as untrusted then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Tampered {
     #[error("the trust ledger cannot be read; `gatelet trust reset` starts a new one")]
     Unreadable,
@@ -40,6 +40,12 @@ pub enum Tampered {
         "the trust ledger was changed without its key; look who did, then `gatelet trust reset`"
     )]
     Forged,
+    /// There is none, and there cannot be one.
+    #[error(
+        "the trust ledger cannot be kept: {0}; give a state directory that can be written \
+         (`--state`), or set `policy = \"off\"` under `[trust]`"
+    )]
+    Homeless(String),
 }
 
 /// Where the ledger is kept.
@@ -47,7 +53,9 @@ pub trait Book: Send + Sync {
     /// The ledger as it stands. Every call asks for it.
     fn read(&self) -> Result<Arc<Ledger>, Tampered>;
 
-    fn write(&self, ledger: &Ledger);
+    /// Changes the ledger while nobody else does, whoever shares it, and gives
+    /// it back as it is then.
+    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered>;
 }
 
 /// A book that forgets when the process ends.
@@ -59,8 +67,10 @@ impl Book for Memory {
         Ok(Arc::clone(&self.0.lock().expect("nothing panics while it holds this")))
     }
 
-    fn write(&self, ledger: &Ledger) {
-        *self.0.lock().expect("nothing panics while it holds this") = Arc::new(ledger.clone());
+    fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
+        let mut ledger = self.0.lock().expect("a change does not panic");
+        change(Arc::make_mut(&mut ledger));
+        Ok(Arc::clone(&ledger))
     }
 }
 
