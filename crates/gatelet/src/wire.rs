@@ -12,6 +12,7 @@ mod shelf;
 pub(crate) mod skills;
 mod stages;
 mod trust;
+mod until;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ use store::events::Events;
 pub(crate) use card::manifest;
 pub(crate) use credential::{entry, kept, vault};
 pub(crate) use farewell::{children_have_ended, signal};
+pub(crate) use until::Until;
 pub(crate) use watch::watch;
 
 use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};

@@ -212,7 +212,12 @@ impl Default for Options {
             opening: Duration::from_secs(60),
             probe: Duration::from_millis(1500),
             grace: Duration::from_secs(2),
-            limits: Limits { requests: 64, linger: Duration::ZERO, ..Limits::default() },
+            limits: Limits {
+                requests: 64,
+                answers: 16 << 20,
+                linger: Duration::ZERO,
+                ..Limits::default()
+            },
             lists: ListLimits { pages: 1000, items: 100_000 },
             tether: None,
             credential: None,

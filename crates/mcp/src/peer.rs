@@ -24,6 +24,7 @@ use crate::revision::method;
 use pending::{Pending, Table};
 
 pub use lines::{Line, Lines};
+pub(crate) use run::AT_ONCE;
 pub use run::run;
 
 /// The asking and telling half. Clones are the same peer.
@@ -50,6 +51,8 @@ pub struct Limits {
     pub line: usize,
     /// How many bytes may wait for a reader that does not read.
     pub queue: usize,
+    /// How many bytes may wait when one more answer is added to them.
+    pub answers: usize,
     /// How many questions of the other side may be open at once.
     pub requests: usize,
     /// How long answers may still be made and written when the other side has
@@ -95,7 +98,13 @@ struct State {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { line: 64 << 20, queue: 256 << 20, requests: 4096, linger: Duration::from_secs(10) }
+        Limits {
+            line: 64 << 20,
+            queue: 256 << 20,
+            answers: 1 << 30,
+            requests: 4096,
+            linger: Duration::from_secs(10),
+        }
     }
 }
 
@@ -153,11 +162,6 @@ impl Peer {
     /// Tells something.
     pub fn notify(&self, method: &str, params: Option<&Json>) -> Result<(), Failure> {
         self.send(|out| message::write_notification(out, method, params))
-    }
-
-    /// Answers a question outside of the future that [`Incoming`] returned.
-    pub fn respond(&self, id: &Json, reply: &Reply) -> Result<(), Failure> {
-        self.send(|out| message::write_response(out, id.as_str(), reply))
     }
 
     /// Notes a sign of life for a question, which gives it more time.

@@ -130,14 +130,14 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
     builder.worker_threads(n_threads).enable_all().build()
 }
 
+/// Serves the pipe until the client is gone, or a signal asks us to end: then
+/// nothing more is read, and what was asked is still answered for a while.
 async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
     let surface = loaded.config.serve.surface.meant();
-    let signal = wire::signal()?;
-    let serving = stdio::stdio(gateway.door(surface), stdio::Options::default());
-    tokio::select! {
-        reason = serving => tracing::info!("the client is gone: {}", reason?),
-        () = signal => {}
-    }
+    let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
+    let (door, options) = (gateway.door(surface), stdio::Options::default());
+    let reason = stdio::serve(door, input, stdio::stdout()?, options).await;
+    tracing::info!("the client is gone: {reason}");
     Ok(Done::Fine)
 }
 

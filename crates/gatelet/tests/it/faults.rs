@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::kit::{Home, Mark, Pipe, Served, eventually, npm_upstream, text, tool, upstream};
+use crate::kit::{
+    Home, Mark, Pipe, Served, eventually, npm_upstream, signal, text, tool, upstream,
+};
 
 fn shell_upstream(label: &str, script: &str) -> String {
     upstream(label, Path::new("/bin/sh"), &["-c", script])
@@ -40,6 +42,36 @@ fn slow_and_broken_upstreams_delay_nobody() {
     eventually("the unreachable one is known to be", || reason("unreachable").contains("refused"));
     assert!(pipe.close().success());
     eventually("no child is left", || mark.processes().is_empty());
+}
+
+#[test]
+fn a_program_that_writes_its_log_without_end_delays_nobody_and_fills_no_disk() {
+    let config = "[builtin]\ntools = true\n\n".to_owned() + &shell_upstream("noisy", "yes >&2");
+    let home = Home::with(&config);
+    let log = std::fs::File::create(home.path().join("log")).unwrap();
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio"]).stderr(log);
+    let mut pipe = Pipe::start_quiet(command);
+    for _ in 0..20 {
+        assert!(pipe.call("time.now", &json!({})).contains("UTC"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(pipe.close().success());
+    let n_lines = home.read("log").lines().filter(|line| line.contains("noisy")).count();
+    assert!(0 < n_lines && n_lines < 10_000, "{n_lines} lines in the log");
+}
+
+#[test]
+fn a_pipe_that_is_told_to_end_asks_its_upstreams_to_end_too() {
+    let script = "touch started; cat > /dev/null; touch asked; sleep 600";
+    let home = Home::with(&shell_upstream("listener", &format!("cd \"$HOME\"; {script}")));
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio"]);
+    let pipe = Pipe::start(command);
+    eventually("it runs", || home.path().join("started").exists());
+    signal(pipe.id(), "TERM");
+    assert!(pipe.wait().success());
+    assert!(home.path().join("asked").exists());
 }
 
 #[test]

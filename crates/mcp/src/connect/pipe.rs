@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
+use tokio::time::Instant;
 
 use super::child::{Child, Pipes};
 use super::relay::Relay;
@@ -83,23 +84,77 @@ impl Life {
     }
 }
 
+fn told(line: &Line) -> String {
+    match line {
+        Line::Whole(text) => String::from_utf8_lossy(text).trim_end().to_owned(),
+        Line::TooLong { length, head, .. } => format!("{}… ({length} bytes)", excerpt(head)),
+    }
+}
+
+/// How many lines of a program are logged in a second. One that writes without
+/// end would fill the disk and keep everybody else waiting.
+const LOGGED_A_SECOND: usize = 200;
+
+/// Counts the lines of a second.
+struct Pace {
+    since: Instant,
+    n_lines: usize,
+}
+
+enum Step {
+    Log {
+        /// How many lines before this one were not logged.
+        skipped: usize,
+    },
+    Skip,
+}
+
+impl Pace {
+    fn new() -> Pace {
+        Pace { since: Instant::now(), n_lines: 0 }
+    }
+
+    fn step(&mut self, now: Instant) -> Step {
+        let mut skipped = 0;
+        if Duration::from_secs(1) <= now.duration_since(self.since) {
+            skipped = self.n_lines.saturating_sub(LOGGED_A_SECOND);
+            *self = Pace { since: now, n_lines: 0 };
+        }
+        self.n_lines += 1;
+        if self.n_lines <= LOGGED_A_SECOND { Step::Log { skipped } } else { Step::Skip }
+    }
+}
+
 /// What the program wrote to its standard error last.
 #[derive(Clone, Default)]
 struct LastWords(Arc<Mutex<VecDeque<String>>>);
 
 impl LastWords {
     async fn log(self, label: String, stderr: pipe::Receiver) {
-        let mut lines = Lines::new(stderr, LOG_LINE);
+        let (mut lines, mut pace) = (Lines::new(stderr, LOG_LINE), Pace::new());
+        let mut n_taken = 0_usize;
         while let Ok(more) = lines.fill().await {
+            let mut unlogged = None;
             while let Some(line) = lines.take() {
-                let text = match &line {
-                    Line::Whole(text) => String::from_utf8_lossy(text).trim_end().to_owned(),
-                    Line::TooLong { length, head, .. } => {
-                        format!("{}… ({length} bytes)", excerpt(head))
+                match pace.step(Instant::now()) {
+                    Step::Log { skipped } => {
+                        if 0 < skipped {
+                            tracing::warn!(target: "upstream", upstream = label, "it writes too much: {skipped} lines are left out");
+                        }
+                        let text = told(&line);
+                        tracing::info!(target: "upstream", upstream = label, "{text}");
+                        self.keep(text);
+                        unlogged = None;
                     }
-                };
-                tracing::info!(target: "upstream", upstream = label, "{text}");
-                self.keep(text);
+                    Step::Skip => unlogged = Some(line),
+                }
+                n_taken += 1;
+                if n_taken.is_multiple_of(peer::AT_ONCE) {
+                    tokio::task::yield_now().await;
+                }
+            }
+            if let Some(line) = unlogged {
+                self.keep(told(&line));
             }
             if !more {
                 return;
@@ -122,5 +177,26 @@ impl LastWords {
         let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
         let line = lines.iter().rev().find(speaks).or(lines.back())?;
         Some(line.chars().take(300).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_flood_the_beginning_of_every_second_is_logged_and_the_rest_counted() {
+        let mut pace = Pace::new();
+        let (start, mut logged, mut skipped) = (pace.since, 0, 0);
+        for line in 0..3000_u64 {
+            match pace.step(start + Duration::from_millis(line)) {
+                Step::Log { skipped: before } => {
+                    logged += 1;
+                    skipped += before;
+                }
+                Step::Skip => {}
+            }
+        }
+        assert_eq!((logged, skipped), (3 * LOGGED_A_SECOND, 2 * (1000 - LOGGED_A_SECOND)));
     }
 }

@@ -192,10 +192,10 @@ impl Relay {
         call.map_or_else(|| self.calls.only(is_open), Whose::Of)
     }
 
-    fn log_nonsense(&self, what: &str, text: &str) {
+    fn log_nonsense(&self, what: &str, text: impl FnOnce() -> String) {
         let n_before = self.nonsense.fetch_add(1, Ordering::Relaxed);
         if n_before < LOGGED {
-            tracing::warn!(target: "upstream", upstream = self.label, "{what}: {text}");
+            tracing::warn!(target: "upstream", upstream = self.label, "{what}: {}", text());
         }
     }
 }
@@ -210,13 +210,13 @@ impl Incoming for Relay {
     }
 
     fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
-        self.log_nonsense("not a message", &format!("{invalid}: {}", excerpt(line)));
+        self.log_nonsense("not a message", || format!("{invalid}: {}", excerpt(line)));
         // A request that cannot be read has somebody waiting; noise has not.
         invalid.method.as_ref().and(invalid.id.as_ref()).map(|_| invalid.to_error())
     }
 
     fn stray(&self, response: Response) {
-        self.log_nonsense("an answer to nothing", response.id.as_str());
+        self.log_nonsense("an answer to nothing", || response.id.to_string());
     }
 }
 

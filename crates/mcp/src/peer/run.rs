@@ -17,6 +17,10 @@ use super::{Incoming, Peer};
 use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
 use crate::revision::{code, method};
 
+/// How many lines are taken before others get a turn: somebody who sends short
+/// ones without end is not to keep everybody else waiting.
+pub(crate) const AT_ONCE: usize = 256;
+
 /// Why most conversations end.
 const CLOSED: &str = "the other side closed the connection";
 
@@ -37,6 +41,7 @@ where
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;
     let mut alarm = Alarm::default();
+    let mut n_taken = 0_usize;
     let hurries = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     let reason = loop {
         alarm.set(writing.refill(&peer));
@@ -70,6 +75,10 @@ where
                 Ok(more) => {
                     while let Some(line) = lines.take() {
                         desk.take(line);
+                        n_taken += 1;
+                        if n_taken.is_multiple_of(AT_ONCE) {
+                            tokio::task::yield_now().await;
+                        }
                     }
                     if !more {
                         peer.lock().close(CLOSED);
@@ -234,7 +243,7 @@ impl Desk {
         let id = request.id.clone();
         if self.peer.0.limits.requests <= self.open.len() {
             let error = RpcError::new(code::SERVER, "too many requests at once; wait for answers");
-            self.peer.respond(&id, &Reply::Error(error)).ok();
+            self.write(|out| message::write_response(out, id.as_str(), &Reply::Error(error)));
             return None;
         }
         let (handle, registration) = AbortHandle::new_pair();
@@ -264,10 +273,15 @@ impl Desk {
         }
     }
 
-    /// Answers are written past the queue limit and past the last call: the
-    /// limit on open questions bounds them.
+    /// Answers are written past the queue limit and past the last call. Who asks
+    /// and asks and never reads is left.
     fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.peer.lock();
+        if self.peer.0.limits.answers < state.outbox.len() {
+            let waiting = state.outbox.len();
+            return state
+                .close(&format!("it does not read: {waiting} bytes of answers are waiting"));
+        }
         let start = state.outbox.len();
         write(&mut state.outbox);
         message::unbreak(&mut state.outbox, start);

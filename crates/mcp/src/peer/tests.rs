@@ -9,6 +9,7 @@ use super::*;
 #[derive(Default)]
 struct Notebook {
     notes: StdMutex<Vec<String>>,
+    n_garbage: std::sync::atomic::AtomicUsize,
 }
 
 impl Incoming for Notebook {
@@ -27,6 +28,7 @@ impl Incoming for Notebook {
     }
 
     fn garbage(&self, invalid: &Invalid, _: &[u8]) -> Option<RpcError> {
+        self.n_garbage.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Some(invalid.to_error())
     }
 
@@ -201,4 +203,43 @@ async fn a_reader_that_does_not_read_fills_the_queue_and_then_is_told_nothing() 
     let long = Json::of(&"x".repeat(300_000));
     let said = (0..10).map(|_| scene.peer.notify("n", Some(&long)));
     assert!(said.into_iter().any(|said| matches!(said, Err(Failure::Unavailable { .. }))));
+}
+
+#[tokio::test]
+async fn who_asks_and_asks_and_never_reads_is_left() {
+    let mut scene = Scene::new(Limits { answers: 1000, ..Limits::default() });
+    let asked = async {
+        let line = format!("{{\"id\":1,\"method\":\"echo\",\"params\":{:?}}}\n", "x".repeat(5000));
+        while scene.write.write_all(line.as_bytes()).await.is_ok() {}
+    };
+    let (reason, ()) = tokio::join!(scene.running, asked);
+    assert!(reason.unwrap().contains("it does not read"));
+}
+
+/// Lines without end, always ready.
+struct Flood;
+
+impl tokio::io::AsyncRead for Flood {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        let room = buffer.remaining() / 6;
+        buffer.put_slice("{\"a\"}\n".repeat(room).as_bytes());
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn somebody_who_sends_without_end_leaves_others_their_turns() {
+    let (peer, notebook) = (Peer::new(Limits::default()), Arc::new(Notebook::default()));
+    let flood = run(peer.clone(), Flood, tokio::io::sink(), notebook.clone() as _);
+    let flood = tokio::spawn(flood);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let n_taken = notebook.n_garbage.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(0 < n_taken && n_taken <= 101 * AT_ONCE, "{n_taken} lines in a hundred turns");
+    flood.abort();
 }

@@ -50,7 +50,6 @@ where
     let reason = peer::run(peer, reader, writer, Arc::clone(&pipe) as _).await;
     let open = pipe.lock().take();
     if let Some(open) = open {
-        open.news.abort();
         pipe.desk.close(&open.session).await;
     }
     reason
@@ -74,6 +73,13 @@ struct Open {
     session: Arc<Session>,
     /// The task that passes on what the provider tells unasked.
     news: tokio::task::AbortHandle,
+}
+
+/// Nobody is left to tell: the news would keep the provider for themselves.
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.news.abort();
+    }
 }
 
 impl Pipe {

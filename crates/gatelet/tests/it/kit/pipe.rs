@@ -105,6 +105,11 @@ impl Pipe {
     /// Closes the pipe, as a host does when it ends, and waits for the end.
     pub(crate) fn close(mut self) -> std::process::ExitStatus {
         drop(self.stdin.take());
+        self.wait()
+    }
+
+    /// Waits for the end, which somebody else asked for.
+    pub(crate) fn wait(mut self) -> std::process::ExitStatus {
         self.child.wait().unwrap()
     }
 
