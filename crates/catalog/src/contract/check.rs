@@ -45,7 +45,16 @@ pub(super) struct Checker(Validator);
 impl Checker {
     /// Compiles without fetching anything; remote references are damage.
     pub(super) fn compile(schema: &Json) -> Result<Checker, String> {
-        let value = schema.value().map_err(|error| error.to_string())?;
+        let mut value = schema.value().map_err(|error| error.to_string())?;
+        // A dialect that nobody knows is read as the newest one.
+        let is_known = |dialect: &Value| {
+            dialect.as_str().is_some_and(|dialect| dialect.contains("://json-schema.org/"))
+        };
+        if let Some(members) = value.as_object_mut()
+            && members.get("$schema").is_some_and(|dialect| !is_known(dialect))
+        {
+            members.remove("$schema");
+        }
         let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
         jsonschema::options()
             .offline()

@@ -179,3 +179,12 @@ fn a_misspelt_argument_is_told_with_what_was_probably_meant() {
     // What the schema tolerates is no problem by itself.
     assert!(told(json!({"customer_id": "C", "colour": 1})).is_empty());
 }
+
+#[test]
+fn a_dialect_that_nobody_knows_is_read_as_the_newest() {
+    for dialect in ["2020-12", "https://spec.openapis.org/oas/3.1/dialect/base"] {
+        let number =
+            json!({"$schema": dialect, "type": "object", "properties": {"n": {"type": "integer"}}});
+        check(&contract(number), &json!({"n": "x"}), &["`n` must be integer, not string"]);
+    }
+}

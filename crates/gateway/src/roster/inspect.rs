@@ -68,6 +68,15 @@ impl Inspector {
         let mut clean = self.masked(label, listing, &mut findings);
         for tool in &clean.tools {
             let subject = format!("{label}/{}", tool.name);
+            if tool.raw.member("inputSchema").is_none_or(|schema| !schema.is_object()) {
+                let message = "has no input schema, or none that is an object";
+                findings.push(Finding::new(
+                    Severity::Warning,
+                    "schema-missing",
+                    subject.clone(),
+                    message,
+                ));
+            }
             for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
                 let damage = schema.map(|schema| schema::examine(schema, &config.limits));
                 let damage = damage.unwrap_or_default();

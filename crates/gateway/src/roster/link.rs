@@ -174,7 +174,7 @@ impl Link {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
-        outcome.unwrap_or(Err(Failure::Timeout { after: patience }))
+        usable(outcome.unwrap_or(Err(Failure::Timeout { after: patience }))?)
     }
 
     /// The session, opened when there is none.
@@ -272,4 +272,35 @@ pub(super) fn reason(failure: &Failure) -> String {
 pub(super) fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     catalog::summary::cut(&line, 160)
+}
+
+/// A result is an object. Clients that are given anything else wait for ever.
+fn usable(reply: Reply) -> Result<Reply, Failure> {
+    match &reply {
+        Reply::Result(result) if !result.is_object() => {
+            let reason = format!(
+                "its result is no object but `{}`",
+                catalog::summary::cut(result.as_str(), 40)
+            );
+            Err(Failure::Unusable { reason })
+        }
+        Reply::Result(_) | Reply::Error(_) => Ok(reply),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tool::Json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_no_object_is_no_answer() {
+        let of = |text: &str| usable(Reply::Result(Json::parse(text.to_owned()).unwrap()));
+        assert!(of("{}").is_ok());
+        for text in ["null", "5", "[]", "\"x\""] {
+            let told = of(text).unwrap_err().to_string();
+            assert!(told.contains(&format!("no object but `{text}`")), "{told}");
+        }
+    }
 }

@@ -105,11 +105,43 @@ pub fn malformed(schema: &Value) -> Option<String> {
     }
     // A dialect that nobody knows is read as the newest one.
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    let error = match dialect.contains("://json-schema.org/") {
-        true => jsonschema::meta::validate(schema).err()?,
-        false => jsonschema::draft202012::meta::validate(schema).err()?,
+    let judged = match dialect.contains("://json-schema.org/") {
+        true => jsonschema::meta::validate(schema),
+        false => jsonschema::draft202012::meta::validate(schema),
     };
-    Some(error.to_string().lines().next().unwrap_or_default().chars().take(200).collect())
+    match judged {
+        Ok(()) => astray(schema, schema),
+        Err(error) => {
+            let told = error.to_string();
+            Some(told.lines().next().unwrap_or_default().chars().take(200).collect())
+        }
+    }
+}
+
+/// The first reference that leads nowhere, or elsewhere: no call of such a tool
+/// can be checked. Anchors, escapes and schemas with an `$id` are left to the check.
+fn astray(part: &Value, whole: &Value) -> Option<String> {
+    match part {
+        Value::Object(members) => {
+            if whole.get("$id").is_none()
+                && let Some(Value::String(to)) = members.get("$ref")
+            {
+                let pointer = to.strip_prefix('#');
+                match pointer {
+                    None => return Some(format!("`{to}` is another document; none is fetched")),
+                    Some(pointer) if pointer.starts_with('/') && !pointer.contains('%') => {
+                        if whole.pointer(pointer).is_none() {
+                            return Some(format!("`{to}` leads nowhere"));
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+            members.values().find_map(|below| astray(below, whole))
+        }
+        Value::Array(parts) => parts.iter().find_map(|below| astray(below, whole)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
 }
 
 /// What is wrong, as a finding for the operator.
@@ -167,6 +199,16 @@ mod tests {
             let found = examine(&schema.into(), &Limits::default());
             assert_eq!(kinds(json!(found)), kinds(case["findings"].clone()), "{case}");
         }
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_found_before_anybody_calls() {
+        let told = |schema: Value| malformed(&schema).unwrap_or_default();
+        let within = json!({"$defs": {"a": {}}, "properties": {"x": {"$ref": "#/$defs/a"}}});
+        assert_eq!(told(within), "");
+        assert_eq!(told(json!({"properties": {"$ref": {"type": "string"}}})), "");
+        assert_eq!(told(json!({"items": [{"$ref": "#/$defs/x"}]})), "`#/$defs/x` leads nowhere");
+        assert!(told(json!({"$ref": "https://x.example/s"})).contains("none is fetched"));
     }
 
     #[test]

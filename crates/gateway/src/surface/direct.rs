@@ -100,10 +100,17 @@ fn tagged(joined: &str, label: &str, name: &str) -> String {
     format!("{head}_{tag}")
 }
 
-/// The definition, whole but for its name.
+/// The definition, whole but for its name. Official clients refuse a whole list
+/// for one schema in it that is none, so such a schema is left out.
 fn renamed(tool: &Tool, name: &str) -> Tool {
     let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
     raw.set("name", Json::of(name));
+    if raw.get("inputSchema").is_none_or(|schema| !schema.is_object()) {
+        raw.set("inputSchema", Json::of(&serde_json::json!({"type": "object"})));
+    }
+    if raw.get("outputSchema").is_some_and(|schema| !schema.is_object()) {
+        raw.remove("outputSchema");
+    }
     Tool { name: name.to_owned(), raw: raw.to_json(), ..tool.clone() }
 }
 
@@ -192,5 +199,22 @@ mod tests {
         let long = legal("label", &"n".repeat(100));
         assert_eq!(long.len(), 64);
         assert_ne!(long, legal("label", &"n".repeat(101)));
+    }
+    #[test]
+    fn a_definition_whose_schema_is_none_is_one_that_clients_take() {
+        for (odd, expected) in [
+            (r#"{"name":"t"}"#, r#"{"name":"n","inputSchema":{"type":"object"}}"#),
+            (
+                r#"{"name":"t","inputSchema":null,"outputSchema":5,"x":1}"#,
+                r#"{"name":"n","inputSchema":{"type":"object"},"x":1}"#,
+            ),
+            (
+                r#"{"name":"t","inputSchema":{"a":1},"outputSchema":{}}"#,
+                r#"{"name":"n","inputSchema":{"a":1},"outputSchema":{}}"#,
+            ),
+        ] {
+            let tool = Tool::read(Json::parse(odd.to_owned()).unwrap()).unwrap();
+            assert_eq!(renamed(&tool, "n").raw.as_str(), expected);
+        }
     }
 }
