@@ -89,12 +89,17 @@ fn coerce(types: Types, value: &Json) -> Option<Json> {
         return None;
     }
     let text: String = value.read().ok()?;
+    let said = |word: &str| types.admits(Types::BOOLEAN) && text.trim().eq_ignore_ascii_case(word);
+    if said("true") || said("false") {
+        return Some(Json::of(&said("true")));
+    }
     let parsed = Json::parse(text.trim().to_owned()).ok()?;
     let wanted = match parsed.value().ok()? {
         Value::Bool(_) => types.admits(Types::BOOLEAN),
-        Value::Number(number) => {
-            types.admits(Types::NUMBER)
-                || (types.admits(Types::INTEGER) && (number.is_i64() || number.is_u64()))
+        Value::Number(_) => {
+            // Of any size: what holds it is not ours to say.
+            let is_whole = !parsed.as_str().contains(['.', 'e', 'E']);
+            types.admits(Types::NUMBER) || (types.admits(Types::INTEGER) && is_whole)
         }
         Value::Object(_) => types.admits(Types::OBJECT),
         Value::Array(_) => types.admits(Types::ARRAY),

@@ -61,7 +61,10 @@ fn deeper_keys_are_data() {
 #[test]
 fn text_becomes_what_the_schema_asks_for() {
     check_fold(&orders(), r#"{"limit":"5"}"#, r#"{"limit":5}"#);
+    let large = "123456789012345678901234567890";
+    check_fold(&orders(), &format!(r#"{{"limit":"{large}"}}"#), &format!(r#"{{"limit":{large}}}"#));
     check_fold(&orders(), r#"{"strict":"true"}"#, r#"{"strict":true}"#);
+    check_fold(&orders(), r#"{"strict":" False "}"#, r#"{"strict":false}"#);
     check_fold(&orders(), r#"{"tags":"[\"a\"]"}"#, r#"{"tags":["a"]}"#);
     check_fold(&orders(), r#"{"deep":"{\"a\": 1}"}"#, r#"{"deep":{"a": 1}}"#);
 }

@@ -207,7 +207,7 @@ mod tests {
         let within = json!({"$defs": {"a": {}}, "properties": {"x": {"$ref": "#/$defs/a"}}});
         assert_eq!(told(within), "");
         assert_eq!(told(json!({"properties": {"$ref": {"type": "string"}}})), "");
-        assert_eq!(told(json!({"items": [{"$ref": "#/$defs/x"}]})), "`#/$defs/x` leads nowhere");
+        assert_eq!(told(json!({"allOf": [{"$ref": "#/$defs/x"}]})), "`#/$defs/x` leads nowhere");
         assert!(told(json!({"$ref": "https://x.example/s"})).contains("none is fetched"));
     }
 
