@@ -151,9 +151,12 @@ impl Content {
         match Viewer::of(&context.caller, &self.config, &self.site, &self.database).await {
             Ok(viewer) => Ok(viewer),
             Err(NoViewer::Trouble(trouble)) => Err(trouble.into()),
-            Err(refusal @ (NoViewer::Blocked | NoViewer::NotPermitted | NoViewer::NoUsers)) => {
-                Err(Invalid(format!("Forbidden: {refusal}.")).into())
-            }
+            Err(
+                refusal @ (NoViewer::Blocked
+                | NoViewer::Unreadable
+                | NoViewer::NotPermitted
+                | NoViewer::NoUsers),
+            ) => Err(Invalid(format!("Forbidden: {refusal}.")).into()),
         }
     }
 

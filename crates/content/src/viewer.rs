@@ -33,6 +33,8 @@ pub(crate) struct Viewer {
 pub(crate) enum NoViewer {
     #[error("this token belongs to no active user of the site")]
     Blocked,
+    #[error("this caller's owner on the site cannot be read from its roles")]
+    Unreadable,
     #[error("this token's owner lacks the permission `{PERMISSION}` on the site")]
     NotPermitted,
     #[error("the site has no tables for users; ownership cannot be honoured")]
@@ -45,13 +47,24 @@ pub(crate) enum NoViewer {
 const PERMISSION: &str = "emcp";
 
 /// The user that an identity acts for.
-fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Option<i64> {
+fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Result<Option<i64>, NoViewer> {
     let named = owners.get(&caller.subject).filter(|_| !caller.is_anonymous());
-    named.copied().or_else(|| role_of(caller))
+    match named {
+        Some(owner) => Ok(Some(*owner)),
+        None => role_of(caller),
+    }
 }
 
-fn role_of(caller: &Identity) -> Option<i64> {
-    caller.roles.iter().find_map(|role| role.strip_prefix(OWNER_ROLE)?.parse().ok())
+/// The one user that the roles name. Whoever has no owner may see more than
+/// whoever has one, so a name that cannot be read, or a second one, is refused
+/// and not passed over.
+fn role_of(caller: &Identity) -> Result<Option<i64>, NoViewer> {
+    let mut named = caller.roles.iter().filter_map(|role| role.strip_prefix(OWNER_ROLE));
+    match (named.next(), named.next()) {
+        (None, _) => Ok(None),
+        (Some(owner), None) => owner.parse().map(Some).map_err(|_| NoViewer::Unreadable),
+        (Some(_), Some(_)) => Err(NoViewer::Unreadable),
+    }
 }
 
 impl Viewer {
@@ -65,7 +78,7 @@ impl Viewer {
         let ownership = config.ownership;
         let owner = match ownership {
             Ownership::Ignored => None,
-            Ownership::Honoured | Ownership::Required => owner_of(caller, &config.owners),
+            Ownership::Honoured | Ownership::Required => owner_of(caller, &config.owners)?,
         };
         let Some(user) = owner else {
             let sight = match ownership {
@@ -150,4 +163,28 @@ async fn uses_groups(site: &Site, database: &Database) -> Result<bool, Trouble> 
     let rows = database.fetch(&sql::setting(site, "use_udperms")).await?;
     let value = rows.into_iter().flatten().next().and_then(Cell::text);
     Ok(value.is_none_or(|value| value.trim() != "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(roles: &[&str], expected: Result<Option<i64>, &str>) {
+        let roles = roles.iter().map(|&role| role.to_owned()).collect();
+        let caller = Identity { roles, ..Identity::default() };
+        let owner = owner_of(&caller, &BTreeMap::new());
+        assert_eq!(owner.map_err(|refusal| refusal.to_string()), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_role_that_names_an_owner_nobody_can_read_is_not_no_owner() {
+        check(&["editor"], Ok(None));
+        check(&["editor", "evo-user:7"], Ok(Some(7)));
+        let unreadable = Err("this caller's owner on the site cannot be read from its roles");
+        for role in ["evo-user:7x", "evo-user:", "evo-user: 7", "evo-user:7.0"] {
+            check(&[role], unreadable);
+        }
+        check(&["evo-user:7", "evo-user:8"], unreadable);
+    }
 }

@@ -148,9 +148,31 @@ fn claims(jwt: &Jwt, token: &str, now: Duration) -> Option<Caller> {
     if expired || early || stranger {
         return None;
     }
-    let user = &claims["user_id"];
-    let user = user.as_i64().or_else(|| user.as_str()?.parse().ok());
-    Some(Caller::new(claims["sub"].as_str().unwrap_or_default(), user, scopes(&claims["scopes"])))
+    let user = owner(&claims["user_id"])?;
+    Some(Caller::new(&subject(&claims["sub"])?, user, scopes(&claims["scopes"])))
+}
+
+/// The CMS user that a token acts for. Whoever has none may see more than
+/// whoever has one, so a claim that cannot be read is not a claim that is not
+/// there: `None` refuses the token.
+fn owner(claim: &Value) -> Option<Option<i64>> {
+    match claim {
+        Value::Null => Some(None),
+        Value::Number(number) => number.as_i64().map(Some),
+        Value::String(text) => text.parse().ok().map(Some),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What a token calls its holder. The operator may have said what that name
+/// may see, so here too only what can be read passes.
+fn subject(claim: &Value) -> Option<String> {
+    match claim {
+        Value::Null => Some(String::new()),
+        Value::Number(number) => number.as_i64().map(|number| number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
 }
 
 /// A list, or text with commas.

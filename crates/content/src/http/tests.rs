@@ -139,6 +139,36 @@ async fn a_caller_without_a_good_token_is_refused_first() {
     assert_eq!(house.n_calls(), 0);
 }
 
+/// Read as "nobody", such a claim would open what its owner may not see.
+#[tokio::test]
+async fn a_token_whose_owner_or_subject_cannot_be_read_is_refused() {
+    let house = house(|_| {}).await;
+    let with = |claim: &str, value: &Value| {
+        let mut claims = json!({"sub": "x", "scopes": "*"});
+        claims[claim] = value.clone();
+        Request::post(PATH)
+            .header("authorization", format!("Bearer {}", token(&claims)))
+            .header("content-type", "application/json")
+            .body(message("ping").to_string().into())
+            .unwrap()
+    };
+    for odd in [json!(2.0), json!("2 "), json!("u2"), json!(""), json!([2]), json!(true), json!({})]
+    {
+        check(&house, with("user_id", &odd), 401, "unauthenticated").await;
+    }
+    for odd in [json!([2]), json!(true), json!(1.5), json!({})] {
+        check(&house, with("sub", &odd), 401, "unauthenticated").await;
+    }
+    assert_eq!(house.n_calls(), 0);
+    for (good, actor) in [(json!(2), json!(2)), (json!("2"), json!(2)), (Value::Null, Value::Null)]
+    {
+        assert_eq!(house.send(with("user_id", &good)).await.0, 200, "{good}");
+        assert_eq!(house.audit.lock().unwrap().last().unwrap()["actor_user_id"], actor);
+    }
+    let (_, body, _) = house.send(with("sub", &json!(7))).await;
+    assert_eq!(body["result"]["subject"], "7");
+}
+
 #[tokio::test]
 async fn an_unsigned_token_is_no_token() {
     let house = house(|_| {}).await;
