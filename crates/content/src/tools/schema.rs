@@ -40,7 +40,7 @@ pub(super) fn search(limits: &Limits) -> Value {
                 "properties": {
                     "tv": {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
                     "dir": direction(),
-                    "cast": {"type": ["string", "null"], "pattern": "^(?i:UNSIGNED|SIGNED)$",
+                    "cast": {"type": ["string", "null"], "pattern": one_of(&["UNSIGNED", "SIGNED"]),
                         "description": "compare as numbers"},
                     "use_default": {"type": ["boolean", "null"]},
                 },
@@ -58,7 +58,7 @@ pub(super) fn search(limits: &Limits) -> Value {
         },
         "order_by": {"type": ["string", "null"], "enum": nullable(&ORDER_BY)},
         "order_dir": direction(),
-        "order_by_date": {"type": ["string", "null"], "pattern": "^(?i:asc|desc)$",
+        "order_by_date": {"type": ["string", "null"], "pattern": one_of(&["asc", "desc"]),
             "description": "by publication date, or else by date of creation"},
     });
     add_page(&mut properties, limits.content_items(), limits.content_offset);
@@ -222,7 +222,8 @@ fn tv_filter() -> Value {
             "op": operator(),
             "value": value(),
             "cast": {"type": ["string", "null"],
-                "pattern": "^(?i:UNSIGNED|SIGNED|DECIMAL\\([0-9]{1,2},[0-9]{1,2}\\))$",
+                "pattern":
+                    one_of(&["UNSIGNED", "SIGNED", "DECIMAL\\([0-9]{1,2},[0-9]{1,2}\\)"]),
                 "description": "compare as numbers; text is compared otherwise"},
             "use_default": {"type": ["boolean", "null"],
                 "description": "take the variable's default where a document has no value"},
@@ -240,7 +241,18 @@ fn value() -> Value {
 }
 
 fn direction() -> Value {
-    json!({"type": ["string", "null"], "pattern": "^(?i:asc|desc)$", "default": "asc"})
+    json!({"type": ["string", "null"], "pattern": one_of(&["asc", "desc"]), "default": "asc"})
+}
+
+/// A pattern for one of the words in any case. Flags inside a pattern are
+/// newer than most validators, so every letter says so itself.
+fn one_of(words: &[&str]) -> String {
+    let letter = |c: char| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase()),
+        false => c.to_string(),
+    };
+    let words: Vec<String> = words.iter().map(|word| word.chars().map(letter).collect()).collect();
+    format!("^({})$", words.join("|"))
 }
 
 fn model() -> Value {

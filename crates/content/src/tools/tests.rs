@@ -45,3 +45,25 @@ fn no_model_lists_a_sensitive_field() {
         }
     }
 }
+
+/// Groups such as `(?i:` are newer than most validators.
+#[test]
+fn patterns_are_written_so_that_every_validator_reads_them() {
+    fn patterns<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+        match schema {
+            Value::Object(members) => {
+                found.extend(members.get("pattern").and_then(Value::as_str));
+                members.values().for_each(|member| patterns(member, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| patterns(item, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let tools: Vec<Value> = TOOLS.iter().map(|tool| tool.json(&Limits::contract())).collect();
+    let mut found = Vec::new();
+    tools.iter().for_each(|tool| patterns(tool, &mut found));
+    assert!(found.contains(&"^([Aa][Ss][Cc]|[Dd][Ee][Ss][Cc])$"), "{found:?}");
+    for pattern in found {
+        assert!(!pattern.contains("(?"), "{pattern}");
+    }
+}
