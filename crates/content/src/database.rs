@@ -72,7 +72,9 @@ macro_rules! bound {
             query = match value {
                 crate::query::Operand::Integer(integer) => query.bind(*integer),
                 crate::query::Operand::Real(real) => query.bind(*real),
-                crate::query::Operand::Text(text) => query.bind(text.as_str()),
+                crate::query::Operand::Decimal(text) | crate::query::Operand::Text(text) => {
+                    query.bind(text.as_str())
+                }
             };
         }
         query

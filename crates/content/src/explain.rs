@@ -37,12 +37,13 @@ impl Prepared {
         &self.statement.text
     }
 
-    /// What is bound to it: integers, real numbers and texts.
+    /// What is bound to it: integers, real numbers and texts; exact numbers
+    /// are texts.
     pub fn values(&self) -> Vec<Value> {
         let value = |operand: &Operand| match operand {
             Operand::Integer(integer) => Value::from(*integer),
             Operand::Real(real) => Value::from(*real),
-            Operand::Text(text) => Value::from(text.as_str()),
+            Operand::Decimal(text) | Operand::Text(text) => Value::from(text.as_str()),
         };
         self.statement.values.iter().map(value).collect()
     }

@@ -16,6 +16,7 @@ mod tools;
 
 mod fields;
 mod models;
+mod number;
 mod query;
 mod sql;
 

@@ -135,15 +135,22 @@ pub(crate) enum Place {
 pub(crate) enum Operand {
     Integer(i64),
     Real(f64),
+    /// An exact number as it is written, of any length.
+    Decimal(String),
     Text(String),
 }
 
 /// The number at the start of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cast {
+    /// What follows the integer is cut off.
     Integer,
+    /// Rounded half away from zero, to at most [`MAX_SCALE`] digits.
     Decimal { scale: u8 },
 }
+
+/// As many digits after the point as every engine keeps.
+pub(crate) const MAX_SCALE: u8 = 30;
 
 /// Documents that carry one of these tags.
 #[derive(Clone, Debug, PartialEq, Eq)]

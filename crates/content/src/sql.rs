@@ -20,6 +20,7 @@ pub(crate) use facts::{
 };
 pub(crate) use records::records;
 pub(crate) use sight::Sight;
+pub(crate) use variables::collation_name;
 
 use crate::query::{Direction, Operand};
 use crate::site::Site;
@@ -95,8 +96,24 @@ impl<'a> Writer<'a> {
         self.push(alias).push(".").name(column)
     }
 
-    /// Adds a placeholder and the value that belongs to it.
+    /// Adds a placeholder and the value that belongs to it. An exact number
+    /// is bound as text, and read as a number where the engine has such.
     fn bind(&mut self, value: Operand) -> &mut Self {
+        match (self.dialect(), &value) {
+            (Dialect::MySql, Operand::Decimal(_)) => {
+                self.push("cast(").placeholder(value).push(" as decimal(65,30))")
+            }
+            (Dialect::Postgres, Operand::Decimal(_)) => {
+                self.push("cast(").placeholder(value).push(" as numeric)")
+            }
+            (
+                Dialect::Sqlite | Dialect::MySql | Dialect::Postgres,
+                Operand::Integer(_) | Operand::Real(_) | Operand::Decimal(_) | Operand::Text(_),
+            ) => self.placeholder(value),
+        }
+    }
+
+    fn placeholder(&mut self, value: Operand) -> &mut Self {
         self.values.push(value);
         match self.dialect() {
             Dialect::Sqlite | Dialect::MySql => self.text.push('?'),

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::terms::{comparison, direction, members, place, too_many};
 use super::{Arguments, Invalid, MAX_TEXT, coerce, shown};
 use crate::models::is_sensitive;
-use crate::query::{Cast, Direction, Fallback, Key, Operand, Order, Tags, Test, Tv, TvFilter};
+use crate::query::{
+    Cast, Direction, Fallback, Key, MAX_SCALE, Operand, Order, Tags, Test, Tv, TvFilter,
+};
 
 /// More template variables than this in one call are refused.
 const MAX_TVS: usize = 100;
@@ -141,7 +143,8 @@ fn decimal(name: &str) -> Option<Cast> {
     if !digits(precision) || !digits(scale) {
         return None;
     }
-    Some(Cast::Decimal { scale: scale.parse().ok()? })
+    let scale: u8 = scale.parse().ok()?;
+    Some(Cast::Decimal { scale: scale.min(MAX_SCALE) })
 }
 
 /// The values of `in`: a list, or text with commas.
@@ -199,7 +202,7 @@ fn number(cast: &str, text: &str) -> Result<Operand, Invalid> {
     }
     let real: f64 = text.parse().unwrap_or(f64::INFINITY);
     if real.is_finite() {
-        return Ok(Operand::Real(real));
+        return Ok(Operand::Decimal(text.to_owned()));
     }
     Err(Invalid(format!("Cast [{cast}] requires a numeric value.")))
 }

@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{Opener, Pool};
-use super::sqlite::Sqlite;
+use super::sqlite::{Sqlite, with_numbers};
 use super::{Engine, NoConnection};
 use crate::config::{self, Source};
 
@@ -41,7 +41,7 @@ async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> 
         .busy_timeout(Duration::from_secs(2))
         .pragma("query_only", "on")
         .disable_statement_logging();
-    let opener = Sqlite::File(Box::new(options));
+    let opener = Sqlite::File(Box::new(with_numbers(options)));
     opened(opener, pool.connections, pool).await.map(Engine::Sqlite)
 }
 

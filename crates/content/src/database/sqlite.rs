@@ -14,6 +14,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{MAX_AGE, Opener};
+use crate::number;
+use crate::query::{Cast, MAX_SCALE};
+use crate::sql::collation_name;
 
 /// Steps of SQLite's machine between two looks at the clock: well under a
 /// millisecond, and no cost that could be measured.
@@ -40,8 +43,8 @@ impl Opener for Sqlite {
         let mut connection = match self {
             Sqlite::File(options) => options.connect().await?,
             Sqlite::Memory(statements) => {
-                let options =
-                    SqliteConnectOptions::new().in_memory(true).disable_statement_logging();
+                let options = SqliteConnectOptions::new().in_memory(true);
+                let options = with_numbers(options).disable_statement_logging();
                 let mut connection = options.connect().await?;
                 connection.execute(*statements).await?;
                 connection.execute("pragma query_only = on").await?;
@@ -67,6 +70,15 @@ impl Opener for Sqlite {
             Sqlite::Memory(_) => None,
         }
     }
+}
+
+/// Adds the collations that compare texts by the number they start with.
+pub(super) fn with_numbers(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    let decimals = (0..=MAX_SCALE).map(|scale| Cast::Decimal { scale });
+    decimals.chain([Cast::Integer]).fold(options, |options, cast| {
+        let name: Arc<str> = collation_name(cast).into();
+        options.collation(name, move |left, right| number::compare(cast, left, right))
+    })
 }
 
 impl Reader {

@@ -2,7 +2,8 @@
 
 use super::operators::{ESCAPE, pattern};
 use super::{Dialect, Sight, Writer};
-use crate::query::{Cast, Documents, Fallback, Key, Test, Tv};
+use crate::number::{self, Fit};
+use crate::query::{Cast, Comparison, Documents, Fallback, Key, Operand, Test, Tv};
 use crate::site::Site;
 
 /// The template variables that filters and orders look at, each joined once.
@@ -58,6 +59,23 @@ impl<'q> Slots<'q> {
     }
 }
 
+/// What the collation for a cast is called.
+pub(crate) fn collation_name(cast: Cast) -> String {
+    match cast {
+        Cast::Integer => "gatelet_integer".to_owned(),
+        Cast::Decimal { scale } => format!("gatelet_decimal_{scale}"),
+    }
+}
+
+/// Whether SQLite's own integers could get a comparison wrong. They stop at
+/// 64 bits, so all that is larger looks like the largest.
+fn needs_digits(cast: Cast, with: &Operand) -> bool {
+    match (cast, with) {
+        (Cast::Integer, Operand::Integer(integer)) => matches!(*integer, i64::MIN | i64::MAX),
+        (Cast::Integer | Cast::Decimal { .. }, _) => true,
+    }
+}
+
 impl Writer<'_> {
     pub(super) fn tv_test(
         &mut self,
@@ -69,13 +87,17 @@ impl Writer<'_> {
         match test {
             Test::Null => self.value(tv, slots, sight).push(" is null"),
             Test::NotNull => self.value(tv, slots, sight).push(" is not null"),
-            Test::Compare { op, with, cast } => {
-                match cast {
-                    Some(cast) => self.cast(tv, *cast, slots, sight),
-                    None => self.value(tv, slots, sight),
-                };
-                self.comparison(*op).bind(with.clone())
+            Test::Compare { op, with, cast: None } => {
+                self.value(tv, slots, sight).comparison(*op).bind(with.clone())
             }
+            Test::Compare { op, with, cast: Some(cast) } => match self.dialect() {
+                Dialect::Sqlite if needs_digits(*cast, with) => {
+                    self.digits_test(tv, *op, with, *cast, slots, sight)
+                }
+                Dialect::Sqlite | Dialect::MySql | Dialect::Postgres => {
+                    self.cast(tv, *cast, slots, sight).comparison(*op).bind(with.clone())
+                }
+            },
             Test::In(values) => self.value(tv, slots, sight).push(" in ").list(values),
             Test::NotIn(values) => self.value(tv, slots, sight).push(" not in ").list(values),
             Test::Like { place, text } => {
@@ -97,6 +119,47 @@ impl Writer<'_> {
         }
     }
 
+    /// A comparison that SQLite's own numbers are too coarse for, by the
+    /// digits. A collation treats both sides alike, so a number that the cast
+    /// cannot give is replaced by its neighbour that it can.
+    fn digits_test(
+        &mut self,
+        tv: &Tv,
+        op: Comparison,
+        with: &Operand,
+        cast: Cast,
+        slots: &Slots<'_>,
+        sight: Sight,
+    ) -> &mut Self {
+        let number = match with {
+            Operand::Integer(integer) => integer.to_string(),
+            Operand::Real(real) => real.to_string(),
+            Operand::Decimal(text) | Operand::Text(text) => text.clone(),
+        };
+        let (op, number) = match (op, number::fit(cast, &number)) {
+            (op, Fit::Exact) => (op, number),
+            (Comparison::Equal, Fit::Between { .. }) => return self.push("1 = 0"),
+            (Comparison::Unequal, Fit::Between { .. }) => {
+                return self.value(tv, slots, sight).push(" is not null");
+            }
+            (
+                Comparison::Greater | Comparison::GreaterOrEqual,
+                Fit::Between { inner, negative },
+            ) => (if negative { Comparison::GreaterOrEqual } else { Comparison::Greater }, inner),
+            (Comparison::Less | Comparison::LessOrEqual, Fit::Between { inner, negative }) => {
+                (if negative { Comparison::Less } else { Comparison::LessOrEqual }, inner)
+            }
+        };
+        self.push("cast(").value(tv, slots, sight).push(" as text) collate ");
+        self.collation(cast).comparison(op).string(&number)
+    }
+
+    /// The collation that compares as the cast says.
+    fn collation(&mut self, cast: Cast) -> &mut Self {
+        self.text.push_str(&collation_name(cast));
+        self
+    }
+
     /// The number at the start of a variable's value; nothing is a number
     /// where there is no value.
     pub(super) fn cast(
@@ -110,14 +173,16 @@ impl Writer<'_> {
             (Dialect::Sqlite, Cast::Integer) => {
                 self.push("cast(").value(tv, slots, sight).push(" as integer)")
             }
-            (Dialect::Sqlite, Cast::Decimal { scale }) => {
-                // Cut at the first `e`, which SQLite would read as an exponent.
-                self.push("round(cast(substr(").value(tv, slots, sight);
-                self.push(", 1, instr(lower(").value(tv, slots, sight);
-                self.push(") || 'e', 'e') - 1) as real), ").number(scale.into()).push(")")
+            (Dialect::Sqlite, Cast::Decimal { .. }) => {
+                self.push("cast(").value(tv, slots, sight).push(" as text) collate ");
+                self.collation(cast)
             }
             (Dialect::MySql, Cast::Integer) => {
-                self.push("cast(").value(tv, slots, sight).push(" as signed)")
+                // What is short fits into 64 bits, and is read much faster.
+                self.push("case when char_length(").value(tv, slots, sight);
+                self.push(") < 19 then cast(").value(tv, slots, sight);
+                self.push(" as signed) else cast(regexp_substr(").value(tv, slots, sight);
+                self.push(", '^[[:space:]]*[+-]{0,1}[0-9]+') as decimal(65,0)) end")
             }
             (Dialect::MySql, Cast::Decimal { scale }) => {
                 self.push("round(cast(regexp_substr(").value(tv, slots, sight);

@@ -7,6 +7,7 @@ mod servers;
 mod vectors;
 
 mod hostile;
+mod numbers;
 mod privacy;
 
 mod remote;

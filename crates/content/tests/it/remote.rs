@@ -9,7 +9,7 @@ use tool::{Context, Failure};
 
 use crate::ask::{ids, try_call};
 use crate::servers::{Kind, Server};
-use crate::{hostile, privacy, vectors};
+use crate::{hostile, numbers, privacy, vectors};
 
 /// Who prepares a site, past the toolset.
 enum Admin {
@@ -74,6 +74,8 @@ async fn keeps_the_whole_contract(kind: Kind, name: &str, lock: &str, unlock: &s
     tokio::task::spawn_blocking(asking).await.unwrap();
     let (private, _) = site(&server, kind, "private", &privacy::PREPARE).await;
     privacy::check(&private).await;
+    let (numbered, _) = site(&server, kind, "numbers", &numbers::PREPARE).await;
+    numbers::check(&numbered).await;
 
     // A statement that waits for a lock is stopped.
     let pool = Pool {

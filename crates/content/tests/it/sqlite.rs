@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tool::{Context, Failure};
 
 use crate::ask::{call, ids, try_call};
-use crate::{hostile, privacy, vectors};
+use crate::{hostile, numbers, privacy, vectors};
 
 /// A site in a file of its own, changed by the given statements.
 async fn site(changes: &[&str]) -> (TempDir, Config) {
@@ -87,6 +87,12 @@ async fn private_documents_stay_private() {
     privacy::check(&config).await;
     privacy::check(&Config { few_documents: Some(1_000), ..config.clone() }).await;
     privacy::check(&Config { tree: Tree::Walk, ..config }).await;
+}
+
+#[tokio::test]
+async fn numbers_are_compared_as_they_are_written() {
+    let (_directory, config) = site(&numbers::PREPARE).await;
+    numbers::check(&config).await;
 }
 
 #[tokio::test]
