@@ -23,6 +23,9 @@ pub struct Config {
     pub owners: BTreeMap<String, i64>,
     /// Whether an owner needs the CMS's own permission for this toolset.
     pub need_permission: bool,
+    /// The time since 1970, which owners may be blocked by. A parameter, so
+    /// that tests need not wait.
+    pub clock: fn() -> Duration,
     /// Tools that are neither listed nor answered; `*` stands for anything.
     pub deny_tools: Vec<String>,
 }
@@ -121,9 +124,15 @@ impl Config {
             ownership: Ownership::Honoured,
             owners: BTreeMap::new(),
             need_permission: false,
+            clock: now,
             deny_tools: Vec::new(),
         }
     }
+}
+
+fn now() -> Duration {
+    let now = jiff::Timestamp::now().as_millisecond();
+    Duration::from_millis(u64::try_from(now).unwrap_or(0))
 }
 
 impl Limits {

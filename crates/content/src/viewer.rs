@@ -5,6 +5,7 @@
 //! every call, so taking them away works at once.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tool::Identity;
 
@@ -87,22 +88,25 @@ impl Viewer {
             };
             return Ok(Viewer { sight, role: None });
         };
-        let viewer = Viewer::user(user, site, database).await?;
+        let viewer = Viewer::user(user, site, database, (config.clock)()).await?;
         if config.need_permission && !viewer.may(PERMISSION, site, database).await? {
             return Err(NoViewer::NotPermitted);
         }
         Ok(viewer)
     }
 
-    async fn user(user: i64, site: &Site, database: &Database) -> Result<Viewer, NoViewer> {
+    async fn user(
+        user: i64,
+        site: &Site,
+        database: &Database,
+        now: Duration,
+    ) -> Result<Viewer, NoViewer> {
         let known = ["user_attributes", "document_groups", "member_groups", "membergroup_access"];
         if !known.iter().all(|table| site.has_table(table)) {
             return Err(NoViewer::NoUsers);
         }
         let row = database.fetch(&sql::owner(site, user)).await?.into_iter().next();
-        let mut cells = row.ok_or(NoViewer::Blocked)?.into_iter().map(|cell| cell.number());
-        let (role, blocked) = (cells.next().flatten(), cells.next().flatten());
-        let role = role.filter(|role| *role > 0 && blocked == Some(0)).ok_or(NoViewer::Blocked)?;
+        let role = active_role(&row.ok_or(NoViewer::Blocked)?, now).ok_or(NoViewer::Blocked)?;
         if role == ADMINISTRATOR {
             return Ok(Viewer { sight: Sight::Whole, role: Some(role) });
         }
@@ -137,6 +141,18 @@ impl Viewer {
             Some(role) => may(role, permission, site, database).await,
         }
     }
+}
+
+/// The role in a row of [`sql::owner`], unless that user is blocked now.
+fn active_role(row: &[Cell], now: Duration) -> Option<i64> {
+    let [role, blocked, until, after] = row else { return None };
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    // Zero and nothing are no date.
+    let date = |cell: &Cell| cell.number().filter(|&date| date != 0);
+    let by_date = date(until).is_some_and(|until| now < until)
+        || date(after).is_some_and(|after| after < now);
+    let active = blocked.number() == Some(0) && !by_date;
+    role.number().filter(|&role| role > 0 && active)
 }
 
 async fn may(

@@ -100,11 +100,19 @@ pub(crate) fn below_roots(site: &Site, depth: i64, limit: i64) -> Statement {
     writer.done()
 }
 
-/// Role and block of a user.
+/// Role of a user, whether it is blocked, until when, and from when on. Old
+/// sites may lack the dates.
 pub(crate) fn owner(site: &Site, user: i64) -> Statement {
     let mut writer = Writer::new(site);
-    writer.push("select u.").name("role").push(", u.blocked from ");
-    writer.from("user_attributes", "u").push(" where ").column("u", "internalKey");
+    writer.push("select u.").name("role").push(", u.blocked");
+    for date in ["blockeduntil", "blockedafter"] {
+        if site.has("user_attributes", date) {
+            writer.push(", ").column("u", date);
+        } else {
+            writer.push(", 0");
+        }
+    }
+    writer.push(" from ").from("user_attributes", "u").push(" where ").column("u", "internalKey");
     writer.push(" = ").integer(user).push(" limit 1");
     writer.done()
 }

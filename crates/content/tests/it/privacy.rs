@@ -1,5 +1,7 @@
 //! What is private stays private: through every tool, filter, walk and order.
 
+use std::time::Duration;
+
 use content::{Config, Ownership};
 use serde_json::{Value, json};
 use tool::{Context, Provider};
@@ -10,14 +12,20 @@ use crate::ask::{as_user, call, ids};
 ///
 /// User 4 edits, but is in no group. Documents 5 (by its group alone), 11 (by
 /// its flag alone) and 20 (by both) are private; 6, 12, 44 and 70 are drafts.
-pub(crate) const PREPARE: [&str; 6] = [
-    "insert into evo_users (id, username) values (4, 'outsider')",
+/// Users 5 and 6 are blocked at [`NOW`], 7 was, and will be again.
+pub(crate) const PREPARE: [&str; 7] = [
+    "insert into evo_users (id, username) values (4, 'outsider'), (5, 'until'), (6, 'after'), \
+     (7, 'between')",
     "insert into evo_user_attributes (id, {q}internalKey{q}, role) values (4, 4, 2)",
+    "insert into evo_user_attributes (id, {q}internalKey{q}, role, blockeduntil, blockedafter) \
+     values (5, 5, 1, 1800000001, 0), (6, 6, 1, 0, 1799999999), (7, 7, 1, 1799999999, 1800000001)",
     "update evo_site_content set privatemgr = {true} where id in (11, 20)",
     "insert into evo_document_groups (id, document_group, document) values (2, 1, 20)",
     "insert into evo_role_permissions (id, permission, role_id) values (50, 'view_document', 2)",
     "insert into evo_site_tmplvar_access (id, tmplvarid, documentgroup) values (1, 2, 1)",
 ];
+
+const NOW: fn() -> Duration = || Duration::from_secs(1_800_000_000);
 
 const HIDDEN_FROM_OUTSIDER: [i64; 7] = [5, 11, 20, 6, 12, 44, 70];
 
@@ -48,6 +56,7 @@ pub(crate) async fn check(config: &Config) {
     assert_eq!(call(&*provider, &nobody, "evo.model.list", &model).await["code"], -32602);
     named_callers_are_who_the_operator_says(config).await;
     the_permission_of_the_cms_can_be_asked_for(config).await;
+    owners_are_blocked_by_date_too(config).await;
 }
 
 /// The operator's word on who somebody is wins over the roles they bring.
@@ -70,6 +79,16 @@ async fn the_permission_of_the_cms_can_be_asked_for(config: &Config) {
     assert!(refused["invalid"].as_str().unwrap().contains("`emcp`"), "{refused}");
     assert_eq!(ids(&search(&*provider, &as_user(1), json!({})).await).len(), 40);
     assert_eq!(ids(&search(&*provider, &Context::anonymous(), json!({})).await).len(), 40);
+}
+
+async fn owners_are_blocked_by_date_too(config: &Config) {
+    let dated = Config { clock: NOW, ..config.clone() };
+    let provider = content::open(&dated).await.unwrap();
+    for blocked in [5, 6] {
+        let refused = search(&*provider, &as_user(blocked), json!({})).await;
+        assert!(refused["invalid"].as_str().unwrap().starts_with("Forbidden"), "{refused}");
+    }
+    assert_eq!(ids(&search(&*provider, &as_user(7), json!({})).await).len(), 40);
 }
 
 async fn search(provider: &dyn Provider, context: &Context, more: Value) -> Value {
