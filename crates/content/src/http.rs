@@ -23,7 +23,7 @@ use std::time::Duration;
 use ::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use tool::{Identity, Json, Object};
 
 pub use audit::redact;
@@ -33,7 +33,7 @@ pub use policy::{ScopeMap, Security};
 pub use state::{State, StateError};
 pub use tokens::{NewToken, Token};
 
-use crate::provider::{PLATFORM, RESULT_TOO_LARGE, TOOLSET_VERSION};
+use crate::provider::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
 use audit::Record;
 use auth::Caller;
 use envelope::Envelope;
@@ -381,8 +381,11 @@ impl Edge {
         let body = if is_initialize { with_platform(body) } else { body };
         let limit = server.and_then(|server| server.max_result_bytes);
         let too_large = body.len() > limit.unwrap_or(self.config.max_result_bytes);
-        if too_large || says_too_large(&body) {
+        if too_large {
             return Err(Refusal::ResultTooLarge);
+        }
+        if let Some(refusal) = refusal_in(&body) {
+            return Err(refusal);
         }
         headers.push(("content-type", "application/json".to_owned()));
         Ok(Outcome { status: StatusCode::OK, headers, body })
@@ -406,18 +409,25 @@ fn stream_headers(stream: Stream) -> Result<[(&'static str, String); 5], Refusal
     ])
 }
 
-/// Whether the toolset refused its own result as over a limit.
-fn says_too_large(body: &Bytes) -> bool {
+/// What the toolset refused, where the contract has a status for it: a result
+/// over its limit, or a caller who may not.
+fn refusal_in(body: &Bytes) -> Option<Refusal> {
     // Looked for as text first: most answers are long, and no such error.
-    let needle = RESULT_TOO_LARGE.as_bytes();
+    let needle = br#"reason":"#;
     if body.len() > 2048 || !body.windows(needle.len()).any(|window| window == needle) {
-        return false;
+        return None;
     }
-    let reason = || {
-        let error = Json::parse(body.clone()).ok()?.member("error")?;
-        error.member("data")?.member_as::<String>("reason")
-    };
-    reason().is_some_and(|reason| reason == RESULT_TOO_LARGE)
+    let reply: Value = serde_json::from_slice(body).ok()?;
+    let (error, result) = (&reply["error"], &reply["result"]);
+    let reason = error["data"]["reason"].as_str().or_else(|| result["_meta"][REASON].as_str())?;
+    match reason {
+        RESULT_TOO_LARGE => Some(Refusal::ResultTooLarge),
+        FORBIDDEN => {
+            let said = error["message"].as_str().or_else(|| result["content"][0]["text"].as_str());
+            Some(Refusal::Forbidden { detail: said.unwrap_or_default().to_owned() })
+        }
+        _ => None,
+    }
 }
 
 /// The contract's metadata in the answer to `initialize`, also where somebody

@@ -35,6 +35,12 @@ const INTERNAL: i64 = -32603;
 /// What `data.reason` of an error says when a result is over its limit.
 pub(crate) const RESULT_TOO_LARGE: &str = "result_too_large";
 
+/// What it says when the caller may not.
+pub(crate) const FORBIDDEN: &str = "forbidden";
+
+/// Where the same stands in the `_meta` of an error that is a result.
+pub(crate) const REASON: &str = "gatelet/reason";
+
 /// Why a site cannot be served. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -90,6 +96,7 @@ impl Content {
         match self.answer(tool, call, context).await {
             Ok(result) => Ok(self.fit(result)),
             Err(Problem::Invalid(Invalid(message))) => Ok(self.invalid(&message)),
+            Err(Problem::Forbidden(message)) => Ok(self.forbidden(&message)),
             Err(Problem::Trouble(trouble)) => self.report(trouble),
         }
     }
@@ -130,7 +137,7 @@ impl Content {
                 "Model [{}] needs the permission [{}] on this site.",
                 model.name, model.permission
             );
-            return Err(Invalid(message).into());
+            return Err(Problem::Forbidden(message));
         }
         if !self.site.has_table(model.table) {
             let message = format!("Model [{}] has no table in this database.", model.name);
@@ -156,7 +163,7 @@ impl Content {
                 | NoViewer::Unreadable
                 | NoViewer::NotPermitted
                 | NoViewer::NoUsers),
-            ) => Err(Invalid(format!("Forbidden: {refusal}.")).into()),
+            ) => Err(Problem::Forbidden(format!("Forbidden: {refusal}."))),
         }
     }
 
@@ -184,6 +191,23 @@ impl Content {
         match self.config.errors {
             ErrorForm::Rpc => Reply::Error(RpcError::new(INVALID_PARAMS, message)),
             ErrorForm::Result => Reply::error_text(message),
+        }
+    }
+
+    /// Bad arguments to whoever knows no better; the HTTP contract has a status
+    /// of its own, and knows it by the reason.
+    fn forbidden(&self, message: &str) -> Reply {
+        match self.config.errors {
+            ErrorForm::Rpc => {
+                let data = json!({"reason": FORBIDDEN}).into();
+                Reply::Error(RpcError::with_data(INVALID_PARAMS, message, &data))
+            }
+            ErrorForm::Result => {
+                let content = json!([{"type": "text", "text": message}]);
+                let meta = json!({REASON: FORBIDDEN});
+                let result = json!({"content": content, "isError": true, "_meta": meta});
+                Reply::Result(result.into())
+            }
         }
     }
 
@@ -230,6 +254,7 @@ impl Provider for Content {
 /// Why a call has no items.
 enum Problem {
     Invalid(Invalid),
+    Forbidden(String),
     Trouble(Trouble),
 }
 

@@ -10,6 +10,10 @@ use super::Outcome;
 pub(super) enum Refusal {
     Unauthenticated,
     InvalidToken,
+    /// The site itself would not, and said why.
+    Forbidden {
+        detail: String,
+    },
     ScopeDenied,
     ServerDenied,
     ToolDenied,
@@ -21,7 +25,9 @@ pub(super) enum Refusal {
     PayloadTooLarge,
     ResultTooLarge,
     MediaType,
-    RateLimited { seconds: u64 },
+    RateLimited {
+        seconds: u64,
+    },
     InvalidPayload(&'static str),
     AsyncUnavailable,
     Internal,
@@ -35,6 +41,7 @@ impl Refusal {
                 (Status::UNAUTHORIZED, "unauthenticated", "Unauthenticated")
             }
             Refusal::InvalidToken => (Status::UNAUTHORIZED, "invalid_token", "Invalid token"),
+            Refusal::Forbidden { .. } => (Status::FORBIDDEN, "forbidden", "Forbidden"),
             Refusal::ScopeDenied => (Status::FORBIDDEN, "scope_denied", "Scope denied"),
             Refusal::ServerDenied => {
                 (Status::FORBIDDEN, "server_denied", "Server denied by policy")
@@ -75,7 +82,7 @@ impl Refusal {
 
     pub(super) fn outcome(&self, trace_id: &str) -> Outcome {
         let (status, code, message) = self.parts();
-        let body = json!({"error": {"code": code, "message": message, "trace_id": trace_id}});
+        let mut error = json!({"code": code, "message": message, "trace_id": trace_id});
         let mut headers = vec![("content-type", "application/json".to_owned())];
         match self {
             Refusal::RateLimited { seconds } => headers.push(("retry-after", seconds.to_string())),
@@ -86,6 +93,7 @@ impl Refusal {
             Refusal::InvalidToken => {
                 headers.push(("www-authenticate", r#"Bearer error="invalid_token""#.to_owned()));
             }
+            Refusal::Forbidden { detail } => error["detail"] = json!(detail),
             Refusal::ScopeDenied
             | Refusal::ServerDenied
             | Refusal::ToolDenied
@@ -100,6 +108,6 @@ impl Refusal {
             | Refusal::AsyncUnavailable
             | Refusal::Internal => {}
         }
-        Outcome { status, headers, body: body.to_string().into() }
+        Outcome { status, headers, body: json!({"error": error}).to_string().into() }
     }
 }

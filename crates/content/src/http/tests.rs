@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
-use serde_json::Value;
 use sha2::Sha256;
 
 use super::*;
@@ -287,6 +286,49 @@ async fn every_method_has_its_own_window() {
 async fn a_result_over_its_limit_is_refused() {
     let house = house(|config| config.max_result_bytes = 32).await;
     check(&house, post(PATH, &message("initialize")), 413, "result_too_large").await;
+}
+
+/// Answers as the toolset does when it refuses a caller, in either form.
+struct Refusing(Value);
+
+#[async_trait]
+impl Inner for Refusing {
+    async fn respond(&self, _: Bytes, _: &Arc<Identity>, _: Option<&str>) -> Answered {
+        Answered { body: Some(self.0.to_string().into()), ..Answered::default() }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_whom_the_site_forbids_gets_403_and_a_line_that_says_so() {
+    let said = "Forbidden: this token belongs to no active user of the site.";
+    let data = json!({"reason": "forbidden"});
+    let error = json!({"code": -32602, "message": said, "data": data});
+    let content = json!([{"type": "text", "text": said}]);
+    let result = json!({"content": content, "isError": true,
+        "_meta": {"gatelet/reason": "forbidden"}});
+    for reply in [
+        json!({"jsonrpc": "2.0", "id": "d1", "error": error}),
+        json!({"jsonrpc": "2.0", "id": "d1", "result": result}),
+    ] {
+        let mut house = house(|_| {}).await;
+        house.edge = house.edge.with("content", Arc::new(Refusing(reply)));
+        check(&house, post(PATH, &search(1)), 403, "forbidden").await;
+        let (_, body, _) = house.send(post(PATH, &search(1))).await;
+        assert_eq!(body["error"]["message"], "Forbidden");
+        assert_eq!(body["error"]["detail"], said);
+        assert_eq!(house.audit.lock().unwrap().last().unwrap()["status"], 403);
+    }
+}
+
+#[tokio::test]
+async fn what_a_site_says_is_no_refusal() {
+    let mut house = house(|_| {}).await;
+    let items =
+        json!([{"pagetitle": "gatelet/reason", "alias": "forbidden", "reason": "forbidden"}]);
+    let result = json!({"structuredContent": {"items": items}});
+    let reply = json!({"jsonrpc": "2.0", "id": "d1", "result": result});
+    house.edge = house.edge.with("content", Arc::new(Refusing(reply)));
+    assert_eq!(house.send(post(PATH, &search(1))).await.0, 200);
 }
 
 #[tokio::test]

@@ -23,7 +23,10 @@ pub(crate) async fn try_call(
 ) -> Result<Value, Failure> {
     let call = Call::new(tool, arguments.clone().into());
     Ok(match provider.ask(Ask::Call(call), context).await? {
-        Reply::Error(error) => json!({"code": error.code, "invalid": error.message}),
+        Reply::Error(error) => {
+            let reason = error.raw.value().unwrap()["data"]["reason"].clone();
+            json!({"code": error.code, "invalid": error.message, "reason": reason})
+        }
         reply @ Reply::Result(_) => {
             let result = reply.tool_result().unwrap();
             let structured = result.structured.clone().unwrap();

@@ -77,6 +77,7 @@ async fn the_permission_of_the_cms_can_be_asked_for(config: &Config) {
     // Role 1 has it by itself, role 2 has not, and nobody else is asked.
     let refused = search(&*provider, &as_user(4), json!({})).await;
     assert!(refused["invalid"].as_str().unwrap().contains("`emcp`"), "{refused}");
+    assert_eq!(refused["reason"], "forbidden");
     assert_eq!(ids(&search(&*provider, &as_user(1), json!({})).await).len(), 40);
     assert_eq!(ids(&search(&*provider, &Context::anonymous(), json!({})).await).len(), 40);
 }
@@ -159,6 +160,7 @@ async fn members_see_what_their_groups_may(provider: &dyn Provider) {
     let user = json!({"model": "User", "limit": 5});
     let refused = call(provider, &member, "evo.model.list", &user).await;
     assert!(refused["invalid"].as_str().unwrap().contains("edit_user"), "{refused}");
+    assert_eq!(refused["reason"], "forbidden");
 }
 
 async fn others(provider: &dyn Provider) {

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -115,6 +115,66 @@ impl Drop for Background {
     fn drop(&mut self) {
         signal(self.0, "KILL");
     }
+}
+
+/// A server of our own that ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The sample site served alone over HTTP, with some more options.
+fn serve_alone(home: &Home, options: &[&str]) -> (Server, Site) {
+    let mut command = home.gatelet();
+    command.args(["content", "serve", "--listen", "127.0.0.1:0"]).args(options);
+    let mut server = Server(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("serving the content tools")).unwrap();
+    let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    (server, Site { url: url.to_owned() })
+}
+
+fn create_token(home: &Home, options: &[&str]) -> String {
+    let made = shell(home, &[&["content", "token", "create", "test"], options].concat());
+    assert_eq!(made.code, 0, "{}", made.err);
+    format!("Bearer {}", made.out.trim())
+}
+
+/// In the sample site user 2 edits and user 3 is blocked; there is no user 77.
+#[test]
+fn owners_who_may_not_are_forbidden_over_http() {
+    let home = Home::new();
+    let search = json!({"name": "evo.content.search", "arguments": {"limit": 1}});
+    let users = json!({"name": "evo.model.list", "arguments": {"limit": 1, "model": "User"}});
+    for form in [&[][..], &["--errors-as-results"]] {
+        let audit = home.path().join(format!("audit-{}.log", form.len()));
+        let file = audit.to_str().unwrap();
+        let (_server, site) = serve_alone(&home, &[&["--audit", file], form].concat());
+        let call = |token: &str, params: &Value| {
+            let message =
+                json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+            site.post(&message, &[("Authorization", token)])
+        };
+        assert_eq!(call(&create_token(&home, &["--owner", "2"]), &search).status, 200);
+        for (owner, params) in [("3", &search), ("77", &search), ("2", &users)] {
+            let refused = call(&create_token(&home, &["--owner", owner]), params);
+            assert_eq!(refused.status, 403, "{}", refused.body);
+            let body: Value = serde_json::from_str(&refused.body).unwrap();
+            assert_eq!(body["error"]["code"], "forbidden");
+            assert!(body["error"]["trace_id"].is_string(), "{body}");
+            let lines = std::fs::read_to_string(&audit).unwrap();
+            let line: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+            assert_eq!(line["status"], 403);
+        }
+    }
+    let (_server, site) = serve_alone(&home, &["--need-permission"]);
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search});
+    let token = create_token(&home, &["--owner", "2"]);
+    assert_eq!(site.post(&message, &[("Authorization", &token)]).status, 403);
 }
 
 #[test]
