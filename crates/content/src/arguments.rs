@@ -44,16 +44,26 @@ impl<'a> Arguments<'a> {
         self.0.get(key).filter(|value| !coerce::is_blank(value))
     }
 
-    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
-        self.get(key).and_then(coerce::integer)
+    /// An argument that was given at all. Blank text passes the rules, and is
+    /// then nothing of the kind that was asked for: not an absent argument.
+    fn given(&self, key: &str) -> Option<&'a Value> {
+        self.0.get(key).filter(|value| !value.is_null())
     }
 
+    /// An integer; blank text is zero, which most arguments refuse.
+    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
+        let value = self.given(key)?;
+        if coerce::is_blank(value) { Some(0) } else { coerce::integer(value) }
+    }
+
+    /// A flag; blank text is `false`.
     pub(crate) fn flag(&self, key: &str) -> Option<bool> {
-        self.get(key).and_then(coerce::flag)
+        let value = self.given(key)?;
+        if coerce::is_blank(value) { Some(false) } else { coerce::flag(value) }
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
-        self.get(key).and_then(Value::as_str)
+        self.given(key).and_then(Value::as_str)
     }
 
     /// An integer that the rules have required already.

@@ -177,11 +177,11 @@ fn ranged(
 ) -> Result<Documents, Invalid> {
     let rules = [ID, FROM, TO, WITH_TVS, EACH_TV, LIMIT, OFFSET];
     let arguments = Arguments::read(arguments, &rules)?;
-    let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let range = Range { from: arguments.required("from")?, to: arguments.integer("to") };
     if range.to.is_some_and(|to| to < range.from) {
         return Err(Invalid("to must be greater than or equal to from.".to_owned()));
     }
+    let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let tvs = with_tvs(&arguments)?;
     Ok(Documents::of(reach(arguments.required("id")?, range), BY_MENU(), tvs, page))
 }

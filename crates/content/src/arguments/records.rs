@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::terms::{comparison, members, order_dir, place, too_many};
+use super::terms::{Operator, members, operator, order_dir, too_many, written_operator};
 use super::{Arguments, Invalid, MAX_TEXT, Need, Rule, Shape, coerce, shown};
 use crate::config::Limits;
 use crate::models::{self, Model};
@@ -14,8 +14,8 @@ const LIST: &[Rule] = &[
     MODEL,
     Rule { path: "filters", need: Need::Optional, shape: Shape::List },
     Rule { path: "filters.where", need: Need::Optional, shape: Shape::List },
-    Rule { path: "filters.where.*.field", need: Need::Required, shape: Shape::Text },
-    Rule { path: "filters.where.*.op", need: Need::Required, shape: Shape::Text },
+    Rule { path: "filters.where.*.field", need: Need::With("filters.where"), shape: Shape::Text },
+    Rule { path: "filters.where.*.op", need: Need::With("filters.where"), shape: Shape::Text },
     Rule { path: "order_by", need: Need::Optional, shape: Shape::Text },
     Rule { path: "order_dir", need: Need::Optional, shape: Shape::Text },
     Rule { path: "limit", need: Need::Required, shape: Shape::Integer { least: 1 } },
@@ -82,24 +82,23 @@ fn field(model: &Model, name: &str) -> Result<&'static str, Invalid> {
 
 fn filter(model: &Model, term: &Value) -> Result<FieldFilter, Invalid> {
     let field = field(model, term["field"].as_str().unwrap_or_default())?;
-    let op = term["op"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS);
+    let op = written_operator(term);
+    let operator =
+        operator(op).ok_or_else(|| Invalid(format!("Unsupported operator [{}].", shown(op))))?;
     let value = &term["value"];
-    let test = match op {
-        "null" => Test::Null,
-        "!null" => Test::NotNull,
-        "in" => Test::In(list_of(op, value)?),
-        "not_in" => Test::NotIn(list_of(op, value)?),
-        "like" | "like-l" | "like-r" => {
+    let test = match operator {
+        Operator::Null => Test::Null,
+        Operator::NotNull => Test::NotNull,
+        Operator::In => Test::In(list_of(op, value)?),
+        Operator::NotIn => Test::NotIn(list_of(op, value)?),
+        Operator::Like(place) => {
             let text = scalar(op, value)?;
             if text.is_empty() {
-                return Err(Invalid(format!("Operator [{op}] requires a non-empty value.")));
+                return Err(Invalid(format!("Operator [{op}] requires non-empty value.")));
             }
-            Test::Like { place: place(op), text }
+            Test::Like { place, text }
         }
-        _ => {
-            let Some(comparison) = comparison(op) else {
-                return Err(Invalid(format!("Unsupported operator [{}].", shown(op))));
-            };
+        Operator::Compare(comparison) => {
             let with = Operand::Text(scalar(op, value)?);
             Test::Compare { op: comparison, with, cast: None }
         }
@@ -139,9 +138,10 @@ fn usable(op: &str, text: String) -> Result<String, Invalid> {
 fn list_of(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
     let texts: Vec<String> = match coerce::members(value) {
         Some(_) => {
-            let scalar = |item| {
-                plain(item)
-                    .ok_or_else(|| Invalid(format!("Operator [{op}] expects scalar values.")))
+            // In a list nothing and `false` are blanks, unlike alone.
+            let scalar = |item: &Value| {
+                let text = if item.is_null() { Some(String::new()) } else { coerce::text(item) };
+                text.ok_or_else(|| Invalid(format!("Operator [{op}] expects scalar values.")))
             };
             members(Some(value)).map(scalar).collect::<Result<_, _>>()?
         }

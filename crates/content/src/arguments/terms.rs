@@ -15,25 +15,39 @@ pub(super) fn members(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     items.into_iter().flatten().chain(object.into_iter().flatten())
 }
 
-pub(super) fn comparison(op: &str) -> Option<Comparison> {
-    Some(match op {
-        "=" => Comparison::Equal,
-        "!=" => Comparison::Unequal,
-        ">" => Comparison::Greater,
-        ">=" => Comparison::GreaterOrEqual,
-        "<" => Comparison::Less,
-        "<=" => Comparison::LessOrEqual,
-        _ => return None,
-    })
+/// What a condition asks of a value.
+#[derive(Clone, Copy)]
+pub(super) enum Operator {
+    Compare(Comparison),
+    Like(Place),
+    In,
+    NotIn,
+    Null,
+    NotNull,
 }
 
-/// Where the text of a `like` operator stands.
-pub(super) fn place(op: &str) -> Place {
-    match op {
-        "like-l" => Place::AtEnd,
-        "like-r" => Place::AtStart,
-        _ => Place::Anywhere,
-    }
+/// The operator of a condition as it is written, without space around it.
+pub(super) fn written_operator(term: &Value) -> &str {
+    term["op"].as_str().unwrap_or_default().trim_matches(coerce::BLANKS)
+}
+
+pub(super) fn operator(op: &str) -> Option<Operator> {
+    Some(match op {
+        "=" => Operator::Compare(Comparison::Equal),
+        "!=" => Operator::Compare(Comparison::Unequal),
+        ">" => Operator::Compare(Comparison::Greater),
+        ">=" => Operator::Compare(Comparison::GreaterOrEqual),
+        "<" => Operator::Compare(Comparison::Less),
+        "<=" => Operator::Compare(Comparison::LessOrEqual),
+        "like" => Operator::Like(Place::Anywhere),
+        "like-l" => Operator::Like(Place::AtEnd),
+        "like-r" => Operator::Like(Place::AtStart),
+        "in" => Operator::In,
+        "not_in" => Operator::NotIn,
+        "null" => Operator::Null,
+        "!null" => Operator::NotNull,
+        _ => return None,
+    })
 }
 
 pub(super) fn order_dir(arguments: &Arguments<'_>) -> Result<Direction, Invalid> {

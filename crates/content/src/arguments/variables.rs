@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::terms::{comparison, direction, members, place, too_many};
+use super::terms::{Operator, direction, members, operator, too_many, written_operator};
 use super::{Arguments, Invalid, MAX_TEXT, coerce, shown};
 use crate::models::is_sensitive;
 use crate::query::{
@@ -42,24 +42,23 @@ pub(super) fn with_tvs(arguments: &Arguments<'_>) -> Result<Vec<Tv>, Invalid> {
 
 pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, Invalid> {
     let tv = tv(filter)?;
-    let op = filter["op"].as_str().unwrap_or_default();
+    let op = written_operator(filter);
+    let operator =
+        operator(op).ok_or_else(|| Invalid(format!("Invalid tv operator [{}].", shown(op))))?;
     let cast = cast(filter)?;
-    let test = match op {
-        "null" => Test::Null,
-        "!null" => Test::NotNull,
-        "in" => Test::In(list(op, &filter["value"])?),
-        "not_in" => Test::NotIn(list(op, &filter["value"])?),
-        "like" | "like-l" | "like-r" => {
+    let test = match operator {
+        Operator::Null => Test::Null,
+        Operator::NotNull => Test::NotNull,
+        Operator::In => Test::In(list(op, &filter["value"])?),
+        Operator::NotIn => Test::NotIn(list(op, &filter["value"])?),
+        Operator::Like(place) => {
             if cast.is_some() {
                 let message = "Numeric casts are allowed only for comparison operators.";
                 return Err(Invalid(message.to_owned()));
             }
-            Test::Like { place: place(op), text: scalar(op, &filter["value"])? }
+            Test::Like { place, text: scalar(op, &filter["value"])? }
         }
-        _ => {
-            let Some(comparison) = comparison(op) else {
-                return Err(Invalid(format!("Invalid tv operator [{}].", shown(op))));
-            };
+        Operator::Compare(comparison) => {
             let text = scalar(op, &filter["value"])?;
             let with = match &cast {
                 Some((name, _)) => number(name, &text)?,
@@ -74,9 +73,9 @@ pub(super) fn tv_filter(filter: &Value) -> Result<TvFilter, Invalid> {
 pub(super) fn tv_order(term: &Value) -> Result<Order, Invalid> {
     let tv = tv(term)?;
     let direction = match term["dir"].as_str().map(|dir| dir.trim_matches(coerce::BLANKS)) {
-        None | Some("") => Direction::Up,
+        None => Direction::Up,
         Some(dir) => direction(dir)
-            .ok_or_else(|| Invalid(format!("Invalid tv_order dir [{}].", shown(dir))))?,
+            .ok_or_else(|| Invalid(format!("Invalid tv sort direction [{}].", shown(dir))))?,
     };
     let cast = match cast(term)? {
         Some((_, Cast::Decimal { .. })) => {
@@ -155,8 +154,7 @@ fn list(op: &str, value: &Value) -> Result<Vec<Operand>, Invalid> {
             .map(|item| coerce::text(item).ok_or_else(bad))
             .collect::<Result<_, _>>()?,
         None => {
-            let text = coerce::text(value)
-                .ok_or_else(|| Invalid(format!("Operator [{op}] requires at least one value.")))?;
+            let text = coerce::text(value).ok_or_else(bad)?;
             text.split(',').map(str::to_owned).collect()
         }
     };
