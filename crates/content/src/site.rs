@@ -305,8 +305,12 @@ impl Site {
             }
             (Tree::Auto, true) => {}
         }
-        let checks =
-            [sql::closure_selfless(self), sql::closure_gap(self), sql::closure_stale(self)];
+        let checks = [
+            sql::closure_selfless(self),
+            sql::closure_gap(self),
+            sql::closure_stale(self),
+            sql::closure_repeated(self),
+        ];
         for check in checks {
             match database.fetch(&check).await {
                 Ok(rows) => {

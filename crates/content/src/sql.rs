@@ -15,8 +15,8 @@ mod variables;
 
 pub(crate) use documents::documents;
 pub(crate) use facts::{
-    below_roots, candidates, closure_gap, closure_selfless, closure_stale, columns, create_index,
-    explain, has_permission, indexes, owner, setting, some_documents,
+    below_roots, candidates, closure_gap, closure_repeated, closure_selfless, closure_stale,
+    columns, create_index, explain, has_permission, indexes, owner, setting, some_documents,
 };
 pub(crate) use records::records;
 pub(crate) use sight::Sight;

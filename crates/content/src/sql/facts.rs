@@ -81,6 +81,14 @@ pub(crate) fn closure_stale(site: &Site) -> Statement {
     writer.done()
 }
 
+/// A document that is below another more than once.
+pub(crate) fn closure_repeated(site: &Site) -> Statement {
+    let mut writer = Writer::new(site);
+    writer.push("select k.descendant from ").from("site_content_closure", "k");
+    writer.push(" group by k.ancestor, k.descendant having count(*) > 1 limit 1");
+    writer.done()
+}
+
 /// How many documents there are; no more than `limit` are counted.
 pub(crate) fn some_documents(site: &Site, limit: i64) -> Statement {
     let mut writer = Writer::new(site);

@@ -52,6 +52,13 @@ async fn a_damaged_or_missing_closure_table_is_noticed_and_not_used() {
         ("delete from evo_site_content_closure where descendant = 22", "damaged-closure"),
         ("delete from evo_site_content_closure where depth = 2", "damaged-closure"),
         ("update evo_site_content set parent = 11 where id = 22", "damaged-closure"),
+        (
+            "create table bare as select * from evo_site_content_closure; \
+             drop table evo_site_content_closure; \
+             alter table bare rename to evo_site_content_closure; \
+             insert into evo_site_content_closure (ancestor, descendant, depth) values (2, 20, 2)",
+            "damaged-closure",
+        ),
         ("drop table evo_site_content_closure", "no-closure"),
     ] {
         let (_directory, config) = site(&[change]).await;
