@@ -71,7 +71,6 @@ macro_rules! bound {
         for value in &$statement.values {
             query = match value {
                 crate::query::Operand::Integer(integer) => query.bind(*integer),
-                crate::query::Operand::Real(real) => query.bind(*real),
                 crate::query::Operand::Decimal(text) | crate::query::Operand::Text(text) => {
                     query.bind(text.as_str())
                 }

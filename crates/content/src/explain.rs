@@ -37,12 +37,11 @@ impl Prepared {
         &self.statement.text
     }
 
-    /// What is bound to it: integers, real numbers and texts; exact numbers
-    /// are texts.
+    /// What is bound to it: integers and texts; numbers of any other
+    /// kind are texts.
     pub fn values(&self) -> Vec<Value> {
         let value = |operand: &Operand| match operand {
             Operand::Integer(integer) => Value::from(*integer),
-            Operand::Real(real) => Value::from(*real),
             Operand::Decimal(text) | Operand::Text(text) => Value::from(text.as_str()),
         };
         self.statement.values.iter().map(value).collect()

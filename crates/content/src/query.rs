@@ -134,7 +134,6 @@ pub(crate) enum Place {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Integer(i64),
-    Real(f64),
     /// An exact number as it is written, of any length.
     Decimal(String),
     Text(String),

@@ -108,7 +108,7 @@ impl<'a> Writer<'a> {
             }
             (
                 Dialect::Sqlite | Dialect::MySql | Dialect::Postgres,
-                Operand::Integer(_) | Operand::Real(_) | Operand::Decimal(_) | Operand::Text(_),
+                Operand::Integer(_) | Operand::Decimal(_) | Operand::Text(_),
             ) => self.placeholder(value),
         }
     }

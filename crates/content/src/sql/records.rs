@@ -34,7 +34,8 @@ pub(crate) fn records(site: &Site, query: &Records, sight: Sight) -> Statement {
 /// How an operand can be compared with a column.
 enum Comparable {
     Value(Operand),
-    /// Text against a number, where the engine refuses to compare them.
+    /// Text against a number. One engine refuses to compare them, another
+    /// takes the text for zero.
     Never,
 }
 
@@ -55,7 +56,7 @@ impl Writer<'_> {
         match test {
             Test::Null => self.field(field, kind).push(" is null"),
             Test::NotNull => self.field(field, kind).push(" is not null"),
-            Test::Compare { op, with, .. } => match self.comparable(kind, with) {
+            Test::Compare { op, with, .. } => match comparable(kind, with) {
                 Comparable::Value(value) => self.field(field, kind).comparison(*op).bind(value),
                 Comparable::Never => match op {
                     // Text sorts after every number, as SQLite has it.
@@ -67,11 +68,11 @@ impl Writer<'_> {
                     }
                 },
             },
-            Test::In(values) => match self.comparable_list(kind, values) {
+            Test::In(values) => match comparable_list(kind, values) {
                 values if values.is_empty() => self.push("1 = 0"),
                 values => self.field(field, kind).push(" in ").list(&values),
             },
-            Test::NotIn(values) => match self.comparable_list(kind, values) {
+            Test::NotIn(values) => match comparable_list(kind, values) {
                 values if values.is_empty() => self.field(field, kind).push(" is not null"),
                 values => self.field(field, kind).push(" not in ").list(&values),
             },
@@ -92,28 +93,28 @@ impl Writer<'_> {
             ColumnType::Integer | ColumnType::Text => self.column("r", field),
         }
     }
+}
 
-    fn comparable_list(&self, kind: ColumnType, values: &[Operand]) -> Vec<Operand> {
-        let value = |operand| match self.comparable(kind, operand) {
-            Comparable::Value(value) => Some(value),
-            Comparable::Never => None,
-        };
-        values.iter().filter_map(value).collect()
+fn comparable_list(kind: ColumnType, values: &[Operand]) -> Vec<Operand> {
+    let value = |operand| match comparable(kind, operand) {
+        Comparable::Value(value) => Some(value),
+        Comparable::Never => None,
+    };
+    values.iter().filter_map(value).collect()
+}
+
+/// Text that looks like a number becomes one for a column of numbers.
+fn comparable(kind: ColumnType, operand: &Operand) -> Comparable {
+    let Operand::Text(text) = operand else { return Comparable::Value(operand.clone()) };
+    if kind == ColumnType::Text {
+        return Comparable::Value(operand.clone());
     }
-
-    /// Text that looks like a number becomes one for a column of numbers.
-    fn comparable(&self, kind: ColumnType, operand: &Operand) -> Comparable {
-        let Operand::Text(text) = operand else { return Comparable::Value(operand.clone()) };
-        if kind == ColumnType::Text {
-            return Comparable::Value(operand.clone());
-        }
-        if let Ok(integer) = text.trim().parse() {
-            return Comparable::Value(Operand::Integer(integer));
-        }
-        match text.trim().parse::<f64>() {
-            Ok(real) if real.is_finite() => Comparable::Value(Operand::Real(real)),
-            _ if self.dialect() == Dialect::Postgres => Comparable::Never,
-            _ => Comparable::Value(operand.clone()),
-        }
+    let text = text.trim();
+    if let Ok(integer) = text.parse() {
+        return Comparable::Value(Operand::Integer(integer));
+    }
+    match text.parse::<f64>() {
+        Ok(real) if real.is_finite() => Comparable::Value(Operand::Decimal(text.to_owned())),
+        Ok(_) | Err(_) => Comparable::Never,
     }
 }

@@ -133,7 +133,6 @@ impl Writer<'_> {
     ) -> &mut Self {
         let number = match with {
             Operand::Integer(integer) => integer.to_string(),
-            Operand::Real(real) => real.to_string(),
             Operand::Decimal(text) | Operand::Text(text) => text.clone(),
         };
         let (op, number) = match (op, number::fit(cast, &number)) {

@@ -9,6 +9,7 @@ mod vectors;
 mod hostile;
 mod numbers;
 mod privacy;
+mod records;
 
 mod remote;
 mod sqlite;

@@ -9,7 +9,7 @@ use tool::{Context, Failure};
 
 use crate::ask::{ids, try_call};
 use crate::servers::{Kind, Server};
-use crate::{hostile, numbers, privacy, vectors};
+use crate::{hostile, numbers, privacy, records, vectors};
 
 /// Who prepares a site, past the toolset.
 enum Admin {
@@ -76,6 +76,7 @@ async fn keeps_the_whole_contract(kind: Kind, name: &str, lock: &str, unlock: &s
     privacy::check(&private).await;
     let (numbered, _) = site(&server, kind, "numbers", &numbers::PREPARE).await;
     numbers::check(&numbered).await;
+    records::check(&config).await;
 
     // A statement that waits for a lock is stopped.
     let pool = Pool {

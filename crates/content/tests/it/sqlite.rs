@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tool::{Context, Failure};
 
 use crate::ask::{call, ids, try_call};
-use crate::{hostile, numbers, privacy, vectors};
+use crate::{hostile, numbers, privacy, records, vectors};
 
 /// A site in a file of its own, changed by the given statements.
 async fn site(changes: &[&str]) -> (TempDir, Config) {
@@ -100,6 +100,11 @@ async fn private_documents_stay_private() {
 async fn numbers_are_compared_as_they_are_written() {
     let (_directory, config) = site(&numbers::PREPARE).await;
     numbers::check(&config).await;
+}
+
+#[tokio::test]
+async fn text_is_no_number_in_models() {
+    records::check(&Config::sample()).await;
 }
 
 #[tokio::test]
