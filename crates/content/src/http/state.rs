@@ -66,6 +66,7 @@ impl State {
     /// Opens a file, and makes it when there is none. What was running when
     /// the last process ended is queued again.
     pub async fn open(path: &Path) -> Result<State, StateError> {
+        private(path).map_err(sqlx::Error::Io)?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -100,6 +101,25 @@ impl State {
             .await?;
         Ok(())
     }
+}
+
+/// Makes the file, so that only its owner ever reads it, and closes one that
+/// is open to others. SQLite gives the files beside it the same rights.
+fn private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    for end in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        match std::fs::metadata(&name) {
+            Ok(about) if about.permissions().mode() & 0o077 != 0 => {
+                std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o600))?;
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn seconds(time: Duration) -> i64 {

@@ -456,6 +456,26 @@ async fn tasks_survive_the_process() {
 }
 
 #[tokio::test]
+async fn the_state_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let fresh = directory.path().join("fresh.sqlite");
+    // Earlier versions left this one open to everybody.
+    let earlier = directory.path().join("earlier.sqlite");
+    std::fs::write(&earlier, "").unwrap();
+    std::fs::set_permissions(&earlier, std::fs::Permissions::from_mode(0o644)).unwrap();
+    for path in [fresh, earlier] {
+        let state = State::open(&path).await.unwrap();
+        state.recover().await.unwrap();
+        for end in ["", "-wal", "-shm"] {
+            let file = format!("{}{end}", path.display());
+            let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn personal_tokens_are_good_until_they_expire_or_are_revoked() {
     let house = house(|config| config.auth = Auth::Tokens).await;
     let now = *house.time.lock().unwrap();

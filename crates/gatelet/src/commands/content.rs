@@ -5,6 +5,7 @@ mod check;
 mod serve;
 mod token;
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ async fn indexes(config: &Config) -> anyhow::Result<Done> {
 /// Where tokens, tasks and keys are kept.
 fn state_file(place: &Place) -> anyhow::Result<PathBuf> {
     let directory = crate::config::state_directory(place)?;
-    std::fs::create_dir_all(&directory)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     Ok(directory.join("content.sqlite"))
 }
 
