@@ -178,6 +178,22 @@ fn owners_who_may_not_are_forbidden_over_http() {
 }
 
 #[test]
+fn the_ids_of_messages_are_text_or_integers() {
+    let home = Home::new();
+    let (_server, site) = serve_alone(&home, &["--auth", "open"]);
+    let ping = |id: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        site.post(&message, &[]).message()
+    };
+    for odd in [json!(1.5), json!(1e30), json!(true), json!([1])] {
+        assert_eq!(ping(odd.clone())["error"]["code"], -32600, "{odd}");
+    }
+    for good in [json!(-7), json!("1.5")] {
+        assert_eq!(ping(good.clone()), json!({"jsonrpc": "2.0", "id": good, "result": {}}));
+    }
+}
+
+#[test]
 fn a_site_that_is_served_alone_ends_in_order_when_it_is_told_to() {
     let home = Home::new();
     let mut command = home.gatelet();

@@ -36,8 +36,7 @@ impl Inner for Stateless {
         };
         let id = message.get("id").filter(|id| !id.is_null());
         let version = message.get("jsonrpc").and_then(Json::text);
-        let odd_id =
-            id.is_some_and(|id| !matches!(id.as_str().as_bytes()[0], b'"' | b'-' | b'0'..=b'9'));
+        let odd_id = id.is_some_and(|id| !is_id(id.as_str()));
         if version.as_deref() != Some("2.0") || odd_id {
             let text = "Invalid Request: `jsonrpc` must be \"2.0\" and `id` text or an integer.";
             let id = id.filter(|_| !odd_id).cloned().unwrap_or_else(Json::null);
@@ -157,6 +156,13 @@ impl Stateless {
             }
         }
     }
+}
+
+/// Whether an id is text or an integer. `1.0` may be an integer to some, but
+/// nobody gives back what somebody else took it for.
+fn is_id(id: &str) -> bool {
+    let digits = id.strip_prefix('-').unwrap_or(id);
+    id.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn refusal(code: i64, message: &str) -> Reply {
