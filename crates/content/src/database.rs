@@ -18,6 +18,7 @@ use tokio::time::timeout;
 pub(crate) use cell::{Cell, Rows};
 use connect::{MySql, Postgres};
 use sqlite::Sqlite;
+pub(crate) use verdict::{Refused, refused};
 use verdict::{Verdict, verdict};
 
 use crate::config::{self, Source};
@@ -60,6 +61,8 @@ pub(crate) enum NoConnection {
     Scheme(String),
     #[error("the database URL cannot be read")]
     Url(#[source] Error),
+    #[error("there is no file `{0}`")]
+    NoFile(String),
     #[error("the database cannot be reached")]
     Unreachable(#[source] Error),
 }

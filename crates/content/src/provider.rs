@@ -13,7 +13,7 @@ use tool::{
 
 use crate::arguments::Invalid;
 use crate::config::{Config, ErrorForm};
-use crate::database::{Database, NoConnection, Rows, Trouble};
+use crate::database::{Database, NoConnection, Refused, Rows, Trouble, refused};
 use crate::outcome;
 use crate::pattern;
 use crate::query::{Documents, Records};
@@ -47,9 +47,15 @@ pub enum OpenError {
     /// The URL is wrong.
     #[error("{0}")]
     Url(String),
-    /// The database is away, or refuses us.
+    /// The database is away.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
+    /// The server is there, and lets us not in.
+    #[error("the database server refuses us: {0}")]
+    Refused(String),
+    /// There is no such file, or no such database on the server.
+    #[error("{0}")]
+    NoDatabase(String),
     /// The database is there, but it is no site.
     #[error("{0}")]
     NoSite(String),
@@ -326,18 +332,26 @@ impl From<NoConnection> for OpenError {
             NoConnection::Url(cause) => {
                 OpenError::Url(format!("the database URL cannot be read: {cause}"))
             }
-            NoConnection::Unreachable(cause) => OpenError::Unreachable(cause.to_string()),
+            NoConnection::NoFile(_) => OpenError::NoDatabase(error.to_string()),
+            NoConnection::Unreachable(cause) => unopened(&cause),
         }
+    }
+}
+
+/// What an engine's error means for whoever named the database.
+fn unopened(cause: &sqlx::Error) -> OpenError {
+    match refused(cause) {
+        Some(Refused::Database) => OpenError::NoDatabase(format!("no such database: {cause}")),
+        Some(Refused::User) => OpenError::Refused(cause.to_string()),
+        None => OpenError::Unreachable(cause.to_string()),
     }
 }
 
 impl From<NoSite> for OpenError {
     fn from(error: NoSite) -> OpenError {
         match error {
-            NoSite::Trouble(trouble) => {
-                let cause = std::error::Error::source(&trouble).map(ToString::to_string);
-                OpenError::Unreachable(cause.unwrap_or_else(|| trouble.to_string()))
-            }
+            NoSite::Trouble(Trouble::Lost(cause) | Trouble::Refused(cause)) => unopened(&cause),
+            NoSite::Trouble(slow @ Trouble::Slow(_)) => OpenError::Unreachable(slow.to_string()),
             NoSite::Prefix(_)
             | NoSite::NoDocuments { .. }
             | NoSite::Several(_)

@@ -41,8 +41,15 @@ async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> 
         .busy_timeout(Duration::from_secs(2))
         .pragma("query_only", "on")
         .disable_statement_logging();
+    let file = options.get_filename().to_owned();
     let opener = Sqlite::File(Box::new(with_numbers(options)));
-    opened(opener, pool.connections, pool).await.map(Engine::Sqlite)
+    match opened(opener, pool.connections, pool).await {
+        Ok(pool) => Ok(Engine::Sqlite(pool)),
+        Err(NoConnection::Unreachable(_)) if !file.exists() => {
+            Err(NoConnection::NoFile(file.display().to_string()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Every connection would have its own copy, so one is enough.

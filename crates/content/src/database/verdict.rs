@@ -38,6 +38,35 @@ pub(super) fn verdict(error: &Error) -> Verdict {
     }
 }
 
+/// Why a database that is there is no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// There is no such database.
+    Database,
+    /// The user may not, or is not who it says.
+    User,
+}
+
+/// What a server found wrong with a connection, if it was the server.
+pub(crate) fn refused(error: &Error) -> Option<Refused> {
+    let refusal = error.as_database_error()?;
+    if let Some(refusal) = refusal.try_downcast_ref::<MySqlDatabaseError>() {
+        return match refusal.number() {
+            1049 => Some(Refused::Database),
+            // Access denied, to a database or at all; this host; locked.
+            1044 | 1045 | 1130 | 1698 | 3118 | 4151 => Some(Refused::User),
+            _ => None,
+        };
+    }
+    match refusal.code().as_deref() {
+        // SQLite: the file is something else, which shows when it is read.
+        // PostgreSQL: no such database; authorization; no privilege.
+        Some("26" | "3D000") => Some(Refused::Database),
+        Some("28000" | "28P01" | "42501") => Some(Refused::User),
+        _ => None,
+    }
+}
+
 fn mysql_verdict(number: u16) -> Verdict {
     match number {
         // Statement timeouts of MariaDB and MySQL.

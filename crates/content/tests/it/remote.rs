@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use content::{Config, Pool, Tree};
+use content::{Config, OpenError, Pool, Tree};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection};
 use tool::{Context, Failure};
@@ -77,6 +77,13 @@ async fn keeps_the_whole_contract(kind: Kind, name: &str, lock: &str, unlock: &s
     let (numbered, _) = site(&server, kind, "numbers", &numbers::PREPARE).await;
     numbers::check(&numbered).await;
     records::check(&config).await;
+
+    // A server that is there, without the database or for somebody else.
+    let absent = content::open(&Config::new(server.url("nowhere"))).await.err().unwrap();
+    assert!(matches!(absent, OpenError::NoDatabase(_)), "{absent:?}");
+    let url = server.url("site").replace("://root@", "://eve:x@").replace("gatelet@", "eve@");
+    let refused = content::open(&Config::new(url)).await.err().unwrap();
+    assert!(matches!(refused, OpenError::Refused(_)), "{refused:?}");
 
     // A statement that waits for a lock is stopped.
     let pool = Pool {

@@ -145,6 +145,24 @@ async fn a_url_that_is_none_is_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_no_database_is_called_just_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes.txt");
+    std::fs::write(&path, "nothing but notes, and quite a few of them ".repeat(100)).unwrap();
+    let there = path.display().to_string();
+    let cause = "error returned from database: (code: 26) file is not a database";
+    let absent = directory.path().join("nope.sqlite").display().to_string();
+    for (path, said) in [
+        (&absent, format!("there is no file `{absent}`")),
+        (&there, format!("no such database: {cause}")),
+    ] {
+        let error = content::open(&Config::new(format!("sqlite:{path}"))).await.err().unwrap();
+        assert_eq!(error.to_string(), said);
+        assert!(matches!(error, OpenError::NoDatabase(_)), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn limits_of_a_server_really_apply() {
     let own = Overrides {
         max_result_items: Some(50),

@@ -94,8 +94,10 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 /// Opens the site, with the exit code that fits when it cannot be.
 async fn open(config: &Config) -> Result<Content, Stop> {
     Content::open(config).await.map_err(|error| match error {
-        OpenError::Unreachable(_) => Stop::NoAnswer(error.to_string()),
-        OpenError::Url(_) | OpenError::NoSite(_) => Stop::Usage(error.to_string()),
+        OpenError::Unreachable(_) | OpenError::Refused(_) => Stop::NoAnswer(error.to_string()),
+        OpenError::Url(_) | OpenError::NoDatabase(_) | OpenError::NoSite(_) => {
+            Stop::Usage(error.to_string())
+        }
     })
 }
 

@@ -194,6 +194,15 @@ fn the_ids_of_messages_are_text_or_integers() {
 }
 
 #[test]
+fn a_check_says_what_is_true_of_a_file_that_is_not_there() {
+    let home = Home::new();
+    let checked = shell(&home, &["content", "check", "--database", "sqlite:nope.sqlite"]);
+    assert_eq!(checked.code, 1, "{}", checked.err);
+    assert!(checked.out.contains("there is no file `nope.sqlite`"), "{}", checked.out);
+    assert!(!checked.out.contains("server"), "{}", checked.out);
+}
+
+#[test]
 fn a_site_that_is_served_alone_ends_in_order_when_it_is_told_to() {
     let home = Home::new();
     let mut command = home.gatelet();

@@ -13,7 +13,14 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<Done> {
             let remedy = match error {
                 OpenError::Url(_) => "write it as `mysql://user:password@host:3306/database`",
                 OpenError::Unreachable(_) => {
-                    "is the server running, and may this user connect from here?"
+                    "is it running, and can it be reached from this machine?"
+                }
+                OpenError::Refused(_) => {
+                    "look at the user and the password in the URL, and at what that user may read"
+                }
+                OpenError::NoDatabase(_) => {
+                    "name the CMS's own: the file after `sqlite:`, or the database at the end of \
+                     the URL"
                 }
                 OpenError::NoSite(_) => {
                     "name the CMS's own database, and its prefix with `--prefix`"
