@@ -1,5 +1,6 @@
 //! `gatelet content`: a CMS site as tools, served alone, checked and measured.
 
+mod alone;
 mod answer;
 mod check;
 mod serve;

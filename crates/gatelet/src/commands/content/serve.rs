@@ -13,6 +13,7 @@ use mcp::serve::http::Body;
 use tool::Always;
 use web::listen::Limits;
 
+use super::alone::Alone;
 use super::answer::Stateless;
 use super::{SiteArgs, now, open, state_file};
 use crate::cli::Place;
@@ -160,7 +161,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     for finding in site.findings() {
         tracing::warn!("{finding}");
     }
-    let provider: Arc<dyn tool::Provider> = Arc::new(site);
+    let provider: Arc<dyn tool::Provider> = Arc::new(Alone(site));
     if args.stdio {
         let options = mcp::serve::stdio::Options::default();
         mcp::serve::stdio::stdio(Arc::new(Always(provider)), options).await?;
