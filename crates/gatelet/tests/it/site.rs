@@ -194,6 +194,20 @@ fn the_ids_of_messages_are_text_or_integers() {
 }
 
 #[test]
+fn tokens_are_made_for_somebody_and_for_some_time_and_kept_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    for (option, said) in [("--owner", "from 1 up"), ("--expires", "at least one day")] {
+        let made = shell(&home, &["content", "token", "create", "test", option, "0"]);
+        assert_eq!((made.code, made.out.as_str()), (2, ""), "{}", made.err);
+        assert!(made.err.contains(option) && made.err.contains(said), "{}", made.err);
+    }
+    create_token(&home, &["--owner", "1", "--expires", "1"]);
+    let state = std::fs::metadata(home.path().join("state")).unwrap();
+    assert_eq!(state.permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
 fn a_check_says_what_is_true_of_a_file_that_is_not_there() {
     let home = Home::new();
     let checked = shell(&home, &["content", "check", "--database", "sqlite:nope.sqlite"]);

@@ -55,6 +55,16 @@ pub(super) async fn run(action: &Action, place: &Place) -> anyhow::Result<Done> 
                 let message = "a token's name has 1 to 100 bytes".to_owned();
                 return Err(Stop::Usage(message).into());
             }
+            if owner.is_some_and(|owner| owner < 1) {
+                let message = "`--owner` takes the id of a user of the site, from 1 up; leave it \
+                               out for a token without an owner";
+                return Err(Stop::Usage(message.to_owned()).into());
+            }
+            if *expires == Some(0) {
+                let message = "`--expires` takes a number of days, at least one day; leave it out \
+                               for a token that is good for ever";
+                return Err(Stop::Usage(message.to_owned()).into());
+            }
             let expires = expires.map(|days| Duration::from_secs(u64::from(days) * 86_400));
             let new = NewToken { name: name.clone(), user_id: *owner, scopes, expires };
             let (text, token) = state.create_token(&new, now()).await?;
