@@ -191,14 +191,22 @@ pub(crate) fn read(
     let (raw, found) = if foreign::is_foreign(&root) {
         (Raw::default(), foreign::read(&root, base, &mut problems))
     } else {
-        let raw: Raw = shape::fit(&root, &schema(), &mut problems)
-            .and_then(|fitting| serde_json::from_value(fitting.to_json()).ok())
-            .unwrap_or_default();
+        let raw = raw(&root, &mut problems);
         let found = own(&raw);
         (raw, found)
     };
     let config = parse(raw, found, base, environment, &mut problems);
     if problems.has_errors() { Err(Stop::Config(problems)) } else { Ok((config, problems)) }
+}
+
+/// What was written, as far as it fits. A document that cannot be taken over
+/// is an error, never an empty configuration.
+fn raw(root: &node::Node, problems: &mut Problems) -> Raw {
+    let Some(fitting) = shape::fit(root, &schema(), problems) else { return Raw::default() };
+    serde_json::from_value(fitting.to_json()).unwrap_or_else(|error| {
+        problems.error(&node::Path::default(), error.to_string(), None);
+        Raw::default()
+    })
 }
 
 /// Reads the servers in another client's file, for `gatelet import`.
@@ -257,7 +265,7 @@ fn parse(
         trust: trust::parse(raw.trust, &labels, problems),
         visibility: visibility::parse(&raw.visibility, problems),
         mounts: mount::parse(raw.mount, base, environment, problems),
-        gate: gate::parse(&raw.gate),
+        gate: gate::parse(&raw.gate, problems),
         serve: serve::parse(raw.serve, base, problems),
         skills: skills::parse(raw.skills, base, environment),
         builtin: builtin::parse(&raw.builtin),

@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::node::Path;
+use super::problem::Problems;
+
 /// How much of an answer a model reads at once.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +28,14 @@ pub(crate) struct Gate {
     pub(crate) gated_is_error: bool,
 }
 
-pub(super) fn parse(raw: &Raw) -> Gate {
+pub(super) fn parse(raw: &Raw, problems: &mut Problems) -> Gate {
+    if let (Some(limit), Some(ceiling)) = (raw.limit, raw.ceiling)
+        && ceiling < limit
+    {
+        let path = Path::default().key("gate").key("limit");
+        let hint = "raise `ceiling`, or lower `limit`";
+        problems.error(&path, format!("is above the ceiling of {ceiling}"), Some(hint));
+    }
     Gate {
         limit: raw.limit.unwrap_or(10_000),
         ceiling: raw.ceiling,

@@ -191,8 +191,13 @@ fn from_toml(value: Spanned<DeValue<'_>>) -> Node {
 }
 
 fn integer_value(digits: &str, radix: u32) -> Value {
-    match i64::from_str_radix(digits, radix) {
-        Ok(integer) => Value::Number(integer.into()),
-        Err(_) => Value::Text(digits.to_owned()),
+    if let Ok(integer) = i64::from_str_radix(digits, radix) {
+        return Value::Number(integer.into());
     }
+    // Too large to count with is still a number, and is judged as one.
+    let about = digits.chars().filter_map(|digit| digit.to_digit(radix));
+    let about = about.fold(0.0, |sum, digit| sum * f64::from(radix) + f64::from(digit));
+    let about = if digits.starts_with('-') { -about } else { about };
+    let number = serde_json::Number::from_f64(about);
+    number.map_or_else(|| Value::Text(digits.to_owned()), Value::Number)
 }

@@ -69,7 +69,7 @@ impl Problems {
     /// which is noted already.
     pub(crate) fn missing(&mut self, table: &Path, key: &str, message: &str, hint: &str) {
         if self.root.nearest(table).get(key).is_none() {
-            self.error(table, message, Some(hint));
+            self.error(table, message, Some(hint).filter(|hint| !hint.is_empty()));
         }
     }
 
@@ -131,7 +131,8 @@ impl Problems {
         let errors = self.list.iter().filter(|problem| problem.weight == Weight::Error);
         let line = |problem: &Problem| {
             let (line, column) = self.place(problem.span.start);
-            format!("{}:{line}:{column} {}", self.document.name, problem.message)
+            let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!("{}:{line}:{column} {}{hint}", self.document.name, problem.message)
         };
         errors.map(line).collect::<Vec<_>>().join("; ")
     }

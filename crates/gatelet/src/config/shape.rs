@@ -25,26 +25,12 @@ impl<'a> Shape<'a> {
         if let Some(allowed) = choices(schema) {
             return self.fit_choice(node, &allowed, path);
         }
-        if !types(schema).iter().any(|kind| is_of_type(node, kind)) && !types(schema).is_empty() {
-            let wanted: Vec<&str> = types(schema).into_iter().map(spoken).collect();
-            let message = format!("must be {}, not {}", wanted.join(" or "), node.kind());
+        if let Err(message) = of_type(node, schema).and_then(|()| within(node, schema)) {
             self.problems.error(path, message, None);
             return None;
         }
-        if let (Value::Number(number), Some(least)) = (&node.value, schema["minimum"].as_f64())
-            && number.as_f64().is_some_and(|value| value < least)
-        {
-            self.problems.error(path, format!("must be at least {least}"), None);
-            return None;
-        }
-        if let (Value::Number(number), Some(most)) = (&node.value, schema["maximum"].as_f64())
-            && number.as_f64().is_some_and(|value| most < value)
-        {
-            self.problems.error(path, format!("must be at most {most}"), None);
-            return None;
-        }
         match &node.value {
-            Value::Table(members) => Some(self.fit_table(node, members, schema, path)),
+            Value::Table(members) => self.fit_table(node, members, schema, path),
             Value::List(items) => Some(self.fit_list(node, items, schema, path)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) | Value::Moment(_) => {
                 Some(node.clone())
@@ -58,7 +44,7 @@ impl<'a> Shape<'a> {
         members: &[Member],
         schema: &'a Json,
         path: &Path,
-    ) -> Node {
+    ) -> Option<Node> {
         let mut kept = Vec::with_capacity(members.len());
         for member in members {
             let known = schema["properties"].get(&member.key);
@@ -75,7 +61,26 @@ impl<'a> Shape<'a> {
                 None => kept.push(member.clone()),
             }
         }
-        Node { span: node.span.clone(), value: Value::Table(kept) }
+        let fitting = Node { span: node.span.clone(), value: Value::Table(kept) };
+        self.is_complete(&fitting, schema, path).then_some(fitting)
+    }
+
+    /// Whether everything is there that must be. What stands in the document
+    /// but does not fit is noted already.
+    fn is_complete(&mut self, fitting: &Node, schema: &Json, path: &Path) -> bool {
+        let required = schema["required"].as_array().into_iter().flatten();
+        let lacking: Vec<&str> = required
+            .filter_map(Json::as_str)
+            .filter(|key| fitting.get(key).is_none())
+            .inspect(|key| self.lacks(key, schema, path))
+            .collect();
+        lacking.is_empty()
+    }
+
+    fn lacks(&mut self, key: &str, schema: &Json, path: &Path) {
+        let meaning = schema["properties"][key]["description"].as_str();
+        let hint = meaning.and_then(|meaning| meaning.lines().next()).unwrap_or_default();
+        self.problems.missing(path, key, &format!("needs `{key}`"), hint);
     }
 
     fn fit_list(&mut self, node: &Node, items: &[Node], schema: &'a Json, path: &Path) -> Node {
@@ -118,7 +123,7 @@ impl<'a> Shape<'a> {
 }
 
 /// Follows references and looks through `anyOf [X, null]`.
-fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
+pub(super) fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
     loop {
         let target = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
         let option = schema["anyOf"].as_array().and_then(|any| {
@@ -132,17 +137,57 @@ fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
     }
 }
 
-/// The texts that are allowed, where only some are.
-fn choices(schema: &Json) -> Option<Vec<&str>> {
+/// The texts that are allowed, where only some are. A variant with a comment
+/// of its own is a `const` beside the `enum` of those without one.
+pub(super) fn choices(schema: &Json) -> Option<Vec<&str>> {
     if let Some(list) = schema["enum"].as_array() {
-        return Some(list.iter().filter_map(Json::as_str).collect());
+        return list.iter().map(Json::as_str).collect();
     }
-    let one_of = schema["oneOf"].as_array()?;
-    let text = |one: &'_ Json| one["const"].as_str().is_some();
-    one_of.iter().all(text).then(|| one_of.iter().filter_map(|one| one["const"].as_str()).collect())
+    if let Some(word) = schema["const"].as_str() {
+        return Some(vec![word]);
+    }
+    let parts: Option<Vec<Vec<&str>>> = schema["oneOf"].as_array()?.iter().map(choices).collect();
+    parts.map(|parts| parts.concat())
 }
 
-fn types(schema: &Json) -> Vec<&str> {
+fn of_type(node: &Node, schema: &Json) -> Result<(), String> {
+    let types = types(schema);
+    if types.is_empty() || types.iter().any(|kind| is_of_type(node, kind)) {
+        return Ok(());
+    }
+    if types.contains(&"integer") && is_beyond_counting(node) {
+        return Err("is too large a number".to_owned());
+    }
+    let wanted: Vec<&str> = types.into_iter().map(spoken).collect();
+    Err(format!("must be {}, not {}", wanted.join(" or "), node.kind()))
+}
+
+fn within(node: &Node, schema: &Json) -> Result<(), String> {
+    let Value::Number(number) = &node.value else { return Ok(()) };
+    let value = number.as_f64().unwrap_or_default();
+    // The schema names the width of a number, but not the most that it holds.
+    let widest = match schema["format"].as_str() {
+        Some("uint8") => Some(f64::from(u8::MAX)),
+        Some("uint16") => Some(f64::from(u16::MAX)),
+        Some("uint32") => Some(f64::from(u32::MAX)),
+        Some(_) | None => None,
+    };
+    let least = schema["minimum"].as_f64().filter(|least| value < *least);
+    let most = schema["maximum"].as_f64().or(widest).filter(|most| *most < value);
+    match (least, most) {
+        (Some(least), _) => Err(format!("must be at least {least}")),
+        (None, Some(most)) => Err(format!("must be at most {most}")),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Whether this is a whole number, of more digits than we count with.
+fn is_beyond_counting(node: &Node) -> bool {
+    let Value::Number(number) = &node.value else { return false };
+    number.is_f64() && number.as_f64().is_some_and(|value| value.abs() >= 9_007_199_254_740_992.0)
+}
+
+pub(super) fn types(schema: &Json) -> Vec<&str> {
     match &schema["type"] {
         Json::String(one) => vec![one],
         Json::Array(many) => {

@@ -104,3 +104,180 @@ limit = 0
         ],
     );
 }
+
+/// One mistake each, and what is said about it.
+const MISTAKES: &[(&str, &str)] = &[
+    (
+        "[controls]\ndefault = \"maybe\"",
+        "2:11 `controls.default`: must be \"allow\" or \"deny\" or \"ask\"",
+    ),
+    (
+        "[[controls.rule]]\naction = \"denied\"",
+        "2:10 `controls.rule[0].action`: must be \"allow\" or \"deny\" or \"ask\"",
+    ),
+    (
+        "[[controls.rule]]\naction = \"Deny\"",
+        "2:10 `controls.rule[0].action`: must be \"allow\" or \"deny\" or \"ask\" (did you mean \"deny\"?)",
+    ),
+    (
+        "[[controls.rule]]\ntool = \"x\"",
+        "1:1 `controls.rule[0]`: needs `action` (`allow`, `deny` or `ask`.)",
+    ),
+    (
+        "[[trust.rule]]\ntool = \"x\"",
+        "1:1 `trust.rule[0]`: needs `destructive` (Whether it may delete or overwrite something.)",
+    ),
+    (
+        "[controls.pins.f]",
+        "1:1 `controls.pins.f`: needs `expected_hash` (As `gatelet upstreams --report` tells it.)",
+    ),
+    ("[serve.tls]\ncert = \"x\"", "1:1 `serve.tls`: needs `key` (Its private key in PEM.)"),
+    (
+        "[[mount]]\nlabel = \"x\"",
+        "1:1 `mount[0]`: needs `manifest` (Where the manifest is: an https URL.)",
+    ),
+    (
+        "[[trust.rule]]\ntool = 3\ndestructive = true",
+        "2:8 `trust.rule[0].tool`: must be text, not a number",
+    ),
+    (
+        "[controls.retry]\nattempts = 5000000000",
+        "2:12 `controls.retry.attempts`: must be at most 4294967295",
+    ),
+    ("[gate]\nlimit = 99999999999999999999", "2:9 `gate.limit`: is too large a number"),
+    (
+        "[gate]\nlimit = 200\nceiling = 100",
+        "2:9 `gate.limit`: is above the ceiling of 100 (raise `ceiling`, or lower `limit`)",
+    ),
+];
+
+#[test]
+fn a_mistake_is_reported_and_never_empties_the_configuration() {
+    for (text, expected) in MISTAKES {
+        check(text, &[expected]);
+        assert!(reading(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_line_for_a_log_tells_what_was_probably_meant() {
+    let Err(Stop::Config(problems)) = reading("[serv]") else { panic!("an error") };
+    assert_eq!(problems.summary(), "gatelet.toml:1:2 unknown key `serv` (did you mean `serve`?)");
+}
+
+/// Every place of the schema, with a way to put a value there.
+struct Spot<'s> {
+    schema: &'s serde_json::Value,
+    path: String,
+    around: Vec<Around>,
+}
+
+/// What stands around a value: a list, or a table with what else it must have.
+#[derive(Clone)]
+enum Around {
+    List,
+    Table { key: String, rest: serde_json::Map<String, serde_json::Value> },
+}
+
+impl Spot<'_> {
+    /// A whole document that has `value` at this place.
+    fn with(&self, value: serde_json::Value) -> String {
+        let document = self.around.iter().rev().fold(value, |value, around| match around {
+            Around::List => serde_json::json!([value]),
+            Around::Table { key, rest } => {
+                let mut table = rest.clone();
+                table.insert(key.clone(), value);
+                table.into()
+            }
+        });
+        document.to_string()
+    }
+}
+
+fn spots<'s>(root: &'s serde_json::Value, spot: Spot<'s>, found: &mut Vec<Spot<'s>>) {
+    let Spot { schema, path, around } = &spot;
+    let mut below = |schema: &'s serde_json::Value, key: &str, path: String| {
+        let mut around = around.clone();
+        around.push(Around::Table { key: key.to_owned(), rest: least(root, spot.schema) });
+        let spot = Spot { schema: shape::resolve(root, schema), path, around };
+        spots(root, spot, found);
+    };
+    let dotted = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    for (key, schema) in schema["properties"].as_object().into_iter().flatten() {
+        below(schema, key, dotted(key));
+    }
+    if let Some(schema) = schema.get("additionalProperties").filter(|any| any.is_object()) {
+        below(schema, "some", dotted("some"));
+    }
+    if let Some(items) = schema.get("items") {
+        let around = around.iter().cloned().chain([Around::List]).collect();
+        let schema = shape::resolve(root, items);
+        spots(root, Spot { schema, path: format!("{path}[0]"), around }, found);
+    }
+    found.push(spot);
+}
+
+/// What a table must have at the least.
+fn least(
+    root: &serde_json::Value,
+    schema: &serde_json::Value,
+) -> serde_json::Map<String, serde_json::Value> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    let member = |key: &serde_json::Value| {
+        let key = key.as_str().unwrap();
+        let below = shape::resolve(root, &schema["properties"][key]);
+        let value = match (shape::choices(below), below["type"].as_str()) {
+            (Some(words), _) => words[0].into(),
+            (None, Some("string")) => "x".into(),
+            (None, Some("boolean")) => false.into(),
+            other => panic!("`{key}` needs a sample: {other:?}"),
+        };
+        (key.to_owned(), value)
+    };
+    required.map(member).collect()
+}
+
+#[track_caller]
+fn is_reported(document: &str, path: &str, needle: &str) {
+    let source = Source { name: "gatelet.json".to_owned(), text: document.to_owned() };
+    let problems = match read(source, Path::new("/base"), &Empty) {
+        Err(Stop::Config(problems)) => problems,
+        Ok(_) => panic!("nothing is said against {document}"),
+        Err(other) => panic!("{document}: {other}"),
+    };
+    let found: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    let there = format!("`{path}`: ");
+    assert!(
+        found.iter().any(|text| text.starts_with(&there) && text.contains(needle)),
+        "{document}: {found:?}"
+    );
+}
+
+#[test]
+fn wherever_the_schema_is_broken_it_is_said_at_that_place() {
+    let root = schema();
+    let mut found = Vec::new();
+    spots(&root, Spot { schema: &root, path: String::new(), around: Vec::new() }, &mut found);
+    let (mut lacking, mut words, mut kinds, mut numbers) = (0, 0, 0, 0);
+    for spot in found.iter().filter(|spot| !spot.path.is_empty()) {
+        let whole = least(&root, spot.schema);
+        for key in whole.keys() {
+            let mut table = whole.clone();
+            table.remove(key);
+            is_reported(&spot.with(table.into()), &spot.path, &format!("needs `{key}`"));
+            lacking += 1;
+        }
+        if shape::choices(spot.schema).is_some() {
+            is_reported(&spot.with("no such word".into()), &spot.path, "must be \"");
+            words += 1;
+        } else {
+            is_reported(&spot.with(serde_json::Value::Null), &spot.path, "must be ");
+            kinds += 1;
+        }
+        if shape::types(spot.schema).contains(&"integer") {
+            is_reported(&spot.with(1e30.into()), &spot.path, "is too large");
+            numbers += 1;
+        }
+    }
+    assert!(5 < lacking && 10 < words && 100 < kinds && 20 < numbers);
+}
