@@ -1,5 +1,6 @@
 //! The YAML at the head of a `SKILL.md`, read as far as it can be.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use tool::Severity;
 
@@ -61,10 +62,7 @@ fn after_line(text: &str) -> Option<&str> {
 
 fn read(yaml: &str) -> Front {
     let mut front = Front::default();
-    // A head needs no anchors, so a bomb made of them is not unfolded.
-    let budget = serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 8 };
-    let options = serde_saphyr::options! { budget: budget };
-    let fields = match serde_saphyr::from_str_with_options::<Value>(yaml, options) {
+    let fields = match serde_saphyr::from_str_with_options::<Value>(yaml, options()) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => {
             let oddity = "has a frontmatter that is no YAML: read line by line";
@@ -74,16 +72,55 @@ fn read(yaml: &str) -> Front {
     };
     let more = fields.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     let either = |key: &str| text(&fields, key).or_else(|| text(&more, key));
-    front.name = text(&fields, "name");
-    front.description = text(&fields, "description");
-    front.version = either("version");
-    front.license = text(&fields, "license");
-    front.compatibility = text(&fields, "compatibility");
+    let written: Written = serde_saphyr::from_str_with_options(yaml, options()).unwrap_or_default();
+    let versions: Versions =
+        serde_saphyr::from_str_with_options(yaml, options()).unwrap_or_default();
+    let version = versions.version.or(versions.metadata.and_then(|more| more.version));
+    front.name = tidy(written.name).or_else(|| text(&fields, "name"));
+    front.description = tidy(written.description).or_else(|| text(&fields, "description"));
+    front.version = tidy(version).or_else(|| either("version"));
+    front.license = tidy(written.license).or_else(|| text(&fields, "license"));
+    front.compatibility = tidy(written.compatibility).or_else(|| text(&fields, "compatibility"));
     let functions = either("functions").unwrap_or_default();
     let functions = functions.split([' ', ',', '\n']).filter(|function| !function.is_empty());
     front.functions = functions.take(FUNCTIONS).map(str::to_owned).collect();
     odd(&fields, &mut front.oddities);
     front
+}
+
+/// The fields that are text, as they were written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    name: Option<String>,
+    description: Option<String>,
+    license: Option<String>,
+    compatibility: Option<String>,
+}
+
+/// The version as it was written: `1.10` is not `1.1`. Read by itself, so that
+/// an odd field beside it does not matter.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Versions {
+    version: Option<String>,
+    metadata: Option<More>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct More {
+    version: Option<String>,
+}
+
+fn tidy(text: Option<String>) -> Option<String> {
+    text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn options() -> serde_saphyr::Options {
+    // A head needs no anchors, so a bomb made of them is not unfolded.
+    let budget = serde_saphyr::budget! { max_aliases: 0, max_anchors: 0, max_depth: 8 };
+    serde_saphyr::options! { budget: budget }
 }
 
 /// A value as text; a list of texts is read as one with spaces.

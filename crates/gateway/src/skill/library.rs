@@ -139,7 +139,16 @@ impl Library {
             [only] => format!(" ({only})"),
             [first, rest @ ..] => format!(" ({first}; {} more)", rest.len()),
         };
-        format!("- **{}**{dash}{words}{flag}", skill.name)
+        let spelt = self.spelling(skill).map(|title| format!(" (spelt `{title}`)"));
+        format!("- **{}**{dash}{words}{}{flag}", skill.name, spelt.unwrap_or_default())
+    }
+
+    /// How its author spells a skill, where its name does not say it: it is
+    /// another word, or one that differs from a neighbour's in hyphens only.
+    fn spelling<'a>(&self, skill: &'a Skill) -> Option<&'a str> {
+        let other = !name::same(&skill.name, &skill.title);
+        let alike = || self.skills.iter().any(|one| is_alike(one, skill));
+        (skill.title != skill.name && (other || alike())).then_some(skill.title.as_str())
     }
 
     /// What this reader should know before following a skill.
@@ -201,6 +210,12 @@ impl Library {
         let here = |skill: &&Arc<Skill>| canonical_path(&skill.namespace) == path;
         let named: Vec<&Arc<Skill>> =
             seen.iter().copied().filter(|skill| name::same(&skill.name, wanted)).collect();
+        // The author's own spelling comes before every other.
+        let spelt = seen.iter().copied().filter(|skill| skill.title == wanted);
+        let spelt: Vec<&Arc<Skill>> = spelt.filter(|s| path.is_empty() || here(s)).collect();
+        if let [only] = spelt.as_slice() {
+            return Lookup::Found(Arc::clone(only));
+        }
         let mut found: Vec<&Arc<Skill>> = named.iter().copied().filter(here).collect();
         if found.is_empty() && path.is_empty() {
             found = named;
@@ -259,6 +274,13 @@ impl Library {
                 format!("another skill is called `{author}`: this one is `{}`", skill.name);
             findings.push(Finding::new(Severity::Warning, "skill-name", path, message));
         }
+        if let Some(other) = self.skills.iter().find(|other| is_alike(other, &skill)) {
+            let message = format!(
+                "`{}` and `{}` differ in spelling only: each is asked for exactly so",
+                skill.title, other.title
+            );
+            findings.push(Finding::new(Severity::Warning, "skill-name", path, message));
+        }
         // Before the first version that is earlier.
         let earlier = |other: &Arc<Skill>| {
             let order = version::compare(other.version.as_deref(), skill.version.as_deref());
@@ -273,6 +295,11 @@ impl Skill {
     fn is_version_of(&self, other: &Skill) -> bool {
         self.name == other.name && self.namespace == other.namespace
     }
+}
+
+/// Whether two skills of one namespace have names that are taken for the same.
+fn is_alike(one: &Skill, other: &Skill) -> bool {
+    one.namespace == other.namespace && one.name != other.name && name::same(&one.name, &other.name)
 }
 
 fn canonical_path(path: &str) -> String {

@@ -1,3 +1,5 @@
+use tool::Finding;
+
 use super::*;
 
 fn file(path: &str, text: &str) -> File {
@@ -243,4 +245,36 @@ fn code_in_quotations_and_lists_is_left_out_too() {
         assert!(!body.contains(code), "{code} in {body}");
     }
     assert!(body.contains("data: plain."), "{body}");
+}
+
+#[test]
+fn a_version_stays_as_it_was_written() {
+    let version = |head: &str| {
+        skill(&format!("---\nname: s\ndescription: d\n{head}\n---\nGo.")).version.unwrap()
+    };
+    assert_eq!(version("version: 1.10"), "1.10");
+    assert_eq!(version("metadata:\n  version: 2.0"), "2.0");
+    assert_eq!(version("version: 1.10\ncompatibility: [a, b]"), "1.10", "beside a list");
+    assert_eq!(version("version: '3'"), "3");
+}
+
+#[test]
+fn a_skill_is_found_by_its_authors_own_spelling() {
+    let named = |name: &str| format!("---\nname: {name}\ndescription: Is {name}.\n---\nGo.");
+    let files =
+        ["ab", "a-b", "日本語", "a_b"].map(|name| file(&format!("{name}/SKILL.md"), &named(name)));
+    let (library, findings) = Library::read(&files);
+    for name in ["ab", "a-b", "日本語", "a_b"] {
+        let Lookup::Found(found) = library.look_up("", name, None, &NOTHING) else {
+            panic!("{name}")
+        };
+        assert_eq!(found.title, name);
+    }
+    assert!(matches!(library.look_up("", "A_B", None, &NOTHING), Lookup::Ambiguous(_)));
+    let index = library.index("", &NOTHING).unwrap();
+    assert!(index.contains("**ab** — Is ab.\n"), "{index}");
+    assert!(index.contains("**a_b** — Is a-b. (spelt `a-b`)"), "{index}");
+    assert!(index.contains("(spelt `日本語`)"), "{index}");
+    let told = |finding: &Finding| finding.message.contains("differ in spelling only");
+    assert!(findings.iter().any(told), "{findings:?}");
 }
