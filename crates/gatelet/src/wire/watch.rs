@@ -1,6 +1,8 @@
 //! Taking up changes of the configuration while serving.
 
-use std::path::{Path, PathBuf};
+mod spot;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::Gateway;
@@ -11,6 +13,7 @@ use super::Wiring;
 use crate::cli::Place;
 use crate::config::{self, Loaded};
 use crate::exit::Stop;
+use spot::Spots;
 
 /// Editors write a file in several steps.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -22,8 +25,8 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, place: Place, first:
     let mut current = first;
     loop {
         let Some(file) = current.file.clone() else { return };
-        let paths = watched(&file, &current);
-        let Ok((_watcher, mut changes)) = changes(&paths) else {
+        let spots = Spots::of(&file, &current.config.skills.directories);
+        let Ok((_watcher, mut changes)) = changes(&spots) else {
             tracing::warn!(file = %file.display(), "cannot watch the configuration for changes");
             return;
         };
@@ -47,17 +50,13 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, place: Place, first:
                 Err(error) => tracing::error!(%error, "reading the configuration broke off"),
             }
             is_fresh = false;
-            if watched(&file, &current) != paths {
+            // A link that leads elsewhere now, or a directory that is another
+            // one under the old name, has to be looked at anew.
+            if Spots::of(&file, &current.config.skills.directories) != spots {
                 break;
             }
         }
     }
-}
-
-/// What is looked at: the file, and where its skills are.
-fn watched(file: &Path, loaded: &Loaded) -> Vec<PathBuf> {
-    let skills = loaded.config.skills.directories.iter().cloned();
-    std::iter::once(file.to_owned()).chain(skills).collect()
 }
 
 fn announce(before: &Loaded, after: &Loaded) {
@@ -78,44 +77,28 @@ fn report(error: &anyhow::Error) {
 
 type Changes = (notify::RecommendedWatcher, mpsc::Receiver<()>);
 
-/// Says when one of these files or something in these directories changes.
-fn changes(paths: &[PathBuf]) -> notify::Result<Changes> {
+/// Says when something changes at one of these places.
+fn changes(spots: &Spots) -> notify::Result<Changes> {
     let (sender, receiver) = mpsc::channel(1);
-    let watched: Vec<PathBuf> = paths.to_vec();
+    let watched = spots.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else { return };
         let matters = !matches!(event.kind, EventKind::Access(_));
-        if matters && event.paths.iter().any(|path| concerns(path, &watched)) {
+        if matters && event.paths.iter().any(|path| watched.concern(path)) {
             // A full channel holds a change that is not yet taken up.
             let _ = sender.try_send(());
         }
     })?;
-    for path in paths {
-        // A file may be replaced by another of its name, so its directory is
-        // what is watched.
-        let directory = if path.is_dir() { path.as_path() } else { parent(path) };
-        let mode =
-            if path.is_dir() { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
-        match watcher.watch(directory, mode) {
-            Err(error) if path == &paths[0] => return Err(error),
+    let mut parents: Vec<PathBuf> = spots.parents();
+    parents.dedup();
+    for (at, directory) in parents.iter().enumerate() {
+        match watcher.watch(directory, RecursiveMode::NonRecursive) {
+            Err(error) if at == 0 => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    Ok((watcher, receiver))
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        Some(_) | None => Path::new("."),
+    for directory in spots.trees() {
+        let _ = watcher.watch(directory, RecursiveMode::Recursive);
     }
-}
-
-fn concerns(changed: &Path, watched: &[PathBuf]) -> bool {
-    let is_or_is_in = |path: &PathBuf| {
-        changed.starts_with(path)
-            || changed.file_name() == path.file_name()
-            || path.is_dir() && changed.ancestors().any(|above| above.ends_with(path))
-    };
-    watched.iter().any(is_or_is_in)
+    Ok((watcher, receiver))
 }

@@ -100,3 +100,44 @@ fn what_needs_a_restart_says_so() {
     });
     assert!(pipe.call("time.now", &json!({})).contains("UTC"));
 }
+
+#[test]
+fn a_configuration_behind_links_is_taken_up_when_one_of_them_is_swapped() {
+    use std::os::unix::fs::symlink;
+    let home = Home::new();
+    let at = |name: &str| home.path().join(name);
+    home.write("v1/gatelet.toml", "[builtin]\ntools = true\n");
+    symlink("v1", at("..data")).unwrap();
+    symlink("..data/gatelet.toml", at("gatelet.toml")).unwrap();
+    let mut pipe = Pipe::open(&home);
+    let mut shows = |label: &str| text(&pipe.verb("help", &json!({}))).contains(label);
+    assert!(shows("units"));
+    // As a volume of a cluster is renewed.
+    home.write("v2/gatelet.toml", "[[upstream]]\nlabel = \"swapped\"\ncommand = \"x\"\n");
+    symlink("v2", at("..new")).unwrap();
+    std::fs::rename(at("..new"), at("..data")).unwrap();
+    eventually("the swapped link is followed", || shows("swapped"));
+    // And where it leads now, a change of the file itself.
+    home.write("v2/gatelet.toml", "[[upstream]]\nlabel = \"edited\"\ncommand = \"x\"\n");
+    eventually("the file behind the links is looked at", || shows("edited"));
+}
+
+#[test]
+fn a_directory_of_skills_may_come_late_and_come_again() {
+    let home = Home::with("[skills]\ndirectories = [\"more/skills\"]\n");
+    let skill = |name: &str| {
+        let text = format!("---\nname: {name}\ndescription: It is {name}.\n---\nGo.\n");
+        home.write(&format!("more/skills/{name}/SKILL.md"), &text);
+    };
+    let mut pipe = Pipe::open(&home);
+    let mut shows = |name: &str| text(&pipe.verb("skill", &json!({}))).contains(name);
+    assert!(!shows("first"));
+    skill("first");
+    eventually("the new directory is found", || shows("first"));
+    skill("second");
+    eventually("it is watched from then on", || shows("second"));
+    std::fs::remove_dir_all(home.path().join("more")).unwrap();
+    eventually("it is gone", || !shows("first"));
+    skill("third");
+    eventually("it is there again", || shows("third"));
+}
