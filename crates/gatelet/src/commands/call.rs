@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
-use super::verb::{self, Output};
+use super::verb::{self, Output, Wait};
 use crate::cli::Place;
 use crate::exit::{Done, Stop};
 use crate::wire::Pace;
@@ -49,9 +49,9 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         arguments.insert("sizelimit".to_owned(), json!(limit));
     }
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
-        verb::settle(gateway, Pace::WhenAsked).await;
-        let done = verb::answer(&verb::ask(gateway, "call", arguments).await?, args.output)?;
         let label = args.function.split('.').next().unwrap_or_default();
+        verb::settle(gateway, Wait::For(label)).await;
+        let done = verb::answer(&verb::ask(gateway, "call", arguments).await?, args.output)?;
         let down = done == Done::AnswerIsError && verb::is_down(gateway, label);
         Ok(if down { Done::NoAnswer } else { done })
     })

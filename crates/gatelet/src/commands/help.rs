@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tool::Reply;
 
-use super::verb::{self, Output};
+use super::verb::{self, Output, Wait};
 use crate::cli::Place;
 use crate::exit::Done;
 use crate::wire::Pace;
@@ -35,7 +35,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
-        verb::settle(gateway, Pace::WhenAsked).await;
+        let first = args.names.first().and_then(|name| name.split('.').next());
+        verb::settle(gateway, first.map_or(Wait::Brief, Wait::For)).await;
         let mut reply = verb::ask(gateway, "help", args.arguments(&args.names)).await?;
         if let [name] = &args.names[..]
             && is_error(&reply)

@@ -9,7 +9,7 @@ use gateway::skill::{Flag, Library, Lock, Reference, Sight, Skill, export, lock}
 use serde_json::{Map, Value, json};
 use tool::{Finding, Severity};
 
-use super::verb::{self, Output};
+use super::verb::{self, Output, Wait};
 use crate::cli::Place;
 use crate::config::{self, Config};
 use crate::exit::{Done, Stop};
@@ -106,7 +106,7 @@ fn with_skills<T>(
     let (library, findings) = skills::read(&loaded.config);
     // What was listed some time ago tells nothing about changes.
     verb::with_gateway(place, Pace::AtOnce, async |gateway| {
-        verb::settle(gateway, Pace::AtOnce).await;
+        verb::settle(gateway, Wait::All).await;
         run(&loaded.config, &library, findings, &Everything(gateway))
     })
 }

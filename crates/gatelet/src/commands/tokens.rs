@@ -2,14 +2,15 @@
 //! and what they cost through it.
 
 use comfy_table::{Cell, CellAlignment};
+use gateway::roster::{Phase, Status};
 use gateway::{Gateway, Surface};
 use serde_json::json;
 use tool::Listing;
 
-use super::verb::{self, Output};
+use super::verb::{self, Output, Wait};
 use crate::cli::Place;
 use crate::exit::Done;
-use crate::terminal::{self, DIM, GOOD, HEADING, out, paint};
+use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, out, paint};
 use crate::wire::Pace;
 
 /// Count what every upstream's tool definitions cost a model, and what gatelet's do
@@ -28,16 +29,18 @@ struct Cost {
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
-        verb::settle(gateway, Pace::WhenAsked).await;
+        verb::settle(gateway, Wait::Brief).await;
         let (mut direct, gate) = costs(gateway);
+        let uncounted = uncounted(gateway);
         direct
             .sort_by(|one, other| other.tokens.cmp(&one.tokens).then(one.label.cmp(&other.label)));
         if args.output.is_json() {
-            out(&serde_json::to_string_pretty(&as_json(&direct, &gate))?);
+            out(&serde_json::to_string_pretty(&as_json(&direct, &gate, &uncounted))?);
         } else {
-            out(&chart(&direct, &gate));
+            out(&chart(&direct, &gate, &uncounted));
         }
-        Ok(Done::Fine)
+        let nothing = total(&direct).tools == 0 && !uncounted.is_empty();
+        Ok(if nothing { Done::NoAnswer } else { Done::Fine })
     })
 }
 
@@ -60,7 +63,19 @@ fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
     (direct.collect(), Cost { label: "through gatelet".to_owned(), tools, tokens })
 }
 
-fn as_json(direct: &[Cost], gate: &Cost) -> serde_json::Value {
+/// The upstreams whose definitions nobody knows, and why.
+fn uncounted(gateway: &Gateway) -> Vec<(String, String)> {
+    let links = gateway.roster().default_hall().snapshot().links().to_vec();
+    let known = |status: &Status| status.seen || *status.listing != Listing::default();
+    let why = |status: Status| match status.phase {
+        Phase::Down { reason, .. } => (status.label, reason),
+        Phase::Asleep | Phase::Starting | Phase::Up => (status.label, "still starting".to_owned()),
+    };
+    links.iter().map(|link| link.status()).filter(|status| !known(status)).map(why).collect()
+}
+
+fn as_json(direct: &[Cost], gate: &Cost, uncounted: &[(String, String)]) -> serde_json::Value {
+    let missing = |(label, why): &(String, String)| json!({"label": label, "reason": why});
     let cost =
         |cost: &Cost| json!({"label": cost.label, "tools": cost.tools, "tokens": cost.tokens});
     json!({
@@ -68,6 +83,7 @@ fn as_json(direct: &[Cost], gate: &Cost) -> serde_json::Value {
         "upstreams": direct.iter().map(cost).collect::<Vec<_>>(),
         "direct": {"tools": total(direct).tools, "tokens": total(direct).tokens},
         "gatelet": {"tools": gate.tools, "tokens": gate.tokens},
+        "uncounted": uncounted.iter().map(missing).collect::<Vec<_>>(),
     })
 }
 
@@ -79,7 +95,7 @@ fn total(costs: &[Cost]) -> Cost {
     }
 }
 
-fn chart(direct: &[Cost], gate: &Cost) -> String {
+fn chart(direct: &[Cost], gate: &Cost, uncounted: &[(String, String)]) -> String {
     let total = total(direct);
     let mut table = terminal::table(&["definitions of", "tools", "tokens", ""]);
     let labels = direct.iter().chain([&total, gate]).map(|cost| cost.label.chars().count());
@@ -102,10 +118,22 @@ fn chart(direct: &[Cost], gate: &Cost) -> String {
     }
     row(&total, HEADING);
     row(gate, GOOD);
-    format!("{table}\n{}", saving(&total, gate))
+    let missing = uncounted.iter().map(|(label, why)| format!("not counted: {label} ({why})"));
+    let missing = missing.map(|line| paint(WARNING, line));
+    let lines: Vec<String> = missing.chain(saving(&total, gate, uncounted.len())).collect();
+    format!("{table}\n{}", lines.join("\n"))
 }
 
-fn saving(total: &Cost, gate: &Cost) -> String {
+/// What the gate saves. Nothing is said of few definitions where some are not
+/// known.
+fn saving(total: &Cost, gate: &Cost, n_uncounted: usize) -> Option<String> {
+    if total.tokens <= gate.tokens && n_uncounted != 0 {
+        return None;
+    }
+    Some(told(total, gate))
+}
+
+fn told(total: &Cost, gate: &Cost) -> String {
     if total.tokens <= gate.tokens {
         return paint(DIM, "so few definitions cost no more without a gate");
     }
@@ -137,7 +165,8 @@ mod tests {
     #[test]
     fn the_saving_is_told_in_tokens_and_percent() {
         let cost = |tokens| Cost { label: String::new(), tools: 1, tokens };
-        assert!(saving(&cost(10_000), &cost(350)).contains("96.5 %"));
-        assert!(saving(&cost(100), &cost(350)).contains("no more"));
+        assert!(saving(&cost(10_000), &cost(350), 1).unwrap().contains("96.5 %"));
+        assert!(saving(&cost(100), &cost(350), 0).unwrap().contains("no more"));
+        assert_eq!(saving(&cost(100), &cost(350), 1), None, "nobody knows how few they are");
     }
 }

@@ -9,7 +9,7 @@ use gateway::roster::{Link, Phase, Snapshot, Status, inspect};
 use serde_json::json;
 use tool::{Ask, Object, Standing};
 
-use super::verb::{self, Output};
+use super::verb::{self, Output, Wait};
 use crate::cli::Place;
 use crate::exit::Done;
 use crate::terminal::{self, out, paint, say};
@@ -36,7 +36,7 @@ struct Row {
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     verb::with_gateway(place, Pace::AtOnce, async |gateway| {
-        verb::settle(gateway, Pace::AtOnce).await;
+        verb::settle(gateway, Wait::All).await;
         if args.report {
             return report(args, &gateway.roster().default_hall().snapshot());
         }

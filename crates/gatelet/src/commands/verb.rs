@@ -2,7 +2,7 @@
 //! for a person or for a program.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catalog::{Source, State};
 use gateway::roster::{Link, Phase, Status};
@@ -87,50 +87,102 @@ pub(crate) fn answer(reply: &Reply, output: Output) -> anyhow::Result<Done> {
         }
         Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.value()?)?),
     }
-    Ok(if is_error { Done::AnswerIsError } else { Done::Fine })
+    // What the gate says when no answer came tells whether to try again.
+    let told = result.member("_meta").and_then(|meta| meta.member("cash/error"));
+    let is_silence = told.is_some_and(|told| told.member("retryable").is_some());
+    Ok(match (is_error, is_silence) {
+        (false, _) => Done::Fine,
+        (true, false) => Done::AnswerIsError,
+        (true, true) => Done::NoAnswer,
+    })
 }
 
-/// Waits until what every upstream has is known and in the catalog, or the
-/// upstream has failed to come up. With [`Pace::AtOnce`], until every one is
-/// up or down.
-pub(crate) async fn settle(gateway: &Gateway, pace: Pace) {
-    let hall = gateway.roster().default_hall();
+/// How long upstreams that start are waited for where an answer without them
+/// is of use: so long after the last of the others was there.
+const BRIEF: Duration = Duration::from_secs(5);
+
+/// Whom to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait<'a> {
+    /// Until every upstream is up or down.
+    All,
+    /// Until it is known what the upstream of this name has; as [`Wait::Brief`]
+    /// where there is none.
+    For(&'a str),
+    /// Until it is known what every upstream has, but only [`BRIEF`]ly for
+    /// those that do not come up.
+    Brief,
+}
+
+/// Waits until what upstreams have is known and in the catalog, or they have
+/// failed to come up. Says whom it did not wait for, and tells them.
+pub(crate) async fn settle(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
     let progress = terminal::progress("starting upstreams");
-    loop {
-        let snapshot = hall.snapshot();
-        // The catalog's first source is the gate itself.
-        let shown = snapshot.catalog.sources().iter().skip(1);
-        let waiting: Vec<String> = snapshot
-            .links()
-            .iter()
-            .zip(shown)
-            .map(|(link, shown)| (link.status(), shown))
-            .filter(|(status, shown)| is_unsettled(status, shown, pace))
-            .map(|(status, _)| status.label)
-            .collect();
-        if waiting.is_empty() {
-            break;
-        }
-        progress.set_message(format!("starting {}", waiting.join(", ")));
+    let mut still = unsettled(gateway, wait);
+    let mut since = Instant::now();
+    while !still.is_empty()
+        && (wait == Wait::All || is_for_one(gateway, wait) || since.elapsed() < BRIEF)
+    {
+        progress.set_message(format!("starting {}", still.join(", ")));
         tokio::time::sleep(Duration::from_millis(10)).await;
+        let now = unsettled(gateway, wait);
+        if now.len() < still.len() {
+            since = Instant::now();
+        }
+        still = now;
     }
     progress.finish_and_clear();
+    if !still.is_empty() {
+        say(&format!("still starting: {} (`gatelet help NAME` waits for one)", still.join(", ")));
+    }
+    still
+}
+
+/// The upstreams that are waited for and not yet there.
+fn unsettled(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
+    let snapshot = gateway.roster().default_hall().snapshot();
+    let only = if is_for_one(gateway, wait) { wait.label() } else { None };
+    // The catalog's first source is the gate itself.
+    let shown = snapshot.catalog.sources().iter().skip(1);
+    let links = snapshot.links().iter().zip(shown);
+    links
+        .filter(|(link, _)| only.is_none_or(|label| catalog::name::same(link.label(), label)))
+        .map(|(link, shown)| (link.status(), shown))
+        .filter(|(status, shown)| is_unsettled(status, shown, wait))
+        .map(|(status, _)| status.label)
+        .collect()
+}
+
+impl<'a> Wait<'a> {
+    fn label(self) -> Option<&'a str> {
+        match self {
+            Wait::For(label) => Some(label),
+            Wait::All | Wait::Brief => None,
+        }
+    }
+}
+
+/// Whether one upstream is waited for, and there is such a one.
+fn is_for_one(gateway: &Gateway, wait: Wait<'_>) -> bool {
+    wait.label().is_some_and(|label| link(gateway, label).is_some())
+}
+
+fn link(gateway: &Gateway, label: &str) -> Option<Arc<Link>> {
+    let snapshot = gateway.roster().default_hall().snapshot();
+    snapshot.links().iter().find(|link| catalog::name::same(link.label(), label)).cloned()
 }
 
 /// Whether an upstream named like this cannot be reached.
 pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
-    let snapshot = gateway.roster().default_hall().snapshot();
-    let named = |link: &&Arc<Link>| catalog::name::same(link.label(), label);
-    let link = snapshot.links().iter().find(named);
-    link.is_some_and(|link| matches!(link.status().phase, Phase::Down { .. }))
+    link(gateway, label).is_some_and(|link| matches!(link.status().phase, Phase::Down { .. }))
 }
 
-fn is_unsettled(status: &Status, shown: &Source, pace: Pace) -> bool {
+fn is_unsettled(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {
     let unknown = !status.seen && *status.listing == Listing::default();
     match &status.phase {
         // What is known beforehand is not started until it is asked.
-        Phase::Asleep => unknown || pace == Pace::AtOnce && !status.seen,
-        Phase::Starting => unknown || pace == Pace::AtOnce,
+        Phase::Asleep => unknown || wait == Wait::All && !status.seen,
+        Phase::Starting => unknown || wait == Wait::All,
         Phase::Up => {
             !Arc::ptr_eq(&shown.listing, &status.listing) && shown.listing != status.listing
         }
