@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 
 use crate::config::Problems;
-use crate::terminal::{BAD, DIM, paint, say};
+use crate::terminal::{BAD, DIM, paint, say, unwritten};
 
 /// What a command that ran to its end has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,11 @@ pub(crate) enum Stop {
     NoAnswer(String),
 }
 
+/// Picks the exit code of a command that ran to its end, if its answer arrived.
 pub(crate) fn success(done: Done) -> ExitCode {
+    if let Some(error) = unwritten() {
+        return failure(&anyhow::anyhow!("cannot write to standard output: {error}"));
+    }
     match done {
         Done::Fine => ExitCode::SUCCESS,
         Done::AnswerIsError => ExitCode::from(1),

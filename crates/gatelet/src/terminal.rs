@@ -3,7 +3,8 @@
 //!
 //! Nothing here is used while stdout is the wire.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 
@@ -34,14 +35,30 @@ impl Color {
     }
 }
 
-/// Writes an answer to stdout. A reader that went away is not an error.
+/// Why the first answer that could not be written was not. Commands end with
+/// what they found out; whether it arrived is asked once, at the end.
+static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Writes an answer to stdout. A reader that went away is not an error; what
+/// else goes wrong is told by [`unwritten`].
 pub(crate) fn out(text: &str) {
     let mut stdout = anstream::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = stdout.write_all(b"\n");
+    let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.write_all(end))
+        .and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = UNWRITTEN.set(error);
+        }
+        Ok(()) | Err(_) => {}
     }
-    let _ = stdout.flush();
+}
+
+/// Why an answer could not be written, if so.
+pub(crate) fn unwritten() -> Option<&'static std::io::Error> {
+    UNWRITTEN.get()
 }
 
 /// Writes a message for the person at the terminal to stderr.

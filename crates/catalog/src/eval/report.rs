@@ -135,6 +135,8 @@ pub fn mean(reports: &[Report]) -> Report {
         p50_micros: average(&|report| report.p50_micros),
         p99_micros: average(&|report| report.p99_micros),
         build_seconds: average(&|report| report.build_seconds),
+        index_bytes: reports.iter().map(|report| report.index_bytes).sum::<usize>()
+            / reports.len().max(1),
         ..Report::default()
     }
 }

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
 use catalog::eval::{self, Report};
 use catalog::index::{Config, Meaning};
 use clap::ValueEnum;
 
 use crate::exit::{Done, Stop};
-use crate::terminal::out;
+use crate::terminal::{out, say};
 
 /// Measure search: recall, rank, latency and size over gold queries
 ///
@@ -69,14 +68,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
 }
 
 fn measure(set: &Set, config: &Config) -> anyhow::Result<Report> {
-    let documents = eval::documents(&set.corpus.display().to_string(), &read(&set.corpus)?)?;
-    let queries = eval::queries(&set.queries.display().to_string(), &read(&set.queries)?)?;
+    let name = |path: &Path| path.display().to_string();
+    let documents = eval::documents(&name(&set.corpus), &read(&set.corpus)?).map_err(wrong)?;
+    let queries = eval::queries(&name(&set.queries), &read(&set.queries)?).map_err(wrong)?;
     let started = Instant::now();
     Ok(eval::run(&set.name, &documents, &queries, config, &|| started.elapsed()))
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+/// Which files are measured is said on the command line.
+fn wrong(error: impl std::fmt::Display) -> Stop {
+    Stop::Usage(error.to_string())
+}
+
+fn read(path: &Path) -> Result<String, Stop> {
+    std::fs::read_to_string(path)
+        .map_err(|error| wrong(format!("cannot read `{}`: {error}", path.display())))
 }
 
 fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
@@ -105,11 +111,11 @@ fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
     Ok(found)
 }
 
-fn sets_of(folder: &Path) -> anyhow::Result<Vec<Set>> {
-    let corpus = folder.join("corpus.jsonl");
-    if !corpus.is_file() {
+fn sets_of(folder: &Path) -> Result<Vec<Set>, Stop> {
+    if !folder.is_dir() {
         return Ok(Vec::new());
     }
+    let corpus = folder.join("corpus.jsonl");
     let label = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let set = |path: PathBuf| {
         let file = path.file_name()?.to_str()?;
@@ -120,14 +126,25 @@ fn sets_of(folder: &Path) -> anyhow::Result<Vec<Set>> {
             queries: path.clone(),
         })
     };
-    Ok(entries(folder)?.into_iter().filter_map(set).collect())
+    let sets: Vec<Set> = entries(folder)?.into_iter().filter_map(set).collect();
+    let missing = match (corpus.is_file(), sets.is_empty()) {
+        (true, false) => return Ok(sets),
+        (false, true) => return Ok(Vec::new()),
+        (true, true) => "queries.jsonl",
+        (false, false) => "corpus.jsonl",
+    };
+    say(&format!("left out: `{}` has no `{missing}`", folder.display()));
+    Ok(Vec::new())
 }
 
-fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let listed = std::fs::read_dir(folder)
-        .with_context(|| format!("cannot read the directory `{}`", folder.display()))?;
-    let mut paths: Vec<PathBuf> =
-        listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
+    let unread =
+        |error| wrong(format!("cannot read the directory `{}`: {error}", folder.display()));
+    let listed = std::fs::read_dir(folder).map_err(unread)?;
+    let mut paths: Vec<PathBuf> = listed
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(unread)?;
     paths.sort();
     Ok(paths)
 }

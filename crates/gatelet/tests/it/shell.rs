@@ -1,7 +1,7 @@
 //! The program from the shell: output for people and for programs, and exit
 //! codes.
 
-use crate::kit::{Home, shell, shell_with};
+use crate::kit::{Fake, Home, shell, shell_with};
 
 #[test]
 fn the_three_verbs_answer_programs_in_json_and_people_in_text() {
@@ -103,5 +103,70 @@ fn shells_can_complete_our_commands() {
     for name in ["bash", "zsh", "fish"] {
         let script = shell(&Home::new(), &["completions", name]);
         assert!(script.out.contains("upstreams"), "{name}: {}", script.out);
+    }
+}
+
+#[test]
+fn an_upstream_that_hangs_delays_only_what_is_asked_of_it() {
+    let fake = Fake::start();
+    let stuck = "[[upstream]]\nlabel = \"stuck\"\ncommand = \"sleep\"\nargs = [\"1000\"]\n\
+        start_timeout = \"10m\"\n";
+    let home = Home::with(&format!("{}{stuck}", fake.upstream("good", "mcp")));
+    for words in [&["call", "good.act"][..], &["help", "good"], &["help", "good.act"]] {
+        let ended = shell(&home, words);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert!(!ended.err.contains("still starting"), "{words:?}: {ended:?}");
+    }
+    for words in [&["help"][..], &["help", "-q", "acts"], &["tokens"]] {
+        let ended = shell(&home, words);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert!(ended.out.contains("good"), "{words:?}: {ended:?}");
+        assert!(ended.err.contains("still starting: stuck"), "{words:?}: {ended:?}");
+    }
+    let tokens = shell(&home, &["tokens", "--text"]).out;
+    assert!(tokens.contains("not counted: stuck (still starting)"), "{tokens}");
+}
+
+#[test]
+fn a_call_without_an_answer_is_told_from_one_that_failed() {
+    let fake = Fake::start();
+    let home = Home::with(&fake.upstream("slow", "slow"));
+    let late = shell(&home, &["call", "slow.act", "--text"]);
+    assert_eq!(late.code, 3, "{late:?}");
+    assert!(late.out.contains("did not answer within"), "{late:?}");
+    let gone = "[[upstream]]\nlabel = \"gone\"\ncommand = \"/nowhere/at/all\"\n";
+    let home = Home::with(gone);
+    let tokens = shell(&home, &["tokens", "--text"]);
+    assert_eq!(tokens.code, 3, "{tokens:?}");
+    assert!(tokens.out.contains("not counted: gone ("), "{tokens:?}");
+    assert!(!tokens.out.contains("so few definitions"), "{tokens:?}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure_of_the_machine() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let home = Home::new();
+    let mut command = home.gatelet();
+    let ended = command.args(["config", "schema"]).stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(4), "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(said.contains("cannot write to standard output"), "{said}");
+}
+
+#[test]
+fn what_is_measured_must_be_there_and_whole() {
+    let home = Home::new();
+    let code = |words: &[&str]| shell(&home, words).code;
+    assert_eq!(code(&["eval", "--corpus", "no.jsonl", "--queries", "no.jsonl"]), 2);
+    assert_eq!(code(&["eval", "--dir", "nowhere"]), 2);
+    home.write("sets/bad/corpus.jsonl", "{nonsense\n");
+    home.write("sets/bad/queries.jsonl", "{}\n");
+    assert_eq!(code(&["eval", "--dir", "sets"]), 2);
+    home.write("halves/a/corpus.jsonl", "{}\n");
+    home.write("halves/b/queries.jsonl", "{}\n");
+    let halves = shell(&home, &["eval", "--dir", "halves"]);
+    assert_eq!(halves.code, 2, "{halves:?}");
+    for part in ["a` has no `queries.jsonl`", "b` has no `corpus.jsonl`"] {
+        assert!(halves.err.contains(part), "{halves:?}");
     }
 }
