@@ -97,7 +97,10 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         let mounting = tokio::spawn(Arc::clone(&wiring.mounts).keep(changed));
         let outcome = match listener {
             None => over_stdio(&loaded, &gateway).await,
-            Some(listener) => over_http(&loaded, &gateway, &wiring, &state, listener).await,
+            Some(listener) => {
+                let words = greeting::words(args, place, loaded.file.as_deref());
+                over_http(&loaded, &gateway, &wiring, &state, listener, &words).await
+            }
         };
         for task in [watching, mounting] {
             task.abort();
@@ -165,6 +168,7 @@ async fn over_http(
     wiring: &Wiring,
     state: &Path,
     listener: TcpListener,
+    words: &[String],
 ) -> anyhow::Result<Done> {
     let serve = &loaded.config.serve;
     let shown = serve.tls.as_ref().map(showing::showing).transpose();
@@ -177,7 +181,7 @@ async fn over_http(
     let site = site::site(gateway, serve.surface, &loaded.config, state, operator.key, desk);
     gateway.warm();
     let (signal, closing) = (wire::signal()?, site.clone());
-    greeting::greet(address, loaded, gateway);
+    greeting::greet(address, loaded, gateway, words);
     let signal = async move {
         signal.await;
         closing.drain();

@@ -1,15 +1,18 @@
 //! What a person reads when the gate opens: what there is, and how to connect.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use gateway::Gateway;
 use serde_json::json;
 
-use crate::config::Loaded;
+use super::Args;
+use crate::cli::Place;
+use crate::config::{self, Loaded};
 use crate::terminal::{DIM, GOOD, HEADING, PLACE, paint, say};
 
 /// Says on stderr where the gate is and how the common clients reach it.
-pub(super) fn greet(address: SocketAddr, loaded: &Loaded, gateway: &Gateway) {
+pub(super) fn greet(address: SocketAddr, loaded: &Loaded, gateway: &Gateway, words: &[String]) {
     let snapshot = gateway.roster().default_hall().snapshot();
     let n_upstreams = snapshot.links().len();
     let source = match &loaded.file {
@@ -17,7 +20,25 @@ pub(super) fn greet(address: SocketAddr, loaded: &Loaded, gateway: &Gateway) {
         None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),
     };
     let scheme = if loaded.config.serve.tls.is_some() { "https" } else { "http" };
-    say(&greeting(&format!("{scheme}://{address}/mcp"), &source, &program()));
+    say(&greeting(&format!("{scheme}://{address}/mcp"), &source, &program(), words));
+}
+
+/// The words that serve the same on standard input and output, wherever they
+/// are run.
+pub(super) fn words(args: &Args, place: &Place, file: Option<&Path>) -> Vec<String> {
+    // The user's own configuration is found from everywhere.
+    let common = config::candidates().pop();
+    let file = file.filter(|file| place.config.is_some() || Some(*file) != common.as_deref());
+    let surface = args.surface.as_ref().and_then(clap::ValueEnum::to_possible_value);
+    let paths = [("--config", file), ("--state", place.state.as_deref())];
+    let paths = paths.into_iter().filter_map(|(flag, path)| Some((flag, whole(path?))));
+    let surface = surface.map(|surface| ("--surface", surface.get_name().to_owned()));
+    let flags = paths.chain(surface).flat_map(|(flag, value)| [flag.to_owned(), value]);
+    ["serve", "--stdio"].map(str::to_owned).into_iter().chain(flags).collect()
+}
+
+fn whole(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
 fn program() -> String {
@@ -25,9 +46,8 @@ fn program() -> String {
 }
 
 /// The greeting. Every line of it can be copied as it is.
-fn greeting(url: &str, source: &str, program: &str) -> String {
-    let desktop =
-        json!({"mcpServers": {"gatelet": {"command": program, "args": ["serve", "--stdio"]}}});
+fn greeting(url: &str, source: &str, program: &str, words: &[String]) -> String {
+    let desktop = json!({"mcpServers": {"gatelet": {"command": program, "args": words}}});
     let cursor = json!({"mcpServers": {"gatelet": {"url": url}}});
     let code = json!({"name": "gatelet", "type": "http", "url": url});
     let ways = [
@@ -52,15 +72,36 @@ fn greeting(url: &str, source: &str, program: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command};
 
     #[test]
     fn the_greeting_says_how_four_clients_connect() {
-        let text = greeting("http://127.0.0.1:4747/mcp", "built-in tools", "/bin/gatelet");
+        let words = ["serve".to_owned(), "--stdio".to_owned()];
+        let text = greeting("http://127.0.0.1:4747/mcp", "built-in tools", "/bin/gatelet", &words);
         for client in ["Claude Code", "Claude Desktop", "Cursor", "VS Code"] {
             assert!(text.contains(client), "{client}");
         }
         assert!(text.contains("claude mcp add --transport http gatelet http://127.0.0.1:4747/mcp"));
         assert!(text.contains(r#""command":"/bin/gatelet""#));
+        assert!(text.contains(r#""args":["serve","--stdio"]"#));
+    }
+
+    #[test]
+    fn a_copied_line_serves_the_same_from_everywhere() {
+        let read = |words: &[&str]| {
+            let cli = Cli::parse_from([&["gatelet", "serve"], words].concat());
+            let Command::Serve(args) = cli.command else { panic!("serve") };
+            let file = cli.place.config.clone().unwrap_or("gatelet.toml".into());
+            super::words(&args, &cli.place, Some(&file)).join(" ")
+        };
+        assert_eq!(
+            read(&["--config", "/c.toml", "--state", "/s", "--surface", "direct"]),
+            "serve --stdio --config /c.toml --state /s --surface direct"
+        );
+        let here = std::path::absolute("gatelet.toml").unwrap();
+        assert!(read(&["--state", "/s"]).contains(&format!("--config {}", here.display())));
     }
 }
