@@ -30,6 +30,16 @@ pub struct Trial {
     pub kwargs: Value,
 }
 
+impl std::fmt::Display for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dot = if self.namespace.is_empty() { "" } else { "." };
+        write!(f, "{}{dot}{}", self.namespace, self.function)
+    }
+}
+
+/// Longer answers are held back by themselves.
+const LARGE: usize = 10_000;
+
 /// How the survey is done.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -148,6 +158,9 @@ pub struct Transcript {
     /// A function that needs nothing: without `kwargs`, and with `null`.
     pub bare: Option<(Answer, Answer)>,
     pub large: Option<(Answer, Option<Answer>)>,
+    /// Calls that the operator named and that show nothing about the server,
+    /// each with why.
+    pub unusable: Vec<String>,
     pub identity: Option<Value>,
     pub identity_type: String,
     pub manifest: Option<Page>,
@@ -313,19 +326,57 @@ impl Asker {
             call["kwargs"] = Value::Null;
             transcript.bare = Some((without, self.ask("call", call).await));
         }
-        let trial = options.trial.clone().or(found);
-        if let Some(trial) = trial {
+        let named = self.named_trial(transcript, options).await;
+        if let Some(trial) = named.or(found) {
             transcript.respelled_arguments = self.respell_arguments(&trial).await;
             transcript.tried = Some(self.try_out(&trial).await);
         }
         if let Some(large) = &options.large {
-            let gated = self.call(large, json!({})).await;
-            let full = match gated.suggested_limit() {
-                Some(limit) => Some(self.call(large, json!({"sizelimit": limit})).await),
-                None => None,
-            };
-            transcript.large = Some((gated, full));
+            self.large(large, transcript).await;
         }
+    }
+
+    /// The trial that the operator named, if it shows something.
+    async fn named_trial(&self, transcript: &mut Transcript, options: &Options) -> Option<Trial> {
+        let trial = options.trial.clone()?;
+        let mut why = self.mistake(&trial).await;
+        if why.is_none() && self.call(&trial, json!({})).await.is_gated() {
+            why = Some("its answer is too long".to_owned());
+        }
+        let Some(why) = why else { return Some(trial) };
+        transcript.unusable.push(format!("--trial {trial}: {why}"));
+        None
+    }
+
+    async fn large(&self, large: &Trial, transcript: &mut Transcript) {
+        let gated = self.call(large, json!({})).await;
+        let mut why = self.mistake(large).await;
+        if why.is_none() && !gated.is_gated() && !gated.is_error && gated.chars() <= LARGE {
+            why = Some(format!("the answer has only {} characters", gated.chars()));
+        }
+        if let Some(why) = why {
+            return transcript.unusable.push(format!("--large {large}: {why}"));
+        }
+        let full = match gated.suggested_limit() {
+            Some(limit) => Some(self.call(large, json!({"sizelimit": limit})).await),
+            None => None,
+        };
+        transcript.large = Some((gated, full));
+    }
+
+    /// What is wrong with a call by the server's own words, whoever is to
+    /// blame for what it answers: there is no such function, or it needs more.
+    async fn mistake(&self, trial: &Trial) -> Option<String> {
+        let leaf = self.leaf(&trial.namespace, &trial.function).await;
+        if leaf.answer.is_error {
+            return Some(format!("`help` knows no such function: {}", leaf.answer.excerpt()));
+        }
+        let given = |parameter: &Parameter| {
+            let keys = trial.kwargs.as_object().into_iter().flat_map(serde_json::Map::keys);
+            keys.into_iter().any(|key| canonical(key) == canonical(&parameter.name))
+        };
+        let lacking = leaf.parameters.iter().find(|one| one.required && !given(one));
+        lacking.map(|parameter| format!("it needs `{}`", parameter.name))
     }
 
     async fn find_trial(&self, transcript: &Transcript) -> Option<Trial> {

@@ -278,6 +278,27 @@ async fn without_a_named_trial_one_is_found() {
     assert_eq!(transcript.tried.unwrap().name, "orders.list");
 }
 
+#[tokio::test]
+async fn a_named_call_that_shows_nothing_is_not_blamed_on_the_server() {
+    let subject = Subject { provider: Arc::new(Shop(Spoil::Nothing)), web: None };
+    let named = |function: &str| {
+        Some(Trial { namespace: "orders".into(), function: function.into(), kwargs: json!({}) })
+    };
+    let options = Options { trial: named("nope"), large: named("list"), ..Options::default() };
+    let transcript = survey(&subject, &options).await;
+    let [trial, large] = &transcript.unusable[..] else { panic!("{:?}", transcript.unusable) };
+    assert!(trial.starts_with("--trial orders.nope: `help` knows no such function"), "{trial}");
+    assert!(large.starts_with("--large orders.list: the answer has only"), "{large}");
+    assert_eq!(transcript.tried.as_ref().unwrap().name, "orders.list", "another is found");
+    let lacking = Options { trial: named("get_order"), ..Options::default() };
+    assert_eq!(
+        survey(&subject, &lacking).await.unusable,
+        ["--trial orders.get_order: it needs `item_id`"]
+    );
+    let report = Report::new(&transcript);
+    assert_eq!(report.count(Verdict::Fail), 0, "{}", report.text());
+}
+
 /// Replaces in the first text block.
 fn replace(result: &mut Value, from: &str, to: &str) {
     let text = result["content"][0]["text"].as_str().unwrap_or_default().replace(from, to);

@@ -72,7 +72,7 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Import(commands::import::Args),
     Config(commands::config::Args),
-    Conform(commands::conform::Args),
+    Conform(Box<commands::conform::Args>),
     Key(commands::key::Args),
     Login(commands::login::Args),
     Logout(commands::login::Out),

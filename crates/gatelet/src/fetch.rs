@@ -41,9 +41,15 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How often a manifest may be somewhere else.
 const REDIRECTS: usize = 4;
 
-/// GETs `url`; at most `limit` bytes are read.
-pub(crate) async fn get(url: &Url, accept: &str, limit: usize) -> anyhow::Result<Fetched> {
-    let client = builder().build()?;
+/// GETs `url`; at most `limit` bytes are read. The `authority`, in PEM, may
+/// have signed the certificate of the host.
+pub(crate) async fn get(
+    url: &Url,
+    accept: &str,
+    limit: usize,
+    authority: Option<&[u8]>,
+) -> anyhow::Result<Fetched> {
+    let client = trusting(builder(), authority).build()?;
     let response = client
         .get(url.clone())
         .header("accept", accept)
@@ -93,17 +99,20 @@ async fn ask(source: &Source, url: &Url, authority: Option<&[u8]>) -> Result<Res
     } else {
         builder = address::guard(builder, url)?;
     }
-    if let Some(pem) = authority {
-        let found = reqwest::Certificate::from_pem_bundle(pem).unwrap_or_default();
-        builder = builder.tls_certs_merge(found);
-    }
-    let client = builder.build().map_err(|error| Unfetched::Failed(error.to_string()))?;
+    let client = trusting(builder, authority)
+        .build()
+        .map_err(|error| Unfetched::Failed(error.to_string()))?;
     let accept = "application/yaml, application/json;q=0.9";
     let sent = client.get(url.clone()).header("accept", accept).send().await;
     sent.map_err(|error| match private(&error) {
         Some(private) => Unfetched::Private(private),
         None => Unfetched::Failed(format!("{url} cannot be reached: {}", deepest(&error))),
     })
+}
+
+fn trusting(builder: ClientBuilder, authority: Option<&[u8]>) -> ClientBuilder {
+    let Some(pem) = authority else { return builder };
+    builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(pem).unwrap_or_default())
 }
 
 fn builder() -> ClientBuilder {

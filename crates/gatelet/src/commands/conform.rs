@@ -1,14 +1,20 @@
 //! `gatelet conform`: the CaSH checklist against any server.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context;
 use async_trait::async_trait;
+use clap::Parser;
 use conform::survey::Page;
 use conform::{Options, Outcome, Report, Role, Subject, Trial, Verdict, Web, survey};
-use mcp::connect::{Endpoint, Program, Target};
+use mcp::connect::{Certificates, Endpoint, Program, Target};
 use reqwest::Url;
 use tool::Client;
 
+use crate::cli::{Cli, Command};
 use crate::exit::{Done, Stop};
 use crate::fetch;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint};
@@ -37,6 +43,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CALL", value_parser = trial)]
     large: Option<Trial>,
 
+    /// A header for every request to a URL, such as `Authorization: Bearer …`; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+
+    /// A file of certificates in PEM that may have signed that of the URL
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 
@@ -60,21 +74,67 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
+    let Some(url) = url(&args.target) else {
+        return report(args, None);
+    };
+    if args.target.len() == 1 {
+        return report(args, Some(&url));
+    }
+    // What follows a program is the program's; what follows a URL is ours.
+    let words = options_first(std::env::args_os().collect(), args.target.len());
+    let again = Cli::try_parse_from(words).unwrap_or_else(|error| error.exit());
+    if let Command::Conform(again) = again.command
+        && again.target == args.target[..1]
+    {
+        return report(&again, Some(&url));
+    }
+    let more = args.target[1..].join(" ");
+    Err(Stop::Usage(format!("a URL takes no further words: `{more}`")).into())
+}
+
+fn url(target: &[String]) -> Option<Url> {
+    let url = target.first().and_then(|target| Url::parse(target).ok());
+    url.filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// The command line with the first of its last `n_target` words behind the rest.
+fn options_first(mut words: Vec<OsString>, n_target: usize) -> Vec<OsString> {
+    let at = words.len().saturating_sub(n_target);
+    words[at..].rotate_left(1);
+    words
+}
+
+fn report(args: &Args, url: Option<&Url>) -> anyhow::Result<Done> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report = runtime.block_on(judge(args))?;
+    let (report, unusable) = runtime.block_on(judge(args, url))?;
     match args.format {
         Format::Text => out(&text(&report, args.brief)),
         Format::Json => out(&report.json()),
         Format::Markdown => out(&report.markdown()),
     }
+    if !unusable.is_empty() {
+        let message = format!("a named call is not usable: {}", unusable.join("; "));
+        return Err(Stop::Usage(message).into());
+    }
     Ok(if report.conforms() { Done::Fine } else { Done::AnswerIsError })
 }
 
-async fn judge(args: &Args) -> anyhow::Result<Report> {
-    let url = args.target.first().and_then(|target| Url::parse(target).ok());
-    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
-    let target = match (&url, args.target.split_first()) {
-        (Some(url), _) => Target::Http(Endpoint { url: url.to_string(), ..Endpoint::default() }),
+/// The report, and the named calls that showed nothing.
+async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<String>)> {
+    let ca = args.ca.as_ref().map(|file| {
+        std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))
+    });
+    let ca = ca.transpose().map_err(|error| Stop::Usage(format!("{error:#}")))?;
+    let target = match (url, args.target.split_first()) {
+        (Some(url), _) => Target::Http(Endpoint {
+            url: url.to_string(),
+            headers: args.headers.iter().cloned().collect::<BTreeMap<_, _>>(),
+            certificates: Certificates { authority: ca.clone(), identity: None },
+            ..Endpoint::default()
+        }),
+        (None, Some(_)) if ca.is_some() || !args.headers.is_empty() => {
+            return Err(Stop::Usage("--header and --ca go with a URL".to_owned()).into());
+        }
         (None, Some((command, rest))) => Target::Stdio(Program {
             command: command.into(),
             args: rest.to_vec(),
@@ -87,7 +147,8 @@ async fn judge(args: &Args) -> anyhow::Result<Report> {
     let upstream = mcp::connect::connect(&target, &options, &client)
         .await
         .map_err(|error| Stop::NoAnswer(error.to_string()))?;
-    let web = url.map(|url| Arc::new(Site(url)) as Arc<dyn Web>);
+    let site = |url: &Url| Arc::new(Site { url: url.clone(), authority: ca.clone() });
+    let web = url.map(|url| site(url) as Arc<dyn Web>);
     let subject = Subject { provider: upstream, web };
     let role = match args.role {
         As::Server => Role::Server,
@@ -96,20 +157,25 @@ async fn judge(args: &Args) -> anyhow::Result<Report> {
     };
     let (trial, large) = (args.trial.clone(), args.large.clone());
     let options = Options { role, trial, large, ..Options::default() };
-    Ok(Report::new(&survey(&subject, &options).await))
+    let transcript = survey(&subject, &options).await;
+    Ok((Report::new(&transcript), transcript.unusable))
 }
 
 /// The host of the server, for its manifest.
-struct Site(Url);
+struct Site {
+    url: Url,
+    authority: Option<Vec<u8>>,
+}
 
 #[async_trait]
 impl Web for Site {
     async fn get(&self, path: &str, accept: &str) -> Result<Page, String> {
-        let mut url = self.0.clone();
+        let mut url = self.url.clone();
         url.set_path(path);
         url.set_query(None);
-        let fetched =
-            fetch::get(&url, accept, web::manifest::MAX_BYTES).await.map_err(|e| e.to_string())?;
+        let limit = web::manifest::MAX_BYTES;
+        let fetched = fetch::get(&url, accept, limit, self.authority.as_deref()).await;
+        let fetched = fetched.map_err(|error| error.to_string())?;
         Ok(Page {
             status: fetched.status,
             content_type: fetched.content_type,
@@ -126,6 +192,12 @@ fn trial(text: &str) -> Result<Trial, String> {
     let kwargs = serde_json::from_str(kwargs)
         .map_err(|error| format!("the arguments after `=` are not JSON: {error}"))?;
     Ok(Trial { namespace: namespace.to_owned(), function: function.to_owned(), kwargs })
+}
+
+/// Reads `Name: value`.
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write it as `Name: value`")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn text(report: &Report, brief: bool) -> String {
@@ -155,5 +227,37 @@ mod tests {
         assert_eq!(found.kwargs["limit"], 1);
         assert_eq!(trial("now").unwrap().namespace, "");
         assert!(trial("a.b={").is_err());
+    }
+
+    /// What clap makes of a command line.
+    fn read(line: &str) -> Box<Args> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let Command::Conform(args) = Cli::parse_from(&words).command else { panic!("conform") };
+        if url(&args.target).is_none() {
+            return args;
+        }
+        let again = options_first(words, args.target.len());
+        let Command::Conform(args) = Cli::parse_from(again).command else { panic!("conform") };
+        args
+    }
+
+    #[test]
+    fn options_of_a_url_may_stand_on_either_side_of_it() {
+        let args = read(
+            "gatelet conform --role dynamic-aggregator http://h/mcp --trial a.b --brief --header A:b",
+        );
+        assert_eq!(args.target, ["http://h/mcp"]);
+        assert!(args.brief && matches!(args.role, As::DynamicAggregator));
+        assert_eq!(args.trial.unwrap().to_string(), "a.b");
+        assert_eq!(args.headers, [("A".to_owned(), "b".to_owned())]);
+        let more = read("gatelet conform http://h/mcp more");
+        assert_ne!(more.target.len(), 1, "a URL takes no further words");
+    }
+
+    #[test]
+    fn options_after_a_program_are_its_own() {
+        let args = read("gatelet conform --brief npx -y server --format json");
+        assert_eq!(args.target, ["npx", "-y", "server", "--format", "json"]);
+        assert!(args.brief && matches!(args.format, Format::Text));
     }
 }
