@@ -221,7 +221,20 @@ pub(crate) fn import(source: Source, base: &Path) -> Result<(Vec<foreign::Found>
         return Err(Stop::Usage(format!("`{name}` has no table of servers; {known}")));
     }
     let found = foreign::read(&root, base, &mut problems);
+    let found = found.into_iter().filter(|one| is_sound(one, base, &mut problems)).collect();
     Ok((found, problems))
+}
+
+/// Whether an upstream would be taken from our own file, too. Why not is noted.
+fn is_sound(found: &foreign::Found, base: &Path, problems: &mut Problems) -> bool {
+    let mut own = problems.empty();
+    upstream::parse(vec![found.clone()], base, &Process, &mut own);
+    let is_sound = !own.has_errors();
+    for problem in own.into_errors() {
+        let message = format!("{}: the server was left out", problem.message);
+        problems.push(Problem { weight: Weight::Warning, message, ..problem });
+    }
+    is_sound
 }
 
 /// The document as a tree, read as JSON when it looks like it, else as TOML.

@@ -86,9 +86,14 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
             node = node.and_then(|node| node.get(key));
             path = path.key(key);
         }
-        // `mcp` is a table of servers only when it holds no table of its own.
+        // `mcp` is a table of servers only when it holds no table of its own,
+        // and an editor's `servers` may be something else.
         let holds = |node: &&Node| node.members().iter().any(|m| looks_like_a_server(&m.node));
-        if let Some(node) = node.filter(|node| holds(node) || keys.len() == 1 && is_empty(node)) {
+        let sure = keys.len() == 1 && !matches!(keys[0], "servers" | "mcp");
+        let is = |node: &&Node| {
+            holds(node) || keys.len() == 1 && is_empty(node) || sure && is_table(node)
+        };
+        if let Some(node) = node.filter(is) {
             tables.push((path, node));
         }
     }
@@ -101,6 +106,10 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
 
 fn is_empty(node: &Node) -> bool {
     matches!(&node.value, super::node::Value::Table(members) if members.is_empty())
+}
+
+fn is_table(node: &Node) -> bool {
+    matches!(node.value, super::node::Value::Table(_))
 }
 
 fn looks_like_a_server(node: &Node) -> bool {

@@ -56,6 +56,15 @@ impl Problems {
         Problems { document: Arc::new(source), root: Arc::new(root), list: Vec::new() }
     }
 
+    /// None of these, in the same document.
+    pub(crate) fn empty(&self) -> Problems {
+        Problems { list: Vec::new(), ..self.clone() }
+    }
+
+    pub(crate) fn into_errors(self) -> impl Iterator<Item = Problem> {
+        self.list.into_iter().filter(|problem| problem.weight == Weight::Error)
+    }
+
     pub(crate) fn push(&mut self, problem: Problem) {
         self.list.push(problem);
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::super::node::{Member, Node, Path, Value};
 use super::super::problem::Problems;
+use super::super::text;
 use super::super::upstream::{Raw, Wire};
 use super::variable::{self, Scope};
 
@@ -45,16 +46,24 @@ impl Entry<'_> {
             "url" | "serverUrl" | "httpUrl" | "uri" => self.raw.url = self.text(member),
             "headers" | "http_headers" => self.headers(member),
             "env_http_headers" => self.env_headers(member),
-            "bearer_token_env_var" => {
-                if let Some(name) = node.text() {
+            "bearer_token_env_var" => match node.text() {
+                Some(name) => {
                     let value = format!("Bearer ${{env:{name}}}");
                     self.raw.headers.insert("Authorization".to_owned(), value);
                 }
-            }
+                None => self.left_out(member, "it is not text"),
+            },
             "type" | "transport" | "transportType" => self.wire(member),
             "description" => self.raw.description = self.text(member),
-            "disabled" => self.raw.disabled = node.value == Value::Bool(true),
-            "enabled" => self.raw.disabled = node.value == Value::Bool(false),
+            "disabled" | "enabled" => match node.value {
+                Value::Bool(value) => self.raw.disabled = value == (member.key == "disabled"),
+                Value::Null
+                | Value::Number(_)
+                | Value::Text(_)
+                | Value::List(_)
+                | Value::Table(_)
+                | Value::Moment(_) => self.left_out(member, "it is neither true nor false"),
+            },
             "timeout" | "tool_timeout_sec" | "startup_timeout_sec" => self.timeout(member),
             // What these say is what we do anyway, or says nothing to us.
             "source" | "name" | "icon" | "gallery" | "version" | "$schema" => {}
@@ -95,27 +104,41 @@ impl Entry<'_> {
     }
 
     fn env(&mut self, member: &Member) {
-        for inner in member.node.members() {
-            if let Some(value) = self.text(inner) {
-                self.raw.env.insert(inner.key.clone(), value);
+        for inner in self.table(member) {
+            if let Some(value) = self.text(&inner) {
+                self.raw.env.insert(key(&inner), value);
             }
         }
     }
 
     fn headers(&mut self, member: &Member) {
-        for inner in member.node.members() {
-            if let Some(value) = self.text(inner) {
-                self.raw.headers.insert(inner.key.clone(), value);
+        for inner in self.table(member) {
+            if let Some(value) = self.text(&inner) {
+                self.raw.headers.insert(key(&inner), value);
             }
         }
     }
 
     fn env_headers(&mut self, member: &Member) {
-        for inner in member.node.members() {
-            if let Some(name) = inner.node.text() {
-                self.raw.headers.insert(inner.key.clone(), format!("${{env:{name}}}"));
+        for inner in self.table(member) {
+            match inner.node.text() {
+                Some(name) => {
+                    self.raw.headers.insert(key(&inner), format!("${{env:{name}}}"));
+                }
+                None => self.left_out(&inner, "it is not text"),
             }
         }
+    }
+
+    /// The members of a table, each under its whole name; what is no table is
+    /// left out.
+    fn table(&mut self, member: &Member) -> Vec<Member> {
+        let Value::Table(members) = &member.node.value else {
+            self.left_out(member, "it is not a table");
+            return Vec::new();
+        };
+        let whole = |inner: &Member| format!("{}.{}", member.key, inner.key);
+        members.iter().map(|inner| Member { key: whole(inner), ..inner.clone() }).collect()
     }
 
     fn wire(&mut self, member: &Member) {
@@ -137,15 +160,43 @@ impl Entry<'_> {
         let amount = number.as_f64().unwrap_or_default();
         let seconds = member.key.ends_with("_sec") || amount < 1000.0;
         let millis = if seconds { amount * 1000.0 } else { amount };
-        let written = Some(format!("{millis:.0}ms")).filter(|_| millis >= 1.0);
+        let written = format!("{millis:.0}ms");
+        if text::duration(&written).is_err() {
+            return self.left_out(member, "nobody waits that long, or that short");
+        }
         match member.key.as_str() {
-            "startup_timeout_sec" => self.raw.start_timeout = written,
-            _ => self.raw.call_timeout = written,
+            "startup_timeout_sec" => self.raw.start_timeout = Some(written),
+            _ => self.raw.call_timeout = Some(written),
         }
     }
 
-    fn finish(self) -> Option<Raw> {
-        let Entry { mut raw, path, problems, .. } = self;
+    /// Leaves out what only goes with the other kind of server.
+    fn sort_out(&mut self) {
+        let mut gone: Vec<&str> = Vec::new();
+        let mut take = |is: bool, key: &'static str| gone.extend(is.then_some(key));
+        let raw = &mut self.raw;
+        let why = if raw.command.is_some() {
+            raw.transport = None;
+            take(raw.url.take().is_some(), "url");
+            take(!std::mem::take(&mut raw.headers).is_empty(), "headers");
+            "a program has none"
+        } else {
+            take(!std::mem::take(&mut raw.args).is_empty(), "args");
+            take(!std::mem::take(&mut raw.env).is_empty(), "env");
+            take(raw.env_file.take().is_some(), "envFile");
+            take(raw.cwd.take().is_some(), "cwd");
+            "a server at an address has none"
+        };
+        for key in gone {
+            self.problems.warning(&self.path.key(key), format!("was left out: {why}"), None);
+        }
+    }
+
+    fn finish(mut self) -> Option<Raw> {
+        if self.raw.command.is_some() || self.raw.url.is_some() {
+            self.sort_out();
+        }
+        let Entry { raw, path, problems, .. } = self;
         if raw.command.as_deref().is_some_and(is_gatelet) {
             problems.warning(path, "is gatelet itself and was left out", None);
             return None;
@@ -155,21 +206,20 @@ impl Entry<'_> {
             problems.warning(path, message, None);
             return None;
         }
-        if raw.command.is_some() {
-            raw.transport = None;
-        }
         Some(raw)
     }
 
     fn texts(&mut self, member: &Member) -> Vec<String> {
-        let text = |node: &Node| match &node.value {
-            Value::Text(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(value) => Some(value.to_string()),
-            Value::Null | Value::List(_) | Value::Table(_) | Value::Moment(_) => None,
+        let Value::List(items) = &member.node.value else {
+            self.left_out(member, "it is not a list");
+            return Vec::new();
         };
-        let texts: Vec<String> = member.node.items().iter().filter_map(text).collect();
-        texts.iter().map(|text| self.write(text, member)).collect()
+        let item = |(at, node): (usize, &Node)| Member {
+            key: format!("{}[{at}]", member.key),
+            key_span: node.span.clone(),
+            node: node.clone(),
+        };
+        items.iter().enumerate().filter_map(|one| self.text(&item(one))).collect()
     }
 
     /// A value that should be text; numbers and switches are taken as written.
@@ -178,8 +228,7 @@ impl Entry<'_> {
             Value::Text(text) => Some(self.write(text, member)),
             Value::Number(number) => Some(number.to_string()),
             Value::Bool(value) => Some(value.to_string()),
-            Value::Null => None,
-            Value::List(_) | Value::Table(_) | Value::Moment(_) => {
+            Value::Null | Value::List(_) | Value::Table(_) | Value::Moment(_) => {
                 self.left_out(member, "it is not text");
                 None
             }
@@ -188,8 +237,9 @@ impl Entry<'_> {
 
     fn write(&mut self, text: &str, member: &Member) -> String {
         let written = variable::rewrite(text, self.scope);
-        if let Some(note) = written.note {
-            self.problems.note(member.node.span.clone(), note);
+        for note in written.notes {
+            let key = self.path.key(&member.key);
+            self.problems.note(member.node.span.clone(), format!("`{key}`: {note}"));
         }
         written.text
     }
@@ -198,6 +248,12 @@ impl Entry<'_> {
         let key = self.path.key(&member.key);
         self.problems.note(member.key_span.clone(), format!("`{key}` was left out: {why}"));
     }
+}
+
+/// The name of a member of a table that has its table's name before it.
+fn key(inner: &Member) -> String {
+    let (_, key) = inner.key.split_once('.').unwrap_or(("", &inner.key));
+    key.to_owned()
 }
 
 fn is_gatelet(command: &str) -> bool {

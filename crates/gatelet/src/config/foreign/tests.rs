@@ -3,7 +3,7 @@
 use std::path::Path as FilePath;
 
 use super::super::problem::Source;
-use super::super::{import, upstream};
+use super::super::{Process, import, read, upstream};
 
 fn source(text: &str) -> Source {
     Source { name: "mcp.json".to_owned(), text: text.to_owned() }
@@ -95,7 +95,7 @@ url = "https://example.org/sse"
 transport = "sse"
 "#,
         &[
-            "`${input:perplexity-key}` (Perplexity API Key) is read from the environment variable `PERPLEXITY_KEY`",
+            "`servers.perplexity.env.PERPLEXITY_API_KEY`: `${input:perplexity-key}` (Perplexity API Key) is read from the environment variable `PERPLEXITY_KEY`",
             "`servers.perplexity.dev` was left out: gatelet has no counterpart for it",
             "`servers.old one`: `old one` becomes the namespace `old-one`",
         ],
@@ -241,4 +241,86 @@ fn labels_that_would_collide_get_a_number() {
 fn a_file_without_servers_says_what_is_known() {
     let error = import(source(r#"{"editor.fontSize": 12}"#), FilePath::new("")).unwrap_err();
     assert!(error.to_string().contains("`mcpServers`"), "{error}");
+}
+
+#[test]
+fn what_has_no_counterpart_is_told_at_its_place() {
+    check(
+        r#"{"mcpServers": {
+            "a": {"command": "x", "args": "-y pkg", "env": "A=1", "disabled": "yes"},
+            "b": {"command": "x", "args": ["-y", null, {"a": 1}], "env": {"A": null}},
+            "c": {"url": "https://x.example", "headers": {"Authorization": "Bearer $TOKEN"}},
+            "d": {"command": "x", "args": ["${command:pick}", "${config:a.b}", "${env:MINE}"]},
+            "e": {"command": "x", "timeout": -5},
+            "f": {}}}"#,
+        r#"
+[[upstream]]
+label = "a"
+command = "x"
+
+[[upstream]]
+label = "b"
+command = "x"
+args = ["-y"]
+
+[[upstream]]
+label = "c"
+url = "https://x.example"
+
+[upstream.headers]
+Authorization = "Bearer $TOKEN"
+
+[[upstream]]
+label = "d"
+command = "x"
+args = ["${command:pick}", "${config:a.b}", "${env:MINE}"]
+
+[[upstream]]
+label = "e"
+command = "x"
+"#,
+        &[
+            "`mcpServers.a.args` was left out: it is not a list",
+            "`mcpServers.a.env` was left out: it is not a table",
+            "`mcpServers.a.disabled` was left out: it is neither true nor false",
+            "`mcpServers.b.args[1]` was left out: it is not text",
+            "`mcpServers.b.args[2]` was left out: it is not text",
+            "`mcpServers.b.env.A` was left out: it is not text",
+            "`mcpServers.c.headers.Authorization`: `$TOKEN` stays as it is; `${env:TOKEN}` is the variable",
+            "`mcpServers.d.args[0]`: `${command:pick}` has no counterpart: write what it is",
+            "`mcpServers.d.args[1]`: `${config:a.b}` has no counterpart: write what it is",
+            "`mcpServers.e.timeout` was left out: nobody waits that long, or that short",
+            "`mcpServers.f`: has neither a command nor an address and was left out",
+        ],
+    );
+}
+
+#[test]
+fn what_is_written_is_a_configuration_that_can_be_read() {
+    let text = r#"{"mcpServers": {
+        "socket": {"url": "ws://x.example"}, "number": {"url": 5},
+        "both": {"command": "x", "url": "https://x.example"},
+        "dressed": {"command": "x", "headers": {"A": "b"}},
+        "loaded": {"url": "https://x.example", "args": ["a"], "env": {"A": "b"}, "cwd": "/"}}}"#;
+    let expected = "[[upstream]]\nlabel = \"both\"\ncommand = \"x\"\n\n\
+        [[upstream]]\nlabel = \"dressed\"\ncommand = \"x\"\n\n\
+        [[upstream]]\nlabel = \"loaded\"\nurl = \"https://x.example\"";
+    check(
+        text,
+        expected,
+        &[
+            "`mcpServers.both.url`: was left out: a program has none",
+            "`mcpServers.dressed.headers`: was left out: a program has none",
+            "`mcpServers.loaded.args`: was left out: a server at an address has none",
+            "`mcpServers.loaded.env`: was left out: a server at an address has none",
+            "`mcpServers.loaded.cwd`: was left out: a server at an address has none",
+            "`mcpServers.socket.url`: must start with `https://` or `http://`: the server was left out",
+            "`mcpServers.number.url`: must start with `https://` or `http://`: the server was left out",
+        ],
+    );
+    let (found, _) = import(source(text), FilePath::new("/")).unwrap();
+    let written = upstream::write(found.into_iter().map(|found| found.raw).collect());
+    let written = Source { name: "gatelet.toml".to_owned(), text: written };
+    let (_, problems) = read(written, FilePath::new("/"), &Process).unwrap();
+    assert!(problems.is_empty(), "{problems}");
 }

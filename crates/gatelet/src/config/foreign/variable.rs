@@ -15,16 +15,22 @@ pub(super) struct Scope<'a> {
 /// A text in our own form, and what to tell about it.
 pub(super) struct Written {
     pub(super) text: String,
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Written {
+    fn plain(text: String) -> Written {
+        Written { text, notes: Vec::new() }
+    }
 }
 
 /// Rewrites `${input:x}`, `${VAR}`, `${VAR:-default}`, `$VAR`, `{env:VAR}`,
 /// `${workspaceFolder}` and their kin to `${env:…}`, `${file:…}` and paths.
 pub(super) fn rewrite(text: &str, scope: &Scope<'_>) -> Written {
     if let Some(name) = text.strip_prefix('$').filter(|name| is_variable(name)) {
-        return Written { text: format!("${{env:{name}}}"), note: None };
+        return Written::plain(format!("${{env:{name}}}"));
     }
-    let mut written = Written { text: String::with_capacity(text.len()), note: None };
+    let mut written = Written::plain(String::with_capacity(text.len()));
     let mut rest = text;
     while let Some(at) = rest.find('{') {
         let dollar = rest[..at].ends_with('$');
@@ -36,19 +42,43 @@ pub(super) fn rewrite(text: &str, scope: &Scope<'_>) -> Written {
             Some(value) => {
                 written.text.push_str(before);
                 written.text.push_str(&value.text);
-                written.note = written.note.or(value.note);
+                written.notes.extend(value.notes);
             }
-            None => written.text.push_str(&rest[..=end]),
+            None => {
+                if dollar && !is_ours(inside) {
+                    let note = format!("`${{{inside}}}` has no counterpart: write what it is");
+                    written.notes.push(note);
+                }
+                written.text.push_str(&rest[..=end]);
+            }
         }
         rest = &rest[end + 1..];
     }
     written.text.push_str(rest);
+    for name in bare(text) {
+        let note = format!("`${name}` stays as it is; `${{env:{name}}}` is the variable");
+        written.notes.push(note);
+    }
     written
+}
+
+/// What our own files fill in.
+fn is_ours(inside: &str) -> bool {
+    inside.starts_with("env:") || inside.starts_with("file:")
+}
+
+/// Names after a `$` without braces. Some clients fill them in and others do
+/// not, and in the script of a shell they are not ours to touch.
+fn bare(text: &str) -> impl Iterator<Item = &str> {
+    let name = |after: &'_ str| after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names =
+        text.split('$').skip(1).map(move |after| &after[..name(after).unwrap_or(after.len())]);
+    names.filter(|name| is_variable(name))
 }
 
 /// `${…}`: VS Code's variables, and `${VAR}` of everybody else.
 fn placeholder(inside: &str, scope: &Scope<'_>) -> Option<Written> {
-    let plain = |text: String| Some(Written { text, note: None });
+    let plain = |text: String| Some(Written::plain(text));
     if let Some(id) = inside.strip_prefix("input:") {
         return Some(input(id, scope));
     }
@@ -62,7 +92,7 @@ fn placeholder(inside: &str, scope: &Scope<'_>) -> Option<Written> {
         "pathSeparator" | "/" => plain(std::path::MAIN_SEPARATOR.to_string()),
         _ => {
             let name = inside.split(":-").next().unwrap_or_default();
-            is_variable(name).then(|| Written { text: format!("${{env:{inside}}}"), note: None })
+            is_variable(name).then(|| Written::plain(format!("${{env:{inside}}}")))
         }
     }
 }
@@ -82,7 +112,7 @@ fn braces(inside: &str, scope: &Scope<'_>) -> Option<Written> {
         }
         _ => return None,
     };
-    Some(Written { text, note: None })
+    Some(Written::plain(text))
 }
 
 /// What VS Code would ask for must be in the environment instead.
@@ -93,7 +123,7 @@ fn input(id: &str, scope: &Scope<'_>) -> Written {
     let what = asked.map(|(_, what)| what.as_str()).filter(|what| !what.is_empty());
     let what = what.map(|what| format!(" ({what})")).unwrap_or_default();
     let note = format!("`${{input:{id}}}`{what} is read from the environment variable `{name}`");
-    Written { text: format!("${{env:{name}}}"), note: Some(note) }
+    Written { text: format!("${{env:{name}}}"), notes: vec![note] }
 }
 
 /// The folder that a file in `.vscode`, `.cursor` and the like belongs to.
