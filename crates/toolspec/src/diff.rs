@@ -120,7 +120,10 @@ fn compare(before: &Definition, after: &Definition, report: &mut Report) {
     }
     report.changes.extend(found.into_iter().map(|(bump, what)| change(name, bump, what)));
     let needed = report.changes[first..].iter().map(|change| change.bump).max();
-    report.owed.extend(needed.and_then(|needed| owed(before, after, needed)));
+    if let Some(from) = &before.version {
+        let to = after.version.as_ref().unwrap_or(from);
+        report.owed.extend(owed(name, from, to, needed));
+    }
 }
 
 /// Hints that changed. One that promises less is a breaking change.
@@ -341,23 +344,23 @@ impl Walk<'_> {
     }
 }
 
-/// The version that a tool owes, when it was not raised far enough.
-fn owed(before: &Definition, after: &Definition, needed: Bump) -> Option<Owed> {
-    let from = before.version.clone()?;
-    let to = after.version.clone().unwrap_or_else(|| from.clone());
-    let old = numbers(&from)?;
-    let new = numbers(&to)?;
+/// The version that a tool, or a whole server, owes when it was not raised far
+/// enough for the greatest of its changes. What is no version is never far
+/// enough; without a change a version may only not fall.
+pub fn owed(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<Owed> {
+    let old = numbers(from)?;
     let expected = match needed {
-        Bump::Major => [old[0] + 1, 0, 0],
-        Bump::Minor => [old[0], old[1] + 1, 0],
-        Bump::Patch => [old[0], old[1], old[2] + 1],
+        Some(Bump::Major) => [old[0] + 1, 0, 0],
+        Some(Bump::Minor) => [old[0], old[1] + 1, 0],
+        Some(Bump::Patch) => [old[0], old[1], old[2] + 1],
+        None => old,
     };
     let text = |v: [u64; 3]| format!("{}.{}.{}", v[0], v[1], v[2]);
-    (new < expected).then(|| Owed {
-        tool: before.name.clone(),
-        needed,
-        from,
-        to,
+    numbers(to).is_none_or(|new| new < expected).then(|| Owed {
+        tool: name.to_owned(),
+        needed: needed.unwrap_or(Bump::Patch),
+        from: from.to_owned(),
+        to: to.to_owned(),
         expected: text(expected),
     })
 }
@@ -492,5 +495,17 @@ mod tests {
         assert_eq!(owed("1.3.0", adding), None);
         assert_eq!(owed("1.2.3", |t| t.description = None), Some("1.2.4".to_owned()));
         assert_eq!(owed("1.2.3", |_| {}), None);
+    }
+
+    #[test]
+    fn what_is_no_version_is_owed_one() {
+        let check = |from: &str, to: &str, needed: Option<Bump>| {
+            owed("t", from, to, needed).map(|owed| owed.expected)
+        };
+        assert_eq!(check("1.0.0", "banana", Some(Bump::Minor)).as_deref(), Some("1.1.0"));
+        assert_eq!(check("1.0.0", "banana", None).as_deref(), Some("1.0.0"));
+        assert_eq!(check("2.0.0", "1.9.0", None).as_deref(), Some("2.0.0"), "it fell");
+        assert_eq!(check("1.0.0", "1.0.0", None), None);
+        assert_eq!(check("banana", "1.0.0", Some(Bump::Major)), None, "there is nothing to raise");
     }
 }

@@ -32,7 +32,7 @@ mod diff;
 pub mod mock;
 
 pub use check::check;
-pub use diff::{Bump, Change, Owed, diff};
+pub use diff::{Bump, Change, Owed, diff, owed};
 pub use document::{Definition, Document, Documented};
 pub use finding::{Edit, Finding, Place};
 pub use fix::fix;

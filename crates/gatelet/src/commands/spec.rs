@@ -94,8 +94,9 @@ enum Action {
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     match &args.action {
         Action::Lint { paths, format, baseline, write_baseline, strict, since } => {
-            let reports = lint(paths, since.as_deref())?;
-            finish(reports, *format, baseline.as_deref(), *write_baseline, *strict)
+            let (reports, unread) = lint(paths, since.as_deref())?;
+            let done = finish(reports, *format, baseline.as_deref(), *write_baseline, *strict)?;
+            complete(done, unread)
         }
         Action::Fix { paths, check } => fix(paths, *check),
         Action::Generate { subject, module, version, output } => {
@@ -108,20 +109,38 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     }
 }
 
-fn lint(paths: &[PathBuf], since: Option<&str>) -> anyhow::Result<Vec<Report>> {
+/// One file that cannot be read does not hide what is wrong with the others.
+fn complete(done: Done, unread: Vec<anyhow::Error>) -> anyhow::Result<Done> {
+    let mut unread = unread.into_iter();
+    let Some(first) = unread.next() else { return Ok(done) };
+    unread.for_each(|error| say(&format!("{}: {error}", paint(BAD, "error"))));
+    Err(first)
+}
+
+/// A report of each document, and why some could not be read.
+fn lint(
+    paths: &[PathBuf],
+    since: Option<&str>,
+) -> anyhow::Result<(Vec<Report>, Vec<anyhow::Error>)> {
     let today = jiff::Zoned::now();
     let month = u8::try_from(today.month()).unwrap_or(1);
     let today = u16::try_from(today.year()).ok().map(|year| (year, month));
-    let mut reports = Vec::new();
+    let (mut reports, mut unread) = (Vec::new(), Vec::new());
     for path in subject::documents(paths)? {
-        let text = subject::read(&path)?;
+        let text = match subject::read(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                unread.push(error);
+                continue;
+            }
+        };
         let previous = since.map(|revision| subject::revision(revision, &path)).transpose()?;
-        let previous = previous.map(|text| toolspec::parse(&text).0);
+        let previous = previous.flatten().map(|text| toolspec::parse(&text).0);
         let against = Against { previous: previous.as_ref(), today, ..Against::default() };
         let (_, findings) = toolspec::lint(&text, &against);
         reports.push(Report { path: path.display().to_string(), text, findings });
     }
-    Ok(reports)
+    Ok((reports, unread))
 }
 
 fn finish(
@@ -159,9 +178,15 @@ fn finish(
 }
 
 fn fix(paths: &[PathBuf], check: bool) -> anyhow::Result<Done> {
-    let mut changed = 0;
+    let (mut changed, mut unread) = (0, Vec::new());
     for path in subject::documents(paths)? {
-        let text = subject::read(&path)?;
+        let text = match subject::read(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                unread.push(error);
+                continue;
+            }
+        };
         let (fixed, left) = toolspec::fix(&text);
         if fixed == text {
             continue;
@@ -178,7 +203,7 @@ fn fix(paths: &[PathBuf], check: bool) -> anyhow::Result<Done> {
     if changed == 0 {
         say(&paint(DIM, "nothing to repair"));
     }
-    Ok(if check && changed != 0 { Done::AnswerIsError } else { Done::Fine })
+    complete(if check && changed != 0 { Done::AnswerIsError } else { Done::Fine }, unread)
 }
 
 fn generate(
@@ -223,7 +248,13 @@ fn check(document: &Path, server: &str, format: Format, place: &Place) -> anyhow
 
 fn diff(old: &str, new: &str, json: bool, place: &Place) -> anyhow::Result<Done> {
     let (old, new) = (subject::find(old, place)?, subject::find(new, place)?);
-    let report = toolspec::diff(&old.tools, &new.tools);
+    let mut report = toolspec::diff(&old.tools, &new.tools);
+    // A listing has one version, the server's, for all of its tools.
+    if old.tools.iter().all(|tool| tool.version.is_none()) {
+        let needed = report.changes.iter().map(|change| change.bump).max();
+        let to = if new.version.is_empty() { &old.version } else { &new.version };
+        report.owed.extend(toolspec::owed(&new.name, &old.version, to, needed));
+    }
     if json {
         out(&serde_json::to_string_pretty(&report)?);
     } else {

@@ -136,3 +136,55 @@ fn a_gate_that_runs_takes_up_what_the_operator_revokes_and_resets() {
     assert_eq!(shell(&home, &["trust", "reset"]).code, 0);
     eventually("it is as good as new", || search().contains("entities"));
 }
+
+#[test]
+fn a_document_that_cannot_be_read_hides_no_other() {
+    let home = Home::new();
+    home.write("b/MCP_TOOL_SPECIFICATION.md", DAMAGED);
+    std::fs::create_dir(home.path().join("a")).unwrap();
+    std::fs::write(home.path().join("a/MCP_TOOL_SPECIFICATION.md"), b"# \xff\xfe").unwrap();
+    let ended = shell(&home, &["spec", "lint", ".", "--format", "json"]);
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.err.contains("a/MCP_TOOL_SPECIFICATION.md"), "{ended:?}");
+    let findings = ended.json()[0]["findings"].as_array().unwrap().len();
+    assert!(0 < findings, "{ended:?}");
+}
+
+#[test]
+fn a_new_document_has_nothing_to_be_compared_with() {
+    let home = Home::new();
+    let git = |words: &[&str]| {
+        let who = ["-c", "user.name=a", "-c", "user.email=a@b.example"];
+        let mut git = Command::new("git");
+        git.current_dir(home.path()).args(who).args(words);
+        assert!(git.output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    home.write("docs/MCP_TOOL_SPECIFICATION.md", DAMAGED);
+    let ended = shell(&home, &["spec", "lint", "--since", "HEAD", "docs"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let wrong = shell(&home, &["spec", "lint", "--since", "nowhere", "docs"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
+
+#[test]
+fn a_listing_owes_the_version_of_its_server() {
+    let home = Home::new();
+    let listing = |name: &str, version: &str, required: &str| {
+        let schema = format!(
+            r#"{{"type": "object", "properties": {{"a": {{"type": "string"}}}}, "required": [{required}]}}"#
+        );
+        let tool = format!(r#"{{"name": "t", "description": "d", "inputSchema": {schema}}}"#);
+        let server = format!(r#"{{"name": "s", "version": "{version}"}}"#);
+        home.write(name, &format!(r#"{{"serverInfo": {server}, "tools": [{tool}]}}"#));
+    };
+    listing("old.json", "1.0.0", "");
+    for (version, required, code) in
+        [("1.0.1", r#""a""#, 1), ("2.0.0", r#""a""#, 0), ("1.0.0", "", 0), ("banana", "", 1)]
+    {
+        listing("new.json", version, required);
+        let ended = shell(&home, &["spec", "diff", "old.json", "new.json"]);
+        assert_eq!(ended.code, code, "{version}: {ended:?}");
+    }
+}

@@ -67,23 +67,34 @@ fn search(directory: &Path, found: &mut Vec<PathBuf>, depth: usize) -> anyhow::R
     Ok(())
 }
 
-/// A file as it was in a git revision.
-pub(super) fn revision(revision: &str, path: &Path) -> anyhow::Result<String> {
-    show(
-        &format!(
-            "{revision}:./{}",
-            path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
-        ),
-        path.parent(),
-    )
+/// A file as it was in a git revision; `None` when it was not there yet.
+pub(super) fn revision(revision: &str, path: &Path) -> anyhow::Result<Option<String>> {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let shown = show(&format!("{revision}:./{name}"), path.parent());
+    if shown.is_err() && is_revision(revision, path.parent())? {
+        return Ok(None);
+    }
+    shown.map(Some)
 }
 
-fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
+/// Whether git knows a revision where this directory is.
+fn is_revision(revision: &str, directory: Option<&Path>) -> anyhow::Result<bool> {
+    let commit = format!("{revision}^{{commit}}");
+    let words = ["rev-parse", "--verify", "--quiet", &commit];
+    let output = git(directory).args(words).output().context("cannot run `git`")?;
+    Ok(output.status.success())
+}
+
+fn git(directory: Option<&Path>) -> Command {
     let mut git = Command::new("git");
     if let Some(directory) = directory.filter(|directory| !directory.as_os_str().is_empty()) {
         git.current_dir(directory);
     }
-    let output = git.args(["show", object]).output().context("cannot run `git`")?;
+    git
+}
+
+fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
+    let output = git(directory).args(["show", object]).output().context("cannot run `git`")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(Stop::Usage(format!("git has no `{object}`: {said}")).into());
