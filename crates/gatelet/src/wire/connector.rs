@@ -9,6 +9,7 @@ use mcp::connect::address::Addresses;
 use mcp::connect::{
     ConnectError, Credential, Endpoint, Era, Options, Program, Target, Tether, connect,
 };
+use mcp::peer::Patience;
 use mcp::revision::Revision;
 use sha2::{Digest, Sha256};
 use tool::{Client, Failure, Provider, Standing};
@@ -72,6 +73,8 @@ impl Remote {
         let options = Options {
             label: upstream.label.clone(),
             era: pinned.unwrap_or_default(),
+            // Whoever allows a call five minutes means a silent one, too.
+            patience: Patience::of(upstream.call_timeout),
             opening: upstream.start_timeout,
             tether: tether(),
             credential: credential.clone(),
