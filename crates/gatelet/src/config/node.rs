@@ -65,6 +65,18 @@ impl Path {
         Path(steps)
     }
 
+    /// This way in the document, where it was counted without the items at
+    /// `gaps`.
+    pub(super) fn across(&self, gaps: &[Path]) -> Path {
+        self.0.iter().fold(Path::default(), |across, step| match step {
+            Step::Key(key) => across.key(key),
+            Step::Index(index) => {
+                let mut kept = (0..).filter(|at| !gaps.contains(&across.index(*at)));
+                across.index(kept.nth(*index).unwrap_or(*index))
+            }
+        })
+    }
+
     pub(crate) fn is_root(&self) -> bool {
         self.0.is_empty()
     }

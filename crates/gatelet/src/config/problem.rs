@@ -49,11 +49,20 @@ pub(crate) struct Problems {
     document: Arc<Source>,
     root: Arc<Node>,
     list: Vec<Problem>,
+    /// The items of lists that were left out; what is found from then on is
+    /// counted without them.
+    gaps: Vec<Path>,
 }
 
 impl Problems {
     pub(crate) fn new(source: Source, root: Node) -> Problems {
-        Problems { document: Arc::new(source), root: Arc::new(root), list: Vec::new() }
+        let (list, gaps) = (Vec::new(), Vec::new());
+        Problems { document: Arc::new(source), root: Arc::new(root), list, gaps }
+    }
+
+    /// Leaves out these items of lists from now on.
+    pub(crate) fn leave(&mut self, gaps: Vec<Path>) {
+        self.gaps = gaps;
     }
 
     /// None of these, in the same document.
@@ -77,7 +86,7 @@ impl Problems {
     /// Notes that `table` lacks `key`, unless it is there in a wrong shape,
     /// which is noted already.
     pub(crate) fn missing(&mut self, table: &Path, key: &str, message: &str, hint: &str) {
-        if self.root.nearest(table).get(key).is_none() {
+        if self.root.nearest(&table.across(&self.gaps)).get(key).is_none() {
             self.error(table, message, Some(hint).filter(|hint| !hint.is_empty()));
         }
     }
@@ -88,7 +97,8 @@ impl Problems {
     }
 
     fn add(&mut self, weight: Weight, path: &Path, message: String, hint: Option<&str>) {
-        let span = self.root.nearest(path).span.clone();
+        let path = path.across(&self.gaps);
+        let span = self.root.nearest(&path).span.clone();
         let message = if path.is_root() { message } else { format!("`{path}`: {message}") };
         self.push(Problem { weight, span, message, hint: hint.map(str::to_owned) });
     }

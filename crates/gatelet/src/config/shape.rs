@@ -11,12 +11,18 @@ use super::problem::{Problem, Problems, Weight};
 
 /// The part of `node` that fits `schema`; the rest is noted in `problems`.
 pub(super) fn fit(node: &Node, schema: &Json, problems: &mut Problems) -> Option<Node> {
-    Shape { root: schema, problems }.fit(node, schema, &Path::default())
+    let mut shape = Shape { root: schema, problems, gaps: Vec::new() };
+    let fitting = shape.fit(node, schema, &Path::default());
+    let gaps = shape.gaps;
+    problems.leave(gaps);
+    fitting
 }
 
 struct Shape<'a> {
     root: &'a Json,
     problems: &'a mut Problems,
+    /// The items of lists that were left out.
+    gaps: Vec<Path>,
 }
 
 impl<'a> Shape<'a> {
@@ -84,11 +90,18 @@ impl<'a> Shape<'a> {
     }
 
     fn fit_list(&mut self, node: &Node, items: &[Node], schema: &'a Json, path: &Path) -> Node {
-        let kept = items.iter().enumerate().filter_map(|(at, item)| match schema.get("items") {
-            Some(below) => self.fit(item, below, &path.index(at)),
-            None => Some(item.clone()),
-        });
-        Node { span: node.span.clone(), value: Value::List(kept.collect()) }
+        let mut kept = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let fitting = match schema.get("items") {
+                Some(below) => self.fit(item, below, &path.index(at)),
+                None => Some(item.clone()),
+            };
+            match fitting {
+                Some(item) => kept.push(item),
+                None => self.gaps.push(path.index(at)),
+            }
+        }
+        Node { span: node.span.clone(), value: Value::List(kept) }
     }
 
     fn fit_choice(&mut self, node: &Node, allowed: &[&str], path: &Path) -> Option<Node> {

@@ -160,6 +160,19 @@ fn a_mistake_is_reported_and_never_empties_the_configuration() {
 }
 
 #[test]
+fn what_is_left_out_of_a_list_does_not_move_what_follows() {
+    check(
+        "[[mount]]\nlabel = \"x\"\n[[mount]]\nmanifest = \"no url\"\n[[mount]]\n[[mount]]\nmanifest = \"none\"",
+        &[
+            "1:1 `mount[0]`: needs `manifest` (Where the manifest is: an https URL.)",
+            "4:12 `mount[1].manifest`: `no url` is no URL: relative URL without a base",
+            "5:1 `mount[2]`: needs `manifest` (Where the manifest is: an https URL.)",
+            "7:12 `mount[3].manifest`: `none` is no URL: relative URL without a base",
+        ],
+    );
+}
+
+#[test]
 fn the_line_for_a_log_tells_what_was_probably_meant() {
     let Err(Stop::Config(problems)) = reading("[serv]") else { panic!("an error") };
     assert_eq!(problems.summary(), "gatelet.toml:1:2 unknown key `serv` (did you mean `serve`?)");
