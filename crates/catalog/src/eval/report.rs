@@ -201,6 +201,13 @@ mod tests {
     }
 
     #[test]
+    fn the_mean_of_several_sets_has_a_size() {
+        let sized = |index_bytes| Report { index_bytes, ..Report::default() };
+        assert_eq!(mean(&[sized(10), sized(30)]).index_bytes, 20);
+        assert_eq!(mean(&[]).index_bytes, 0);
+    }
+
+    #[test]
     fn json_names_the_figures_as_everyone_does() {
         let text = serde_json::to_string(&Report::of("s", 1, &[outcome(&[Some(2)])])).unwrap();
         assert!(text.contains(r#""recall@5":1.0"#) && text.contains(r#""mrr@10":0.5"#), "{text}");
