@@ -242,7 +242,11 @@ fn tree(source: Source) -> (node::Node, Problems) {
     let (root, errors) = if source.is_json() {
         match jsonc::read(&source.text) {
             Ok(root) => (root, Vec::new()),
-            Err(error) => (node::Node { span: 0..0, value: node::Value::Null }, vec![error]),
+            // Nothing more is said against what cannot be read.
+            Err(error) => {
+                let value = node::Value::Table(Vec::new());
+                (node::Node { span: 0..0, value }, vec![error])
+            }
         }
     } else {
         node::read_toml(&source.text)

@@ -173,6 +173,13 @@ fn what_is_left_out_of_a_list_does_not_move_what_follows() {
 }
 
 #[test]
+fn of_what_cannot_be_read_only_that_is_said() {
+    let source = Source { name: "gatelet.json".to_owned(), text: "{".to_owned() };
+    let Err(Stop::Config(problems)) = read(source, Path::new("/base"), &Empty) else { panic!() };
+    assert_eq!(problems.iter().count(), 1, "{problems}");
+}
+
+#[test]
 fn the_line_for_a_log_tells_what_was_probably_meant() {
     let Err(Stop::Config(problems)) = reading("[serv]") else { panic!("an error") };
     assert_eq!(problems.summary(), "gatelet.toml:1:2 unknown key `serv` (did you mean `serve`?)");

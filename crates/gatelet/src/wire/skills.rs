@@ -18,6 +18,8 @@ const MOST: usize = 5_000;
 const LARGEST: u64 = (1 << 20) + 1;
 const LARGEST_LOCK: u64 = 16 << 20;
 
+const OUTSIDE: &str = "leads out of the skills directories; name where it leads in `directories`";
+
 /// All skills of a configuration. What is odd about one goes to the log.
 pub(super) fn library(config: &Config) -> Library {
     let (library, findings) = read(config);
@@ -84,7 +86,7 @@ impl Walk {
         let path = root.join(&*below);
         let Ok(real) = path.canonicalize() else { return };
         if !self.is_inside(&real) {
-            return self.note(below, "skill-link", "leads out of the skills directories");
+            return self.note(below, "skill-link", OUTSIDE);
         }
         if !self.seen.insert(real) {
             return;
@@ -122,7 +124,7 @@ impl Walk {
             return self.note(below, "skill-depth", &message);
         }
         if !path.canonicalize().is_ok_and(|real| self.is_inside(&real)) {
-            return self.note(below, "skill-link", "leads out of the skills directories");
+            return self.note(below, "skill-link", OUTSIDE);
         }
         if MOST <= self.files.len() {
             let message = format!("is one more than {MOST} skills and was left out");
