@@ -73,8 +73,8 @@ fn eval_says_what_is_wrong_with_its_input_and_where() {
     fails(&["eval", "--corpus", "sets/one/corpus.jsonl"], 2, "--queries");
     fails(&["eval", "--dir", "empty"], 2, "no set in `empty`");
     fails(&["eval", "--dir", "sets", "--format", "xml"], 2, "json");
-    fails(&["eval", "--dir", "nowhere"], 4, "nowhere");
-    fails(&["eval", "--dir", "bad"], 4, "bad/corpus.jsonl");
+    fails(&["eval", "--dir", "nowhere"], 2, "nowhere");
+    fails(&["eval", "--dir", "bad"], 2, "bad/corpus.jsonl");
 }
 
 /// Two upstreams that offer the same.
