@@ -9,6 +9,7 @@
 mod assignment;
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use regex::{Captures, Regex, RegexSet, bytes};
@@ -23,7 +24,7 @@ const LONGEST: usize = 256;
 /// Forms that are credentials by themselves. A group called `secret` is what
 /// is masked; without one, the whole match.
 const FORMS: &[&str] = &[
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    r#"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[^"]*)"#,
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[0-9A-Z]{16}\b",
     r"\bAIza[0-9A-Za-z_-]{35}",
     r"\bgh[pousr]_[0-9A-Za-z]{36,}",
@@ -35,7 +36,7 @@ const FORMS: &[&str] = &[
     r"\b[sr]k_live_[0-9A-Za-z]{16,}",
     r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}",
     r"\beyJ[0-9A-Za-z_-]{5,}\.eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]*",
-    r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]+:(?<secret>[^\s/@]+)@",
+    r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'<>]+:(?<secret>[^\s/@"'<>]+)@"#,
     r"(?i)\bbearer\s+(?<secret>[0-9A-Za-z._~+/-]{10,}=*)",
 ];
 
@@ -46,6 +47,7 @@ pub struct Scrubber {
     /// The same, for text that is not looked at as a string.
     in_bytes: bytes::RegexSet,
     forms: Vec<Regex>,
+    /// Where the value of an assignment begins.
     assignment: Regex,
     /// Texts that the operator knows to be secret, such as what the
     /// environment put into a configuration.
@@ -72,7 +74,7 @@ impl Scrubber {
             any: RegexSet::new(&all).expect("our own patterns compile"),
             in_bytes: bytes::RegexSet::new(&all).expect("our own patterns compile"),
             forms: FORMS.iter().map(|form| compile(form)).collect(),
-            assignment: compile(assignment::PATTERN),
+            assignment: compile(assignment::HEAD),
             known: config.known.into_iter().filter(|secret| 6 <= secret.len()).collect(),
             enabled: AtomicBool::new(config.enabled),
         }
@@ -100,12 +102,12 @@ impl Scrubber {
         }
         // One pass over the text says which forms are worth looking for.
         for at in self.any.matches(&text) {
-            let masked = match self.forms.get(at) {
-                Some(form) => replace(form, &text, |_| true),
-                None => replace(&self.assignment, &text, assignment::is_secret),
+            let cleaned = match self.forms.get(at) {
+                Some(form) => masked(&text, credentials(form, &text)),
+                None => masked(&text, assignment::secrets(&self.assignment, &text)),
             };
-            if let Some(masked) = masked {
-                text = Cow::Owned(masked);
+            if let Some(cleaned) = cleaned {
+                text = Cow::Owned(cleaned);
             }
         }
         text
@@ -207,17 +209,19 @@ pub fn collapse(text: &str) -> String {
     format!("{}…", head.trim_end())
 }
 
-/// The text with the accepted matches masked, if there are any.
-fn replace(form: &Regex, text: &str, accept: impl Fn(&Captures<'_>) -> bool) -> Option<String> {
+/// What a form of credential matches in a text.
+fn credentials(form: &Regex, text: &str) -> Vec<Range<usize>> {
+    let secret = |found: Captures<'_>| Some(found.name("secret").or(found.get(0))?.range());
+    form.captures_iter(text).filter_map(secret).collect()
+}
+
+/// The text with these parts masked, if there are any that are not.
+fn masked(text: &str, parts: Vec<Range<usize>>) -> Option<String> {
     let (mut out, mut last) = (String::new(), 0);
-    for found in form.captures_iter(text).filter(|found| accept(found)) {
-        let Some(secret) = found.name("secret").or_else(|| found.get(0)) else { continue };
-        if secret.as_str() == MASK {
-            continue;
-        }
-        out.push_str(&text[last..secret.start()]);
+    for part in parts.into_iter().filter(|part| &text[part.clone()] != MASK) {
+        out.push_str(&text[last..part.start]);
         out.push_str(MASK);
-        last = secret.end();
+        last = part.end;
     }
     (last != 0).then(|| out + &text[last..])
 }

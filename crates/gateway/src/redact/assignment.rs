@@ -1,9 +1,15 @@
 //! Assignments whose name says that the value is a secret, and whether it is.
 
-use regex::Captures;
+use std::ops::Range;
 
-/// `api_key = value`, `"password": "value"` and their like.
-pub(super) const PATTERN: &str = r#"(?i)(?<key>[A-Za-z0-9_.-]*(?:api[_-]?key|secret|token|password|passwd|pwd|access[_-]?key)[A-Za-z0-9_.-]*)(?:\\?["'])?\s*[=:]\s*(?<secret>\S{6,})"#;
+use regex::Regex;
+
+/// `api_key = value`, `"password": "value"` and their like, as far as a quick
+/// look at a whole text goes.
+pub(super) const PATTERN: &str = r#"(?i)[A-Za-z0-9_.-]*(?:api[_-]?key|secret|token|password|passwd|pwd|access[_-]?key)[A-Za-z0-9_.-]*(?:\\*["'])?\s*[=:]\s*\S{6,}"#;
+
+/// The same up to where the value begins.
+pub(super) const HEAD: &str = r#"(?i)(?<key>[A-Za-z0-9_.-]*(?:api[_-]?key|secret|token|password|passwd|pwd|access[_-]?key)[A-Za-z0-9_.-]*)(?<quote>\\*["'])?\s*[=:](?<blank>\s*)"#;
 
 /// Words after which a key holds no secret: counts, cursors, descriptions.
 const HARMLESS_KEYS: &[&str] = &[
@@ -113,9 +119,109 @@ const HARMLESS_VALUES: &[&str] = &[
     "argument",
 ];
 
-/// Whether the value of a match is one to mask.
-pub(super) fn is_secret(found: &Captures<'_>) -> bool {
-    judge(&found["key"], &found["secret"])
+/// Where the secrets of a text are: values only, so that what is around them
+/// stays what it was.
+///
+/// Every character is looked at a bounded number of times: a value that is no
+/// secret is stepped over, or is quoted and searched once more inside.
+pub(super) fn secrets(head: &Regex, text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut from) = (Vec::new(), 0);
+    while let Some(captures) = head.captures_at(text, from) {
+        let (Some(all), Some(key)) = (captures.get(0), captures.name("key")) else { break };
+        from = all.end();
+        let rest = &text[from..];
+        // What holds more members is no value.
+        if rest.starts_with(['[', '{']) || !names_a_secret(key.as_str()) {
+            continue;
+        }
+        let value = Value::at(rest);
+        let named = captures.name("quote").is_some();
+        let secret = could_be_one(key.as_str(), &rest[value.inside.clone()])
+            && !(named && is_number(&rest[value.inside.clone()]));
+        if secret {
+            // `password = "x"` is masked with its quotes, as the vectors have
+            // it. Elsewhere they stay, or JSON and attributes would break.
+            let bare = !named && captures.name("blank").is_some_and(|blank| !blank.is_empty());
+            let masked = if bare { value.whole } else { value.inside };
+            found.push(from + masked.start..from + masked.end);
+            from = found.last().map_or(from, |masked| masked.end);
+        } else if value.inside == value.whole {
+            from += value.whole.end;
+        }
+    }
+    found
+}
+
+/// A number of a JSON text. Those are never masked: a mask is none.
+fn is_number(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E'))
+}
+
+/// A value, as far as it goes.
+struct Value {
+    /// With its quotes.
+    whole: Range<usize>,
+    /// Without.
+    inside: Range<usize>,
+}
+
+impl Value {
+    /// The value that a text begins with.
+    fn at(text: &str) -> Value {
+        let slashes = text.len() - text.trim_start_matches('\\').len();
+        let quote = text[slashes..].chars().next().filter(|c| matches!(c, '"' | '\''));
+        let Some(quote) = quote else {
+            let inside = 0..unquoted(text);
+            return Value { whole: inside.clone(), inside };
+        };
+        let start = slashes + 1;
+        match closing(&text[start..], quote, slashes) {
+            Some(length) => {
+                let end = start + length;
+                Value { whole: 0..end + slashes + 1, inside: start..end }
+            }
+            // A text that was cut has no end of its last value.
+            None => {
+                let end = start + unquoted(&text[start..]);
+                Value { whole: 0..end, inside: start..end }
+            }
+        }
+    }
+}
+
+/// Where a quoted value ends whose opening quote has so many backslashes.
+///
+/// JSON inside a JSON string has one before each quote, three inside that, and
+/// so on; a quote that is part of the value has more. A closing quote of what
+/// is around it ends it, too.
+fn closing(text: &str, quote: char, slashes: usize) -> Option<usize> {
+    let mut run = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '\\' => run += 1,
+            '\n' => return None,
+            c if c == quote => {
+                if run < slashes || (run - slashes).is_multiple_of(2 * (slashes + 1)) {
+                    return Some(at - run.min(slashes));
+                }
+                run = 0;
+            }
+            _ => run = 0,
+        }
+    }
+    None
+}
+
+/// Where a value without quotes ends.
+fn unquoted(text: &str) -> usize {
+    let ends = |(at, c): (usize, char)| match c {
+        '&' | ',' | '}' | ']' | ';' | '"' | '\'' | '`' | '<' | '>' => true,
+        // As it stands in the text of a JSON string.
+        '\\' => text[at + 1..].starts_with(['n', 'r', 't', '"', '\'', '\\']),
+        c => c.is_whitespace(),
+    };
+    let end = text.char_indices().find(|found| ends(*found)).map_or(text.len(), |(at, _)| at);
+    text[..end].trim_end_matches(['.', ')', '\\']).len()
 }
 
 /// Whether `value` under the name `key` is a secret.

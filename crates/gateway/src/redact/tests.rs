@@ -1,3 +1,6 @@
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -113,4 +116,114 @@ fn a_secret_at_the_cut_is_masked_whole() {
     let text = format!("{} sk-proj-{}", "x".repeat(240), "b".repeat(40));
     let shown = Scrubber::default().collapse(&text);
     assert!(!shown.contains("sk-proj"), "{shown}");
+}
+
+#[test]
+fn only_the_value_is_masked_whatever_it_stands_in() {
+    let secret = "Zq8vT3nLw0XyR7bK";
+    let cases = [
+        r#"{"user":"bob","password":"Zq8vT3nLw0XyR7bK","email":"a@b.c","n":5}"#,
+        r#"{"password":"Zq8vT3nLw0XyR7bK","rows":[1,2,3]}"#,
+        r#"{"password": "Zq8vT3nLw0XyR7bK", "rows": [1, 2, 3]}"#,
+        r#"[{"access_token":"Zq8vT3nLw0XyR7bK","id":[1]},{"access_token":"Zq8vT3nLw0XyR7bK"}]"#,
+        r#"{"body":"{\"password\":\"Zq8vT3nLw0XyR7bK\",\"n\":[5]}","m":6}"#,
+        r#"{"log":"password=Zq8vT3nLw0XyR7bK\nnext {1}"}"#,
+        r#"{'password': 'Zq8vT3nLw0XyR7bK', 'rows': [1]}"#,
+        "https://x.y/z?token=Zq8vT3nLw0XyR7bK&page=2&user=bob",
+        r#"<a password="Zq8vT3nLw0XyR7bK" id="3">text</a>"#,
+        "<a href=/x?token=Zq8vT3nLw0XyR7bK>text</a>",
+        "password=Zq8vT3nLw0XyR7bK; path=/",
+        "(secret: Zq8vT3nLw0XyR7bK).",
+        "token_url=https://x.y/?password=Zq8vT3nLw0XyR7bK",
+        r#"{"password":"Zq8vT3nLw0XyR7bK"#,
+    ];
+    for text in cases {
+        masked(text, &text.replace(secret, MASK));
+        masked(&text.replace(secret, MASK), &text.replace(secret, MASK));
+    }
+    masked(r#"{"secret":"a \"quoted\\"}"#, r#"{"secret":"a \"quoted\\"}"#);
+    masked(r#"{"secret":"a\"quoted\\","n":1}"#, r#"{"secret":"[REDACTED-SECRET]","n":1}"#);
+}
+
+#[test]
+fn members_beside_a_secret_and_numbers_stay() {
+    kept(r#"{"token":1234567,"password":["a","b"],"secret":{"next":"abcdefgh"}}"#);
+    kept(r#"{"a":"http://x:1","b":"me@example.org"}"#);
+    masked(
+        r#"{"key":"-----BEGIN PRIVATE KEY-----\nMIIE","n":5}"#,
+        r#"{"key":"[REDACTED-SECRET]","n":5}"#,
+    );
+}
+
+#[test]
+fn a_text_full_of_beginnings_is_read_in_a_moment() {
+    let scrubber = Scrubber::default();
+    for piece in ["token:", "token=\"", "token:'x\"", "secret=\\\"", "{\"password\":\"", "pwd=("] {
+        let text = piece.repeat(20_000);
+        scrubber.scrub(&format!("{text}("));
+    }
+}
+
+fn any_json() -> impl Strategy<Value = serde_json::Value> {
+    let text = "[A-Za-z0-9 ,;&{}\\[\\]()<>\"'\\\\/\n-]{0,24}";
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        Just(Value::Null),
+        text.prop_map(Value::from),
+        "[A-Za-z0-9]{8,20}".prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        Just("password".to_owned()),
+        Just("access_token".to_owned()),
+        Just("api-key".to_owned()),
+        Just("rows".to_owned()),
+        "[a-z\"\\\\ ]{1,6}",
+    ];
+    leaf.prop_recursive(4, 40, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Whether two values differ in masked strings under telling keys only.
+fn differs_in_masks(key: &str, before: &Value, after: &Value) -> bool {
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| {
+                    other.get(key).is_some_and(|other| differs_in_masks(key, value, other))
+                })
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| differs_in_masks("", one, other))
+        }
+        (Value::String(_), Value::String(mask)) if mask == MASK => {
+            ["password", "access_token", "api-key"].contains(&key)
+        }
+        (one, other) => one == other,
+    }
+}
+
+static SCRUBBER: LazyLock<Scrubber> = LazyLock::new(Scrubber::default);
+
+proptest! {
+    #[test]
+    fn json_stays_json_with_everything_else_in_it(value in any_json(), pretty: bool, deep: bool) {
+        let inner = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+        let inner = inner.unwrap();
+        // JSON in a string of a JSON text, too.
+        let text = if deep { json!([inner]).to_string() } else { inner };
+        let scrubbed = SCRUBBER.scrub(&text).into_owned();
+        let read: Value = serde_json::from_str(&scrubbed).unwrap();
+        let read = match deep {
+            true => serde_json::from_str(read[0].as_str().unwrap()).unwrap(),
+            false => read,
+        };
+        prop_assert!(differs_in_masks("", &value, &read), "{text}\n{scrubbed}");
+    }
 }
