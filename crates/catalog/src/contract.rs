@@ -9,6 +9,7 @@
 mod check;
 mod fold;
 mod kind;
+mod members;
 
 use std::sync::OnceLock;
 
@@ -20,6 +21,7 @@ use crate::name;
 use check::Checker;
 pub use check::Problem;
 pub(crate) use kind::Types;
+use members::Member;
 
 /// The arguments of one function.
 #[derive(Debug)]
@@ -91,15 +93,9 @@ impl Parameter {
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        return Vec::new();
-    };
-    let parameter = |(key, part): (&String, &Value)| {
+    let members = members::of(schema);
+    let parameter = |(key, member): (&String, &Member)| {
+        let part = &member.part;
         let resolved = kind::resolve(schema, part);
         let text = |member: &str| {
             let own = part.get(member).or_else(|| resolved.get(member));
@@ -108,7 +104,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
         Parameter {
             name: key.clone(),
             kind: kind::describe(schema, part),
-            required: required.contains(&key.as_str()),
+            required: member.required,
             description: text("description"),
             default: part.get("default").map(Value::to_string),
             canonical: name::canonical(&name::alias(key)),
@@ -116,7 +112,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
             types: Types::of(schema, part),
         }
     };
-    properties.iter().map(parameter).collect()
+    members.iter().map(|(key, member)| parameter((key, member))).collect()
 }
 
 fn mark_ambiguous(parameters: &mut [Parameter]) {

@@ -5,12 +5,15 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use tool::Json;
 
-use super::Contract;
+use super::{Contract, kind, members};
 use crate::nearest;
 
 /// How many problems are worth telling. More of them do not help a model, and
 /// a hostile argument must not buy a long answer.
 const TOLD: usize = 12;
+
+/// How long the forms of a choice may be, all together.
+const FORMS: usize = 300;
 
 const STRANGER: &str = "no such argument";
 
@@ -74,8 +77,9 @@ impl Contract {
             return Vec::new();
         }
         let mut problems: Vec<Problem> = Vec::new();
+        let schema = self.schema.value().unwrap_or(Value::Null);
         for error in validator.iter_errors(arguments).take(TOLD) {
-            let problem = tell(&error);
+            let problem = tell(&error, &schema);
             if !problems.contains(&problem) {
                 problems.push(problem);
             }
@@ -102,7 +106,7 @@ impl Contract {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum; its own words do for the rest")]
-fn tell(error: &ValidationError<'_>) -> Problem {
+fn tell(error: &ValidationError<'_>, schema: &Value) -> Problem {
     let at = place(error.instance_path().as_str());
     let message = match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -122,7 +126,11 @@ fn tell(error: &ValidationError<'_>) -> Problem {
             format!("must be one of {}", short(&options.to_string()))
         }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-            "fits none of the allowed forms".to_owned()
+            none_of(schema, error.schema_path().as_str())
+        }
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            let forms = forms(schema, error.schema_path().as_str());
+            format!("must fit only one of {}", short(&forms.join(" or ")))
         }
         _ => short(&error.masked_with("it").to_string()),
     };
@@ -131,6 +139,40 @@ fn tell(error: &ValidationError<'_>) -> Problem {
         _ => message,
     };
     Problem { at, message }
+}
+
+fn none_of(schema: &Value, place: &str) -> String {
+    let forms = forms(schema, place);
+    match forms.is_empty() {
+        true => "fits none of the allowed forms".to_owned(),
+        false => format!("must be {}", crate::summary::cut(&forms.join(" or "), FORMS)),
+    }
+}
+
+/// The forms of the choice at a place in a schema.
+///
+/// The place is the way to it, which may lead through references; each is
+/// followed as it comes.
+fn forms(schema: &Value, place: &str) -> Vec<String> {
+    let mut here = schema;
+    for step in place.split('/').skip(1) {
+        if step == "$ref" {
+            here = kind::resolve(schema, here);
+            continue;
+        }
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let below = here.get(&step).or_else(|| here.get(step.parse::<usize>().ok()?));
+        let Some(below) = below else { return Vec::new() };
+        here = below;
+    }
+    let mut forms: Vec<String> = Vec::new();
+    for part in here.as_array().into_iter().flatten() {
+        let form = members::form(schema, part);
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    forms
 }
 
 fn types(kind: &TypeKind) -> String {

@@ -191,3 +191,43 @@ fn a_dialect_that_nobody_knows_is_read_as_the_newest() {
         check(&contract(number), &json!({"n": "x"}), &["`n` must be integer, not string"]);
     }
 }
+
+#[test]
+fn a_choice_that_nothing_fits_names_its_forms() {
+    let contract = contract(json!({
+        "properties": {
+            "id": {"anyOf": [{"type": "integer"}, {"enum": ["all", "none"]}]},
+            "at": {"$ref": "#/$defs/at"},
+        },
+        "$defs": {"at": {"oneOf": [
+            {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
+            {"type": "object", "properties": {"name": {"type": "string"}, "n": {}}, "required": ["name"]},
+        ]}},
+    }));
+    check(&contract, &json!({"id": "some"}), &[r#"`id` must be integer or "all"|"none""#]);
+    check(&contract, &json!({"at": {"y": 1}}), &["`at` must be {x: number} or {name: string, n?}"]);
+    let both = json!({"at": {"x": 1, "name": "a"}});
+    check(&contract, &both, &["`at` must fit only one of {x: number} or {name: string, n?}"]);
+}
+
+#[track_caller]
+fn check_parameters(schema: Value, expected: &str) {
+    assert_eq!(crate::signature::of("f", &contract(schema), 200), expected);
+}
+
+#[test]
+fn arguments_are_known_wherever_at_its_root_a_schema_names_them() {
+    let a = json!({"properties": {"a": {"type": "string"}}, "required": ["a"]});
+    let b = json!({"properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}}, "required": ["a"]});
+    check_parameters(json!({"allOf": [a, {"properties": {"c": {}}}]}), "f(a: string, c?: any)");
+    check_parameters(json!({"oneOf": [a, b]}), "f(a: string|integer, b?: boolean)");
+    check_parameters(json!({"anyOf": [a, {"properties": {"c": {}}}]}), "f(a?: string, c?: any)");
+    check_parameters(json!({"required": ["z"]}), "f(z: any)");
+    let shared = json!({
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+    });
+    check_parameters(shared, "f(a?: string, b?: string)");
+    let itself = json!({"allOf": [{"$ref": "#"}], "properties": {"a": {"type": "string"}}});
+    check_parameters(itself, "f(a?: string)");
+}

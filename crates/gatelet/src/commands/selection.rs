@@ -84,11 +84,23 @@ fn given(candidates: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(first_words(&text))
 }
 
+/// The line of a browse between what was shown before and what is new.
+const MARKER: &str = "__cache_breakpoint__";
+
 /// The ids in what a browse answers: cards begin at the beginning of a line,
 /// and what belongs to them is indented.
+///
+/// What else a browse says are sentences, which begin with no id. A word that
+/// stands alone is taken for one, whatever it looks like.
 fn first_words(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with(char::is_whitespace));
-    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    let id = |line: &str| {
+        let mut words = line.split_whitespace();
+        let first = words.next().filter(|first| *first != MARKER)?;
+        (first.contains([':', '…']) && !first.ends_with([':', '.']) || words.next().is_none())
+            .then(|| first.to_owned())
+    };
+    lines.filter_map(id).collect()
 }
 
 fn borrowed(candidates: &[String]) -> Vec<&str> {
@@ -103,5 +115,14 @@ mod tests {
     fn the_ids_of_a_browse_are_its_candidates() {
         let text = "demo:read_file#595f336e Read. [read-only]\n  (path: string)\n\nmcp:x@1\n";
         assert_eq!(first_words(text), ["demo:read_file#595f336e", "mcp:x@1"]);
+        assert_eq!(first_words("one\ntwo\n"), ["one", "two"]);
+    }
+
+    #[test]
+    fn what_a_browse_says_beside_its_cards_is_no_candidate() {
+        let text = "Several servers offer this; say which.\nNot searched: slow (still starting).\n\
+                    demo:a#595f336e Does a.\n__cache_breakpoint__\ndemo:b#595f336f Does b.\n\
+                    Nothing matches. Closest: demo.\n/demo 3: a, b, c\n";
+        assert_eq!(first_words(text), ["demo:a#595f336e", "demo:b#595f336f"]);
     }
 }

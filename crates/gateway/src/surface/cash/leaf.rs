@@ -143,7 +143,9 @@ impl Leaf<'_> {
 
     fn is_nested(&self) -> bool {
         let deep = |kind: &str| kind.contains("object") || kind.contains("any");
-        self.contract().parameters.iter().any(|parameter| deep(&parameter.kind))
+        let schema = &self.tool().input_schema;
+        let chooses = ["oneOf", "anyOf"].iter().any(|key| schema.member(key).is_some());
+        chooses || self.contract().parameters.iter().any(|parameter| deep(&parameter.kind))
     }
 
     fn example(&self) -> String {
