@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 use tool::context::VISIT;
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
@@ -28,7 +29,9 @@ pub struct Artifact {
     pub tool: String,
     /// The canonical id of the tool, empty where it was not written down.
     pub id: String,
-    /// What identifies the call that made it, for its owner.
+    /// What identifies the call that made it, for its owner: a
+    /// [fingerprint](Artifact::fingerprint), because arguments are nobody's
+    /// to keep.
     pub key: String,
     /// The whole result, with secrets masked: what anybody may look at.
     pub result: Json,
@@ -87,12 +90,17 @@ impl Artifact {
         uuid::Uuid::new_v4().simple().to_string()[..length].to_owned()
     }
 
-    /// What a reader reads: the text of the result where it has text, its
-    /// structured content otherwise, or else the result as it travels.
+    /// The [`Artifact::key`] of a call, from what identifies the call.
+    pub fn fingerprint(call: &str) -> String {
+        Sha256::digest(call.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What a reader reads: what the result [mainly](main_text) is, or else the
+    /// result as it travels.
     pub fn text(&self) -> String {
         let reply = Reply::Result(self.result.clone());
         let Some(result) = reply.tool_result() else { return self.result.to_string() };
-        readable(&result).unwrap_or_else(|| self.result.to_string())
+        main_text(&result).unwrap_or_else(|| self.result.to_string())
     }
 }
 
@@ -110,15 +118,50 @@ pub fn readable(result: &ToolResult) -> Option<String> {
     }
 }
 
+/// Whether the structured content of a result is what it consists of, and its
+/// text says only a little about it.
+pub fn is_structured(result: &ToolResult) -> bool {
+    let text = readable(result).map_or(0, |text| text.len());
+    result.structured.as_ref().is_some_and(|structured| text < structured.as_bytes().len() / 2)
+}
+
+/// What a result mainly is: its text, or its structured content where that is
+/// much longer.
+pub fn main_text(result: &ToolResult) -> Option<String> {
+    match &result.structured {
+        Some(structured) if is_structured(result) => Some(structured.to_string()),
+        Some(_) | None => readable(result),
+    }
+}
+
+/// How an artifact is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// Where its store keeps artifacts.
+    InPlace,
+    /// In memory only, because it could not be written.
+    InMemory { reason: String },
+}
+
+/// An artifact that is longer than all that its owner may have kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has {bytes} bytes, and at most {limit} are kept for one caller")]
+pub struct TooLong {
+    pub bytes: usize,
+    pub limit: usize,
+}
+
 /// Where artifacts live.
 #[async_trait]
 pub trait Store: Send + Sync {
-    async fn put(&self, artifact: Artifact);
+    /// Keeps an artifact, and says how; or says that it is not kept. A call has
+    /// one answer: an earlier one to the same call is no longer it.
+    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong>;
 
     /// The artifact of that handle, if the owner [opens](Owner::opens) it.
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>>;
 
-    /// The owner's latest artifact made by the call with that key.
+    /// The owner's artifact that answers the call with that key.
     async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>>;
 
     /// Forgets which call made an artifact, so that the same call runs again.
@@ -137,6 +180,15 @@ pub struct Config {
     pub owner_bytes: usize,
     /// Bytes in all.
     pub total_bytes: usize,
+}
+
+impl Config {
+    /// Whether an artifact can be kept at all.
+    pub fn takes(&self, artifact: &Artifact) -> Result<(), TooLong> {
+        let (bytes, limit) =
+            (artifact.result.as_bytes().len(), self.owner_bytes.min(self.total_bytes));
+        if limit < bytes { Err(TooLong { bytes, limit }) } else { Ok(()) }
+    }
 }
 
 impl Default for Config {
@@ -170,6 +222,11 @@ impl Memory {
         Memory { config, clock, kept: Mutex::default() }
     }
 
+    /// Has no artifact answer this call any more.
+    pub fn supersede(&self, owner: &Owner, key: &str) {
+        self.with(|kept| kept.supersede(owner, key));
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
         let mut kept = self.kept.lock().expect("nothing panics while it holds this");
         let now = self.clock.elapsed();
@@ -196,6 +253,14 @@ impl Kept {
         mine.map(|place| place.artifact.result.as_bytes().len()).sum()
     }
 
+    /// No artifact answers this call any more.
+    fn supersede(&mut self, owner: &Owner, key: &str) {
+        let same = |place: &&mut Place| place.artifact.owner == *owner && place.artifact.key == key;
+        for place in self.shelf.iter_mut().filter(same) {
+            place.attached = false;
+        }
+    }
+
     /// Takes out the least recently used artifact, of `owner` if one is given.
     fn evict(&mut self, owner: Option<&Owner>) -> bool {
         let matches = |place: &Place| owner.is_none_or(|owner| place.artifact.owner == *owner);
@@ -208,16 +273,19 @@ impl Kept {
 
 #[async_trait]
 impl Store for Memory {
-    async fn put(&self, artifact: Artifact) {
+    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
+        self.config.takes(&artifact)?;
         let (bytes, since) = (artifact.result.as_bytes().len(), self.clock.elapsed());
         self.with(|kept| {
             while self.config.owner_bytes < kept.owned(&artifact.owner) + bytes
                 && kept.evict(Some(&artifact.owner))
             {}
             while self.config.total_bytes < kept.bytes + bytes && kept.evict(None) {}
+            kept.supersede(&artifact.owner, &artifact.key);
             kept.bytes += bytes;
             kept.shelf.push_back(Place { artifact: Arc::new(artifact), since, attached: true });
         });
+        Ok(Keeping::InPlace)
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use catalog::{Problem, Slot};
 use tool::{Context, Failure, Json, Object, Reply};
 
-use crate::artifact::{self, Artifact, Owner};
+use crate::artifact::{self, Artifact, Keeping, Owner, TooLong};
 use crate::envelope;
 use crate::gate::{self, Gated};
 use crate::own;
@@ -77,6 +77,8 @@ pub enum Outcome {
     Reply(Reply),
     /// The answer is too long; it is kept under a handle.
     Kept { artifact: Arc<Artifact>, over: gate::Over },
+    /// The answer is too long, and too long to be kept.
+    Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLong },
     /// What would be asked, and of whom.
     Plan(Box<ValidCall>),
 }
@@ -159,7 +161,7 @@ impl Dispatcher {
             Ok(Outcome::Kept { artifact, .. }) => {
                 record.note(|record| record.artifact = Some(Arc::clone(artifact)));
             }
-            Ok(Outcome::Reply(_) | Outcome::Plan(_)) => {}
+            Ok(Outcome::Reply(_) | Outcome::Unkept { .. } | Outcome::Plan(_)) => {}
         }
         let reply = say(outcome);
         record.close(match &reply {
@@ -293,7 +295,8 @@ impl Dispatcher {
         context: &Context,
     ) -> Option<Outcome> {
         let owner = Owner::of(context);
-        let artifact = self.artifacts.made_by(&owner, &call.key()).await?;
+        let key = Artifact::fingerprint(&call.key());
+        let artifact = self.artifacts.made_by(&owner, &key).await?;
         let gated = gate::decide(
             Reply::Result(artifact.result.clone()),
             self.gate.load().limit(Some(wanted)),
@@ -340,7 +343,7 @@ impl Dispatcher {
             upstream: call.upstream.clone(),
             tool: call.tool().to_owned(),
             id: call.id.clone(),
-            key: call.key(),
+            key: Artifact::fingerprint(&call.key()),
             result: result.clone(),
             raw: match (self.raw, raw) {
                 (artifact::Raw::Kept, Some(Reply::Result(raw))) => Some(raw),
@@ -348,8 +351,20 @@ impl Dispatcher {
             },
             chars: over.chars,
         };
-        self.artifacts.put(artifact.clone()).await;
-        Outcome::Kept { artifact: Arc::new(artifact), over: over.clone() }
+        let kept = self.artifacts.put(artifact.clone()).await;
+        let (artifact, over) = (Arc::new(artifact), over.clone());
+        match kept {
+            Ok(Keeping::InPlace) => Outcome::Kept { artifact, over },
+            Ok(Keeping::InMemory { reason }) => {
+                let handle = &artifact.handle;
+                tracing::warn!(handle, reason, "a long result is kept in memory only");
+                Outcome::Kept { artifact, over }
+            }
+            Err(why) => {
+                tracing::warn!(upstream = call.upstream, %why, "a long result is not kept");
+                Outcome::Unkept { artifact, over, why }
+            }
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
-use crate::artifact::{Artifact, readable};
-use crate::gate::Shape;
+use crate::artifact::{Artifact, TooLong, is_structured, main_text, readable};
+use crate::gate::{self, Over, Shape};
 use crate::stage::cache::CACHE_HIT;
 use crate::stage::tolerant::Repair;
 
@@ -70,9 +70,13 @@ pub fn parts(artifact: &Artifact) -> Vec<Part> {
         }];
     };
     let mut parts = Vec::new();
-    if let Some(text) = readable(&result) {
+    if let Some(text) = main_text(&result) {
         let media_type = media_type(&text).to_owned();
         parts.push(Part { media_type, label: String::new(), bytes: text.into_bytes() });
+    }
+    if let Some(text) = readable(&result).filter(|_| is_structured(&result)) {
+        let media_type = media_type(&text).to_owned();
+        parts.push(Part { media_type, label: "text".to_owned(), bytes: text.into_bytes() });
     }
     parts.extend(result.content.iter().filter_map(block));
     if let Some(structured) = &result.structured
@@ -136,7 +140,7 @@ impl Envelope {
         if meta.and_then(|meta| meta.member_as::<bool>(CACHE_HIT)) == Some(true) {
             provenance.insert("cache_hit".to_owned(), true.into());
         }
-        let text = result.as_ref().and_then(readable).unwrap_or_default();
+        let text = result.as_ref().and_then(main_text).unwrap_or_default();
         Envelope {
             status: if is_error { Status::Error } else { Status::Ok },
             summary: summary(result.as_ref(), &text, artifact.chars),
@@ -144,6 +148,23 @@ impl Envelope {
             artifacts: references(artifact),
             provenance,
         }
+    }
+
+    /// The envelope of an answer that could not be kept: its beginning, and
+    /// why there is no more.
+    #[must_use]
+    pub fn unkept(self, artifact: &Artifact, over: &Over, why: TooLong) -> Envelope {
+        let what = self.summary.split("; ").next().unwrap_or_default();
+        let summary = format!(
+            "{what}; {} chars, not kept: {why}. Executing it again runs it again. It begins:\n{}",
+            over.chars,
+            gate::beginning(artifact, over),
+        );
+        let status = match self.status {
+            Status::Ok | Status::Partial => Status::Partial,
+            Status::Error => Status::Error,
+        };
+        Envelope { status, summary, artifacts: Vec::new(), ..self }
     }
 
     /// The envelope as a tool result.

@@ -11,6 +11,8 @@ use serde_json::Value;
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
+use crate::artifact::Artifact;
+
 pub use shape::Shape;
 pub(crate) use shape::thousands;
 
@@ -147,6 +149,15 @@ fn mirrors(structured: &Json, result: &ToolResult) -> bool {
 
 fn count(text: &str) -> usize {
     text.chars().count()
+}
+
+/// As much of the beginning of an answer as its limit allows.
+pub(crate) fn beginning(artifact: &Artifact, over: &Over) -> String {
+    let text = artifact.text();
+    match text.char_indices().nth(over.limit) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
 }
 
 /// The `sizelimit` that lets `chars` characters through with some to spare.

@@ -6,13 +6,15 @@
 //! outside.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use gateway::artifact::{Artifact, Config, Owner, Store};
+use gateway::artifact::{Artifact, Config, Keeping, Memory, Owner, Store, TooLong};
 use gateway::clock::Clock;
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt;
 use tool::Json;
 
 /// Artifacts in a directory.
@@ -21,6 +23,8 @@ pub struct Disk {
     config: Config,
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
+    /// What could not be written.
+    unwritten: Memory,
 }
 
 #[derive(Default)]
@@ -67,9 +71,10 @@ impl Disk {
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Disk> {
-        tokio::fs::create_dir_all(directory).await?;
+        private(directory).await?;
         let directory = directory.to_owned();
-        let disk = Disk { directory, config, clock, kept: Mutex::default() };
+        let unwritten = Memory::new(config.clone(), Arc::clone(&clock));
+        let disk = Disk { directory, config, clock, kept: Mutex::default(), unwritten };
         disk.recall().await?;
         Ok(disk)
     }
@@ -146,10 +151,30 @@ impl Disk {
             result: artifact.result.clone(),
             raw: artifact.raw.clone(),
         };
+        let text = Json::of(&written);
         let path = self.path(&artifact.handle);
+        match self.place(&path, text.as_bytes().as_ref()).await {
+            // Somebody cleaned up while the process ran.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                private(&self.directory).await?;
+                self.place(&path, text.as_bytes().as_ref()).await
+            }
+            placed => placed,
+        }
+    }
+
+    /// Writes a file beside its place and moves it there; leaves nothing
+    /// behind when that fails.
+    async fn place(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let part = path.with_extension("part");
-        tokio::fs::write(&part, Json::of(&written).as_bytes()).await?;
-        tokio::fs::rename(&part, &path).await
+        let placed = match written(&part, bytes).await {
+            Ok(()) => tokio::fs::rename(&part, path).await,
+            Err(error) => Err(error),
+        };
+        if placed.is_err() {
+            let _ = tokio::fs::remove_file(&part).await;
+        }
+        placed
     }
 
     fn expire(&self) -> Vec<String> {
@@ -217,6 +242,14 @@ impl Kept {
         }
     }
 
+    /// No artifact answers this call any more.
+    fn supersede(&mut self, owner: &Owner, key: &str) {
+        let same = |entry: &&mut Entry| entry.owner == *owner && entry.key == key;
+        for entry in self.entries.values_mut().filter(same) {
+            entry.attached = false;
+        }
+    }
+
     fn touch(&mut self, owner: &Owner, handle: &str) -> bool {
         self.uses += 1;
         let used = self.uses;
@@ -232,12 +265,14 @@ impl Kept {
 
 #[async_trait]
 impl Store for Disk {
-    async fn put(&self, artifact: Artifact) {
-        // What cannot be written is not there to be read: callers get a
-        // handle that says so, and the answer they have still counts.
-        if self.write(&artifact).await.is_err() {
-            return;
+    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
+        self.config.takes(&artifact)?;
+        if let Err(error) = self.write(&artifact).await {
+            self.with(|kept| kept.supersede(&artifact.owner, &artifact.key));
+            self.unwritten.put(artifact).await?;
+            return Ok(Keeping::InMemory { reason: error.to_string() });
         }
+        self.unwritten.supersede(&artifact.owner, &artifact.key);
         let entry = Entry {
             owner: artifact.owner.clone(),
             made: artifact.made,
@@ -247,17 +282,19 @@ impl Store for Disk {
             used: 0,
         };
         let gone = self.with(|kept| {
+            kept.supersede(&artifact.owner, &artifact.key);
             kept.add(artifact.handle.clone(), entry);
             kept.over(&self.config, self.clock.unix_millis(), Some(&artifact.owner))
         });
         self.remove(gone).await;
+        Ok(Keeping::InPlace)
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
         self.remove(self.expire()).await;
         match self.with(|kept| kept.touch(owner, handle)) {
             true => self.load(handle).await,
-            false => None,
+            false => self.unwritten.get(owner, handle).await,
         }
     }
 
@@ -268,7 +305,10 @@ impl Store for Disk {
             let found = kept.entries.iter().filter(|(_, entry)| mine(entry));
             found.max_by_key(|(_, entry)| entry.used).map(|(handle, _)| handle.clone())
         });
-        self.load(&latest?).await
+        match latest {
+            Some(latest) => self.load(&latest).await,
+            None => self.unwritten.made_by(owner, key).await,
+        }
     }
 
     async fn detach(&self, owner: &Owner, handle: &str) {
@@ -277,6 +317,7 @@ impl Store for Disk {
                 entry.attached = false;
             }
         });
+        self.unwritten.detach(owner, handle).await;
     }
 
     async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>> {
@@ -286,12 +327,33 @@ impl Store for Disk {
             mine.map(|(handle, entry)| (entry.made, handle.clone())).collect()
         });
         mine.sort_by(|a, b| b.cmp(a));
-        let mut artifacts = Vec::with_capacity(mine.len());
+        let mut artifacts = self.unwritten.list(owner).await;
         for (_, handle) in mine {
             artifacts.extend(self.load(&handle).await);
         }
+        artifacts.sort_by_key(|artifact| std::cmp::Reverse(artifact.made));
         artifacts
     }
+}
+
+/// Results may hold anything, so only their owner reads them.
+async fn private(directory: &Path) -> std::io::Result<()> {
+    let mut builder = tokio::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(directory).await
+}
+
+async fn written(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut options = tokio::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    options.mode(0o600);
+    let mut file = options.open(path).await?;
+    file.write_all(bytes).await?;
+    // A full disk may say so only now.
+    file.flush().await
 }
 
 async fn read(path: &Path) -> Option<Written> {
@@ -334,7 +396,7 @@ mod tests {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let first = disk(directory.path(), &clock, 10_000).await;
         let kept = artifact("h1", "ann", "hello", &clock);
-        first.put(kept.clone()).await;
+        first.put(kept.clone()).await.unwrap();
         drop(first);
         std::fs::write(directory.path().join("h9.part"), "{").unwrap();
         std::fs::write(directory.path().join("h8.artifact"), "damaged").unwrap();
@@ -350,7 +412,7 @@ mod tests {
     async fn what_is_too_old_goes_from_the_disk_too() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let disk = disk(directory.path(), &clock, 10_000).await;
-        disk.put(artifact("h1", "ann", "hello", &clock)).await;
+        disk.put(artifact("h1", "ann", "hello", &clock)).await.unwrap();
         clock.advance(Duration::from_secs(60));
         assert_eq!(disk.get(&Owner::read("ann"), "h1").await, None);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -361,11 +423,11 @@ mod tests {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let disk = disk(directory.path(), &clock, 110).await;
         let ann = Owner::read("ann");
-        disk.put(artifact("h1", "ann", "one", &clock)).await;
-        disk.put(artifact("h2", "ann", "two", &clock)).await;
-        disk.put(artifact("h3", "bob", "other", &clock)).await;
+        disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
+        disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
+        disk.put(artifact("h3", "bob", "other", &clock)).await.unwrap();
         assert!(disk.get(&ann, "h1").await.is_some());
-        disk.put(artifact("h4", "ann", "three", &clock)).await;
+        disk.put(artifact("h4", "ann", "three", &clock)).await.unwrap();
         assert_eq!(disk.get(&ann, "h2").await, None);
         assert!(disk.get(&ann, "h1").await.is_some() && disk.get(&ann, "h4").await.is_some());
         assert!(disk.get(&Owner::read("bob"), "h3").await.is_some());
@@ -376,10 +438,58 @@ mod tests {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let disk = disk(directory.path(), &clock, 10_000).await;
         let ann = Owner::read("ann");
-        disk.put(artifact("h1", "ann", "one", &clock)).await;
-        disk.put(artifact("h2", "ann", "two", &clock)).await;
+        disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
+        disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
         assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2");
+        disk.get(&ann, "h1").await.unwrap();
+        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2", "h1 was read since");
         disk.detach(&ann, "h2").await;
-        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h1");
+        assert_eq!(disk.made_by(&ann, "k").await, None);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_written_is_kept_in_memory_and_said_to_be() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let place = directory.path().join("kept");
+        let disk = disk(&place, &clock, 10_000).await;
+        let ann = Owner::read("ann");
+        disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
+        std::fs::remove_dir_all(&place).unwrap();
+        std::fs::write(&place, "in the way").unwrap();
+        let kept = disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
+        assert!(matches!(kept, Keeping::InMemory { .. }), "{kept:?}");
+        assert_eq!(disk.get(&ann, "h2").await.unwrap().handle, "h2");
+        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2");
+        assert_eq!(disk.get(&Owner::read("bob"), "h2").await, None);
+        assert_eq!(disk.list(&ann).await.len(), 1);
+        disk.detach(&ann, "h2").await;
+        assert_eq!(disk.made_by(&ann, "k").await, None);
+        std::fs::remove_file(&place).unwrap();
+        let kept = disk.put(artifact("h3", "ann", "three", &clock)).await.unwrap();
+        assert_eq!(kept, Keeping::InPlace, "a directory that was taken away is made again");
+        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h3");
+    }
+
+    #[tokio::test]
+    async fn what_is_longer_than_a_quota_is_not_kept_and_takes_nothing_with_it() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let disk = disk(directory.path(), &clock, 110).await;
+        disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
+        let refused = disk.put(artifact("h2", "ann", &"x".repeat(200), &clock)).await.unwrap_err();
+        assert_eq!(refused.limit, 110);
+        assert!(disk.get(&Owner::read("ann"), "h1").await.is_some());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn nobody_else_on_the_machine_reads_a_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let disk = disk(&directory.path().join("kept"), &clock, 10_000).await;
+        disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&disk.path("h1")), 0o600);
+        assert_eq!(mode(&disk.directory), 0o700);
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway::artifact::{Artifact, Config, Memory, Owner, Store};
+use gateway::artifact::{Artifact, Config, Keeping, Memory, Owner, Store, TooLong};
 use gateway::clock::Clock;
 use store::artifacts::Disk;
 use tokio::sync::OnceCell;
@@ -66,8 +66,8 @@ fn private(directory: &Path) -> std::io::Result<()> {
 
 #[async_trait]
 impl Store for WhenNeeded {
-    async fn put(&self, artifact: Artifact) {
-        self.store().await.put(artifact).await;
+    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
+        self.store().await.put(artifact).await
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {

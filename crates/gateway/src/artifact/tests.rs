@@ -32,7 +32,7 @@ async fn handles(memory: &Memory, session: &str) -> Vec<String> {
 #[tokio::test]
 async fn nobody_reads_what_belongs_to_another() {
     let memory = memory(&Arc::default());
-    memory.put(artifact("h", "one", 10)).await;
+    memory.put(artifact("h", "one", 10)).await.unwrap();
     assert!(memory.get(&owner("one"), "h").await.is_some());
     assert!(memory.get(&owner("two"), "h").await.is_none());
     assert!(memory.made_by(&owner("two"), "k").await.is_none());
@@ -43,7 +43,7 @@ async fn nobody_reads_what_belongs_to_another() {
 async fn an_artifact_lives_for_its_time() {
     let clock = Arc::new(Fake::default());
     let memory = memory(&clock);
-    memory.put(artifact("h", "one", 10)).await;
+    memory.put(artifact("h", "one", 10)).await.unwrap();
     clock.advance(Duration::from_secs(59));
     assert!(memory.get(&owner("one"), "h").await.is_some());
     clock.advance(Duration::from_secs(1));
@@ -53,23 +53,43 @@ async fn an_artifact_lives_for_its_time() {
 #[tokio::test]
 async fn the_least_recently_used_goes_first() {
     let memory = memory(&Arc::default());
-    memory.put(artifact("a", "one", 40)).await;
-    memory.put(artifact("b", "one", 40)).await;
+    memory.put(artifact("a", "one", 40)).await.unwrap();
+    memory.put(artifact("b", "one", 40)).await.unwrap();
     memory.get(&owner("one"), "a").await;
-    memory.put(artifact("c", "one", 40)).await;
+    memory.put(artifact("c", "one", 40)).await.unwrap();
     let mut left = handles(&memory, "one").await;
     left.sort();
     assert_eq!(left, ["a", "c"]);
-    memory.put(artifact("d", "two", 90)).await;
+    memory.put(artifact("d", "two", 90)).await.unwrap();
     assert_eq!(handles(&memory, "one").await, ["c"]);
 }
 
 #[tokio::test]
 async fn a_detached_artifact_can_be_read_but_answers_no_call() {
     let memory = memory(&Arc::default());
-    memory.put(artifact("a", "one", 40)).await;
+    memory.put(artifact("a", "one", 40)).await.unwrap();
     assert!(memory.made_by(&owner("one"), "k").await.is_some());
     memory.detach(&owner("one"), "a").await;
     assert!(memory.made_by(&owner("one"), "k").await.is_none());
     assert!(memory.get(&owner("one"), "a").await.is_some());
+}
+
+#[tokio::test]
+async fn a_newer_answer_to_a_call_replaces_the_older_one_whichever_was_read_last() {
+    let memory = memory(&Arc::default());
+    memory.put(artifact("a", "one", 40)).await.unwrap();
+    memory.put(artifact("b", "one", 40)).await.unwrap();
+    memory.get(&owner("one"), "a").await.unwrap();
+    assert_eq!(memory.made_by(&owner("one"), "k").await.unwrap().handle, "b");
+    memory.detach(&owner("one"), "b").await;
+    assert!(memory.made_by(&owner("one"), "k").await.is_none());
+}
+
+#[tokio::test]
+async fn what_is_longer_than_everything_that_may_be_kept_is_not_and_displaces_nothing() {
+    let memory = memory(&Arc::default());
+    memory.put(artifact("a", "one", 40)).await.unwrap();
+    let refused = memory.put(artifact("b", "one", 101)).await;
+    assert_eq!(refused, Err(TooLong { bytes: 101, limit: 100 }));
+    assert_eq!(handles(&memory, "one").await, ["a"]);
 }

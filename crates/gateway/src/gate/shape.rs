@@ -6,6 +6,8 @@ use census::Census;
 use tool::Json;
 use tool::reply::ToolResult;
 
+use crate::artifact::is_structured;
+
 /// A description of data that nobody has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -35,6 +37,9 @@ impl Shape {
         let texts: Vec<String> =
             result.content.iter().filter_map(|block| block.member_as("text")).collect();
         match (texts.as_slice(), result.content.len(), &result.structured) {
+            (_, _, Some(structured)) if is_structured(result) => {
+                Shape::of_text(structured.as_str())
+            }
             ([text], 1, _) => Shape::of_text(text),
             (_, _, Some(structured)) => Shape::of_text(structured.as_str()),
             (_, blocks, None) => {

@@ -118,3 +118,18 @@ fn large_structured_content_that_repeats_the_text_counts_about_once() {
     let both = json!({"content": [{"type": "text", "text": text}], "structuredContent": value});
     check(both, 10, Some(text.len()));
 }
+
+#[test]
+fn a_shape_is_that_of_what_is_long() {
+    let rows: Vec<u32> = (0..9000).collect();
+    let result = json!({
+        "content": [{"type": "text", "text": "9000 rows"}],
+        "structuredContent": {"rows": rows},
+    });
+    let result = Reply::Result(result.into()).tool_result().unwrap();
+    assert_eq!(Shape::of(&result).count(), "9,000 items in `.rows`");
+    let text = json!({"rows": [1, 2]}).to_string();
+    let told = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"n": 2}});
+    let told = Reply::Result(told.into()).tool_result().unwrap();
+    assert_eq!(Shape::of(&told).count(), "2 items in `.rows`");
+}

@@ -170,7 +170,9 @@ impl Direct {
                 reply
             }
             // Nothing is kept or planned in this mode.
-            Ok(Outcome::Kept { artifact, .. }) => Reply::Result(artifact.result.clone()),
+            Ok(Outcome::Kept { artifact, .. } | Outcome::Unkept { artifact, .. }) => {
+                Reply::Result(artifact.result.clone())
+            }
             Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
             Err(CallError::Failed { cause, .. }) => {
                 let reply = Reply::error_text(&cause.to_string());

@@ -108,7 +108,9 @@ impl Rest {
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => reply,
             // Nothing is kept or planned in this mode.
-            Ok(Outcome::Kept { artifact, .. }) => Reply::Result(artifact.result.clone()),
+            Ok(Outcome::Kept { artifact, .. } | Outcome::Unkept { artifact, .. }) => {
+                Reply::Result(artifact.result.clone())
+            }
             Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
             Err(CallError::Failed { cause, .. }) => {
                 let reply = refused(cause.to_string());

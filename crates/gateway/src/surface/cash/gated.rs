@@ -7,7 +7,7 @@ use serde_json::json;
 use tool::Reply;
 
 use super::View;
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, TooLong, is_structured, readable};
 use crate::gate::{self, Over, Shape, thousands};
 
 /// How many arguments are named as ways to narrow a query.
@@ -21,8 +21,7 @@ impl View<'_> {
         let suggested = gate::suggestion(over.chars);
         let result = Reply::Result(artifact.result.clone()).tool_result();
         let shape = result.as_ref().map(Shape::of);
-        let counted =
-            shape.as_ref().map_or_else(String::new, |shape| format!("{}, ", shape.count()));
+        let counted = counted(shape.as_ref());
         let tokens = tokens::about(&artifact.text());
         let handle = &artifact.handle;
         let mut lines = vec![format!(
@@ -34,6 +33,12 @@ impl View<'_> {
         )];
         if let Some(shape) = &shape {
             lines.push(format!("It is: {}.", catalog::summary::cut(&shape.describe(), 300)));
+        }
+        // What was said beside the data is no part of it, and short.
+        if let Some(said) =
+            result.as_ref().filter(|result| is_structured(result)).and_then(readable)
+        {
+            lines.push(format!("Its text: {}", catalog::summary::cut(said.trim(), 300)));
         }
         lines.push("\nTo go on, prefer the first that does:".to_owned());
         lines.push(self.narrowing(slot));
@@ -61,6 +66,34 @@ impl View<'_> {
         super::annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
     }
 
+    /// Says that the function ran and that its result is lost but for its
+    /// beginning, because nobody may have that much kept.
+    pub(super) fn unkept(
+        &self,
+        slot: Slot,
+        artifact: &Arc<Artifact>,
+        over: &Over,
+        why: TooLong,
+    ) -> Reply {
+        let config = self.shared.dispatcher.gate.load();
+        let result = Reply::Result(artifact.result.clone()).tool_result();
+        let shape = result.as_ref().map(Shape::of);
+        let lines = [
+            format!(
+                "**Gated:** Response exceeds size limit ({}~{} characters; limit {}). The function \
+                 ran; its result could not be kept: {why}.",
+                counted(shape.as_ref()),
+                thousands(over.chars),
+                thousands(over.limit),
+            ),
+            "\nCalling it again runs it again. To get less:".to_owned(),
+            self.narrowing(slot),
+            format!("\nIt begins:\n\n{}", gate::beginning(artifact, over)),
+        ];
+        let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
+        super::annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
+    }
+
     fn narrowing(&self, slot: Slot) -> String {
         let contract = self.snapshot.catalog.contract(slot);
         let optional = contract.parameters.iter().filter(|parameter| !parameter.required);
@@ -72,4 +105,9 @@ impl View<'_> {
             format!("- Narrow the query with filters (arguments: {})", names.join(", "))
         }
     }
+}
+
+/// `4,821 items in `.orders`, `, before what else is counted.
+fn counted(shape: Option<&Shape>) -> String {
+    shape.map_or_else(String::new, |shape| format!("{}, ", shape.count()))
 }

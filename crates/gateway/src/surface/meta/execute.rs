@@ -84,6 +84,11 @@ impl Meta<'_> {
                 let envelope = Envelope::of(&artifact, &entry.id, repairs, over.is_error);
                 Ok(noted(envelope.to_reply(), note))
             }
+            Ok(Outcome::Unkept { artifact, over, why }) => {
+                self.note(&entry.id);
+                let envelope = Envelope::of(&artifact, &entry.id, repairs, over.is_error);
+                Ok(noted(envelope.unkept(&artifact, &over, why).to_reply(), note))
+            }
             Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
             Err(error) => Err(self.failed(entry, slot, &error)),
         }

@@ -87,6 +87,9 @@ impl Meta<'_> {
             Ok(Outcome::Kept { artifact, .. }) => {
                 Ok(Envelope::of(&artifact, id, &[], false).to_reply())
             }
+            Ok(Outcome::Unkept { artifact, over, why }) => {
+                Ok(Envelope::of(&artifact, id, &[], false).unkept(&artifact, &over, why).to_reply())
+            }
             // Nothing here is planned.
             Ok(Outcome::Plan(_)) => Ok(Reply::text("")),
             Err(CallError::BadArguments { problems }) => {
