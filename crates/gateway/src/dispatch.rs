@@ -13,6 +13,7 @@ use tool::{Context, Failure, Json, Object, Reply};
 
 use crate::artifact::{self, Artifact, Keeping, Owner, TooLong};
 use crate::envelope;
+use crate::error::code_of;
 use crate::gate::{self, Gated};
 use crate::own;
 use crate::primitive;
@@ -209,10 +210,8 @@ impl Dispatcher {
             Some(handle) => Box::pin(self.look(&handle, context)).await?,
             None => Admission::Free,
         };
-        if let Admission::Ask(question) = admission.and(look) {
-            self.stages.approval.agree(&question, &call.deed(), context).await?;
-        }
         self.stages.quota.spend(&call, context)?;
+        self.agreed(admission.and(look), &call, context).await?;
         if let Some(kept) = self.kept(&call, wanted, context).await {
             record.note(|record| record.ending = Ending::Replayed);
             return Ok(kept);
@@ -240,6 +239,25 @@ impl Dispatcher {
         let gated = gate::decide(shaped(&call, mode, reply), limit);
         record.note(|record| note_answer(record, &gated));
         Ok(self.keep(&call, gated, Some(raw), context).await)
+    }
+
+    /// Has somebody agree to a call, where that is wanted.
+    ///
+    /// Only to one that the quota lets through, or an agreement that is good
+    /// once would be spent on a call that does not run. What nobody agrees to
+    /// costs nothing.
+    async fn agreed(
+        &self,
+        admission: Admission,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        let Admission::Ask(question) = admission else { return Ok(()) };
+        let agreed = self.stages.approval.agree(&question, &call.deed(), context).await;
+        if agreed.is_err() {
+            self.stages.quota.give_back(call, context);
+        }
+        agreed
     }
 
     /// Whether what a call of the gate's own looks at may be looked at.
@@ -414,7 +432,7 @@ fn note_answer(record: &mut Record, gated: &Gated) {
         (Some(_), _) => Ending::Gated,
         (None, Reply::Result(json)) if reports_error(json) => Ending::ToolError,
         (None, Reply::Result(_)) => Ending::Answered,
-        (None, Reply::Error(_)) => Ending::ToolError,
+        (None, Reply::Error(error)) => Ending::Rejected(code_of(error)),
     };
     if let Reply::Result(json) = gated.raw() {
         record.raw = Some(json.clone());

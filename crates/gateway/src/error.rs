@@ -134,11 +134,7 @@ impl GatewayError {
 
     /// The upstream refused the request as such.
     pub fn of_refusal(refusal: &RpcError, path: &str, scrubber: &Scrubber) -> GatewayError {
-        let code = match refusal.code {
-            -32602 => Code::ArgsInvalid,
-            -32002 => Code::ResourceNotFound,
-            _ => classify_text(&refusal.message),
-        };
+        let code = code_of(refusal);
         let message = format!("upstream refused: {}", scrubber.collapse(&refusal.message));
         GatewayError::new(code, message, path).retryable(code.passes())
     }
@@ -151,6 +147,15 @@ impl GatewayError {
     pub fn to_reply(&self) -> Reply {
         let block = json!({"type": "text", "text": self.to_json().as_str()});
         Reply::Result(json!({"content": [block], "isError": true}).into())
+    }
+}
+
+/// The code of an error that an upstream answered with.
+pub fn code_of(refusal: &RpcError) -> Code {
+    match refusal.code {
+        -32602 => Code::ArgsInvalid,
+        -32002 => Code::ResourceNotFound,
+        _ => classify_text(&refusal.message),
     }
 }
 

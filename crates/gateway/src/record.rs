@@ -64,6 +64,8 @@ pub enum Ending {
     Planned,
     /// The gate did not let it through; a stable word for why.
     Refused(&'static str),
+    /// The upstream refused the request as such; by which code.
+    Rejected(Code),
     /// No answer came, and why.
     Failed(Failure),
     /// The caller no longer waited.
@@ -72,6 +74,9 @@ pub enum Ending {
 
 /// Why a call was refused whose tool has a schema that is none.
 pub(crate) const BAD_SCHEMA: &str = "bad-schema";
+
+/// Why a call was refused to an upstream of which nothing is known.
+pub(crate) const UNAVAILABLE: &str = "unavailable";
 
 /// Where records go.
 pub trait Sink: Send + Sync {
@@ -195,9 +200,13 @@ impl Ending {
                 policy::DENIED | approval::DECLINED => Code::PolicyDenied,
                 approval::REQUIRED => Code::AuthRequired,
                 "unknown-function" => Code::HydrateFailed,
+                "unknown-resource" => Code::ResourceNotFound,
+                "unknown-prompt" => Code::PromptNotFound,
+                UNAVAILABLE => Code::UpstreamUnavailable,
                 BAD_SCHEMA => Code::SchemaInvalid,
                 _ => Code::PermissionDenied,
             }),
+            Ending::Rejected(code) => Some(*code),
             Ending::Failed(failure) => Some(classify(failure)),
         }
     }

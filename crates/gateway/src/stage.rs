@@ -112,6 +112,10 @@ pub trait Quota: Send + Sync {
     /// Takes what this call costs, or says when to come again.
     fn spend(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal>;
 
+    /// Gives back what [`Quota::spend`] took, for a call that was not let
+    /// through after all.
+    fn give_back(&self, _: &ValidCall, _: &Context) {}
+
     /// What [`Quota::spend`] would say, without taking anything.
     fn look(&self, _: &ValidCall, _: &Context) -> Result<(), Refusal> {
         Ok(())
@@ -121,6 +125,9 @@ pub trait Quota: Send + Sync {
     fn spend_meta(&self, _tool: &str, _: &Context) -> Result<(), Refusal> {
         Ok(())
     }
+
+    /// Gives back what [`Quota::spend_meta`] took.
+    fn give_back_meta(&self, _tool: &str, _: &Context) {}
 }
 
 /// How somebody is asked to agree to a call: the one way, whoever wants it.

@@ -110,8 +110,14 @@ pub fn event(record: &Record) -> Value {
             ("execute.cache_hit", true, attributes)
         }
         Ending::Planned => ("execute.dry_run", true, json!({"dispatched": false})),
-        Ending::Refused(_) | Ending::Failed(_) | Ending::Cancelled => {
-            ("execute.failed", false, json!({"error_code": code, "attempts": record.attempts}))
+        Ending::Refused(_) | Ending::Rejected(_) | Ending::Failed(_) | Ending::Cancelled => {
+            // What a model reads of a mistake costs it, too.
+            let attributes = json!({
+                "error_code": code,
+                "attempts": record.attempts,
+                "compact_tokens": record.tokens_sent(),
+            });
+            ("execute.failed", false, attributes)
         }
     };
     let mut attributes = attributes;
@@ -312,6 +318,10 @@ mod tests {
             (failed["success"].as_bool(), &failed["attributes"]["error_code"]),
             (Some(false), &json!("RATE_LIMITED"))
         );
+        assert_eq!(failed["attributes"]["compact_tokens"], tokens("\"one\""));
+        let rejected = super::event(&record(Ending::Rejected(Code::ArgsInvalid)));
+        assert_eq!(rejected["event"], "execute.failed");
+        assert_eq!(rejected["attributes"]["error_code"], "ARGS_INVALID");
     }
 
     fn definition() -> Json {

@@ -100,6 +100,14 @@ impl Quota for Live {
         self.0.load().quota.spend(call, context)
     }
 
+    fn give_back(&self, call: &ValidCall, context: &Context) {
+        self.0.load().quota.give_back(call, context);
+    }
+
+    fn give_back_meta(&self, tool: &str, context: &Context) {
+        self.0.load().quota.give_back_meta(tool, context);
+    }
+
     fn look(&self, call: &ValidCall, context: &Context) -> Result<(), Refusal> {
         self.0.load().quota.look(call, context)
     }

@@ -127,6 +127,16 @@ impl Meter {
         Ok(())
     }
 
+    /// Takes back the last count of an act.
+    pub fn give_back(&mut self, config: &Config, act: &Act<'_>) {
+        for (_, key, _) in config.limits(act) {
+            if let Some(bucket) = self.buckets.get_mut(&key) {
+                bucket.recent.pop_back();
+                bucket.total = bucket.total.saturating_sub(1);
+            }
+        }
+    }
+
     fn count(&mut self, key: String, now: Duration) {
         let bucket = self.buckets.entry(key.clone()).or_default();
         bucket.recent.push_back(now);
@@ -187,10 +197,7 @@ impl Limiter {
         charge: Charge,
         context: &Context,
     ) -> Result<(), Refusal> {
-        let subject = context.caller.subject.as_str();
-        // Without sessions an identity's calls count as one.
-        let session = if context.session.is_empty() { subject } else { context.kin() };
-        let act = Act { session, subject, meta_tool, tool: call.map(ValidCall::named) };
+        let act = act(meta_tool, call, context);
         let now = self.clock.elapsed();
         let mut meter = self.meter.lock().expect("nothing panics while it holds this");
         meter.judge(&self.config, &act, charge, now).map_err(|exceeded| Refusal {
@@ -199,6 +206,20 @@ impl Limiter {
             retry_after: exceeded.retry_after,
         })
     }
+}
+
+impl Limiter {
+    fn give_back(&self, meta_tool: &str, call: Option<&ValidCall>, context: &Context) {
+        let mut meter = self.meter.lock().expect("nothing panics while it holds this");
+        meter.give_back(&self.config, &act(meta_tool, call, context));
+    }
+}
+
+fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context) -> Act<'a> {
+    let subject = context.caller.subject.as_str();
+    // Without sessions an identity's calls count as one.
+    let session = if context.session.is_empty() { subject } else { context.kin() };
+    Act { session, subject, meta_tool, tool: call.map(ValidCall::named) }
 }
 
 impl super::Quota for Limiter {
@@ -212,6 +233,14 @@ impl super::Quota for Limiter {
 
     fn spend_meta(&self, tool: &str, context: &Context) -> Result<(), Refusal> {
         self.judge(tool, None, Charge::Count, context)
+    }
+
+    fn give_back(&self, call: &ValidCall, context: &Context) {
+        Limiter::give_back(self, call.meta_tool(), Some(call), context);
+    }
+
+    fn give_back_meta(&self, tool: &str, context: &Context) {
+        Limiter::give_back(self, tool, None, context);
     }
 }
 
