@@ -14,6 +14,7 @@ use crate::artifact::{Artifact, TooLong, is_structured, main_text, readable};
 use crate::gate::{self, Over, Shape};
 use crate::stage::cache::CACHE_HIT;
 use crate::stage::tolerant::Repair;
+use crate::view;
 
 /// One piece of a kept answer that can be looked at by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -247,15 +248,12 @@ fn media_type(text: &str) -> &'static str {
         && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
     {
         true => "application/json",
-        false if looks_like_table(text) => "text/csv",
-        false => "text/plain",
+        false => match view::delimiter(text) {
+            Some('\t') => "text/tab-separated-values",
+            Some(_) => "text/csv",
+            None => "text/plain",
+        },
     }
-}
-
-/// Several lines with the same number of commas, more than one each.
-fn looks_like_table(text: &str) -> bool {
-    let counts: Vec<usize> = text.lines().take(5).map(|line| line.matches(',').count()).collect();
-    3 <= counts.len() && 1 < counts[0] && counts.iter().all(|count| *count == counts[0])
 }
 
 /// A block that is a part by itself: binary data, or an embedded resource.

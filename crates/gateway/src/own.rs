@@ -222,6 +222,7 @@ fn listing() -> Listing {
                     },
                 },
                 "required": ["query"],
+                "additionalProperties": false,
             },
             "annotations": read_only,
         }),
@@ -236,7 +237,11 @@ fn listing() -> Listing {
         json!({
             "name": "status",
             "description": "Which upstreams are unavailable and why.",
-            "inputSchema": {"type": "object", "properties": {}},
+            "inputSchema": {
+                "type": "object",
+                "properties": {},
+                "additionalProperties": false,
+            },
             "annotations": read_only,
         }),
     ];

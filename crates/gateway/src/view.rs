@@ -10,6 +10,7 @@ mod jq;
 mod json;
 mod lines;
 mod select;
+mod table;
 
 use std::borrow::Cow;
 
@@ -19,6 +20,7 @@ use serde_json::json;
 use tool::Json;
 
 pub use select::{Selector, Span, USAGE};
+pub(crate) use table::delimiter;
 
 /// How much one answer may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +31,14 @@ pub struct Limits {
     pub image_bytes: usize,
     /// Steps that a jq filter may take.
     pub jq_steps: u64,
+    /// What the first line is called: 0, as selectors count, or 1, as readers
+    /// do.
+    pub first_line: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { chars: 8_000, image_bytes: 4 << 20, jq_steps: 20_000_000 }
+        Limits { chars: 8_000, image_bytes: 4 << 20, jq_steps: 20_000_000, first_line: 0 }
     }
 }
 

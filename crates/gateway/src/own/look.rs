@@ -1,10 +1,12 @@
 //! `gatelet.view`: from plain arguments to a piece of a kept result.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
 
-use crate::artifact::{Artifact, Owner, Store, readable};
+use crate::artifact::{Artifact, Owner, Store, main_text};
 use crate::envelope;
 use crate::gate::thousands;
 use crate::view::{self, Limits, Selector};
@@ -14,9 +16,20 @@ pub(super) fn schema() -> Value {
         "type": "object",
         "properties": {
             "handle": {"type": "string", "description": "From the gated answer."},
-            "head": {"type": "integer", "description": "That many characters from the beginning."},
-            "tail": {"type": "integer", "description": "That many characters at the end."},
-            "lines": {"type": "string", "description": "A range of lines, such as 10-40."},
+            "head": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "That many characters from the beginning.",
+            },
+            "tail": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "That many characters at the end.",
+            },
+            "lines": {
+                "type": "string",
+                "description": "A range of lines, such as 10-40; the first is 1.",
+            },
             "grep": {"type": "string", "description": "Lines that match a regular expression."},
             "jq": {"type": "string", "description": "A jq filter, for JSON."},
             "selector": {
@@ -24,13 +37,18 @@ pub(super) fn schema() -> Value {
                 "description": "Any other selector, as given after `next:`.",
             },
         },
+        "additionalProperties": false,
     })
 }
 
 pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context) -> Reply {
     let owner = Owner::of(context);
+    let selector = match selector(arguments) {
+        Ok(selector) => selector,
+        Err(why) => return Reply::error_text(&format!("**Error:** {why}")),
+    };
     let Some(handle) = arguments.member_as::<String>("handle") else {
-        return Reply::text(&kept(&store.list(&owner).await));
+        return listed(&store.list(&owner).await, selector);
     };
     let (own, at) = envelope::split_handle(&handle);
     let artifact = store.get(&owner, own).await;
@@ -41,13 +59,23 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
         let kept = kept(&store.list(&owner).await);
         return Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"));
     };
-    let viewed = selector(arguments).and_then(|selector| match at {
+    let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
+    let viewed = match at {
         0 => {
             let (text, media_type) = content(&artifact, &selector);
-            view::view(text.as_bytes(), media_type, &selector, &Limits::default())
+            view::view(text.as_bytes(), media_type, &selector, &limits())
         }
-        _ => view::view(&part.bytes, &part.media_type, &selector, &Limits::default()),
-    });
+        _ => view::view(&part.bytes, &part.media_type, &selector, &limits()),
+    };
+    answered(viewed)
+}
+
+/// Lines are counted as readers do.
+fn limits() -> Limits {
+    Limits { first_line: 1, ..Limits::default() }
+}
+
+fn answered(viewed: Result<view::View, view::ViewError>) -> Reply {
     match viewed {
         Ok(view) => Reply::Result(view.to_result()),
         Err(error) => Reply::error_text(&format!("**Error:** {error}")),
@@ -71,7 +99,7 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
         | Selector::Image => false,
     };
     let result: Option<ToolResult> = Reply::Result(artifact.result.clone()).tool_result();
-    let text = result.as_ref().and_then(readable);
+    let text = result.as_ref().and_then(main_text);
     match (text, result.and_then(|result| result.structured)) {
         (Some(text), _) if is_json(&text) => (text, "application/json"),
         (_, Some(structured)) if wants_json => (structured.to_string(), "application/json"),
@@ -81,36 +109,84 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
     }
 }
 
-fn selector(arguments: &Json) -> Result<Selector, view::ViewError> {
-    let text = |key: &str| arguments.member_as::<String>(key);
-    let number = |key: &str| arguments.member_as::<i64>(key);
-    let wanted = if let Some(selector) = arguments.member("selector") {
-        return Selector::parse(&selector);
-    } else if let Some(filter) = text("jq") {
-        json!({"type": "jq", "filter": filter})
-    } else if let Some(pattern) = text("grep") {
-        json!({"type": "grep", "pattern": pattern})
-    } else if let Some(range) = text("lines") {
-        let (start, end) = range.split_once(['-', ':', ',']).unwrap_or((&range, ""));
-        let start: i64 = start.trim().parse().unwrap_or(0);
-        let end = end.trim().parse::<i64>().ok();
-        json!({"type": "lines", "start": start, "end": end.unwrap_or(start + 100)})
-    } else if let Some(chars) = number("tail") {
-        json!({"type": "tail", "chars": chars})
-    } else {
-        json!({"type": "head", "chars": number("head").unwrap_or(2_000)})
+/// The arguments that say which part, of which there can be one.
+const PARTS: [&str; 6] = ["head", "tail", "lines", "grep", "jq", "selector"];
+
+/// Which part is asked for, if one is; or what is wrong with how it is.
+fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
+    let given: Vec<&str> = PARTS
+        .into_iter()
+        .filter(|part| arguments.member(part).is_some_and(|it| !it.is_null()))
+        .collect();
+    let part = match given.as_slice() {
+        [] => return Ok(None),
+        [part] => *part,
+        several => {
+            let named: Vec<String> = several.iter().map(|part| format!("`{part}`")).collect();
+            return Err(format!("Give one of {}, not all of them.", named.join(", ")));
+        }
     };
-    Selector::parse(&wanted.into())
+    let text = || arguments.member_as::<String>(part);
+    let number = || arguments.member_as::<u64>(part).filter(|number| *number != 0);
+    let wanted = match part {
+        "selector" => arguments.member(part),
+        "jq" => text().map(|filter| json!({"type": "jq", "filter": filter}).into()),
+        "grep" => text().map(|pattern| json!({"type": "grep", "pattern": pattern}).into()),
+        "lines" => text().as_deref().and_then(lines).map(Json::from),
+        _ => number().map(|chars| json!({"type": part, "chars": chars}).into()),
+    };
+    let expected = match part {
+        "selector" => "an object",
+        "lines" => "a range of lines such as \"10-40\"; the first line is 1",
+        "head" | "tail" => "a number of characters from 1 on",
+        _ => "a text",
+    };
+    let wanted = wanted.ok_or_else(|| format!("`{part}` must be {expected}."))?;
+    Selector::parse(&wanted).map(Some).map_err(|error| error.to_string())
 }
 
-fn kept(artifacts: &[std::sync::Arc<Artifact>]) -> String {
+/// `10-40`, `10-` or `10`, both ends included, as a selector counts them.
+fn lines(range: &str) -> Option<Value> {
+    let (start, end) = match range.trim().split_once(['-', ':', ',']) {
+        Some((start, end)) => (start.trim(), end.trim()),
+        None => (range.trim(), range.trim()),
+    };
+    let start: u32 = start.parse().ok().filter(|start| *start != 0)?;
+    let end: u32 = if end.is_empty() { start.saturating_add(PAGE) } else { end.parse().ok()? };
+    (start <= end).then(|| json!({"type": "lines", "start": start - 1, "end": end}))
+}
+
+/// How many lines are shown from one on.
+const PAGE: u32 = 99;
+
+/// How many kept results are named at once.
+const NAMED: usize = 20;
+
+/// What is kept, or the part of that list that is asked for.
+fn listed(artifacts: &[Arc<Artifact>], selector: Option<Selector>) -> Reply {
+    let Some(selector) = selector.filter(|_| !artifacts.is_empty()) else {
+        return Reply::text(&kept(artifacts));
+    };
+    let text = artifacts.iter().map(line).collect::<Vec<_>>().join("\n");
+    answered(view::view(text.as_bytes(), "text/plain", &selector, &limits()))
+}
+
+fn line(artifact: &Arc<Artifact>) -> String {
+    let Artifact { handle, upstream, tool, chars, .. } = &**artifact;
+    format!("- {handle}: {upstream} {tool}, {} characters", thousands(*chars))
+}
+
+fn kept(artifacts: &[Arc<Artifact>]) -> String {
     if artifacts.is_empty() {
         return "Nothing is kept for you now.".to_owned();
     }
-    let line = |artifact: &std::sync::Arc<Artifact>| {
-        let Artifact { handle, upstream, tool, chars, .. } = &**artifact;
-        format!("- {handle}: {upstream} {tool}, {} characters", thousands(*chars))
+    let lines: Vec<String> = artifacts.iter().take(NAMED).map(line).collect();
+    let more = match artifacts.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => {
+            let next = NAMED + 1;
+            format!("\n{} older ones: `lines=\"{next}-{}\"`", thousands(more), 2 * NAMED)
+        }
     };
-    let lines: Vec<String> = artifacts.iter().take(20).map(line).collect();
-    format!("Kept:\n{}", lines.join("\n"))
+    format!("Kept:\n{}{more}", lines.join("\n"))
 }

@@ -50,7 +50,7 @@ pub(super) fn grep(text: &str, grep: &Grep, limits: &Limits) -> Result<View, Vie
                 false => clip(other, 2 * AROUND).0.into_owned(),
             };
             let mark = if number == at { ':' } else { '-' };
-            let _ = writeln!(block, "{number}{mark}{shown}");
+            let _ = writeln!(block, "{}{mark}{shown}", number + limits.first_line);
         }
         let length = block.chars().count();
         if limits.chars < shown_chars + length && !out.is_empty() {
@@ -61,7 +61,8 @@ pub(super) fn grep(text: &str, grep: &Grep, limits: &Limits) -> Result<View, Vie
         shown_chars += length;
         shown_to = to;
     }
-    let note = format!("{n_matches} matching lines from line {} of {}", grep.start, lines.len());
+    let from = grep.start + limits.first_line;
+    let note = format!("{n_matches} matching lines from line {from} of {}", lines.len());
     let next = next.map(|at| {
         let mut next = json!({"type": "grep", "pattern": grep.pattern, "start": at});
         if grep.context != 0 {
@@ -73,7 +74,12 @@ pub(super) fn grep(text: &str, grep: &Grep, limits: &Limits) -> Result<View, Vie
         next
     });
     out.truncate(out.trim_end_matches('\n').len());
-    Ok(View::text(clip(&out, limits.chars).0.into_owned(), note, next))
+    let (shown, whole) = clip(&out, limits.chars);
+    let (mark, cut) = match whole {
+        true => ("", String::new()),
+        false => ("…", format!("; cut after {} chars: ask for less context", limits.chars)),
+    };
+    Ok(View::text(format!("{shown}{mark}"), format!("{note}{cut}"), next))
 }
 
 /// A line, or the part of it around the match when it is very long.

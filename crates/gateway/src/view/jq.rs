@@ -44,7 +44,7 @@ fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Vi
     let tank = Tank::new(limits.jq_steps);
     let fuel = Fuel { lut: &program.lut, tank: &tank };
     let context = Ctx::<Fueled>::new(fuel, Vars::new([]));
-    let mut out = Bounded { text: String::new(), room: limits.chars };
+    let mut out = Bounded { text: String::new(), room: limits.chars, over: 0 };
     let mut n_results = 0_usize;
     for result in program.id.run((context, input)) {
         let value = match result {
@@ -58,10 +58,16 @@ fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Vi
         };
         let separator = if n_results == 0 { "" } else { "\n" };
         n_results += 1;
-        if write!(out, "{separator}{value}").is_err() {
-            let note =
-                format!("cut at {} chars; narrow the filter or slice with .[a:b]", limits.chars);
-            return Ok(View::text(out.text, note, None));
+        // What does not fit is only counted, and nobody counts for ever.
+        let _ = write!(out, "{separator}{value}");
+        if out.over != 0 {
+            let total = limits.chars + out.over;
+            let note = format!(
+                "cut after {} of at least {total} chars, in result {n_results}; narrow the filter, \
+                 or slice with .[a:b]",
+                limits.chars
+            );
+            return Ok(View::text(out.text + "…", note, None));
         }
     }
     match tank.is_empty() {
@@ -97,18 +103,23 @@ fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
     })
 }
 
-/// Text with a limit: writing more is an error.
+/// How many characters over the limit are counted.
+const COUNTED: usize = 1 << 20;
+
+/// Text with a limit: what is over it is counted and dropped.
 struct Bounded {
     text: String,
     room: usize,
+    over: usize,
 }
 
 impl Write for Bounded {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        let (fits, whole) = clip(piece, self.room);
+        let (fits, _) = clip(piece, self.room);
         self.text.push_str(&fits);
         self.room -= fits.chars().count();
-        if whole { Ok(()) } else { Err(fmt::Error) }
+        self.over += piece[fits.len()..].chars().count();
+        if self.over < COUNTED { Ok(()) } else { Err(fmt::Error) }
     }
 }
 

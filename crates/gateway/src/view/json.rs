@@ -24,7 +24,14 @@ pub(super) fn keys(text: &str, keys: &[String], limits: &Limits) -> View {
     let (shown, whole) = clip(&out, limits.chars);
     let all: Vec<&str> = object.keys().map(String::as_str).take(40).collect();
     let more = if all.len() < object.len() { ", …" } else { "" };
-    let cut = if whole { "" } else { "cut; ask for fewer keys or use jq; " };
+    let cut = match whole {
+        true => String::new(),
+        false => format!(
+            "cut after {} of {} chars; ask for fewer keys or use jq; ",
+            limits.chars,
+            out.chars().count()
+        ),
+    };
     let note = format!("{cut}{} of {} keys: {}{more}", wanted.len(), object.len(), all.join(", "));
     View::text(shown.into_owned(), note, None)
 }
@@ -42,7 +49,7 @@ pub(super) fn slice(
     let found = at(&root, path).ok_or_else(|| ViewError::NoPath(path.to_owned()))?;
     let Value::Array(array) = found else { return Err(ViewError::NoArray(path.to_owned())) };
     let range = span.within(array.len());
-    let (mut body, mut end) = (String::new(), range.start);
+    let (mut body, mut end, mut cut) = (String::new(), range.start, String::new());
     for element in &array[range.clone()] {
         let line = element.to_string();
         let full = limits.chars < body.chars().count() + line.chars().count();
@@ -52,10 +59,19 @@ pub(super) fn slice(
         if end != range.start {
             body.push('\n');
         }
-        body.push_str(&clip(&line, limits.chars).0);
+        let (shown, whole) = clip(&line, limits.chars);
+        body.push_str(&shown);
+        if !whole {
+            body.push('…');
+            cut = format!(
+                ", element {end} cut after {} of its {} chars: use a longer path, or jq",
+                limits.chars,
+                line.chars().count()
+            );
+        }
         end += 1;
     }
-    let note = format!("elements {}-{end} of {}", range.start, array.len());
+    let note = format!("elements {}-{end} of {}{cut}", range.start, array.len());
     let mut next = json!({"type": "slice", "path": path, "start": end});
     if range.end != array.len() {
         next["end"] = json!(range.end);

@@ -3,20 +3,27 @@
 use serde_json::json;
 
 use super::select::Span;
-use super::{Limits, View, clip};
+use super::{Limits, View, clip, table};
 
 /// The lines of `span`, as many as fit.
 pub(super) fn lines(text: &str, span: Span, limits: &Limits) -> View {
-    pieces("lines", &split(text), span, limits)
+    pieces("lines", text, &split(text), span, limits)
 }
 
 /// The records of `span`. In a table a record may span lines.
 pub(super) fn rows(text: &str, media_type: &str, span: Span, limits: &Limits) -> View {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let table = matches!(essence, "text/csv" | "text/tab-separated-values" | "application/csv");
-    match table {
-        true => pieces("rows", &records(text), span, limits),
-        false => pieces("rows", &split(text), span, limits),
+    let declared = match essence {
+        "text/csv" | "application/csv" => Some(','),
+        "text/tab-separated-values" => Some('\t'),
+        _ => None,
+    };
+    match table::delimiter(text).or(declared) {
+        Some(delimiter) => {
+            let records: Vec<&str> = table::records(text, delimiter).collect();
+            pieces("rows", text, &records, span, limits)
+        }
+        None => pieces("rows", text, &split(text), span, limits),
     }
 }
 
@@ -43,27 +50,8 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     lines
 }
 
-/// The records of a table: a line end inside quotes ends no record.
-fn records(text: &str) -> Vec<&str> {
-    let mut records = Vec::new();
-    let (mut start, mut quoted) = (0, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            '\n' if !quoted => {
-                records.push(text[start..at].trim_end_matches('\r'));
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    if start < text.len() {
-        records.push(text[start..].trim_end_matches('\r'));
-    }
-    records
-}
-
-fn pieces(kind: &str, all: &[&str], span: Span, limits: &Limits) -> View {
+/// The pieces of `text` in `span`, as many as fit.
+fn pieces(kind: &str, text: &str, all: &[&str], span: Span, limits: &Limits) -> View {
     let range = span.within(all.len());
     let mut body = String::new();
     let mut room = limits.chars;
@@ -83,10 +71,23 @@ fn pieces(kind: &str, all: &[&str], span: Span, limits: &Limits) -> View {
         end += 1;
         if !whole {
             body.push('…');
-            break;
+            let before = text[..piece.as_ptr().addr() - text.as_ptr().addr()].chars().count();
+            let note = format!(
+                "{kind} {} of {}, cut after {} of its {length} chars",
+                range.start + limits.first_line,
+                all.len(),
+                limits.chars,
+            );
+            let start = before + limits.chars;
+            let next = json!({"type": "head", "start": start, "chars": limits.chars});
+            return View::text(body, note, Some(next));
         }
     }
-    let note = format!("{kind} {}-{end} of {}", range.start, all.len());
+    let first = match end == range.start {
+        true => range.start,
+        false => range.start + limits.first_line,
+    };
+    let note = format!("{kind} {first}-{end} of {}", all.len());
     let mut next = json!({"type": kind, "start": end});
     if range.end != all.len() {
         next["end"] = json!(range.end);

@@ -215,7 +215,7 @@ fn no_filter_runs_for_ever_or_eats_all_memory() {
     }
     let endless =
         look(text.as_bytes(), "application/json", json!({"type": "jq", "filter": "repeat(1)"}));
-    assert!(endless.unwrap().note.starts_with("cut at 200 chars"));
+    assert!(endless.unwrap().note.starts_with("cut after 200 of at least"));
 }
 
 #[test]
@@ -240,4 +240,37 @@ fn an_image_comes_back_as_an_image() {
     );
     assert_eq!(result["content"][1]["text"], "[image/png, 4 bytes]");
     assert!(matches!(look(b"x", "text/plain", json!("image")), Err(ViewError::NoImage { .. })));
+}
+
+#[test]
+fn what_is_cut_is_said_to_be_and_the_rest_can_be_had() {
+    let text = format!("first\n{}\nlast", "y".repeat(500));
+    let cut = look(text.as_bytes(), "text/plain", json!({"type": "lines", "start": 1})).unwrap();
+    assert_eq!(
+        cut.footer(),
+        r#"[lines 1 of 3, cut after 200 of its 500 chars; next: {"type":"head","start":206,"chars":200}]"#
+    );
+    let next = cut.next.unwrap().value().unwrap();
+    let more = look(text.as_bytes(), "text/plain", next).unwrap();
+    assert_eq!(more.body, Body::Text("y".repeat(200)));
+    let json = json!({"a": ["z".repeat(300), 2], "b": 1}).to_string();
+    for (selector, total) in [
+        (json!({"type": "slice", "path": "a"}), "200 of its 302 chars"),
+        (json!({"type": "json_keys", "keys": ["a"]}), "200 of 3"),
+        (json!({"type": "jq", "filter": ".a"}), "200 of at least 306 chars"),
+    ] {
+        let view = look(json.as_bytes(), "application/json", selector).unwrap();
+        assert!(view.footer().contains(total), "{}", view.footer());
+    }
+}
+
+#[test]
+fn rows_are_records_however_their_table_was_declared() {
+    let text = "id,text\n1,\"two\nlines\"\n2,\"x, y\"\n3,z\n";
+    for media_type in ["text/csv", "text/plain"] {
+        let view = look(text.as_bytes(), media_type, json!({"type": "rows", "start": 1, "end": 3}));
+        let view = view.unwrap();
+        assert_eq!(view.body, Body::Text("1,\"two\nlines\"\n2,\"x, y\"".to_owned()));
+        assert_eq!(view.footer(), "[rows 1-3 of 4]");
+    }
 }

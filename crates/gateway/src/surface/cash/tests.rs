@@ -661,3 +661,72 @@ async fn the_door_gives_clients_that_are_alike_the_same_hall() {
     door.open(&client(json!({})), &Arc::default());
     assert_eq!(opened.gateway.roster().halls().len(), 2);
 }
+
+/// A gate whose one function answers with this, and what it says to that.
+async fn gated(result: Value) -> (Opened, String, String) {
+    let provider = testkit::Scripted::new(
+        testkit::listing(vec![testkit::tool("long", "Long.", &json!({}))]),
+        move |_| Ok(Reply::Result(result.clone().into())),
+    );
+    let upstream = crate::roster::Upstream::new("up", crate::fixture::Scripts::of(provider));
+    let opened = open(vec![upstream], |_| {}).await;
+    let said = opened.say("call", json!({"namespace": "up", "function": "long"})).await;
+    let at = said.find("kept as `").unwrap() + 9;
+    let handle = said[at..].split('`').next().unwrap().to_owned();
+    (opened, said, handle)
+}
+
+fn look(handle: &str, part: Value) -> Value {
+    let mut kwargs = part;
+    kwargs["handle"] = json!(handle);
+    json!({"namespace": "gatelet", "function": "view", "kwargs": kwargs})
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_are_counted_as_readers_count_them() {
+    let text = (1..=2000).map(|n| format!("L{n}")).collect::<Vec<_>>().join("\n");
+    let long = text.clone() + &" ".repeat(10_000);
+    let (opened, _, handle) = gated(json!({"content": [{"type": "text", "text": long}]})).await;
+    let said = opened.say("call", look(&handle, json!({"lines": "1-3"}))).await;
+    assert!(said.starts_with("L1\nL2\nL3\n[lines 1-3 of 2000"), "{said}");
+    let said = opened.say("call", look(&handle, json!({"lines": "7"}))).await;
+    assert!(said.starts_with("L7\n[lines 7-7"), "{said}");
+    let found = opened.say("call", look(&handle, json!({"grep": "^L12$"}))).await;
+    assert!(found.starts_with("12:L12\n"), "{found}");
+    let said = opened.say("call", look(&handle, json!({"lines": "12"}))).await;
+    assert!(said.starts_with("L12\n"), "what grep counts, lines understands: {said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_is_asked_for_wrongly_is_an_error_that_says_how() {
+    let text = "x".repeat(20_000);
+    let (opened, _, handle) = gated(json!({"content": [{"type": "text", "text": text}]})).await;
+    for (part, told) in [
+        (json!({"lines": "abc"}), "10-40"),
+        (json!({"lines": "0-3"}), "the first line is 1"),
+        (json!({"lines": "9-3"}), "10-40"),
+        (json!({"head": -1}), "head"),
+        (json!({"head": 5, "tail": 5}), "one of `head`, `tail`"),
+        (json!({"heads": 5}), "heads"),
+    ] {
+        let said = opened.say("call", look(&handle, part.clone())).await;
+        assert!(said.starts_with('!') && said.contains(told), "{part}: {said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_structured_content_beside_a_short_text_is_what_is_told_and_looked_at() {
+    let rows: Vec<Value> = (0..4000).map(|n| json!({"id": n})).collect();
+    let result = json!({
+        "content": [{"type": "text", "text": "Found 4000 rows."}],
+        "structuredContent": {"rows": rows},
+    });
+    let (opened, said, handle) = gated(result).await;
+    assert!(said.contains("4,000 items in `.rows`") && said.contains("JSON object"), "{said}");
+    assert!(said.contains("Its text: Found 4000 rows."), "{said}");
+    assert!(!said.contains("~1 tokens") && !said.contains("~5 tokens"), "{said}");
+    let head = opened.say("call", look(&handle, json!({"head": 20}))).await;
+    assert!(head.starts_with(r#"{"rows":[{"id":0},{"#), "{head}");
+    let text = opened.say("call", look(&format!("{handle}/1"), json!({"head": 20}))).await;
+    assert!(text.starts_with("Found 4000 rows."), "{text}");
+}
