@@ -46,7 +46,8 @@ fn gate(controls: &str) -> (Home, Served, Fake) {
     let gateway = served.at("gateway");
     eventually("every upstream is listed", || {
         let root = text(&gateway.call("tool_browse", &json!({"path": "/"})));
-        WAYS.iter().all(|(label, ..)| root.contains(&format!("/{label} ")))
+        !root.contains("unavailable")
+            && WAYS.iter().all(|(label, ..)| root.contains(&format!("/{label} ")))
     });
     gone.stop();
     (home, served, fake)

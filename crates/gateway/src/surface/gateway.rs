@@ -17,6 +17,7 @@ use super::meta::{self, MAP, Meta, Sightings, definition, listing};
 use super::rest::Rest;
 use crate::gateway::Shared;
 use crate::roster::Hall;
+use crate::trust::confirm::lift;
 
 /// The surface, for clients of one kind.
 pub struct Gateway {
@@ -82,14 +83,17 @@ impl Provider for Gateway {
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
-            Ask::Call(Call { name, arguments, .. }) => {
-                let snapshot = self.hall.snapshot();
+            Ask::Call(call) => {
+                let Call { name, arguments, rest } = lift(call);
+                let asked = meta::snapshot(&self.shared, &self.hall, arguments.as_ref(), context);
+                let snapshot = Box::pin(asked).await;
                 let meta = Meta {
                     shared: &self.shared,
                     snapshot: &snapshot,
                     context,
                     surface: Surface::Gateway,
                     sightings: &self.sightings,
+                    rest: &rest,
                 };
                 let unknown = || {
                     let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");

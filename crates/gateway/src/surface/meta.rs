@@ -5,6 +5,7 @@
 
 pub(crate) mod browse;
 mod execute;
+mod given;
 mod primitives;
 pub(crate) mod stable;
 
@@ -12,23 +13,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use catalog::directory::{Entry, Place};
-use catalog::source::Skill;
+use catalog::source::{Skill, Source};
 use catalog::{By, Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Context, Identity, Json, Listing, Reply, Tool};
+use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
 
 use super::{Surface, about};
-use crate::artifact::Owner;
+use crate::artifact::{Artifact, Owner};
 use crate::dispatch::Refusal;
 use crate::envelope;
 use crate::error::{Code, GatewayError, seconds};
 use crate::gateway::Shared;
-use crate::record::{BAD_SCHEMA, Happening};
-use crate::roster::Snapshot;
+use crate::record::{BAD_SCHEMA, Happening, UNAVAILABLE};
+use crate::roster::{Hall, Snapshot};
 use crate::stage::{Trust, approval, policy};
 use crate::trust::confirm;
-use crate::view::{Limits, Selector, view};
+use crate::view::{Limits, Selector, Span, ViewError, view};
 use crate::visibility::Thing;
+pub(crate) use given::Named;
 use stable::Seen;
 
 /// How the gateway and proxy surfaces behave.
@@ -66,6 +68,8 @@ pub(crate) struct Meta<'a> {
     pub(crate) context: &'a Context,
     pub(crate) surface: Surface,
     pub(crate) sightings: &'a Sightings,
+    /// What came with the request beside its arguments.
+    pub(crate) rest: &'a Object,
 }
 
 type Answer = Result<Reply, GatewayError>;
@@ -74,6 +78,58 @@ type Answer = Result<Reply, GatewayError>;
 /// knows of what they may not see.
 pub(crate) fn guessed_by(trust: &dyn Trust, caller: &Identity) -> By {
     if trust.sees_all(caller) { By::SpellingAndMeaning } else { By::Spelling }
+}
+
+/// The snapshot to answer a request from.
+///
+/// An upstream that the request names and that is being listed for the first
+/// time has its time to come up; one that is known from memory is looked at
+/// before something is said not to be there. Nobody waits for what they must
+/// not know of.
+pub(crate) async fn snapshot(
+    shared: &Shared,
+    hall: &Hall,
+    arguments: Option<&Json>,
+    context: &Context,
+) -> Arc<Snapshot> {
+    let snapshot = hall.snapshot();
+    let Some(named) = arguments.and_then(given::named) else { return snapshot };
+    waited(shared, hall, snapshot, &named, context).await
+}
+
+/// The same for a request whose tool is known by its id.
+pub(crate) async fn waited(
+    shared: &Shared,
+    hall: &Hall,
+    snapshot: Arc<Snapshot>,
+    named: &Named,
+    context: &Context,
+) -> Arc<Snapshot> {
+    let trust = &*shared.dispatcher.stages.trust;
+    if !knows_upstream(trust, &snapshot.catalog, &context.caller, &named.upstream) {
+        return snapshot;
+    }
+    if hall.awaits_any() {
+        Box::pin(hall.known(&named.upstream)).await;
+    }
+    let snapshot = hall.snapshot();
+    let Some(id) = &named.id else { return snapshot };
+    let tools = &snapshot.directory().tools;
+    let begins = |entry: &Entry| entry.id.starts_with(id.as_str());
+    if tools.get(id).is_some() || tools.entries().iter().any(begins) {
+        return snapshot;
+    }
+    Box::pin(hall.verified(&named.upstream)).await;
+    hall.snapshot()
+}
+
+/// Whether an upstream is there as far as a caller is concerned.
+fn knows_upstream(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, label: &str) -> bool {
+    let named = |source: &Source| catalog::name::same(&source.label, label);
+    let Some(at) = catalog.sources().iter().position(named) else { return false };
+    let mut own = catalog.slots().filter(|slot| catalog.function(*slot).source == at);
+    trust.knows(caller, &Thing::Namespace(&catalog.sources()[at].label))
+        || own.any(|slot| trust.sees(caller, catalog, slot))
 }
 
 /// Whether what is at a place exists as far as a caller is concerned.
@@ -121,17 +177,45 @@ pub(crate) fn listing(
 impl Meta<'_> {
     /// Answers one meta-tool; `None` when there is none of that name.
     pub(crate) async fn answer(&self, name: &str, arguments: Option<&Json>) -> Option<Reply> {
-        let spent = || self.shared.dispatcher.stages.quota.spend_meta(name, self.context);
         let answer = match name {
-            "tool_execute" => return Some(self.settled(self.execute(arguments).await)),
-            "tool_browse" | "resource_browse" | "prompt_browse" | "tool_view" | "tool_hydrate"
-            | "resource_read" | "prompt_get" => match spent() {
-                Err(refusal) => Err(refused(&refusal, "")),
-                Ok(()) => self.read_only(name, arguments).await,
-            },
+            "tool_browse" => self.browsed(name, browse::Kind::Tools, arguments),
+            "resource_browse" => self.browsed(name, browse::Kind::Resources, arguments),
+            "prompt_browse" => self.browsed(name, browse::Kind::Prompts, arguments),
+            "tool_view" => self.viewed(name, arguments).await,
+            "tool_hydrate" => self.hydrated(name, arguments),
+            "tool_execute" | "resource_read" | "prompt_get" => {
+                return Some(self.settled(self.carried(name, arguments).await));
+            }
             _ => return None,
         };
         Some(answer.unwrap_or_else(|error| error.to_reply()))
+    }
+
+    /// What goes through the pipeline, which takes what it costs.
+    async fn carried(&self, name: &str, arguments: Option<&Json>) -> Answer {
+        given::check(name, arguments)?;
+        match name {
+            "tool_execute" => self.execute(arguments).await,
+            "resource_read" => self.read(arguments).await,
+            _ => self.prompt(arguments).await,
+        }
+    }
+
+    /// Takes what using a meta-tool costs, if it is used as it can be.
+    fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
+        given::check(name, arguments)?;
+        let spent = self.shared.dispatcher.stages.quota.spend_meta(name, self.context);
+        spent.map_err(|refusal| refused(&refusal, ""))
+    }
+
+    /// Gives it back when the use was refused all the same.
+    fn leave<T>(&self, name: &str, answer: Result<T, GatewayError>) -> Result<T, GatewayError> {
+        let refused =
+            [Code::ArgsInvalid, Code::AuthRequired, Code::PolicyDenied, Code::PermissionDenied];
+        if answer.as_ref().is_err_and(|error| refused.contains(&error.code)) {
+            self.shared.dispatcher.stages.quota.give_back_meta(name, self.context);
+        }
+        answer
     }
 
     /// The answer of a call, which leaves a record even where it never got as
@@ -141,34 +225,26 @@ impl Meta<'_> {
             Ok(reply) => return reply,
             Err(error) => error,
         };
-        let word = if error.code == Code::HydrateFailed {
-            "unknown-function"
-        } else if error.code == Code::SchemaInvalid {
-            BAD_SCHEMA
-        } else {
-            "bad-call"
-        };
+        let words = [
+            (Code::HydrateFailed, "unknown-function"),
+            (Code::ResourceNotFound, "unknown-resource"),
+            (Code::PromptNotFound, "unknown-prompt"),
+            (Code::SchemaInvalid, BAD_SCHEMA),
+            (Code::UpstreamUnavailable, UNAVAILABLE),
+        ];
+        let word = words.iter().find(|(code, _)| *code == error.code);
+        let word = word.map_or("bad-call", |(_, word)| *word);
         let reply = error.to_reply();
         self.shared.dispatcher.refused(self.surface, self.context, word, &reply);
         reply
     }
 
-    async fn read_only(&self, name: &str, arguments: Option<&Json>) -> Answer {
-        match name {
-            "tool_browse" => self.browsed(browse::Kind::Tools, arguments),
-            "resource_browse" => self.browsed(browse::Kind::Resources, arguments),
-            "prompt_browse" => self.browsed(browse::Kind::Prompts, arguments),
-            "tool_view" => self.viewed(arguments).await,
-            "tool_hydrate" => self.hydrated(arguments),
-            "resource_read" => self.read(arguments).await,
-            _ => self.prompt(arguments).await,
-        }
-    }
-
-    fn browsed(&self, kind: browse::Kind, arguments: Option<&Json>) -> Answer {
+    fn browsed(&self, name: &str, kind: browse::Kind, arguments: Option<&Json>) -> Answer {
         let desk = &self.shared.dispatcher.desk;
         let since = desk.clock.elapsed();
-        let answer = self.browse(kind, arguments);
+        let answer = self
+            .enter(name, arguments)
+            .and_then(|()| self.leave(name, self.browse(kind, arguments)));
         let given = |key: &str| arguments.and_then(|given| given.member_as::<String>(key));
         let path = given("path").unwrap_or_default();
         let what = || Happening::Browsed {
@@ -195,10 +271,11 @@ impl Meta<'_> {
         ids.iter().filter_map(raw).collect()
     }
 
-    fn hydrated(&self, arguments: Option<&Json>) -> Answer {
+    fn hydrated(&self, name: &str, arguments: Option<&Json>) -> Answer {
         let desk = &self.shared.dispatcher.desk;
         let since = desk.clock.elapsed();
-        let answer = self.hydrate(arguments);
+        let answer =
+            self.enter(name, arguments).and_then(|()| self.leave(name, self.hydrate(arguments)));
         let id = arguments.and_then(|given| given.member_as::<String>("tool_id"));
         let id = id.and_then(|id| Some(self.resolve(&id).ok()?.0.id.clone())).unwrap_or_default();
         let what = || Happening::Hydrated { sent: sent(&answer.as_ref()) };
@@ -206,10 +283,13 @@ impl Meta<'_> {
         answer
     }
 
-    async fn viewed(&self, arguments: Option<&Json>) -> Answer {
+    async fn viewed(&self, name: &str, arguments: Option<&Json>) -> Answer {
         let desk = &self.shared.dispatcher.desk;
         let since = desk.clock.elapsed();
-        let answer = self.view(arguments).await;
+        let answer = match self.enter(name, arguments) {
+            Ok(()) => self.leave(name, self.view(arguments).await),
+            Err(error) => Err(error),
+        };
         let selector = arguments.and_then(|given| given.member("selector"));
         let what = || Happening::Viewed {
             handle: arguments.and_then(|given| given.member_as("handle")).unwrap_or_default(),
@@ -273,29 +353,18 @@ impl Meta<'_> {
     /// A piece of something kept, or the list of everything kept.
     async fn view(&self, arguments: Option<&Json>) -> Answer {
         let given = members(arguments)?;
-        let owner = Owner::of(self.context);
-        let artifacts = &self.shared.dispatcher.artifacts;
+        let selector = arguments.and_then(|arguments| arguments.member("selector"));
         let Some(handle) = text(&given, "handle")?.filter(|handle| !handle.is_empty()) else {
-            let kept = artifacts.list(&owner).await;
-            let line = |artifact: &Arc<crate::artifact::Artifact>| {
-                let crate::artifact::Artifact { handle, upstream, tool, chars, .. } = &**artifact;
-                format!("{handle} {upstream}/{tool} {chars} chars")
-            };
-            let lines: Vec<String> = kept.iter().take(MOST).map(line).collect();
-            let none = "nothing is kept; results too long to send are";
-            return Ok(Reply::text(
-                if lines.is_empty() { none.into() } else { lines.join("\n") }.as_str(),
-            ));
+            return self.listed(selector.as_ref()).await;
         };
         let failed = |message: String| GatewayError::new(Code::ViewFailed, message, &handle);
         let (own, at) = envelope::split_handle(&handle);
         let gone =
             || failed(format!("no artifact `{handle}`: it expired, or is another session's"));
-        let token = text(&given, confirm::ARGUMENT)?;
+        let token = confirm::take(&mut self.rest.clone());
         let found = self.shared.dispatcher.looked_up(own, token.as_deref(), self.context).await;
         let artifact = found.map_err(|refusal| refused(&refusal, &handle))?.ok_or_else(gone)?;
         let part = envelope::part(&artifact, at).ok_or_else(gone)?;
-        let selector = arguments.and_then(|arguments| arguments.member("selector"));
         let selector = match &selector {
             Some(selector) => Selector::parse(selector),
             None => Ok(Selector::Head { start: 0, chars: 2_000 }),
@@ -304,6 +373,29 @@ impl Meta<'_> {
             view(&part.bytes, &part.media_type, &selector, &self.config().view)
         });
         Ok(Reply::Result(looked.map_err(|error| failed(error.to_string()))?.to_result()))
+    }
+
+    /// What is kept for the caller, as many as go into an answer; a selector
+    /// picks others.
+    async fn listed(&self, selector: Option<&Json>) -> Answer {
+        let kept = self.shared.dispatcher.artifacts.list(&Owner::of(self.context)).await;
+        if kept.is_empty() {
+            return Ok(Reply::text("nothing is kept; results too long to send are"));
+        }
+        let line = |artifact: &Arc<Artifact>| {
+            let Artifact { handle, upstream, tool, chars, .. } = &**artifact;
+            format!("{handle} {upstream}/{tool} {chars} chars")
+        };
+        let text = kept.iter().map(line).collect::<Vec<_>>().join("\n");
+        if kept.len() <= MOST && selector.is_none() {
+            return Ok(Reply::text(&text));
+        }
+        let all = Selector::Lines(Span { start: 0, end: None });
+        let looked = selector.map_or(Ok(all), Selector::parse).and_then(|selector| {
+            view(text.as_bytes(), "text/plain", &selector, &self.config().view)
+        });
+        let failed = |error: ViewError| GatewayError::new(Code::ViewFailed, error.to_string(), "");
+        Ok(Reply::Result(looked.map_err(failed)?.to_result()))
     }
 
     /// Remembers that an id was seen, for stable browsing.

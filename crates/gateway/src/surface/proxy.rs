@@ -20,7 +20,7 @@ use tool::{
 
 use super::Surface;
 use super::gateway::tools;
-use super::meta::{Meta, Sightings, listing};
+use super::meta::{Meta, Named, Sightings, listing, waited};
 use super::rest::Rest;
 use crate::dispatch::Mode;
 use crate::gateway::Shared;
@@ -133,7 +133,8 @@ impl Stripped {
         self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
     }
 
-    fn id(&self, name: &str) -> Option<String> {
+    /// The id that a name stands for.
+    pub(crate) fn id(&self, name: &str) -> Option<String> {
         self.shortened.get(name).cloned().or_else(|| decode(name))
     }
 }
@@ -172,13 +173,15 @@ impl Provider for Proxy {
 impl Proxy {
     async fn call(&self, call: Call, context: &Context) -> Reply {
         let Call { name, arguments, rest } = lift(call);
-        let snapshot = self.hall.snapshot();
+        let asked = self.asked(&name, arguments.as_ref(), context);
+        let snapshot = Box::pin(asked).await;
         let meta = Meta {
             shared: &self.shared,
             snapshot: &snapshot,
             context,
             surface: Surface::Proxy,
             sightings: &self.sightings,
+            rest: &rest,
         };
         if OWN.contains(&name.as_str())
             && let Some(reply) = meta.answer(&name, arguments.as_ref()).await
@@ -190,8 +193,23 @@ impl Proxy {
             let message = format!("no tool `{name}`; names are those of tools/list");
             return Reply::Error(RpcError::new(-32602, message));
         };
-        let ran = meta.run(&id, arguments, rest, Mode::Strict).await;
+        let ran = meta.run(&id, arguments, rest.clone(), Mode::Strict).await;
         meta.settled(ran)
+    }
+
+    /// The snapshot to answer from, with what the request names looked at.
+    async fn asked(
+        &self,
+        name: &str,
+        arguments: Option<&Json>,
+        context: &Context,
+    ) -> Arc<Snapshot> {
+        let snapshot = self.hall.snapshot();
+        let given = || arguments.and_then(|given| given.member_as::<String>("tool_id"));
+        let given = if OWN.contains(&name) { given() } else { Some(name.to_owned()) };
+        let Some(given) = given else { return snapshot };
+        let id = snapshot.stripped().id(&given).unwrap_or(given);
+        waited(&self.shared, &self.hall, snapshot, &Named::by_id(&id), context).await
     }
 }
 

@@ -19,9 +19,12 @@ use crate::stage::{attempt, cache, pattern::Pattern, policy, quota, retry};
 use crate::surface::meta;
 
 mod approval;
+mod away;
 mod defects;
 mod guess;
 mod looking;
+mod mistakes;
+mod unkept;
 mod vectors;
 
 struct Opened {

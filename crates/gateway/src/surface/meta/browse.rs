@@ -3,15 +3,17 @@
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
 use catalog::directory::{Entry, Place, Section};
 use catalog::index::{self, Verdict};
+use catalog::source::{Role, Source};
 use catalog::tree::{Branch, Found, Node, Path};
-use catalog::{Shares, reply};
+use catalog::{Shares, id, reply};
 use serde_json::{Map, Value};
-use tool::{Json, Reply};
+use tool::{Json, Reply, Tool};
 
 use super::{MOST, Meta, bad, members, text};
 use crate::artifact::Owner;
 use crate::error::{Code, GatewayError};
 use crate::own;
+use crate::visibility::Thing;
 
 /// What is browsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +29,7 @@ const SIGNED: usize = 5;
 const NAMED: usize = 8;
 
 /// The form in which cards go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Form {
     Text,
     Json,
@@ -64,7 +66,7 @@ impl Meta<'_> {
                 return Err(bad("pass exactly one of `query` and `path`"));
             }
         };
-        let cards = self.arranged(cards);
+        let cards = self.arranged(cards, form);
         let ids = cards.iter().map(|(id, _)| id.clone()).collect();
         let lines = cards.into_iter().map(|(_, line)| line);
         let reply = match form {
@@ -186,9 +188,21 @@ impl Meta<'_> {
         form: Form,
     ) -> Result<Vec<Shown>, GatewayError> {
         let found = section.tree().walk(path).map(|found| self.children(section, found, form));
+        let tools = std::ptr::eq(section, &self.directory().tools);
         match found {
+            Some(cards) if path.depth() == 0 && tools => Ok(self.with_bare(cards, form)),
             Some(cards) if !cards.is_empty() || path.depth() == 0 => Ok(cards),
             Some(_) | None => {
+                let first = path.segments().first().filter(|_| tools);
+                if let Some((label, reason)) = first.and_then(|label| self.blank(label)) {
+                    let message = format!("nothing is known of `{label}` now: {reason}");
+                    return Err(
+                        GatewayError::new(Code::UpstreamUnavailable, message, text).retryable(true)
+                    );
+                }
+                if path.depth() == 1 && first.is_some_and(|label| self.bare(label)) {
+                    return Ok(Vec::new());
+                }
                 let seen = |at: usize| self.shows(&section.entries()[at]);
                 let (at, children) = section.tree().nearest(path, &seen);
                 let children: Vec<&str> = children.into_iter().take(MOST).collect();
@@ -198,6 +212,52 @@ impl Meta<'_> {
                     .detail("children", children))
             }
         }
+    }
+
+    /// The cards of all namespaces: of those, too, that have no tools, with the
+    /// reason where there is one.
+    fn with_bare(&self, mut cards: Vec<Shown>, form: Form) -> Vec<Shown> {
+        for source in self.snapshot.catalog.sources() {
+            if !self.bare(&source.label) {
+                continue;
+            }
+            let words = match source.unavailable() {
+                Some(reason) => format!("unavailable: {}", self.shown(reason)),
+                None => "no tools".to_owned(),
+            };
+            let segment = namespace(&source.label);
+            cards.push(place(&format!("/{segment}"), &segment, &words, form));
+        }
+        cards.sort();
+        cards
+    }
+
+    /// Whether an upstream is there for the caller, and has no tools.
+    fn bare(&self, label: &str) -> bool {
+        let catalog = &self.snapshot.catalog;
+        let named = |source: &&Source| {
+            source.role == Role::Upstream && catalog::name::same(&source.label, label)
+        };
+        let trust = &*self.shared.dispatcher.stages.trust;
+        catalog.sources().iter().find(named).is_some_and(|source| {
+            source.listing.tools.is_empty()
+                && trust.knows(&self.context.caller, &Thing::Namespace(&source.label))
+        })
+    }
+
+    /// An upstream that cannot be reached and of which nothing is known: its
+    /// label, and why.
+    pub(super) fn blank(&self, label: &str) -> Option<(&str, String)> {
+        if !self.bare(label) {
+            return None;
+        }
+        let named = |source: &&Source| catalog::name::same(&source.label, label);
+        let source = self.snapshot.catalog.sources().iter().find(named)?;
+        Some((source.label.as_str(), self.shown(source.unavailable()?)))
+    }
+
+    fn shown(&self, reason: &str) -> String {
+        self.shared.dispatcher.stages.scrubber.collapse(reason)
     }
 
     fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {
@@ -231,13 +291,16 @@ impl Meta<'_> {
         if NAMED < seen.len() {
             names.push("…");
         }
-        let words = format!("{visible}: {}", names.join(", "));
-        let card = Card::cut(Draft::new(&branch.path, &branch.segment, &words, CardKind::Internal));
-        let line = match form {
-            Form::Text => Line::text(&card, None),
-            Form::Json => Line::json(&card),
-        };
-        Some((branch.path.clone(), line.into_string()))
+        let words = format!("{}{visible}: {}", self.remark(&branch.path), names.join(", "));
+        Some(place(&branch.path, &branch.segment, &words, form))
+    }
+
+    /// That what is in a namespace cannot be called now, if so.
+    fn remark(&self, path: &str) -> String {
+        let mut sources = self.snapshot.catalog.sources().iter();
+        let named = |source: &&Source| path.strip_prefix('/') == Some(&*namespace(&source.label));
+        let away = sources.find(named).and_then(Source::unavailable);
+        away.map_or_else(String::new, |reason| format!("unavailable ({}); ", self.shown(reason)))
     }
 
     fn visible(&self, section: &Section, branch: &Branch) -> usize {
@@ -251,14 +314,31 @@ impl Meta<'_> {
         branch.children.iter().map(child).sum()
     }
 
-    fn arranged(&self, cards: Vec<Shown>) -> Vec<Shown> {
+    fn arranged(&self, cards: Vec<Shown>, form: Form) -> Vec<Shown> {
         if !self.config().cache_stable {
             return cards;
         }
         let mut sightings = self.sightings.lock().expect("nothing panics while it holds this");
         let seen = sightings.entry(Owner::of(self.context)).or_default();
-        seen.arrange(self.snapshot.generation, cards)
+        seen.arrange(self.snapshot.generation, form, cards)
     }
+}
+
+/// The card of a place that has others below it.
+fn place(path: &str, name: &str, words: &str, form: Form) -> Shown {
+    let card = Card::cut(Draft::new(path, name, words, CardKind::Internal));
+    let line = match form {
+        Form::Text => Line::text(&card, None),
+        Form::Json => Line::json(&card),
+    };
+    (path.to_owned(), line.into_string())
+}
+
+/// The namespace of an upstream, as it stands in ids and paths.
+fn namespace(label: &str) -> String {
+    let any = Tool::read(serde_json::json!({"name": "any"}).into());
+    let derived = any.map(|any| id::of_tool(&id::qualify(label, "any"), &any));
+    derived.map_or_else(|_| label.to_owned(), |derived| derived.id.body.namespace().to_owned())
 }
 
 fn write(entry: &Entry, form: Form) -> String {

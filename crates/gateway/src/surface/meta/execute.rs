@@ -4,14 +4,15 @@ use catalog::directory::{Entry, Place};
 use catalog::selection::{self, Reason, Repair, Repairs};
 use catalog::{Problem, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Call, Json, Object, Reply};
+use tool::{Json, Object, Reply};
 
-use super::{Answer, Meta, NEAR, bad, members, missing, refused, text};
+use super::{Answer, Meta, NEAR, Named, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
 use crate::stage::{Admission, ValidCall, tolerant};
-use crate::trust::confirm::lift;
+use crate::surface::Surface;
+use crate::surface::proxy::encode;
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -26,9 +27,7 @@ impl Meta<'_> {
             Some(_) => return Err(bad("`dry_run` must be true or false")),
         };
         let args = arguments.and_then(|arguments| arguments.member("args"));
-        let lifted = |arguments: &Json| lift(Call::new("tool_execute", arguments.clone()));
-        let rest = arguments.map(lifted).map_or_else(Object::new, |call| call.rest);
-        self.run(&id, args, rest, mode).await
+        self.run(&id, args, self.rest.clone(), mode).await
     }
 
     /// Runs a tool by its id, with its arguments as they came.
@@ -98,7 +97,10 @@ impl Meta<'_> {
     pub(crate) fn resolve(&self, id: &str) -> Result<(&Entry, Slot, Option<Repair>), GatewayError> {
         let section = &self.directory().tools;
         // What the caller may not see is as unknown as what is not there.
-        let exact = section.get(id).filter(|at| self.shows(&section.entries()[*at]));
+        let exact = |id: &str| section.get(id).filter(|at| self.shows(&section.entries()[*at]));
+        // Where tools are listed by name, the name means the same.
+        let named = self.named(id);
+        let exact = exact(id).or_else(|| exact(named.as_deref()?));
         let (at, repair) = match exact {
             Some(at) => (at, None),
             None => {
@@ -109,6 +111,10 @@ impl Meta<'_> {
                     .map(|entry| entry.id.as_str())
                     .collect();
                 let found = selection::resolve(id.trim(), &ids, Repairs::Allowed);
+                let found = found.or_else(|reason| {
+                    let named = named.as_deref().ok_or(reason)?;
+                    selection::resolve(named, &ids, Repairs::Allowed).map_err(|_| reason)
+                });
                 let (found, repair) = found.map_err(|reason| self.unknown(id, reason, &ids))?;
                 let at = section
                     .get(found)
@@ -127,13 +133,29 @@ impl Meta<'_> {
         }
     }
 
+    /// Whether every tool is listed, under a name made of its id.
+    fn lists_names(&self) -> bool {
+        self.surface == Surface::Proxy
+    }
+
+    /// The id that a listed name stands for.
+    fn named(&self, name: &str) -> Option<String> {
+        if self.lists_names() { self.snapshot.stripped().id(name.trim()) } else { None }
+    }
+
     /// What an id that leads nowhere may mean: what begins like it, then what is
     /// spelt or does like it.
     fn unknown(&self, id: &str, reason: Reason, ids: &[&str]) -> GatewayError {
+        if let Some(error) = self.away(id) {
+            return error;
+        }
         let head = id.trim().to_lowercase();
         let message = match reason {
             Reason::AmbiguousPrefix | Reason::AmbiguousCaseFold => {
                 "several tools begin like this id"
+            }
+            Reason::EmptySelection | Reason::NotACandidate if self.lists_names() => {
+                "no tool has this name or id; tools/list has them all"
             }
             Reason::EmptySelection | Reason::NotACandidate => {
                 "no tool has this id; find it with tool_browse"
@@ -145,7 +167,20 @@ impl Meta<'_> {
         if near.is_empty() && !head.is_empty() {
             near = self.guesses(id.trim());
         }
-        if near.is_empty() { error } else { error.detail("candidates", near) }
+        if near.is_empty() {
+            return error;
+        }
+        let written = |id: &str| if self.lists_names() { encode(id) } else { id.to_owned() };
+        error.detail("candidates", near.into_iter().map(written).collect::<Vec<_>>())
+    }
+
+    /// Why nothing is known of the upstream that an id names, if so: whether it
+    /// has the tool, nobody can say now.
+    fn away(&self, id: &str) -> Option<GatewayError> {
+        let label = Named::by_id(self.named(id).as_deref().unwrap_or(id)).upstream;
+        let (label, reason) = self.blank(&label)?;
+        let message = format!("nothing is known of `{label}` now: {reason}");
+        Some(GatewayError::new(Code::UpstreamUnavailable, message, id).retryable(true))
     }
 
     /// The ids of the tools that an id may mean, of those that the caller sees.

@@ -7,7 +7,7 @@ use catalog::index::Kind;
 use catalog::nearest;
 use catalog::selection::{self, Repairs};
 use serde_json::{Value, json};
-use tool::{Json, Object, Reply};
+use tool::{Json, Reply};
 
 use super::{Answer, Meta, NEAR, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
@@ -62,7 +62,7 @@ impl Meta<'_> {
 
     async fn asked(&self, target: Target, arguments: Option<Json>) -> Answer {
         let (id, what) = (target.id.clone(), target.what.clone());
-        let (mode, rest) = (Mode::Strict, Object::new());
+        let (mode, rest) = (Mode::Strict, self.rest.clone());
         let request = Request { target, arguments, rest, wanted: None, mode };
         let say = |outcome| self.told(&id, &what, outcome).unwrap_or_else(|error| error.to_reply());
         let dispatcher = &self.shared.dispatcher;

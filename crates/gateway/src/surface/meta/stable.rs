@@ -6,6 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use catalog::card::{Card, Draft, Kind, Line};
+
+use super::browse::Form;
+
 /// The line between what was seen and what is new.
 pub(crate) const MARKER: &str = "__cache_breakpoint__";
 
@@ -13,9 +17,9 @@ pub(crate) const MARKER: &str = "__cache_breakpoint__";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     generation: u64,
-    /// Shown lines by id, as they were first shown.
-    frozen: BTreeMap<String, String>,
-    /// Ids that were hydrated or called.
+    /// Cards by id and form, as they were first shown.
+    frozen: BTreeMap<(String, Form), String>,
+    /// Ids that were shown, hydrated or called.
     used: BTreeSet<String>,
 }
 
@@ -30,20 +34,22 @@ impl Seen {
     pub(crate) fn arrange(
         &mut self,
         generation: u64,
+        form: Form,
         found: Vec<(String, String)>,
     ) -> Vec<(String, String)> {
         self.at(generation);
-        let known = |id: &String| self.frozen.contains_key(id) || self.used.contains(id);
+        let known = |id: &String| self.used.contains(id);
         let (mut seen, mut new): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|(id, _)| known(id));
         seen.sort();
         new.sort();
         let freeze = |(id, line): (String, String)| {
-            let line = self.frozen.entry(id.clone()).or_insert(line).clone();
+            self.used.insert(id.clone());
+            let line = self.frozen.entry((id.clone(), form)).or_insert(line).clone();
             (id, line)
         };
         let both = !seen.is_empty() && !new.is_empty();
-        let marker = both.then(|| (MARKER.to_owned(), MARKER.to_owned()));
+        let marker = both.then(|| (MARKER.to_owned(), marker(form)));
         let (mut freeze_seen, mut out) = (freeze, Vec::new());
         out.extend(seen.into_iter().map(&mut freeze_seen));
         out.extend(marker);
@@ -55,6 +61,17 @@ impl Seen {
     fn at(&mut self, generation: u64) {
         if self.generation != generation {
             *self = Seen { generation, ..Seen::default() };
+        }
+    }
+}
+
+fn marker(form: Form) -> String {
+    let words = "What was shown before is above, what is new below.";
+    match form {
+        Form::Text => MARKER.to_owned(),
+        Form::Json => {
+            let draft = Draft::new(MARKER, "cache_breakpoint", words, Kind::Internal);
+            Line::json(&Card::cut(draft)).into_string()
         }
     }
 }
@@ -74,20 +91,34 @@ mod tests {
     #[test]
     fn what_was_seen_comes_first_as_it_was_and_everything_new_follows() {
         let mut seen = Seen::default();
-        assert_eq!(lines(seen.arrange(1, found(&["b", "a"], "1"))), ["a 1", "b 1"]);
+        assert_eq!(lines(seen.arrange(1, Form::Text, found(&["b", "a"], "1"))), ["a 1", "b 1"]);
         assert_eq!(
-            lines(seen.arrange(1, found(&["d", "b", "c"], "2"))),
+            lines(seen.arrange(1, Form::Text, found(&["d", "b", "c"], "2"))),
             ["b 1", MARKER, "c 2", "d 2"]
         );
-        assert_eq!(lines(seen.arrange(1, found(&["d", "b"], "3"))), ["b 1", "d 2"]);
+        assert_eq!(lines(seen.arrange(1, Form::Text, found(&["d", "b"], "3"))), ["b 1", "d 2"]);
     }
 
     #[test]
     fn what_was_used_counts_as_seen_and_is_frozen_at_its_first_showing() {
         let mut seen = Seen::default();
         seen.note(1, "x");
-        assert_eq!(lines(seen.arrange(1, found(&["a", "x"], "1"))), ["x 1", MARKER, "a 1"]);
-        assert_eq!(lines(seen.arrange(1, found(&["x"], "2"))), ["x 1"]);
+        assert_eq!(
+            lines(seen.arrange(1, Form::Text, found(&["a", "x"], "1"))),
+            ["x 1", MARKER, "a 1"]
+        );
+        assert_eq!(lines(seen.arrange(1, Form::Text, found(&["x"], "2"))), ["x 1"]);
+    }
+
+    #[test]
+    fn a_card_is_frozen_in_each_form_by_itself() {
+        let mut seen = Seen::default();
+        seen.arrange(1, Form::Text, found(&["a"], "text"));
+        let json = lines(seen.arrange(1, Form::Json, found(&["a", "b"], "json")));
+        assert_eq!((json[0].as_str(), json[2].as_str()), ("a json", "b json"));
+        let marker: serde_json::Value = serde_json::from_str(&json[1]).unwrap();
+        assert_eq!(marker["id"], MARKER);
+        assert_eq!(lines(seen.arrange(1, Form::Text, found(&["a"], "later"))), ["a text"]);
     }
 
     #[test]
@@ -115,7 +146,11 @@ mod tests {
             let mut all: BTreeSet<String> = cards.iter().cloned().collect();
             all.extend(after.iter().filter(|id| !before.contains(*id)).cloned());
             all.remove(MARKER);
-            let shown = seen.arrange(1, all.iter().map(|id| (id.clone(), id.clone())).collect());
+            let shown = seen.arrange(
+                1,
+                Form::Text,
+                all.iter().map(|id| (id.clone(), id.clone())).collect(),
+            );
             let shown: Vec<String> = shown.into_iter().map(|(id, _)| id).collect();
             let known = |id: &&String| before.contains(*id);
             let old: Vec<&String> = all.iter().filter(known).collect();
@@ -135,7 +170,7 @@ mod tests {
     #[test]
     fn a_new_catalog_starts_anew() {
         let mut seen = Seen::default();
-        seen.arrange(1, found(&["a"], "1"));
-        assert_eq!(lines(seen.arrange(2, found(&["a"], "2"))), ["a 2"]);
+        seen.arrange(1, Form::Text, found(&["a"], "1"));
+        assert_eq!(lines(seen.arrange(2, Form::Text, found(&["a"], "2"))), ["a 2"]);
     }
 }

@@ -26,7 +26,7 @@ async fn opened() -> Opened {
 }
 
 async fn candidates(opened: &Opened, verb: &str, key: &str, id: &str) -> String {
-    let error = opened.error(verb, json!({key: id, "args": {}})).await;
+    let error = opened.error(verb, json!({key: id})).await;
     let details = error.to_string();
     assert!(error.to_string().len() < 2_000, "{error}");
     details

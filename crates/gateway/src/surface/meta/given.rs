@@ -1,0 +1,89 @@
+//! What a meta-tool is called with.
+//!
+//! Nothing is left out without a word: an argument that a meta-tool does not
+//! take may be the one that was meant to keep it from doing something.
+
+use catalog::nearest;
+use serde_json::{Value, json};
+use tool::Json;
+
+use super::{bad, members};
+use crate::error::GatewayError;
+use crate::trust::confirm;
+
+/// An upstream that a request names, and the tool's id if it names one.
+pub(crate) struct Named {
+    pub(crate) upstream: String,
+    pub(crate) id: Option<String>,
+}
+
+impl Named {
+    /// What an id names: `github:create_issue#34afee88`.
+    pub(crate) fn by_id(id: &str) -> Named {
+        let id = id.trim();
+        let upstream = id.split([':', '/', '.']).next().unwrap_or_default();
+        Named { upstream: upstream.to_owned(), id: Some(id.to_owned()) }
+    }
+}
+
+/// What a request names, by id or by path.
+pub(super) fn named(arguments: &Json) -> Option<Named> {
+    if let Some(id) = arguments.member_as::<String>("tool_id") {
+        return Some(Named::by_id(&id));
+    }
+    let path = arguments.member_as::<String>("path")?;
+    let upstream = path.split('/').find(|segment| !segment.is_empty())?;
+    Some(Named { upstream: upstream.to_owned(), id: None })
+}
+
+/// Everything that a meta-tool takes.
+fn takes(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "tool_execute" => &["tool_id", "args", "dry_run", confirm::ARGUMENT],
+        "tool_view" => &["handle", "selector", confirm::ARGUMENT],
+        "tool_hydrate" => &["tool_id"],
+        "resource_read" => &["resource_id", "uri", confirm::ARGUMENT],
+        "prompt_get" => &["prompt_id", "args", confirm::ARGUMENT],
+        _ => &["query", "path", "top_k", "format"],
+    }
+}
+
+/// What other programs call the same.
+const SYNONYMS: &[(&[&str], &str)] = &[
+    (&["arguments", "input", "params", "parameters", "kwargs"], "args"),
+    (&["id", "tool", "name", "tool_name"], "tool_id"),
+    (&["limit", "k", "n", "count", "max_results"], "top_k"),
+    (&["q", "search", "text"], "query"),
+];
+
+/// Whether a meta-tool takes everything it is given.
+pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
+    let (given, takes) = (members(arguments)?, takes(tool));
+    let strangers: Vec<&String> =
+        given.keys().filter(|key| !takes.contains(&key.as_str())).collect();
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    let message = |key: &str| match meant(key, takes) {
+        Some(meant) => format!("is not an argument; did you mean `{meant}`?"),
+        None if takes.contains(&"args") => {
+            "is not an argument; what the tool itself takes goes into `args`".to_owned()
+        }
+        None => "is not an argument".to_owned(),
+    };
+    let problems: Vec<(&String, String)> =
+        strangers.into_iter().map(|key| (key, message(key))).collect();
+    let said: Vec<String> = problems.iter().map(|(key, said)| format!("`{key}` {said}")).collect();
+    let each: Vec<Value> =
+        problems.iter().map(|(key, said)| json!({"at": key, "message": said})).collect();
+    let error = bad(&format!("{}; {tool} takes {}", said.join("; "), takes.join(", ")));
+    Err(error.detail("problems", each))
+}
+
+fn meant<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
+    let folded = key.to_lowercase();
+    let known = SYNONYMS.iter().find(|(others, _)| others.contains(&folded.as_str()));
+    let known = known.and_then(|(_, name)| takes.iter().copied().find(|taken| taken == name));
+    let near = || nearest::rated(key, takes.iter().copied()).into_iter().next();
+    known.or_else(|| near().filter(|(score, _)| nearest::CLOSE <= *score).map(|(_, name)| name))
+}
