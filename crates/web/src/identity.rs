@@ -70,7 +70,7 @@ pub struct Policy {
     pub anonymous: Anonymous,
     pub keys: key::Ring,
     pub tokens: Vec<token::Issuer>,
-    /// A scope that every caller needs.
+    /// A scope that every caller needs; an anonymous one has none.
     pub scope: Option<String>,
 }
 
@@ -91,11 +91,6 @@ impl Policy {
         }
     }
 
-    /// Whether anybody is ever asked who they are.
-    pub fn is_open(&self) -> bool {
-        self.anonymous == Anonymous::Allowed
-    }
-
     /// Decides who calls. `credential` is the bare key or token, `holder` who
     /// the connection's certificate says it is; `now` is in seconds since 1970.
     pub fn identify(
@@ -107,30 +102,22 @@ impl Policy {
         // A bad credential is never silently somebody else, or nobody.
         let identity = match (credential, holder, self.anonymous) {
             (Some(key), _, _) if key::looks_like_one(key) => self.keys.identify(key, now)?,
-            (Some(token), _, _) => self
-                .tokens
-                .iter()
-                .map(|issuer| issuer.identify(token, now))
-                .reduce(better)
-                .unwrap_or(Err(Denied::Invalid))?,
+            (Some(token), _, _) => token::all(&self.tokens, token, now)?,
             (None, Some(holder), _) => holder.clone(),
-            (None, None, Anonymous::Allowed) => return Ok(Arc::new(Identity::default())),
+            (None, None, Anonymous::Allowed) => Identity::default(),
             (None, None, Anonymous::Refused) => return Err(Denied::Missing),
         };
-        match &self.scope {
-            Some(scope) if !identity.scopes.contains(scope) => {
-                Err(Denied::Insufficient(scope.clone()))
-            }
-            _ => Ok(Arc::new(identity)),
-        }
+        Ok(Arc::new(identity))
     }
-}
 
-/// Of two issuers' answers, the one that says more.
-fn better(a: Result<Identity, Denied>, b: Result<Identity, Denied>) -> Result<Identity, Denied> {
-    match (&a, &b) {
-        (Ok(_), _) | (Err(Denied::Expired), Err(_)) => a,
-        _ => b,
+    /// Whether a caller has the scope that every caller needs.
+    pub fn admit(&self, caller: &Identity) -> Result<(), Denied> {
+        match &self.scope {
+            None => Ok(()),
+            Some(scope) if caller.scopes.contains(scope) => Ok(()),
+            Some(_) if caller.is_anonymous() => Err(Denied::Missing),
+            Some(scope) => Err(Denied::Insufficient(scope.clone())),
+        }
     }
 }
 
@@ -182,7 +169,18 @@ mod tests {
         assert_eq!(who(&policy, None), Ok("cert:ann".into()));
         assert_eq!(who(&policy, Some("nonsense")), Err(Denied::Invalid));
         policy.scope = Some("mcp:call".into());
-        assert_eq!(who(&policy, None), Err(Denied::Insufficient("mcp:call".into())));
+        assert_eq!(policy.admit(&holder), Err(Denied::Insufficient("mcp:call".into())));
+    }
+
+    #[test]
+    fn a_scope_that_everybody_needs_is_needed_by_who_shows_nothing() {
+        let mut policy = Policy::open();
+        assert_eq!(policy.admit(&Identity::default()), Ok(()));
+        policy.scope = Some("mcp:call".into());
+        assert_eq!(policy.admit(&Identity::default()), Err(Denied::Missing));
+        let scopes = ["mcp:call".to_owned()].into();
+        let holder = Identity { subject: "ann".into(), scopes, ..Identity::default() };
+        assert_eq!(policy.admit(&holder), Ok(()));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! hands the rest to the MCP endpoints with the identity beside it.
 
 pub mod admin;
+mod standing;
 mod timed;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use mcp::serve::http::{Body, Endpoint};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tool::Identity;
+use url::Url;
 
 use crate::identity::certificate::Holder;
 use crate::identity::{Denied, Policy, credential};
@@ -97,6 +99,7 @@ impl Site {
         let origin = self.listed_origin(&request);
         let mut response = match (&origin, request.method()) {
             (Some(_), &Method::OPTIONS) => plain(StatusCode::NO_CONTENT, "", ""),
+            (None, _) if self.is_namesake(&request) => strange(),
             _ => self.punctual(request).await,
         };
         if let Some(origin) = origin {
@@ -149,7 +152,11 @@ impl Site {
             return busy("too many requests at once; try again in a moment");
         };
         match self.identify(&request) {
-            Ok(identity) => self.enter(request, identity).await,
+            Ok(caller) => {
+                let credentials = standing::credentials(&request);
+                let response = self.enter(request, caller).await;
+                standing::watched(response, credentials, self)
+            }
             Err(denied) => self.refuse(&denied, &request),
         }
     }
@@ -184,10 +191,25 @@ impl Site {
     }
 
     fn identify<B>(&self, request: &Request<B>) -> Result<Arc<Identity>, Denied> {
-        let text = |name: &str| request.headers().get(name)?.to_str().ok();
-        let shown = credential(text("authorization"), text("x-api-key"));
+        // What is shown and cannot even be read is not nothing.
+        let text = |name: &str| match request.headers().get(name).map(HeaderValue::to_str) {
+            None => Ok(None),
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(_)) => Err(Denied::Invalid),
+        };
+        let shown = credential(text("authorization")?, text("x-api-key")?);
         let holder = request.extensions().get::<Holder>().map(|holder| &*holder.0);
-        (self.0.parts.policy)().identify(shown, holder, (self.0.parts.now)())
+        let policy = (self.0.parts.policy)();
+        let caller = policy.identify(shown, holder, (self.0.parts.now)())?;
+        // Operators need a scope of their own and no other.
+        if !self.is_admin(request.uri().path()) {
+            policy.admit(&caller)?;
+        }
+        Ok(caller)
+    }
+
+    fn is_admin(&self, path: &str) -> bool {
+        self.0.parts.admin.is_some() && path.starts_with(admin::PATH)
     }
 
     fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {
@@ -254,8 +276,22 @@ impl Site {
 
     fn listed_origin<B>(&self, request: &Request<B>) -> Option<HeaderValue> {
         let origin = request.headers().get(header::ORIGIN)?;
-        let text = origin.to_str().ok()?;
-        self.0.parts.config.origins.iter().any(|listed| listed == text).then(|| origin.clone())
+        let page = Url::parse(origin.to_str().ok()?).ok()?;
+        let mut listed = self.listed();
+        listed.any(|listed| listed.origin() == page.origin()).then(|| origin.clone())
+    }
+
+    /// Whether a page is on the host of a listed origin, but is another origin:
+    /// the endpoints only look at hosts. Pages of this machine are always let in.
+    fn is_namesake<B>(&self, request: &Request<B>) -> bool {
+        let page = request.headers().get(header::ORIGIN).and_then(|page| page.to_str().ok());
+        let Some(page) = page.and_then(|page| Url::parse(page).ok()) else { return false };
+        let here = matches!(page.host_str(), Some("localhost" | "127.0.0.1" | "[::1]") | None);
+        !here && self.listed().any(|listed| listed.host_str() == page.host_str())
+    }
+
+    fn listed(&self) -> impl Iterator<Item = Url> {
+        self.0.parts.config.origins.iter().filter_map(|origin| Url::parse(origin).ok())
     }
 }
 
@@ -293,6 +329,15 @@ fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// What a page gets that may not call us, as the endpoints say it.
+fn strange() -> Response<Body> {
+    let message = "pages of this origin may not talk to this server: another scheme or port is \
+                   another origin";
+    let error =
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": message}});
+    plain(StatusCode::FORBIDDEN, "application/json", error.to_string())
 }
 
 fn busy(message: &str) -> Response<Body> {

@@ -3,11 +3,17 @@
 //! An issuer has a shared secret or a set of public keys (JWKS), and says for
 //! whom it must have signed. The algorithm follows from our key, never from
 //! the token, and `none` does not exist here.
+//!
+//! A subject means something to its issuer only. Where several issuers are
+//! trusted, a caller goes by both ([`all`]), so that nobody is somebody else's
+//! namesake.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, KeyOperations, PublicKeyUse,
+};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::Value;
 use tool::Identity;
@@ -52,6 +58,30 @@ impl Keys {
     }
 }
 
+/// Who a token says its holder is, by the first of these issuers that signed it.
+///
+/// Of one issuer it is the token's subject. Of several it is the issuer's
+/// address, `#` and the subject; an issuer without an address goes by its
+/// number. No address has a `#` in it, so two pairs never read the same.
+pub fn all(issuers: &[Issuer], token: &str, now: u64) -> Result<Identity, Denied> {
+    let several = issuers.iter().any(|one| one.issuer.is_none() || one.issuer != issuers[0].issuer);
+    let mut told = Denied::Invalid;
+    for (at, issuer) in issuers.iter().enumerate() {
+        match issuer.identify(token, now) {
+            Ok(who) if several && 1 < issuers.len() => {
+                let address = issuer.issuer.clone().unwrap_or_else(|| (at + 1).to_string());
+                let subject = format!("{address}#{}", who.subject);
+                return Ok(Identity { subject, ..who });
+            }
+            Ok(who) => return Ok(who),
+            // Whoever knows the token well enough to know its end says more.
+            Err(Denied::Expired) => told = Denied::Expired,
+            Err(Denied::Missing | Denied::Invalid | Denied::Insufficient(_)) => {}
+        }
+    }
+    Err(told)
+}
+
 impl Issuer {
     /// Who the token says it is for, if it is good.
     pub fn identify(&self, token: &str, now: u64) -> Result<Identity, Denied> {
@@ -79,26 +109,56 @@ impl Issuer {
 
     fn key(&self, token: &str) -> Result<(DecodingKey, Algorithm), Denied> {
         let header = jsonwebtoken::decode_header(token).map_err(|_| Denied::Invalid)?;
+        // What is critical has to be understood (RFC 7515, 4.1.11), and there
+        // is nothing of that kind that we know.
+        if header.crit.is_some() {
+            return Err(Denied::Invalid);
+        }
         match &self.keys {
             Keys::Secret(secret) if header.alg == Algorithm::HS256 => {
                 Ok((DecodingKey::from_secret(secret), Algorithm::HS256))
             }
             Keys::Secret(_) => Err(Denied::Invalid),
             Keys::Public(set) => {
-                let symmetric = [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
-                if symmetric.contains(&header.alg) {
-                    return Err(Denied::Invalid);
-                }
                 let jwk = match &header.kid {
                     Some(id) => set.find(id),
                     None if set.keys.len() == 1 => set.keys.first(),
                     None => None,
                 };
-                let jwk = jwk.ok_or(Denied::Invalid)?;
+                let jwk = jwk.filter(|jwk| verifies(jwk, header.alg)).ok_or(Denied::Invalid)?;
                 let key = DecodingKey::from_jwk(jwk).map_err(|_| Denied::Invalid)?;
                 Ok((key, header.alg))
             }
         }
+    }
+}
+
+/// Whether a key is there to check signatures of this algorithm.
+fn verifies(jwk: &Jwk, algorithm: Algorithm) -> bool {
+    let common = &jwk.common;
+    let is_for_signatures =
+        common.public_key_use.as_ref().is_none_or(|purpose| *purpose == PublicKeyUse::Signature);
+    let may_verify = common
+        .key_operations
+        .as_ref()
+        .is_none_or(|operations| operations.contains(&KeyOperations::Verify));
+    let is_its_own = common.key_algorithm.is_none_or(|own| own == KeyAlgorithm::from(algorithm));
+    is_for_signatures && may_verify && is_its_own && of_kind(jwk).contains(&algorithm)
+}
+
+/// What a kind of key can sign with, as far as we take it.
+fn of_kind(jwk: &Jwk) -> &'static [Algorithm] {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what we do not know signs nothing here")]
+    match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => &[Algorithm::RS256, Algorithm::PS256],
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+            &[Algorithm::ES256]
+        }
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P384 => {
+            &[Algorithm::ES384]
+        }
+        AlgorithmParameters::OctetKeyPair(_) => &[Algorithm::EdDSA],
+        _ => &[],
     }
 }
 
@@ -200,6 +260,71 @@ mod tests {
         for bad in [forged.as_str(), &unsigned, &good[..good.len() - 2], "a.b.c", "", "...."] {
             assert_eq!(issuer().identify(bad, 900), Err(Denied::Invalid), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_same_subject_of_two_issuers_is_two_callers() {
+        let other = Issuer {
+            keys: Keys::Secret(b"another secret of thirty-two bytes!!"[..].into()),
+            issuer: Some("https://other.example".into()),
+            ..issuer()
+        };
+        let nameless = Issuer { issuer: None, ..other.clone() };
+        let foreign = {
+            let claims = json!({"sub": "ann", "iss": "https://other.example",
+                "aud": "https://gate.example/mcp", "exp": 1000});
+            let key = EncodingKey::from_secret(b"another secret of thirty-two bytes!!");
+            encode(&Header::default(), &claims, &key).unwrap()
+        };
+        let who = |issuers: &[Issuer], token: &str| all(issuers, token, 900).map(|who| who.subject);
+        let both = [issuer(), other];
+        assert_eq!(who(&both, &token(&[])), Ok("https://login.example#ann".into()));
+        assert_eq!(who(&both, &foreign), Ok("https://other.example#ann".into()));
+        assert_eq!(who(&[issuer(), nameless], &foreign), Ok("2#ann".into()));
+        // One issuer with two keys is one issuer.
+        let old = Issuer {
+            keys: Keys::Secret(b"an old secret of thirty-two bytes!!!"[..].into()),
+            ..issuer()
+        };
+        assert_eq!(who(&[old, issuer()], &token(&[])), Ok("ann".into()));
+        assert_eq!(who(&both, "nonsense"), Err(Denied::Invalid));
+        assert_eq!(all(&both, &token(&[]), 2000), Err(Denied::Expired));
+        assert_eq!(who(&[], &token(&[])), Err(Denied::Invalid));
+    }
+
+    #[test]
+    fn a_key_checks_what_it_is_there_for() {
+        let rsa = r#""kty":"RSA","n":"AQAB","e":"AQAB""#;
+        let curve = r#""kty":"EC","crv":"P-256","x":"AQ","y":"AQ""#;
+        let edwards = r#""kty":"OKP","crv":"Ed25519","x":"AQ""#;
+        let check = |members: &str, algorithm, expected| {
+            let jwk: Jwk = serde_json::from_str(&format!("{{{members}}}")).unwrap();
+            assert_eq!(verifies(&jwk, algorithm), expected, "{members} {algorithm:?}");
+        };
+        check(rsa, Algorithm::RS256, true);
+        check(rsa, Algorithm::PS256, true);
+        check(rsa, Algorithm::ES256, false);
+        check(rsa, Algorithm::HS256, false);
+        check(&format!(r#"{rsa},"alg":"RS256""#), Algorithm::RS256, true);
+        check(&format!(r#"{rsa},"alg":"RS256""#), Algorithm::PS256, false);
+        check(&format!(r#"{rsa},"alg":"RSA-OAEP""#), Algorithm::RS256, false);
+        check(&format!(r#"{rsa},"use":"sig""#), Algorithm::RS256, true);
+        check(&format!(r#"{rsa},"use":"enc""#), Algorithm::RS256, false);
+        check(&format!(r#"{rsa},"key_ops":["encrypt"]"#), Algorithm::RS256, false);
+        check(&format!(r#"{rsa},"key_ops":["verify"]"#), Algorithm::RS256, true);
+        check(curve, Algorithm::ES256, true);
+        check(curve, Algorithm::ES384, false);
+        check(edwards, Algorithm::EdDSA, true);
+        check(r#""kty":"oct","k":"AQ""#, Algorithm::HS256, false);
+    }
+
+    #[test]
+    fn a_header_that_must_be_understood_is_not() {
+        let header = Header { crit: Some(vec!["b64".into()]), ..Header::default() };
+        let claims = json!({"sub": "ann", "iss": "https://login.example",
+            "aud": "https://gate.example/mcp", "exp": 1000});
+        let critical = encode(&header, &claims, &EncodingKey::from_secret(SECRET)).unwrap();
+        assert_eq!(issuer().identify(&critical, 900), Err(Denied::Invalid));
     }
 
     #[test]

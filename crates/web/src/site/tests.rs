@@ -25,11 +25,18 @@ fn manifest() -> Manifest {
 
 /// A site whose endpoint has one tool that says who calls.
 fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
+    let (mut parts, mut policy) = (parts(), Policy::open());
+    change(&mut parts, &mut policy);
+    let policy = Arc::new(policy);
+    parts.policy = Box::new(move || Arc::clone(&policy));
+    Site::new(parts)
+}
+
+fn parts() -> Parts {
     let listing = testkit::listing(vec![testkit::tool("who", "Who.", &json!({"type": "object"}))]);
     let provider = testkit::Scripted::new(listing, |_| Ok(tool::Reply::text("it answers")));
     let endpoint = Endpoint::new(Arc::new(Always(provider)), mcp::serve::http::Options::default());
-    let mut policy = Policy::open();
-    let mut parts = Parts {
+    Parts {
         endpoints: BTreeMap::from([("/mcp".to_owned(), endpoint)]),
         old: None,
         policy: Box::new(|| Arc::new(Policy::open())),
@@ -43,11 +50,7 @@ fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
             public_url: Some("https://gate.example".into()),
             authorization_servers: vec!["https://login.example".into()],
         },
-    };
-    change(&mut parts, &mut policy);
-    let policy = Arc::new(policy);
-    parts.policy = Box::new(move || Arc::clone(&policy));
-    Site::new(parts)
+    }
 }
 
 async fn ask(
@@ -121,6 +124,24 @@ async fn a_scope_that_is_missing_is_forbidden_rather_than_unauthorised() {
     let (status, head, _) = ask(&scoped, "POST", "/mcp", &key).await;
     assert_eq!(status, 403);
     assert!(head.contains("insufficient_scope"), "{head}");
+    let (status, head, _) = ask(&scoped, "POST", "/mcp", CALL).await;
+    assert_eq!(status, 401, "who shows nothing lacks it as well");
+    assert!(head.contains("scope=\"mcp:call\""), "{head}");
+}
+
+#[tokio::test]
+async fn a_credential_that_is_no_text_is_not_nothing() {
+    let open = site(|_, _| ());
+    for (name, value) in [("authorization", "Bearer \u{ff}"), ("x-api-key", "\u{e4}")] {
+        let bytes: Vec<u8> = value.chars().map(|c| c as u8).collect();
+        let mut request = Request::builder().method("POST").uri("/mcp").header("host", "localhost");
+        for (name, value) in CALL {
+            request = request.header(*name, *value);
+        }
+        let request = request.header(name, HeaderValue::from_bytes(&bytes).unwrap());
+        let request = request.body(Full::new(bytes::Bytes::from("{}"))).unwrap();
+        assert_eq!(open.respond(request).await.status(), StatusCode::UNAUTHORIZED, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -166,6 +187,40 @@ async fn only_pages_of_listed_origins_are_let_in() {
     let (status, head, _) = ask(&site, "OPTIONS", "/mcp", &other).await;
     assert_ne!(status, 204);
     assert!(!head.contains("access-control"), "{head}");
+    for namesake in ["http://page.example", "https://page.example:8443"] {
+        let (status, head, body) = ask(&site, "POST", "/mcp", &[("origin", namesake)]).await;
+        assert_eq!(status, 403, "{namesake}");
+        assert!(body.contains("-32000") && !head.contains("access-control"), "{head}{body}");
+    }
+    let (status, _, _) =
+        ask(&site, "OPTIONS", "/mcp", &[("origin", "https://PAGE.example:443")]).await;
+    assert_eq!(status, 204, "the same origin in other words");
+}
+
+/// A ring that somebody may change.
+type Changing = Arc<Mutex<Policy>>;
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_the_key_that_opened_it() {
+    let policy: Changing = Arc::new(Mutex::new(Policy::open()));
+    let secret = policy.lock().unwrap().keys.create("ci", [1; 20], 0).unwrap().secret;
+    let known = Arc::clone(&policy);
+    let mut parts = parts();
+    parts.policy = Box::new(move || Arc::new(known.lock().unwrap().clone()));
+    let site = Site::new(parts);
+    let request = Request::builder().method("GET").uri("/mcp").header("x-api-key", &secret);
+    let credentials = standing::credentials(&request.body(()).unwrap());
+    let events = futures::StreamExt::chain(
+        futures::stream::iter([bytes::Bytes::from("first")]),
+        futures::stream::pending(),
+    );
+    let response = Response::new(Body::events(Box::pin(events)));
+    let mut body = standing::watched(response, credentials, &site).into_body();
+    assert!(body.frame().await.is_some());
+    let quiet = tokio::time::timeout(Duration::from_secs(60), body.frame()).await;
+    assert!(quiet.is_err(), "a good key is no reason to end");
+    policy.lock().unwrap().keys.revoke("ci", 5).unwrap();
+    assert!(body.frame().await.is_none());
 }
 
 #[tokio::test]
@@ -246,7 +301,9 @@ async fn only_an_operator_on_this_machine_reaches_the_admin() {
     let operator = ring.create("op", [1; 20], 0).unwrap().secret;
     ring.keys[0].scopes.insert(admin::SCOPE.to_owned());
     let caller = ring.create("ci", [2; 20], 0).unwrap().secret;
-    let site = site(|_, policy| policy.keys = ring);
+    let site = site(|_, policy| {
+        (policy.keys, policy.scope) = (ring, Some("mcp:call".into()));
+    });
     let ask = async |key: Option<&str>, peer: Option<&str>, origin: Option<&str>| {
         let mut request = Request::builder().method("DELETE").uri("/admin/mounts/x?y=z");
         if let Some(key) = key {

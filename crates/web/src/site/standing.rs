@@ -1,0 +1,57 @@
+//! Streams that stand for longer than the credentials that opened them.
+//!
+//! A call is let finish: it was allowed when it began. A stream on which a
+//! client only listens would go on for ever, so it ends when its credentials
+//! are no longer good.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::{Method, Request, Response, header};
+use http_body_util::BodyExt;
+use mcp::serve::http::Body;
+
+use super::Site;
+
+/// How often credentials are looked at again.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a client that only listens has shown; `None` when it does something
+/// else, or has shown nothing.
+pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
+    let headers = request.headers();
+    let listens = request.method() == Method::GET
+        || headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen");
+    let shows = headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key");
+    if !listens || !shows {
+        return None;
+    }
+    let mut head = Request::new(());
+    *head.uri_mut() = request.uri().clone();
+    *head.headers_mut() = headers.clone();
+    Some(head)
+}
+
+/// The response, which ends with the credentials if it is a stream.
+pub(super) fn watched(
+    response: Response<Body>,
+    credentials: Option<Request<()>>,
+    site: &Site,
+) -> Response<Body> {
+    let Some(head) = credentials else { return response };
+    if http_body::Body::size_hint(response.body()).exact().is_some() {
+        return response;
+    }
+    let site = site.clone();
+    response.map(|body| {
+        let events = body.into_data_stream().filter_map(async |event| event.ok());
+        Body::events(events.take_until(refused(site, head)).boxed())
+    })
+}
+
+/// Ready when these credentials are no longer good.
+async fn refused(site: Site, head: Request<()>) {
+    while site.identify(&head).is_ok() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
