@@ -4,7 +4,11 @@
 //! shake hands, to send the head of a request and to take what it asked for,
 //! and in bytes of head. Whoever is over a limit is told so where the protocol
 //! has words for it, and is let go.
+//!
+//! A server that is told to stop goes on listening for as long as requests are
+//! under way, so that the site can tell whoever comes to come back later.
 
+mod open;
 mod paced;
 
 use std::convert::Infallible;
@@ -13,7 +17,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -29,6 +32,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::identity::certificate::{Holder, holder};
+use open::{Held, Open};
 use paced::Paced;
 
 /// What a client may cost.
@@ -73,13 +77,17 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How many clients at once are told that there is no room for them.
 const TURNED_AWAY: usize = 64;
 
+/// How long the last answers may take to be written when all is over.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// What is told when there are too many connections.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
     content-length: 55\r\nretry-after: 1\r\nconnection: close\r\n\r\n\
     {\"error\":\"too many connections; try again in a moment\"}";
 
 /// Serves `site` until `shutdown` is ready, then lets open requests finish for
-/// a little while. Over TLS when something is `shown`.
+/// a little while. Meanwhile the site is still asked: it knows that it closes.
+/// Over TLS when something is `shown`.
 pub async fn listen<S, F>(
     listener: TcpListener,
     shown: Option<Showing>,
@@ -94,7 +102,8 @@ where
     let graceful = GracefulShutdown::new();
     let seats = Arc::new(Semaphore::new(limits.connections));
     let farewells = Arc::new(Semaphore::new(TURNED_AWAY));
-    let mut shutdown = std::pin::pin!(shutdown);
+    let open = Open::default();
+    let mut over = std::pin::pin!(over(shutdown, limits.farewell, open.clone()));
     loop {
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -106,7 +115,7 @@ where
                     continue;
                 }
             },
-            () = &mut shutdown => break,
+            () = &mut over => break,
         };
         let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
             if shown.is_none()
@@ -124,9 +133,10 @@ where
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         let (inner, watcher, shown) = (site.clone(), graceful.watcher(), shown.clone());
+        let open = open.clone();
         let site = move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            inner(request)
+            open.hold(inner(request))
         };
         tokio::spawn(async move {
             match shown {
@@ -137,9 +147,17 @@ where
         });
     }
     drop(listener);
-    // Streams that never end are cut off.
-    drop(timeout(limits.farewell, graceful.shutdown()).await);
+    // What has no answer yet gets one, and streams that never end are ended.
+    open.end();
+    drop(timeout(LAST_WORDS, graceful.shutdown()).await);
     Ok(())
+}
+
+/// Ready when it is time to go: told to, and nothing is under way any more or
+/// has been for long enough.
+async fn over(shutdown: impl Future<Output = ()>, farewell: Duration, open: Open) {
+    shutdown.await;
+    drop(timeout(farewell, open.none()).await);
 }
 
 async fn over_tls<S, F>(
@@ -150,7 +168,7 @@ async fn over_tls<S, F>(
     watcher: Watcher,
 ) where
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    F: Future<Output = Result<Response<Held>, Infallible>> + Send + 'static,
 {
     let stream = match timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -173,7 +191,7 @@ async fn serve<T, S, F>(
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    F: Future<Output = Result<Response<Held>, Infallible>> + Send + 'static,
 {
     let visit = Visit::new();
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -181,14 +199,14 @@ async fn serve<T, S, F>(
         if let Some(caller) = &caller {
             request.extensions_mut().insert(caller.clone());
         }
-        // Not an async block: it would keep room for the response's future twice.
-        site(request).map(Ok::<_, Infallible>)
+        site(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
-        .pipeline_flush(true)
+        // Not `pipeline_flush`: it keeps the answer to a head that cannot be
+        // read back, and then there is none.
         .serve_connection(TokioIo::new(Paced::new(stream, limits.write_time)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended early");

@@ -5,7 +5,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -15,7 +15,9 @@ use crate::tls::{self, Callers, Pem};
 /// A server that says who calls, on which connection, or a lot.
 struct Running {
     address: SocketAddr,
-    _stop: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
+    /// Told of every request that is never answered.
+    waiting: Arc<Notify>,
 }
 
 const LOT: usize = 64 << 20;
@@ -24,19 +26,34 @@ async fn run(shown: Option<Showing>, limits: Limits) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let site = |request: Request<Incoming>| async move {
-        let caller = request.extensions().get::<Holder>();
-        let name = caller.map_or("nobody", |holder| holder.0.subject.as_str()).to_owned();
-        match request.uri().path() {
-            "/lot" => Response::new(Body::whole(vec![b'x'; LOT])),
-            _ => Response::new(Body::whole(name)),
+    let waiting = Arc::new(Notify::new());
+    let told = Arc::clone(&waiting);
+    let site = move |request: Request<Incoming>| {
+        let told = Arc::clone(&told);
+        async move {
+            let caller = request.extensions().get::<Holder>();
+            let name = caller.map_or("nobody", |holder| holder.0.subject.as_str()).to_owned();
+            match request.uri().path() {
+                "/lot" => Response::new(Body::whole(vec![b'x'; LOT])),
+                "/never" => {
+                    told.notify_one();
+                    std::future::pending().await
+                }
+                "/stream" => {
+                    told.notify_one();
+                    let first = futures::stream::iter([bytes::Bytes::from("first")]);
+                    let events = futures::StreamExt::chain(first, futures::stream::pending());
+                    Response::new(Body::events(Box::pin(events)))
+                }
+                _ => Response::new(Body::whole(name)),
+            }
         }
     };
     tokio::spawn(async move {
         let stopped = async { drop(stopped.await) };
         listen(listener, shown, limits, site, stopped).await.unwrap();
     });
-    Running { address, _stop: stop }
+    Running { address, stop, waiting }
 }
 
 impl Running {
@@ -64,14 +81,69 @@ async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), path: &str) -> 
     }
 }
 
+/// Sends this, and reads until the other side ends.
+async fn told(server: &Running, text: &str) -> String {
+    let mut stream = server.connect().await;
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
+async fn a_head_that_is_too_large_or_no_head_is_refused_in_words() {
     let server = run(None, Limits { head_bytes: 8 << 10, ..Limits::default() }).await;
     let fits = ask(&mut server.connect().await, &format!("/{}", "x".repeat(4 << 10))).await;
     assert!(fits.starts_with("HTTP/1.1 200"), "{fits}");
-    let large = ask(&mut server.connect().await, &format!("/{}", "x".repeat(20 << 10))).await;
-    // Whoever is still sending when it is cut off may miss the last words.
-    assert!(large.is_empty() || large.starts_with("HTTP/1.1 431"), "{large}");
+    let many: String = (0..120).map(|n| format!("x{n}: y\r\n")).collect();
+    let long = format!("x: {}\r\n", "y".repeat(20 << 10));
+    for (head, status) in [(many.as_str(), 431), (&long, 431), ("no header\r\n", 400)] {
+        let answer = told(&server, &format!("GET / HTTP/1.1\r\nhost: x\r\n{head}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
+    }
+    let answer = told(&server, "NONSENSE\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[tokio::test]
+async fn while_something_is_under_way_whoever_comes_is_answered() {
+    let server = run(None, Limits { farewell: Duration::from_secs(2), ..Limits::default() }).await;
+    let mut standing = server.connect().await;
+    assert!(ask(&mut standing, "/").await.ends_with("nobody"));
+    let mut slow = server.connect().await;
+    slow.write_all(b"GET /never HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    let (address, stop) = (server.address, server.stop);
+    drop(stop);
+    tokio::task::yield_now().await;
+    assert!(ask(&mut standing, "/").await.ends_with("nobody"), "on a connection that stood");
+    let mut fresh = TcpStream::connect(address).await.unwrap();
+    assert!(ask(&mut fresh, "/").await.ends_with("nobody"), "and on a new one");
+    // What takes longer than the farewell is told so.
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("retry-after: 1"), "{answer}");
+    // A stream ends like one that is whole.
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains("first") && answer.ends_with("0\r\n\r\n"), "{answer}");
+    assert!(TcpStream::connect(address).await.is_err(), "then nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_server_with_nothing_to_do_ends_at_once() {
+    let forever = Limits { farewell: Duration::from_secs(100_000), ..Limits::default() };
+    let server = run(None, forever).await;
+    let mut standing = server.connect().await;
+    assert!(ask(&mut standing, "/").await.ends_with("nobody"));
+    drop(server);
+    let mut rest = Vec::new();
+    standing.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
