@@ -7,6 +7,7 @@ use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use web::identity::key::{Key, Ring};
 
+use crate::alone::Alone;
 use crate::cli::Place;
 use crate::config;
 use crate::exit::{Done, Stop};
@@ -44,6 +45,11 @@ enum Action {
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let file = file(&config::state_directory(place)?);
+    // Somebody else may make or revoke a key right now.
+    let _alone = match &args.action {
+        Action::Create { .. } | Action::Revoke { .. } => Some(Alone::with(&file)?),
+        Action::List => None,
+    };
     let mut ring = load(&file)?;
     let now = now();
     match &args.action {
