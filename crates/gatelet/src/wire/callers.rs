@@ -11,6 +11,7 @@ use tool::{Client, Failure, Identity, Provider, Standing};
 
 use super::connector::Remote;
 use super::credential;
+use super::nested::{Opened, Opening};
 use super::shelf::Directory;
 use crate::config::{Reach, Upstream};
 
@@ -64,17 +65,18 @@ impl Front {
 }
 
 #[async_trait]
-impl Connector for Front {
-    async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+impl Opening for Front {
+    async fn open(&self, client: &Client) -> Result<Opened, Failure> {
         let first = self.first(client).await?;
         let desk = Arc::clone(&self.desk) as Arc<dyn Opener>;
         let idle = self.desk.upstream.idle_stop.unwrap_or(Limits::default().idle);
         let limits = Limits { idle, ..Limits::default() };
-        Ok(Arc::new(Callers::new(first, desk, client, limits)))
+        let callers = Callers::new(Arc::clone(&first), desk, client, limits);
+        Ok(Opened { upstream: Arc::new(callers), first })
     }
 
     fn standing(&self) -> Option<Standing> {
-        self.shared.standing()
+        Connector::standing(&self.shared)
     }
 }
 

@@ -23,17 +23,48 @@ use tool::{
     RpcError, Standing, Tool,
 };
 
+use super::connector::Remote;
+
 /// Opens sessions, and looks whether it is a CaSH server that answers.
 pub(super) struct Nesting<C>(pub(super) C);
 
+/// Opens sessions with a server that may be a CaSH server.
 #[async_trait]
-impl<C: Connector> Connector for Nesting<C> {
+pub(super) trait Opening: Send + Sync {
+    async fn open(&self, client: &Client) -> Result<Opened, Failure>;
+
+    fn standing(&self) -> Option<Standing>;
+}
+
+/// A server that was reached.
+pub(super) struct Opened {
+    /// Who answers callers.
+    pub(super) upstream: Arc<dyn Provider>,
+    /// Who tells what there is. Nobody calls then, so where only callers are
+    /// let in it is one of their sessions.
+    pub(super) first: Arc<dyn Provider>,
+}
+
+#[async_trait]
+impl Opening for Remote {
+    async fn open(&self, client: &Client) -> Result<Opened, Failure> {
+        let upstream = self.connect(client).await?;
+        Ok(Opened { first: Arc::clone(&upstream), upstream })
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        Connector::standing(self)
+    }
+}
+
+#[async_trait]
+impl<C: Opening> Connector for Nesting<C> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        let upstream = self.0.connect(client).await?;
+        let Opened { upstream, first } = self.0.open(client).await?;
         if !is_cash(&upstream.listing()) {
             return Ok(upstream);
         }
-        let shared = Shared { upstream, listing: RwLock::default() };
+        let shared = Shared { upstream, first, listing: RwLock::default() };
         shared.look().await?;
         Ok(Arc::new(Nested(Arc::new(shared))))
     }
@@ -48,6 +79,7 @@ struct Nested(Arc<Shared>);
 
 struct Shared {
     upstream: Arc<dyn Provider>,
+    first: Arc<dyn Provider>,
     listing: RwLock<Arc<Listing>>,
 }
 
@@ -69,7 +101,7 @@ fn is_cash(listing: &Listing) -> bool {
 impl Shared {
     /// Reads what the server has.
     async fn look(&self) -> Result<(), Failure> {
-        let functions = walk::functions(&*self.upstream).await?;
+        let functions = walk::functions(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
         server.capabilities = capabilities(&server.capabilities);

@@ -137,3 +137,22 @@ fn rules_hold_for_the_skills_of_other_gates() {
     let about = json!({"namespace": "hidden.orders"});
     assert!(skill(&near, None, &about).contains("No skills in namespace"));
 }
+
+#[test]
+fn a_gate_that_callers_enter_as_themselves_is_listed_for_all_and_asked_by_them() {
+    let far_home = Home::with("[builtin]\ntools = true\n[auth]\nrequired = true\n");
+    let far = Served::start(&far_home);
+    let own = shell(&far_home, &["key", "create", "ann"]).out.trim().to_owned();
+    let access = format!(
+        "per_caller = true\n[upstream.callers.\"key:ann\"]\nheaders = {{ Authorization = \"Bearer {own}\" }}\n"
+    );
+    let home = behind("far", &far, &access);
+    let near = Served::start(&home);
+    let ann = shell(&home, &["key", "create", "ann"]).out.trim().to_owned();
+    let help = json!({"namespace": "far.time"});
+    eventually("it is listed", || near.told(None, "help", &help).contains("**now**"));
+    let now = json!({"namespace": "far.time", "function": "now"});
+    eventually("ann gets in", || near.told(Some(&ann), "call", &now).contains("UTC"));
+    let nobody = near.told(None, "call", &now);
+    assert!(nobody.contains("only callers with a name"), "{nobody}");
+}

@@ -52,10 +52,64 @@ impl Provider for Cash {
 struct Direct(Arc<Cash>);
 
 #[async_trait]
-impl Connector for Direct {
-    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        Ok(Arc::clone(&self.0) as _)
+impl Opening for Direct {
+    async fn open(&self, _: &Client) -> Result<Opened, Failure> {
+        Ok(Opened { upstream: Arc::clone(&self.0) as _, first: Arc::clone(&self.0) as _ })
     }
+
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
+}
+
+/// A server that only answers callers with a name.
+struct Named(Arc<Cash>);
+
+#[async_trait]
+impl Provider for Named {
+    fn listing(&self) -> Arc<Listing> {
+        self.0.listing()
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.0.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if context.caller.is_anonymous() {
+            return Err(Failure::Unauthorized { reason: "who are you?".to_owned() });
+        }
+        self.0.ask(ask, context).await
+    }
+}
+
+struct Guarded;
+
+#[async_trait]
+impl Opening for Guarded {
+    async fn open(&self, _: &Client) -> Result<Opened, Failure> {
+        let cash = Arc::new(Cash::default());
+        Ok(Opened { upstream: Arc::new(Named(Arc::clone(&cash))), first: cash })
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn what_there_is_is_told_where_nobody_gets_in_without_a_name() {
+    let nested = Nesting(Guarded).connect(&Client::named("t", "")).await.unwrap();
+    assert_eq!(nested.listing().tools.len(), 2);
+    let ask = || Ask::Call(Call::new("orders.list", json!({}).into()));
+    let refused = nested.ask(ask(), &Context::anonymous()).await;
+    assert!(matches!(refused, Err(Failure::Unauthorized { .. })), "{refused:?}");
+    let caller = tool::Identity { subject: "key:ann".to_owned(), ..tool::Identity::default() };
+    let context = Context { caller: Arc::new(caller), ..Context::anonymous() };
+    assert_eq!(
+        nested.ask(ask(), &context).await.unwrap(),
+        Reply::structured(&json!({"rows": [1, 2]}))
+    );
 }
 
 async fn nested() -> (Arc<Cash>, Arc<dyn Provider>) {
