@@ -4,7 +4,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use futures::StreamExt;
 use mcp::connect::address::{self, Private};
 use reqwest::header::LOCATION;
@@ -30,9 +30,23 @@ pub(crate) enum Unfetched {
     Refused(#[from] Refused),
     #[error(transparent)]
     Private(#[from] Private),
+    /// It came, and can be no manifest.
+    #[error("{0}")]
+    Unfit(String),
     /// It may come later.
     #[error("{0}")]
     Failed(String),
+}
+
+impl Unfetched {
+    /// Whether what is at the source must not be believed, whatever was there
+    /// before; an outage passes.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Unfetched::Refused(_) | Unfetched::Private(_) | Unfetched::Unfit(_) => true,
+            Unfetched::Failed(_) => false,
+        }
+    }
 }
 
 /// How long everything may take.
@@ -86,8 +100,7 @@ pub(crate) async fn manifest(
         if !status.is_success() {
             return Err(Unfetched::Failed(format!("{url} answers with status {status}")));
         }
-        let read = body(response, &url, MAX_BYTES).await;
-        return read.map_err(|error| Unfetched::Failed(error.to_string()));
+        return body(response, &url, MAX_BYTES).await;
     }
     Err(Unfetched::Failed(format!("{} leads from one place to the next", source.manifest)))
 }
@@ -124,16 +137,18 @@ fn builder() -> ClientBuilder {
         .redirect(Policy::none())
 }
 
-async fn body(response: Response, url: &Url, limit: usize) -> anyhow::Result<String> {
+async fn body(response: Response, url: &Url, limit: usize) -> Result<String, Unfetched> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        body.extend_from_slice(&chunk?);
+        let chunk = chunk
+            .map_err(|error| Unfetched::Failed(format!("{url} breaks off: {}", deepest(&error))))?;
+        body.extend_from_slice(&chunk);
         if limit < body.len() {
-            bail!("{url} is larger than {limit} bytes");
+            return Err(Unfetched::Unfit(format!("{url} is larger than {limit} bytes")));
         }
     }
-    String::from_utf8(body).with_context(|| format!("{url} is not text"))
+    String::from_utf8(body).map_err(|_| Unfetched::Unfit(format!("{url} is not text")))
 }
 
 /// The private address among the causes, if that was it.

@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 use web::aggregate::label;
 
 use crate::commands::key::now;
-use crate::config::{Mount, Process, RawMount, meant};
-use crate::fetch;
-use memory::Memory;
+use crate::config::{Config, Mount, Process, RawMount, meant};
+use crate::{builtin, fetch};
+use memory::{Known, Memory};
 
 pub(crate) use place::{Origin, Place};
 
@@ -60,6 +60,13 @@ impl Wrong {
     }
 }
 
+/// The labels that are not there for mounts: of our own tools and of upstreams.
+pub(crate) fn taken(config: &Config) -> Vec<String> {
+    let own = builtin::LABELS.iter().map(|(label, _)| *label).filter(|_| config.builtin);
+    let upstreams = config.upstreams.iter().map(|upstream| upstream.label.as_str());
+    own.chain(upstreams).chain([gateway::own::LABEL]).map(str::to_owned).collect()
+}
+
 /// How long the keeper sleeps at most, so that a clock that is set does not
 /// make it oversleep.
 const NAP: Duration = Duration::from_secs(60);
@@ -76,7 +83,7 @@ impl Mounts {
         for raw in &memory.mounts {
             match meant(raw, state, &Process) {
                 Ok(mount) if !places.iter().any(|place| place.is_at(&mount)) => {
-                    places.push(Place::new(mount, Origin::Command(raw.clone()), &memory));
+                    places.push(Place::new(mount, Origin::Command, &memory));
                 }
                 Ok(_) => {}
                 Err((key, message)) => tracing::warn!("a mount is left out: `{key}` {message}"),
@@ -91,7 +98,7 @@ impl Mounts {
         let mut places = self.places();
         let before = std::mem::take(&mut *places);
         let (commanded, mut known): (Vec<Place>, Vec<Place>) =
-            before.into_iter().partition(|place| matches!(place.origin, Origin::Command(_)));
+            before.into_iter().partition(|place| place.origin == Origin::Command);
         for mount in configured {
             let same = known.iter().position(|place| place.mount == *mount);
             places.push(match same {
@@ -136,7 +143,7 @@ impl Mounts {
             let looks = due.iter().map(|mount| self.look(mount));
             let news = futures::future::join_all(looks).await;
             if news.into_iter().any(|news| news) {
-                self.save();
+                self.save(|_| ());
                 changed();
             }
             let next = self.places().iter().map(|place| place.looks.due()).min();
@@ -170,19 +177,29 @@ impl Mounts {
         }
         let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
         let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
-        if let Err(fetch::Unfetched::Refused(_) | fetch::Unfetched::Private(_)) = &seen {
-            let why = seen.err().map(|why| why.to_string()).unwrap_or_default();
-            return Err(Wrong::Refused(why));
+        if let Err(why) = &seen
+            && why.is_final()
+        {
+            return Err(Wrong::Refused(why.to_string()));
         }
-        let mut place = Place::new(mount, Origin::Command(raw), &Memory::load(&self.file));
+        let manifest = mount.source.manifest.clone();
+        let mut place = Place::new(mount, Origin::Command, &Memory::load(&self.file));
         place.take(seen, now());
+        let told = self.add(place)?;
+        self.save(|memory| memory.add(raw, &manifest));
+        Ok(told)
+    }
+
+    /// Takes a place in, unless somebody mounted the same while its manifest
+    /// was on the way.
+    fn add(&self, place: Place) -> Result<Value, Wrong> {
         let mut places = self.places();
+        if places.iter().any(|known| known.is_at(&place.mount)) {
+            return Err(Wrong::There(place.mount.source.manifest.to_string()));
+        }
         places.push(place);
         self.settle(&mut places);
-        let told = places.last().map(Place::told).unwrap_or_default();
-        drop(places);
-        self.save();
-        Ok(told)
+        Ok(places.last().map(Place::told).unwrap_or_default())
     }
 
     /// Takes away what was mounted while serving, by its label or manifest.
@@ -193,13 +210,17 @@ impl Mounts {
                 || place.mount.source.manifest.as_str() == which
         };
         let at = places.iter().position(is_it).ok_or_else(|| Wrong::Unknown(which.to_owned()))?;
-        if matches!(places[at].origin, Origin::Configured) {
+        if places[at].origin == Origin::Configured {
             return Err(Wrong::Configured(which.to_owned()));
         }
-        let told = places.remove(at).told();
+        let gone = places.remove(at);
         drop(places);
-        self.save();
-        Ok(told)
+        let manifest = &gone.mount.source.manifest;
+        self.save(|memory| {
+            memory.remove(manifest);
+            memory.known.remove(manifest.as_str());
+        });
+        Ok(gone.told())
     }
 
     /// Every mount and how it fares.
@@ -207,9 +228,25 @@ impl Mounts {
         self.places().iter().map(Place::told).collect()
     }
 
-    fn save(&self) {
-        let memory = Memory::of(&self.places());
-        if let Err(error) = memory.save(&self.file) {
+    /// Remembers every place as it is called now, and makes one more change.
+    /// What another gate with the same state remembers is left as it is.
+    fn save(&self, change: impl FnOnce(&mut Memory)) {
+        let known: Vec<(String, Option<Known>)> = {
+            let mut places = self.places();
+            self.settle(&mut places);
+            let url = |place: &Place| place.mount.source.manifest.to_string();
+            places.iter().map(|place| (url(place), place.known())).collect()
+        };
+        let saved = Memory::change(&self.file, |memory| {
+            for (url, known) in known {
+                match known {
+                    Some(known) => drop(memory.known.insert(url, known)),
+                    None => drop(memory.known.remove(&url)),
+                }
+            }
+            change(memory);
+        });
+        if let Err(error) = saved {
             tracing::error!("the mounts cannot be remembered: {error:#}");
         }
     }

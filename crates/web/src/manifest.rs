@@ -3,12 +3,14 @@
 //! One value is written as YAML, as JSON and as the `cash://server` resource,
 //! so the three can never disagree. Reading is liberal (unknown fields are
 //! ignored, hyphens in labels are folded with a note) but bounded: a hostile
-//! manifest costs at most [`MAX_BYTES`] and gives every problem at once.
+//! manifest costs at most [`MAX_BYTES`] and gives every problem at once. What is
+//! signed is the document as it was written, with what we do not understand.
 
 pub mod sign;
 
 mod read;
 
+pub(crate) use read::LONGEST;
 pub use read::{MAX_BYTES, Problem, read};
 
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,10 @@ pub struct Manifest {
     pub skills: Vec<Advertised>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<sign::Signature>,
+    /// The document that this was read from, if it says more than this or says
+    /// it in other words.
+    #[serde(skip)]
+    pub whole: Option<Value>,
 }
 
 /// How a caller shows who it is.
@@ -89,27 +95,41 @@ impl Manifest {
     /// The YAML form. Every string is quoted, so that no reader takes a date
     /// or a version for something else.
     pub fn to_yaml(&self) -> String {
-        let mut text = String::new();
-        write_yaml(&self.to_value(), 0, &mut text);
-        text
+        yaml(&self.to_value())
     }
 
-    /// The form that is signed: JSON without the signature, members sorted,
-    /// no white space.
+    /// The manifest as its publisher wrote it, with members that we do not know.
+    pub fn document(&self) -> Value {
+        self.whole.clone().unwrap_or_else(|| self.to_value())
+    }
+
+    /// The form that is signed: the document as JSON without the signature,
+    /// members sorted, no white space.
     pub fn canonical(&self) -> String {
-        let unsigned = Manifest { signature: None, ..self.clone() };
+        let mut unsigned = self.document();
+        if let Some(members) = unsigned.as_object_mut() {
+            members.remove("signature");
+        }
         let mut text = String::new();
-        write_canonical(&unsigned.to_value(), &mut text);
+        write_canonical(&unsigned, &mut text);
         text
     }
 }
 
-/// Writes a value of strings, numbers, lists and objects as block YAML.
+/// A document as YAML that is read back as the same.
+pub fn yaml(document: &Value) -> String {
+    let mut text = String::new();
+    write_yaml(document, 0, &mut text);
+    text
+}
+
+/// Writes a value as block YAML.
 fn write_yaml(value: &Value, depth: usize, text: &mut String) {
     let pad = "  ".repeat(depth);
-    if let Some(members) = value.as_object() {
+    if let Some(members) = value.as_object().filter(|members| !members.is_empty()) {
         for (key, value) in members {
-            if value.is_object() || value.as_array().is_some_and(|list| !list.is_empty()) {
+            let key = yaml_key(key);
+            if is_block(value) {
                 text.push_str(&format!("{pad}{key}:\n"));
                 write_yaml(value, depth + 1, text);
             } else {
@@ -117,7 +137,7 @@ fn write_yaml(value: &Value, depth: usize, text: &mut String) {
                 text.push_str(&format!("{pad}{key}: {value}\n"));
             }
         }
-    } else if let Some(list) = value.as_array() {
+    } else if let Some(list) = value.as_array().filter(|list| !list.is_empty()) {
         for item in list {
             let mut inner = String::new();
             write_yaml(item, depth + 1, &mut inner);
@@ -126,6 +146,23 @@ fn write_yaml(value: &Value, depth: usize, text: &mut String) {
         }
     } else {
         text.push_str(&format!("{value}\n"));
+    }
+}
+
+/// Whether a value needs lines of its own.
+fn is_block(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| !members.is_empty())
+        || value.as_array().is_some_and(|list| !list.is_empty())
+}
+
+/// A key, in quotes unless it is a plain word of ours.
+fn yaml_key(key: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    if !key.is_empty() && key.chars().all(plain) && !words.contains(&key) {
+        key.to_owned()
+    } else {
+        Value::from(key).to_string()
     }
 }
 

@@ -67,7 +67,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
             let text = std::fs::read_to_string(key)
                 .with_context(|| format!("cannot read `{}`", key.display()))?;
             let key = SecretKey::parse(&text).map_err(|error| Stop::Usage(error.to_string()))?;
-            out(&key.sign(&load(file)?).to_yaml());
+            // As it was written: a signature holds for members that we do not know.
+            out(&manifest::yaml(&key.sign(&load(file)?).document()));
             Ok(Done::Fine)
         }
         Action::Verify { file, pin } => {

@@ -1,8 +1,6 @@
 //! `gatelet mount`, `gatelet unmount` and `gatelet mounts`: servers that are
 //! found through their manifests.
 
-use std::path::Path;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -10,7 +8,7 @@ use crate::cli::Place;
 use crate::config::{self, RawMount};
 use crate::exit::{Done, Stop};
 use crate::gate;
-use crate::mounts::{Mounts, Wrong};
+use crate::mounts::{Mounts, Wrong, taken};
 use crate::terminal::{BAD, DIM, GOOD, WARNING, is_read_by_a_person, out, paint, say};
 
 /// Mount a server by its manifest, in the gate that runs or when it next starts
@@ -57,30 +55,20 @@ pub(crate) fn mount(args: &MountArgs, place: &Place) -> anyhow::Result<Done> {
         ..RawMount::default()
     };
     let body = serde_json::to_value(&raw)?;
-    let state = config::state_directory(place)?;
-    let (status, told) = asked(&state, Method::POST, &body, async |mounts| {
-        mounts.settled(Vec::new());
-        mounts.mount(raw.clone()).await
-    })?;
+    let (status, told) =
+        asked(place, Method::POST, &body, async |mounts| mounts.mount(raw.clone()).await)?;
     report(status, &told, "mounted")
 }
 
 pub(crate) fn unmount(args: &UnmountArgs, place: &Place) -> anyhow::Result<Done> {
-    let state = config::state_directory(place)?;
+    let which = json!({"mount": args.which});
     let (status, told) =
-        asked(&state, Method::DELETE, &json!({"mount": args.which}), async |mounts| {
-            mounts.settled(Vec::new());
-            mounts.unmount(&args.which)
-        })?;
+        asked(place, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which))?;
     report(status, &told, "unmounted")
 }
 
 pub(crate) fn list(_: &MountsArgs, place: &Place) -> anyhow::Result<Done> {
-    let state = config::state_directory(place)?;
-    let (_, told) = asked(&state, Method::GET, &json!({}), async |mounts| {
-        mounts.settled(Vec::new());
-        Ok(mounts.told())
-    })?;
+    let (_, told) = asked(place, Method::GET, &json!({}), async |mounts| Ok(mounts.told()))?;
     if !is_read_by_a_person() {
         out(&told.to_string());
         return Ok(Done::Fine);
@@ -97,18 +85,23 @@ pub(crate) fn list(_: &MountsArgs, place: &Place) -> anyhow::Result<Done> {
 
 /// Asks the gate that runs, or does it here for the one that starts next.
 fn asked(
-    state: &Path,
+    place: &Place,
     method: Method,
     body: &Value,
     here: impl AsyncFnOnce(&Mounts) -> Result<Value, Wrong>,
 ) -> anyhow::Result<(u16, Value)> {
+    let state = config::state_directory(place)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        if let Some(answer) = gate::ask(state, method, "/mounts", body).await? {
+        if let Some(answer) = gate::ask(&state, method, "/mounts", body).await? {
             return Ok((answer.status, answer.told));
         }
         say(&paint(DIM, "No gate runs here: this counts when one starts."));
-        Ok(match here(&Mounts::open(state, &[])).await {
+        // What the configuration mounts is there, and has its label first.
+        let config = config::load(place)?.config;
+        let mounts = Mounts::open(&state, &config.mounts);
+        mounts.settled(taken(&config));
+        Ok(match here(&mounts).await {
             Ok(told) => (200, told),
             Err(wrong) => (wrong.status(), json!({"error": wrong.to_string()})),
         })

@@ -14,6 +14,10 @@ struct Server {
 }
 
 async fn serve(answer: String) -> Server {
+    serve_bytes(answer.into_bytes()).await
+}
+
+async fn serve_bytes(answer: Vec<u8>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/m.yaml", listener.local_addr().unwrap()).parse().unwrap();
     let n_asked = Arc::new(AtomicUsize::new(0));
@@ -23,7 +27,7 @@ async fn serve(answer: String) -> Server {
             count.fetch_add(1, Ordering::Relaxed);
             let mut request = [0; 4096];
             let _some_of_it = stream.read(&mut request).await;
-            stream.write_all(answer.as_bytes()).await.ok();
+            stream.write_all(&answer).await.ok();
             stream.shutdown().await.ok();
         }
     });
@@ -77,8 +81,13 @@ async fn what_leads_in_circles_is_too_large_or_no_manifest_is_given_up() {
     let told = manifest(&circle.source(), None).await.unwrap_err().to_string();
     assert!(told.contains("from one place to the next"), "{told}");
     let large = serve(ok(&"x".repeat(MAX_BYTES + 1))).await;
-    let told = manifest(&large.source(), None).await.unwrap_err().to_string();
-    assert!(told.contains("larger than"), "{told}");
+    let told = manifest(&large.source(), None).await.unwrap_err();
+    assert!(told.is_final() && told.to_string().contains("larger than"), "{told}");
+    let odd = serve(ok("caf\u{e9}")).await;
+    assert!(manifest(&odd.source(), None).await.is_ok());
+    let odd = serve_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n\xff\xfe".to_vec()).await;
+    let told = manifest(&odd.source(), None).await.unwrap_err();
+    assert!(told.is_final() && told.to_string().contains("not text"), "{told}");
     let gone = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned()).await;
     let told = manifest(&gone.source(), None).await.unwrap_err();
     assert!(matches!(told, Unfetched::Failed(_)), "an outage passes: {told}");

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::place::{Origin, Place};
+use crate::alone::Alone;
 use crate::config::RawMount;
 use crate::secret;
 
@@ -22,7 +23,8 @@ pub(crate) struct Memory {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) label: String,
-    /// As JSON. Believed again only if it would be believed now.
+    /// As JSON. Believed again only if it would be believed now; empty when
+    /// there is none.
     pub(crate) manifest: String,
     /// Seconds since 1970.
     pub(crate) fetched: u64,
@@ -38,23 +40,24 @@ impl Memory {
         })
     }
 
-    pub(crate) fn of(places: &[Place]) -> Memory {
-        let mut memory = Memory::default();
-        for place in places {
-            if let Origin::Command(raw) = &place.origin {
-                memory.mounts.push(raw.clone());
-            }
-            if let (Some((manifest, _)), Some(fetched)) = (&place.manifest, place.fetched) {
-                let known =
-                    Known { label: place.label.clone(), manifest: manifest.to_json(), fetched };
-                memory.known.insert(place.mount.source.manifest.to_string(), known);
-            }
-        }
-        memory
+    /// Changes what is in the file, while nobody else does. Headers may hold
+    /// secrets, so only the owner reads it.
+    pub(crate) fn change(file: &Path, change: impl FnOnce(&mut Memory)) -> anyhow::Result<()> {
+        let _alone = Alone::with(file)?;
+        let mut memory = Memory::load(file);
+        change(&mut memory);
+        secret::write(file, &serde_json::to_string_pretty(&memory)?)
     }
 
-    /// Headers may hold secrets, so only the owner reads the file.
-    pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
-        secret::write(file, &serde_json::to_string_pretty(self)?)
+    /// Adds what somebody mounted.
+    pub(crate) fn add(&mut self, raw: RawMount, manifest: &Url) {
+        self.remove(manifest);
+        self.mounts.push(raw);
+    }
+
+    /// Forgets what somebody mounted.
+    pub(crate) fn remove(&mut self, manifest: &Url) {
+        let is_it = |raw: &RawMount| Url::parse(&raw.manifest).is_ok_and(|url| url == *manifest);
+        self.mounts.retain(|raw| !is_it(raw));
     }
 }

@@ -6,8 +6,8 @@ use web::aggregate::label::Server;
 use web::aggregate::refresh::Looks;
 use web::manifest::Manifest;
 
-use super::memory::Memory;
-use crate::config::{Mount, RawMount};
+use super::memory::{Known, Memory};
+use crate::config::Mount;
 use crate::fetch::Unfetched;
 
 /// One mount.
@@ -27,11 +27,10 @@ pub(crate) struct Place {
 }
 
 /// Who wanted it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Configured,
-    /// As it was asked for.
-    Command(RawMount),
+    Command,
 }
 
 impl Place {
@@ -78,13 +77,25 @@ impl Place {
                 let why_now = Some(why.to_string());
                 tracing::warn!(manifest = %self.mount.source.manifest, "{why}");
                 // What was believed is believed until somebody says otherwise.
-                let gone = match why {
-                    Unfetched::Refused(_) | Unfetched::Private(_) => self.manifest.take().is_some(),
-                    Unfetched::Failed(_) => false,
-                };
+                let gone = why.is_final() && self.manifest.take().is_some();
                 let news = gone || (self.manifest.is_none() && self.problem != why_now);
                 self.problem = why_now;
                 news
+            }
+        }
+    }
+
+    /// What is remembered of it. One that is not believed any more keeps its
+    /// label, and nothing else.
+    pub(crate) fn known(&self) -> Option<Known> {
+        match (&self.manifest, self.fetched) {
+            (Some((manifest, _)), Some(fetched)) => {
+                let (label, manifest) = (self.label.clone(), manifest.document().to_string());
+                Some(Known { label, manifest, fetched })
+            }
+            (_, _) => {
+                let label = self.kept.clone()?;
+                Some(Known { label, manifest: String::new(), fetched: 0 })
             }
         }
     }
@@ -109,7 +120,7 @@ impl Place {
             "state": if self.manifest.is_some() { "mounted" } else { "unavailable" },
             "from": match self.origin {
                 Origin::Configured => "configuration",
-                Origin::Command(_) => "command",
+                Origin::Command => "command",
             },
             "next_look": self.looks.due(),
         });

@@ -24,13 +24,14 @@ fn manifest(host: &str, label: &str) -> Manifest {
         namespaces: vec![Suggested { suggested: label.into(), description: "Orders.".into() }],
         skills: vec![],
         signature: None,
+        whole: None,
     }
 }
 
 const SHOP: &str = "https://shop.example/m.yaml";
 
 fn place(raw: &RawMount) -> Place {
-    Place::new(mount(raw), Origin::Command(raw.clone()), &Memory::default())
+    Place::new(mount(raw), Origin::Command, &Memory::default())
 }
 
 fn seen(place: &Place, manifest: &Manifest) -> Result<(Manifest, reqwest::Url), Unfetched> {
@@ -74,7 +75,9 @@ fn a_manifest_that_turns_bad_takes_its_server_away_until_it_is_good_again() {
 fn what_was_mounted_is_remembered_with_its_label_and_its_time() {
     let state = tempfile::tempdir().unwrap();
     let mounts = Mounts::open(state.path(), &[]);
+    let mut asked_for = Vec::new();
     for (url, host) in [(SHOP, "shop.example"), ("https://store.example/m", "store.example")] {
+        asked_for.push(raw(url));
         let mut place = place(&raw(url));
         let good = seen(&place, &manifest(host, "orders"));
         place.take(good, 1_000);
@@ -84,7 +87,7 @@ fn what_was_mounted_is_remembered_with_its_label_and_its_time() {
         mounts.settled(vec!["time".into()]).into_iter().map(|place| place.label).collect()
     };
     assert_eq!(labels(&mounts), ["orders", "store_orders"]);
-    mounts.save();
+    mounts.save(|memory| memory.mounts = asked_for);
     let again = Mounts::open(state.path(), &[]);
     assert_eq!(labels(&again), ["orders", "store_orders"]);
     assert_eq!(again.told()[0]["next_look"], 1_600, "a restart is no reason to look");
@@ -92,6 +95,53 @@ fn what_was_mounted_is_remembered_with_its_label_and_its_time() {
     again.unmount("orders").unwrap();
     assert_eq!(labels(&again), ["store_orders"]);
     assert!(matches!(again.unmount("orders"), Err(Wrong::Unknown(_))));
+}
+
+#[test]
+fn a_label_is_the_same_before_and_after_a_restart() {
+    let state = tempfile::tempdir().unwrap();
+    let open = || Mounts::open(state.path(), &[mount(&raw(SHOP))]);
+    let label = |mounts: &Mounts| mounts.settled(Vec::new())[0].label.clone();
+    let mounts = open();
+    assert_eq!(label(&mounts), "shop", "nothing is known of it yet");
+    let good = seen(&mounts.places()[0], &manifest("shop.example", "orders"));
+    assert!(mounts.places()[0].take(good, 1_000));
+    mounts.save(|_| ());
+    assert_eq!(label(&mounts), "orders");
+    assert_eq!(label(&open()), "orders");
+    // One that is not believed any more is not forgotten, only not believed.
+    assert!(mounts.places()[0].take(Err(Unfetched::Unfit("is too large".to_owned())), 2_000));
+    mounts.save(|_| ());
+    let again = open();
+    assert_eq!(label(&again), "orders");
+    assert_eq!(again.told()[0]["state"], "unavailable");
+}
+
+#[test]
+fn two_with_the_same_state_do_not_forget_each_others_mounts() {
+    let state = tempfile::tempdir().unwrap();
+    let (one, two) = (Mounts::open(state.path(), &[]), Mounts::open(state.path(), &[]));
+    for (mounts, url) in [(&one, SHOP), (&two, "https://store.example/m")] {
+        let place = place(&raw(url));
+        let url = place.mount.source.manifest.clone();
+        mounts.add(place).unwrap();
+        mounts.save(|memory| memory.add(raw(url.as_str()), &url));
+    }
+    one.save(|_| ());
+    let all = Mounts::open(state.path(), &[]);
+    assert_eq!(all.places().len(), 2);
+    one.unmount(SHOP).unwrap();
+    let all = Mounts::open(state.path(), &[]);
+    assert_eq!(all.places()[0].mount.source.manifest.as_str(), "https://store.example/m");
+}
+
+#[test]
+fn what_was_mounted_meanwhile_is_not_mounted_twice() {
+    let state = tempfile::tempdir().unwrap();
+    let mounts = Mounts::open(state.path(), &[]);
+    assert!(mounts.add(place(&raw(SHOP))).is_ok());
+    let twice = mounts.add(place(&raw(SHOP))).unwrap_err();
+    assert_eq!(twice.status(), 409);
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(crate) fn manifest(config: &Config) -> Manifest {
         namespaces,
         skills,
         signature: None,
+        whole: None,
     };
     match config.manifest.key.as_deref().map(SecretKey::parse) {
         Some(Ok(key)) => key.sign(&manifest),

@@ -108,7 +108,31 @@ fn operators_mount_and_unmount_while_the_gate_runs() {
     assert!(served.terminate().success());
     assert!(!home.path().join("state/gate.json").exists(), "the note goes with the gate");
 
-    // Without a gate it counts for the next one.
+    // Without a gate what is configured is listed, too, and has its label first.
+    let other_home = Home::new();
+    let other = Served::start(&other_home);
+    home.write(
+        "gatelet.toml",
+        &format!("[builtin]\ntools = true\n{}", mount(&other, "label = \"text2\"\n")),
+    );
+    let listed = shell(&home, &["mounts"]).json();
+    assert_eq!(
+        (&listed[0]["label"], &listed[0]["from"]),
+        (&json!("text2"), &json!("configuration"))
+    );
+    let derived = shell(&home, &["mount", &url, "--insecure-loopback", "--label", "time"]).json();
+    assert_ne!(derived["label"], "time", "which is taken");
+    let labels = || -> Vec<Value> {
+        let all = shell(&home, &["mounts"]).json();
+        all.as_array().unwrap().iter().map(|place| place["label"].clone()).collect()
+    };
+    assert_eq!(labels(), [json!("text2"), derived["label"].clone()]);
+    assert_eq!(shell(&home, &["unmount", &url]).code, 0);
+    assert_eq!(labels(), [json!("text2")]);
+    drop(other);
+    home.write("gatelet.toml", "[builtin]\ntools = true\n");
+
+    // What is mounted there counts for the next one.
     let later = shell(&home, &["mount", &url, "--insecure-loopback", "--label", "shop"]);
     assert_eq!(later.code, 0, "{}", later.err);
     let served = Served::start(&home);

@@ -8,7 +8,7 @@
 use catalog::name;
 use url::Url;
 
-use crate::manifest::Manifest;
+use crate::manifest::{LONGEST, Manifest};
 
 /// The labels of servers, in the operator's order. `taken` are those of the
 /// servers that have no manifest; `kept` is what each was called before.
@@ -52,7 +52,8 @@ impl Server<'_> {
         let host = self.host();
         let tag = name::tag(self.source.as_str(), 4);
         let mixed = if first == host { None } else { Some(format!("{host}_{first}")) };
-        [Some(first.clone()), mixed, Some(format!("{first}_{tag}"))].into_iter().flatten().collect()
+        let wishes = [Some(first.clone()), mixed, Some(format!("{first}_{tag}"))];
+        wishes.into_iter().flatten().map(|label| short(&label)).collect()
     }
 
     /// The first word of the host that says something.
@@ -64,4 +65,14 @@ impl Server<'_> {
         let mut words = host.split('.').filter(|word| !["www", "mcp", "api"].contains(word));
         name::alias(words.next().unwrap_or(host))
     }
+}
+
+/// A label that is not too long to be one.
+fn short(label: &str) -> String {
+    if label.len() <= LONGEST {
+        return label.to_owned();
+    }
+    let tag = name::tag(label, 6);
+    let cut: String = label.chars().take(LONGEST - 7).collect();
+    format!("{}_{tag}", cut.trim_end_matches('_'))
 }

@@ -28,6 +28,7 @@ fn manifest(endpoint: &str, namespaces: &[&str]) -> Manifest {
         namespaces: namespaces.iter().map(suggested).collect(),
         skills: vec![],
         signature: None,
+        whole: None,
     }
 }
 
@@ -143,6 +144,11 @@ fn labels_are_unique_and_do_not_depend_on_who_answered_first() {
     let named = [Server { label: Some("Orders"), ..unseen[1] }];
     assert_eq!(assign(&["orders".to_owned()], &named), ["store_Orders"]);
     assert_eq!(assign(&[], &named), ["Orders"]);
+    // What is put together is no longer than any other label.
+    let long = "a".repeat(64);
+    let second = [Server { label: Some(&long), ..unseen[1] }];
+    let given = assign(std::slice::from_ref(&long), &second).remove(0);
+    assert!(given.len() <= 64 && given.starts_with("store_aaa"), "{given}");
 }
 
 #[test]

@@ -13,6 +13,9 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// The most namespaces or skills that one manifest may name.
 const MAX_ENTRIES: usize = 1000;
 
+/// The longest label of one level.
+pub(crate) const LONGEST: usize = 64;
+
 /// What is wrong with a manifest, by the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -33,7 +36,10 @@ impl fmt::Display for Problem {
 pub fn read(text: &str) -> Result<(Manifest, Vec<Problem>), Vec<Problem>> {
     let mut reader = Reader::default();
     let manifest = match tree(text) {
-        Ok(tree) => reader.manifest(&tree),
+        Ok(tree) => reader.manifest(&tree).map(|understood| {
+            let whole = Some(tree).filter(|tree| *tree != understood.to_value());
+            Manifest { whole, ..understood }
+        }),
         Err(problem) => {
             reader.problems.push(problem);
             None
@@ -42,7 +48,7 @@ pub fn read(text: &str) -> Result<(Manifest, Vec<Problem>), Vec<Problem>> {
     let failed = reader.problems.iter().any(|problem| problem.severity == tool::Severity::Error);
     match manifest {
         Some(manifest) if !failed => Ok((manifest, reader.problems)),
-        _ => Err(reader.problems),
+        Some(_) | None => Err(reader.problems),
     }
 }
 
@@ -102,6 +108,7 @@ impl Reader {
             last_updated: last_updated?,
             publisher: publisher?,
             endpoint: endpoint?,
+            whole: None,
         })
     }
 
@@ -205,6 +212,10 @@ impl Reader {
             let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
             if folded.is_empty() || !folded.chars().all(legal) {
                 self.error(&place(name), format!("is no label: `{label}`"));
+                continue;
+            }
+            if folded.split('.').any(|level| LONGEST < level.len()) {
+                self.error(&place(name), format!("is longer than {LONGEST} characters"));
                 continue;
             }
             if folded != label {

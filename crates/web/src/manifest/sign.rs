@@ -1,6 +1,7 @@
 //! Signed manifests.
 //!
-//! A signature is Ed25519 over the canonical JSON form and names its key, so an
+//! A signature is Ed25519 over the canonical JSON form of the whole document,
+//! with the members that this program does not know, and names its key, so an
 //! aggregator can pin keys and a publisher can change them: pin the new key
 //! beside the old one, sign with the new one, drop the old pin.
 
@@ -8,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Manifest;
@@ -70,7 +72,12 @@ impl SecretKey {
         let value = STANDARD.encode(self.0.sign(manifest.canonical().as_bytes()).to_bytes());
         let signature =
             Signature { key: self.public().id(), algorithm: "ed25519".to_owned(), value };
-        Manifest { signature: Some(signature), ..manifest.clone() }
+        let mut signed = manifest.clone();
+        if let Some(members) = signed.whole.as_mut().and_then(Value::as_object_mut) {
+            members.insert("signature".to_owned(), json!(signature));
+        }
+        signed.signature = Some(signature);
+        signed
     }
 }
 

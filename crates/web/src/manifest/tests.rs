@@ -19,6 +19,7 @@ fn manifest() -> Manifest {
             Advertised { name: "b".into(), description: "Two: yes".into() },
         ],
         signature: None,
+        whole: None,
     }
 }
 
@@ -52,9 +53,44 @@ fn hyphens_in_labels_are_folded_with_a_warning() {
 }
 
 #[test]
+fn a_signature_covers_what_we_do_not_understand() {
+    let text = manifest().to_yaml()
+        + "future: {a: [1, [2, {}], {\"b c\": true}], \"yes\": null, empty: [], n: 1.5}\n";
+    let (read_in, _) = read(&text).unwrap();
+    let key = SecretKey::from_seed([1; 32]);
+    let signed = key.sign(&read_in);
+    let pins = [key.public()];
+    for text in [yaml(&signed.document()), signed.document().to_string()] {
+        let (again, _) = read(&text).unwrap();
+        assert_eq!(again, signed, "nothing is lost: {text}");
+        assert_eq!(verify(&again, &pins), Ok(()));
+        let changed = read(&text.replace("1.5", "1.6")).unwrap().0;
+        assert_eq!(verify(&changed, &pins), Err(Distrust::Forged));
+        let mut dropped = signed.document();
+        dropped.as_object_mut().unwrap().remove("future");
+        assert_eq!(verify(&read(&yaml(&dropped)).unwrap().0, &pins), Err(Distrust::Forged));
+    }
+    // The form is the one that is written down: anybody can make it.
+    let canonical = signed.canonical();
+    assert!(canonical.contains(r#""future":{"a":[1,[2,{}],{"b c":true}],"empty":[],"n":1.5"#));
+    assert!(!canonical.contains("signature"), "{canonical}");
+}
+
+#[test]
+fn a_label_that_is_too_long_is_none() {
+    let long =
+        |n: usize| manifest().to_yaml().replace("\"orders\"", &format!("{:?}", "a".repeat(n)));
+    assert!(read(&long(64)).is_ok());
+    let told = read(&long(65)).unwrap_err()[0].to_string();
+    assert!(told.contains("longer than 64"), "{told}");
+}
+
+#[test]
 fn unknown_fields_are_ignored_and_bare_dates_are_dates() {
     let text = manifest().to_yaml().replace("\"2026-11-15\"", "2026-11-15") + "future: 1\n";
-    assert_eq!(read(&text).unwrap().0, manifest());
+    let (read_in, warnings) = read(&text).unwrap();
+    assert_eq!(Manifest { whole: None, ..read_in }, manifest());
+    assert_eq!(warnings, []);
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn manifest() -> Manifest {
         namespaces: vec![Suggested { suggested: "a".into(), description: "A.".into() }],
         skills: vec![],
         signature: None,
+        whole: None,
     }
 }
 
