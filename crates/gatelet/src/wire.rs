@@ -20,24 +20,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use catalog::Catalog;
+use futures::StreamExt;
 use gateway::clock::{Clock, System};
 use gateway::gateway::Controls;
 use gateway::learning::Closed;
 use gateway::record::Nowhere;
 use gateway::roster::{self, Indexing, Start};
+use gateway::skill::Library;
 use gateway::{Gateway, Parts, gate};
 use mcp::connect::Certificates;
 use store::events::Events;
+use tool::{Door, Event};
+use web::manifest::Manifest;
 
-pub(crate) use card::manifest;
 pub(crate) use credential::{entry, kept, vault};
 pub(crate) use farewell::{children_have_ended, signal};
 pub(crate) use until::Until;
 pub(crate) use watch::watch;
 
 use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
-use crate::mounts::{Mounts, Place};
+use crate::mounts::{self, Mounts, Place};
 use crate::{builtin, habits};
+use card::{Card, Contents, Presented};
 use connector::{Remote, Site};
 use nested::Nesting;
 use shelf::Directory;
@@ -67,8 +72,9 @@ pub(crate) struct Wiring {
     habits: Arc<habits::File>,
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
-    /// What was taken up last.
-    current: Arc<Mutex<Config>>,
+    pub(crate) card: Arc<Card>,
+    /// What was taken up last, with its skills.
+    current: Arc<Mutex<(Config, Library)>>,
 }
 
 impl Wiring {
@@ -83,7 +89,8 @@ impl Wiring {
             habits: Arc::new(habits::File::at(state)),
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
             controls: Arc::default(),
-            current: Arc::new(Mutex::new(config.clone())),
+            card: Arc::new(Card::new(config)),
+            current: Arc::new(Mutex::new((config.clone(), Library::default()))),
         })
     }
 
@@ -91,12 +98,15 @@ impl Wiring {
     pub(crate) fn gateway(&self, loaded: &Loaded) -> Gateway {
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(System::start());
+        let skills = skills::library(config);
+        self.take_up(config, &skills);
+        let upstreams = self.upstreams(config);
         let parts = Parts {
             surface: config.serve.surface.meant(),
-            skills: skills::library(config),
+            skills,
             gate: gate(config),
             shelf: Arc::clone(&self.shelf) as _,
-            manifest: Some(card::manifest(config).to_value().into()),
+            manifest: Some(self.draw(None).to_value().into()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
             stages: self.controls.first(config, &self.state, &clock),
             visibility: config.visibility.clone(),
@@ -121,7 +131,7 @@ impl Wiring {
                 },
                 ..roster::Config::default()
             },
-            ..Parts::new(self.upstreams(config), clock)
+            ..Parts::new(upstreams, clock)
         };
         Gateway::new(parts)
     }
@@ -136,7 +146,8 @@ impl Wiring {
 
     /// Takes up a changed configuration without dropping a session.
     pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+        let skills = skills::library(config);
+        self.take_up(config, &skills);
         self.mounts.reconfigure(&config.mounts);
         // Before the upstreams, which are looked at by what is expected of them.
         gateway.control(Controls {
@@ -145,21 +156,58 @@ impl Wiring {
             meta: config.controls.meta.clone(),
             inspection: config.controls.inspection.clone(),
         });
-        gateway.reload(self.upstreams(config), skills::library(config));
+        gateway.reload(self.upstreams(config), skills);
         gateway.veil(config.visibility.clone());
+        self.present(gateway);
     }
 
     /// Takes up what is mounted now.
     pub(crate) fn remount(&self, gateway: &Gateway) {
-        let config = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        gateway.reload(self.upstreams(&config), skills::library(&config));
+        let config = self.current.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let skills = skills::library(&config);
+        self.take_up(&config, &skills);
+        gateway.reload(self.upstreams(&config), skills);
+        self.present(gateway);
+    }
+
+    /// Says what there is now whenever that changes, until dropped.
+    pub(crate) async fn keep_presented(self, gateway: Gateway) {
+        let mut events = gateway.roster().default_hall().events();
+        self.present(&gateway);
+        while let Some(event) = events.next().await {
+            if let Event::Changed(_) = event {
+                self.present(&gateway);
+            }
+        }
+    }
+
+    /// Has the gate say of itself what is so now.
+    fn present(&self, gateway: &Gateway) {
+        let hall = gateway.roster().halls().into_iter().next();
+        let snapshot = hall.map(|hall| hall.snapshot());
+        self.draw(snapshot.as_ref().map(|snapshot| &*snapshot.catalog));
+    }
+
+    /// Where clients of a surface come in.
+    pub(crate) fn door(&self, gateway: &Gateway, surface: gateway::Surface) -> Arc<dyn Door> {
+        Arc::new(Presented { door: gateway.door(surface), card: Arc::clone(&self.card) })
+    }
+
+    fn draw(&self, catalog: Option<&Catalog>) -> Manifest {
+        let (config, skills) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mounts = self.mounts.settled(mounts::taken(config));
+        self.card.draw(&Contents { config, mounts: &mounts, skills, catalog })
+    }
+
+    fn take_up(&self, config: &Config, skills: &Library) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = (config.clone(), skills.clone());
     }
 
     fn upstreams(&self, config: &Config) -> Vec<roster::Upstream> {
         let mut all = self.configured(config);
-        let taken = all.iter().map(|upstream| upstream.label.clone());
-        let taken = taken.chain([gateway::own::LABEL.to_owned()]).collect();
-        all.extend(self.mounts.settled(taken).iter().map(|place| self.mounted(config, place)));
+        let places = self.mounts.settled(mounts::taken(config));
+        all.extend(places.iter().map(|place| self.mounted(config, place)));
         all
     }
 

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         };
         let mounting = tokio::spawn(Arc::clone(&wiring.mounts).keep(changed));
         let outcome = match listener {
-            None => over_stdio(&loaded, &gateway).await,
+            None => over_stdio(&loaded, &gateway, &wiring).await,
             Some(listener) => {
                 let words = greeting::words(args, place, loaded.file.as_deref());
                 over_http(&loaded, &gateway, &wiring, &state, listener, &words).await
@@ -135,10 +135,10 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
 
 /// Serves the pipe until the client is gone, or a signal asks us to end: then
 /// nothing more is read, and what was asked is still answered for a while.
-async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
+async fn over_stdio(loaded: &Loaded, gateway: &Gateway, wiring: &Wiring) -> anyhow::Result<Done> {
     let surface = loaded.config.serve.surface.meant();
     let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
-    let (door, options) = (gateway.door(surface), stdio::Options::default());
+    let (door, options) = (wiring.door(gateway, surface), stdio::Options::default());
     let reason = stdio::serve(door, input, stdio::stdout()?, options).await;
     tracing::info!("the client is gone: {reason}");
     Ok(Done::Fine)
@@ -180,6 +180,7 @@ async fn over_http(
     let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
     let site = site::site(gateway, serve.surface, &loaded.config, state, operator.key, desk);
     gateway.warm();
+    let presenting = tokio::spawn(wiring.clone().keep_presented(gateway.clone()));
     let (signal, closing) = (wire::signal()?, site.clone());
     greeting::greet(address, loaded, gateway, words);
     let signal = async move {
@@ -190,6 +191,10 @@ async fn over_http(
         let site = site.clone();
         async move { site.respond(request).await }
     };
-    web::listen::listen(listener, shown, serve.limits.connection, answer, signal).await?;
+    let served =
+        web::listen::listen(listener, shown, serve.limits.connection, answer, signal).await;
+    presenting.abort();
+    let _ = presenting.await;
+    served?;
     Ok(Done::Fine)
 }

@@ -1,66 +1,213 @@
-//! The manifest of this gate, from its configuration.
+//! What this gate says of itself to anybody: its manifest.
+//!
+//! It names what an anonymous caller sees, and is drawn anew whenever that may
+//! have changed. The page, the resource and the signature show one value.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use catalog::{Catalog, name};
+use futures::stream::BoxStream;
+use gateway::skill::Library;
 use gateway::visibility::Thing;
-use tool::Identity;
+use serde_json::json;
+use tool::{
+    Ask, Client, Context, Door, Event, Failure, Identity, Listing, Provider, Reply, Resource,
+};
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
 
 use crate::builtin;
 use crate::config::Config;
+use crate::mounts::Place;
 
-/// What anybody may know of this gate: the namespaces that the operator
-/// configured, never what only some callers see.
-pub(crate) fn manifest(config: &Config) -> Manifest {
-    let today = jiff::Zoned::now().date().to_string();
-    let address = config.serve.listen;
-    let own = if config.builtin { builtin::LABELS } else { &[] };
-    let own = own.iter().map(|(label, description)| suggested(label, description));
-    let upstreams = config.upstreams.iter().map(|upstream| {
-        let description = upstream.description.as_deref().unwrap_or("Tools of an MCP server.");
-        suggested(&upstream.label, description)
-    });
-    let base = config.auth.public_url.clone().unwrap_or_else(|| {
-        let scheme = if config.serve.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{address}")
-    });
-    let scheme = match (config.auth.required, config.auth.issuers.is_empty()) {
-        (false, _) => None,
-        (true, true) => Some(Scheme::ApiKey),
-        (true, false) => Some(Scheme::Bearer),
-    };
-    let docs_url = config.manifest.docs_url.clone();
-    let gate = suggested("gatelet", "This gate: search, long results in parts, health.");
-    let knows = |thing: &Thing<'_>| config.visibility.shows(&Identity::default(), thing);
-    let mut namespaces: Vec<Suggested> = own.chain(upstreams).chain([gate]).collect();
-    namespaces.retain(|namespace| knows(&Thing::Namespace(&namespace.suggested)));
-    let first = Thing::Skill { namespace: "", name: "first_steps" };
-    let skills = if config.builtin && knows(&first) {
-        let description = "How to find and use what is behind this gate.".to_owned();
-        vec![Advertised { name: "first_steps".to_owned(), description }]
-    } else {
-        Vec::new()
-    };
-    let manifest = Manifest {
-        cash_version: CASH_VERSION.to_owned(),
-        last_updated: today,
-        publisher: config.manifest.publisher.clone(),
-        copyright: config.manifest.copyright.clone(),
-        endpoint: format!("{base}/mcp"),
-        cache_ttl: config.manifest.cache_ttl,
-        authentication: scheme.map(|scheme| Authentication { scheme, docs_url }),
-        namespaces,
-        skills,
-        signature: None,
-        whole: None,
-    };
-    match config.manifest.key.as_deref().map(SecretKey::parse) {
-        Some(Ok(key)) => key.sign(&manifest),
-        Some(Err(_)) | None => manifest,
+/// The manifest of a gate.
+pub(crate) struct Card {
+    /// As the gate was started: where it is, who may come in and who runs it
+    /// count until it ends.
+    start: Config,
+    shown: Mutex<Option<Manifest>>,
+}
+
+/// What may be told.
+pub(super) struct Contents<'a> {
+    pub(super) config: &'a Config,
+    pub(super) mounts: &'a [Place],
+    pub(super) skills: &'a Library,
+    /// What is known of the functions behind the gate.
+    pub(super) catalog: Option<&'a Catalog>,
+}
+
+impl Card {
+    pub(super) fn new(start: &Config) -> Card {
+        Card { start: start.clone(), shown: Mutex::default() }
+    }
+
+    /// What is told now; nothing before it was first drawn.
+    pub(crate) fn shown(&self) -> Option<Manifest> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Draws it anew. Its date is the day on which it last changed.
+    pub(super) fn draw(&self, contents: &Contents<'_>) -> Manifest {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fresh = self.unsigned(contents);
+        if let Some(before) = &*shown {
+            let today = std::mem::replace(&mut fresh.last_updated, before.last_updated.clone());
+            if fresh == (Manifest { signature: None, ..before.clone() }) {
+                return before.clone();
+            }
+            fresh.last_updated = today;
+        }
+        let fresh = match self.start.manifest.key.as_deref().map(SecretKey::parse) {
+            Some(Ok(key)) => key.sign(&fresh),
+            Some(Err(_)) | None => fresh,
+        };
+        shown.insert(fresh).clone()
+    }
+
+    fn unsigned(&self, contents: &Contents<'_>) -> Manifest {
+        let start = &self.start;
+        let address = start.serve.listen;
+        let base = start.auth.public_url.clone().unwrap_or_else(|| {
+            let scheme = if start.serve.tls.is_some() { "https" } else { "http" };
+            format!("{scheme}://{address}")
+        });
+        let closed = start.auth.required || start.auth.scope.is_some();
+        let scheme = match (closed, start.auth.issuers.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some(Scheme::ApiKey),
+            (true, false) => Some(Scheme::Bearer),
+        };
+        let docs_url = start.manifest.docs_url.clone();
+        Manifest {
+            cash_version: CASH_VERSION.to_owned(),
+            last_updated: jiff::Zoned::now().date().to_string(),
+            publisher: start.manifest.publisher.clone(),
+            copyright: start.manifest.copyright.clone(),
+            endpoint: format!("{base}/mcp"),
+            cache_ttl: start.manifest.cache_ttl,
+            authentication: scheme.map(|scheme| Authentication { scheme, docs_url }),
+            namespaces: contents.namespaces(),
+            skills: contents.skills(),
+            signature: None,
+            whole: None,
+        }
     }
 }
 
-fn suggested(label: &str, description: &str) -> Suggested {
+impl Contents<'_> {
+    fn namespaces(&self) -> Vec<Suggested> {
+        let own = if self.config.builtin { builtin::LABELS } else { &[] };
+        let own = own.iter().map(|(label, description)| suggested(label, Some(description)));
+        let upstreams = self.config.upstreams.iter();
+        let upstreams = upstreams.map(|one| suggested(&one.label, one.description.as_deref()));
+        let mounts = self.mounts.iter();
+        let mounts = mounts.map(|place| suggested(&place.label, place.description().as_deref()));
+        let gate = "This gate: search, long results in parts, health.";
+        let gate = suggested(gateway::own::LABEL, Some(gate));
+        let all = own.chain(upstreams).chain(mounts).chain([gate.clone()]);
+        let mut seen: Vec<Suggested> = all.filter(|one| self.sees(&one.suggested)).collect();
+        if seen.is_empty() {
+            // A manifest names at least one. This one every gate has, so that
+            // nothing is told by it.
+            seen.push(gate);
+        }
+        seen
+    }
+
+    /// Whether an anonymous caller sees a namespace: something in it, or where
+    /// nothing is known of it yet, itself.
+    fn sees(&self, label: &str) -> bool {
+        let knows = |thing: &Thing<'_>| self.config.visibility.shows(&Identity::default(), thing);
+        let is_in = |path: &str| name::same(path.split('.').next().unwrap_or_default(), label);
+        let known = self.catalog.into_iter().flat_map(|catalog| {
+            let slots = catalog.slots().filter(move |slot| is_in(catalog.path(*slot)));
+            slots.map(move |slot| (catalog.path(slot), catalog.function(slot).name.as_str()))
+        });
+        let mut known = known.peekable();
+        match known.peek() {
+            None => knows(&Thing::Namespace(label)),
+            Some(_) => known.into_iter().any(|(path, name)| knows(&Thing::Function { path, name })),
+        }
+    }
+
+    fn skills(&self) -> Vec<Advertised> {
+        let mut named = BTreeSet::new();
+        let skills = self.skills.skills().iter().filter(|skill| {
+            let thing = Thing::Skill { namespace: &skill.namespace, name: &skill.name };
+            let known = self.config.visibility.shows(&Identity::default(), &thing);
+            known && !skill.is_distant() && named.insert(skill.path())
+        });
+        let advertised = skills.map(|skill| {
+            let line = skill.description.lines().next().unwrap_or_default().trim();
+            let description = if line.is_empty() { skill.title.trim() } else { line };
+            Advertised { name: skill.path(), description: description.to_owned() }
+        });
+        advertised.take(MOST_SKILLS).collect()
+    }
+}
+
+/// Where the manifest is read as a resource.
+const RESOURCE: &str = "cash://server";
+
+/// A door behind which the resource says what the card says now. The gateway
+/// was given what was so when it began.
+pub(crate) struct Presented {
+    pub(crate) door: Arc<dyn Door>,
+    pub(crate) card: Arc<Card>,
+}
+
+struct Room {
+    provider: Arc<dyn Provider>,
+    card: Arc<Card>,
+}
+
+impl Door for Presented {
+    fn open(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
+        let provider = self.door.open(client, caller);
+        Arc::new(Room { provider, card: Arc::clone(&self.card) })
+    }
+}
+
+#[async_trait]
+impl Provider for Room {
+    fn listing(&self) -> Arc<Listing> {
+        self.provider.listing()
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.provider.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Ask::Read(read) = &ask
+            && read.uri == RESOURCE
+            && let Some(manifest) = self.card.shown()
+        {
+            let text = manifest.to_json();
+            let contents = json!([{"uri": RESOURCE, "mimeType": "application/json", "text": text}]);
+            return Ok(Reply::Result(json!({"contents": contents}).into()));
+        }
+        self.provider.ask(ask, context).await
+    }
+
+    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+        self.provider.resources_of(context).await
+    }
+
+    fn keeps_time(&self) -> bool {
+        self.provider.keeps_time()
+    }
+}
+
+/// So many skills are advertised; `skill()` lists all.
+const MOST_SKILLS: usize = 100;
+
+fn suggested(label: &str, description: Option<&str>) -> Suggested {
     let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let line = description.lines().next().unwrap_or_default().trim();
+    let line = description.and_then(|text| text.lines().next()).unwrap_or_default().trim();
+    let line = if line.is_empty() { "Tools of an MCP server." } else { line };
     Suggested { suggested: label.chars().map(legal).collect(), description: line.to_owned() }
 }

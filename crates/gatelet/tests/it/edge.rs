@@ -62,6 +62,61 @@ fn the_manifest_is_where_it_is_looked_for() {
     assert!(labels.contains(&"time") && labels.contains(&"gatelet"), "{labels:?}");
 }
 
+#[test]
+fn the_manifest_tells_what_an_anonymous_caller_sees_now() {
+    let home = Home::with("[builtin]\ntools = true\n[skills]\ndirectories = [\"skills\"]\n");
+    home.write("skills/hello/SKILL.md", "---\nname: hello\ndescription: Greets.\n---\nHello.\n");
+    let served = Served::start(&home);
+    let site = served.path("/.well-known/cash-mcp.yaml");
+    let manifest = || -> Value {
+        let page = site.send("GET", &[("Accept", "application/json")], "").body;
+        serde_json::from_str(&page).unwrap()
+    };
+    let names = |list: &str, key: &str| -> Vec<String> {
+        let manifest = manifest();
+        let all = manifest[list].as_array().cloned().unwrap_or_default();
+        all.iter().map(|one| one[key].as_str().unwrap().to_owned()).collect()
+    };
+    let namespaces = || names("namespaces", "suggested");
+    assert!(names("skills", "name").contains(&"hello".to_owned()), "{}", manifest());
+    let hide = |rest: &str| home.write("gatelet.toml", &format!("[builtin]\ntools = true\n{rest}"));
+    hide(
+        "[[visibility.rule]]\nhide = [\"time.*\", \"units\"]\n[[upstream]]\nlabel = \"new\"\ncommand = \"nowhere\"\n",
+    );
+    eventually("what is hidden is not named, and what is new is", || {
+        let all = namespaces();
+        let has = |label: &str| all.iter().any(|one| one == label);
+        !has("time") && !has("units") && has("new") && has("json")
+    });
+    let endpoint = manifest()["endpoint"].as_str().unwrap().to_owned();
+    assert_eq!(endpoint, served.url, "it is where it was");
+    let read = served.asked(None, "resources/read", &json!({"uri": "cash://server"}));
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), manifest());
+    // One that shows nothing names itself: a manifest names at least one.
+    hide("[visibility]\ndefault = \"hide\"\n");
+    eventually("nothing else is named", || namespaces() == ["gatelet"]);
+    home.write("m.yaml", &site.send("GET", &[], "").body);
+    assert_eq!(shell(&home, &["manifest", "lint", "m.yaml"]).code, 0);
+}
+
+#[test]
+fn keys_that_are_made_at_once_are_all_good() {
+    let home = Home::new();
+    let names: Vec<String> = (0..8).map(|n| format!("k{n}")).collect();
+    std::thread::scope(|scope| {
+        for name in &names {
+            let home = &home;
+            scope.spawn(move || assert_eq!(shell(home, &["key", "create", name]).code, 0));
+        }
+    });
+    let kept = shell(&home, &["key", "list"]).json();
+    let mut kept: Vec<&str> =
+        kept.as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, names);
+}
+
 /// Judges a server, and shows what is not as it should be.
 #[track_caller]
 pub(crate) fn conforms(home: &Home, url: &str, role: &str) {

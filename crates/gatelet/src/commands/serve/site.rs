@@ -15,8 +15,8 @@ use web::site::{Parts, Site};
 use super::admin::Desk;
 use crate::commands::key;
 use crate::config::{Auth, Config, Surface};
+use crate::secret;
 use crate::stamp::Glance;
-use crate::{secret, wire};
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(
@@ -30,20 +30,20 @@ pub(super) fn site(
     let limits = &config.serve.limits;
     let (body, answer) = (limits.body_bytes, limits.answer_bytes);
     let options = Options { hosts: hosts(config), body, answer, ..Options::default() };
-    let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
+    let endpoint = |surface| Endpoint::new(desk.wiring.door(gateway, surface), options.clone());
     let main = endpoint(chosen.meant());
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
     }
     let issuers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
-    let manifest = wire::manifest(config);
+    let card = Arc::clone(&desk.wiring.card);
     Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
         policy: policy(config, key::file(state), operator),
         admin: Some(Box::new(desk)),
-        manifest: Box::new(move || Some(manifest.clone())),
+        manifest: Box::new(move || card.shown()),
         now: Box::new(key::now),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
