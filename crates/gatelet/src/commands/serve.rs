@@ -98,8 +98,9 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         let outcome = match listener {
             None => over_stdio(&loaded, &gateway, &wiring).await,
             Some(listener) => {
-                let words = greeting::words(args, place, loaded.file.as_deref());
-                over_http(&loaded, &gateway, &wiring, &state, listener, &words).await
+                let words = &greeting::words(args, place, loaded.file.as_deref());
+                let kept = Kept { state: &state, place, words };
+                over_http(&loaded, &gateway, &wiring, &kept, listener).await
             }
         };
         for task in [watching, mounting] {
@@ -162,14 +163,22 @@ async fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpListener> {
     })
 }
 
+/// Where things are read and remembered.
+struct Kept<'a> {
+    state: &'a Path,
+    place: &'a Place,
+    /// How this gate is started over a pipe.
+    words: &'a [String],
+}
+
 async fn over_http(
     loaded: &Loaded,
     gateway: &Gateway,
     wiring: &Wiring,
-    state: &Path,
+    kept: &Kept<'_>,
     listener: TcpListener,
-    words: &[String],
 ) -> anyhow::Result<Done> {
+    let state = kept.state;
     let serve = &loaded.config.serve;
     let shown = serve.tls.as_ref().map(showing::showing).transpose();
     let shown = shown.map_err(Stop::Usage)?;
@@ -178,11 +187,25 @@ async fn over_http(
     let scheme = if serve.tls.is_some() { "https" } else { "http" };
     let _note = gate::leave(state, scheme, address, operator.secret)?;
     let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
-    let site = site::site(gateway, serve.surface, &loaded.config, state, operator.key, desk);
+    let issuers = site::Issuers::of(&loaded.config);
+    let site = site::site(
+        gateway,
+        serve.surface,
+        &loaded.config,
+        state,
+        operator.key,
+        desk,
+        issuers.clone(),
+    );
     gateway.warm();
-    let presenting = tokio::spawn(wiring.clone().keep_presented(gateway.clone()));
+    // The file that was read, whatever is found later.
+    let read = Place { config: loaded.file.clone(), ..kept.place.clone() };
+    let keeping = [
+        tokio::spawn(wiring.clone().keep_presented(gateway.clone())),
+        tokio::spawn(issuers.keep(read)),
+    ];
     let (signal, closing) = (wire::signal()?, site.clone());
-    greeting::greet(address, loaded, gateway, words);
+    greeting::greet(address, loaded, gateway, kept.words);
     let signal = async move {
         signal.await;
         closing.drain();
@@ -193,8 +216,10 @@ async fn over_http(
     };
     let served =
         web::listen::listen(listener, shown, serve.limits.connection, answer, signal).await;
-    presenting.abort();
-    let _ = presenting.await;
+    for task in keeping {
+        task.abort();
+        let _ = task.await;
+    }
     served?;
     Ok(Done::Fine)
 }

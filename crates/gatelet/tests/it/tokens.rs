@@ -7,7 +7,7 @@ use serde_json::json;
 use testkit::oauth::{Server, Signs};
 
 use crate::clients::{run, script};
-use crate::kit::{Home, Served, node, tool};
+use crate::kit::{Home, Served, eventually, node, tool};
 
 const SECRET: &str = "a secret of at least thirty-two bytes";
 
@@ -103,4 +103,71 @@ fn a_token_for_somebody_else_or_of_somebody_else_opens_nothing() {
         assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
         assert!(challenge.contains("/.well-known/oauth-protected-resource/mcp"), "{challenge}");
     }
+}
+
+#[test]
+fn the_same_subject_of_two_issuers_is_two_callers() {
+    let issuers = [
+        ("https://a.example", SECRET),
+        ("https://b.example", "b secret of at least thirty-two bytes!"),
+    ];
+    let audience = "https://gate.example/mcp";
+    let entry = |(issuer, secret): &(&str, &str)| {
+        format!(
+            "[[auth.issuer]]\nissuer = {issuer:?}\naudience = [{audience:?}]\nsecret = {secret:?}\n"
+        )
+    };
+    let rules = "[[visibility.rule]]\ncallers = [\"subject:https://a.example#ann\"]\nshow = [\"*\"]\n\
+                 [[visibility.rule]]\nhide = [\"units\"]\n";
+    let entries: String = issuers.iter().map(entry).collect();
+    let home = Home::with(&format!("[builtin]\ntools = true\n{entries}{rules}"));
+    let served = Served::start(&home);
+    let bearer = |(issuer, secret): (&str, &str)| {
+        let signs = Signs {
+            resource: audience.to_owned(),
+            secret: secret.to_owned(),
+            subject: "ann".to_owned(),
+            expires_at: 4_000_000_000,
+        };
+        format!("Bearer {}", signs.token(issuer, ""))
+    };
+    let [one, other] = issuers.map(bearer);
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "it", "version": "1"}}});
+    let opened = served.post(&open, &[("Authorization", &one)]);
+    let session = opened.header("mcp-session-id").unwrap();
+    let help = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "help", "arguments": {}}});
+    let as_who = |bearer: &str, session: &str| {
+        served.post(&help, &[("Authorization", bearer), ("Mcp-Session-Id", session)])
+    };
+    let own = as_who(&one, session);
+    assert!(own.body.contains("**units**"), "the rule is about this one: {}", own.body);
+    assert_eq!(as_who(&other, session).status, 404, "it is somebody else's session");
+    let opened = served.post(&open, &[("Authorization", &other)]);
+    let theirs = as_who(&other, opened.header("mcp-session-id").unwrap());
+    assert!(!theirs.body.contains("**units**"), "{}", theirs.body);
+}
+
+/// A key, and a token that is signed with it.
+const KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"one","x":"6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw"}]}"#;
+const SIGNED: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6Im9uZSJ9.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL2dhdGUuZXhhbXBsZS9tY3AiLCJzdWIiOiJhbm4iLCJleHAiOjQwMDAwMDAwMDB9.ae1Uh4BDnST4wfxRmBawZNJ_Mcwm1PAfHpJLy8ZpMzeVhbaPAcH6mLJfygdBRxIONS-4eTx-5q-nITfOW0AbDg";
+
+#[test]
+fn a_key_that_is_taken_out_of_the_jwks_is_good_for_nothing() {
+    let home = Home::with(
+        "[builtin]\ntools = true\n[[auth.issuer]]\nissuer = \"https://login.example\"\n\
+         audience = [\"https://gate.example/mcp\"]\njwks = \"keys.json\"\n",
+    );
+    home.write("keys.json", KEYS);
+    let served = Served::start(&home);
+    let bearer = format!("Bearer {SIGNED}");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let status = || served.post(&ping, &[("Authorization", &bearer)]).status;
+    assert_ne!(status(), 401);
+    home.write("keys.json", "{\"keys\": []}");
+    eventually("the key is gone", || status() == 401);
+    home.write("keys.json", KEYS);
+    eventually("the key is back", || status() != 401);
 }

@@ -82,6 +82,30 @@ pub fn all(issuers: &[Issuer], token: &str, now: u64) -> Result<Identity, Denied
     Err(told)
 }
 
+/// The issuers with the public keys that they have now, if others than before.
+/// Nobody is added, taken away or given another secret by it.
+pub fn renewed(known: &[Issuer], read: &[Issuer]) -> Option<Vec<Issuer>> {
+    let is_like = |one: &Issuer, other: &Issuer| {
+        one.issuer == other.issuer && one.audiences == other.audiences
+    };
+    let mut is_new = false;
+    let renew = |(at, issuer): (usize, &Issuer)| {
+        // Of several that are alike, each is the one in its place.
+        let place = known[..at].iter().filter(|other| is_like(issuer, other)).count();
+        let read = read.iter().filter(|other| is_like(issuer, other)).nth(place);
+        let keys = match (&issuer.keys, read.map(|read| &read.keys)) {
+            (Keys::Public(old), Some(keys @ Keys::Public(new))) if old != new => {
+                is_new = true;
+                keys
+            }
+            (keys, _) => keys,
+        };
+        Issuer { keys: keys.clone(), ..issuer.clone() }
+    };
+    let issuers = known.iter().enumerate().map(renew).collect();
+    is_new.then_some(issuers)
+}
+
 impl Issuer {
     /// Who the token says it is for, if it is good.
     pub fn identify(&self, token: &str, now: u64) -> Result<Identity, Denied> {
@@ -290,6 +314,24 @@ mod tests {
         assert_eq!(who(&both, "nonsense"), Err(Denied::Invalid));
         assert_eq!(all(&both, &token(&[]), 2000), Err(Denied::Expired));
         assert_eq!(who(&[], &token(&[])), Err(Denied::Invalid));
+    }
+
+    #[test]
+    fn only_public_keys_are_renewed() {
+        let set = |id: &str| {
+            let key = format!(r#"{{"kty":"OKP","crv":"Ed25519","kid":"{id}","x":"AQ"}}"#);
+            Keys::from_jwks(&format!(r#"{{"keys":[{key}]}}"#)).unwrap()
+        };
+        let with = |keys| Issuer { keys, ..issuer() };
+        let known = [with(set("1"))];
+        assert!(renewed(&known, &known).is_none());
+        let fresh = renewed(&known, &[with(set("2"))]).unwrap();
+        let Keys::Public(keys) = &fresh[0].keys else { panic!() };
+        assert!(keys.find("2").is_some() && keys.find("1").is_none());
+        let stranger = Issuer { issuer: Some("https://evil.example".into()), ..with(set("2")) };
+        assert!(renewed(&known, &[stranger]).is_none());
+        assert!(renewed(&known, &[with(Keys::Secret(SECRET.into()))]).is_none());
+        assert!(renewed(&known, &[]).is_none(), "a file that says nothing takes nothing away");
     }
 
     #[test]

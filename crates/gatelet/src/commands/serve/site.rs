@@ -4,17 +4,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use gateway::Gateway;
 use mcp::serve::http::{Endpoint, Hosts, Options};
 use web::identity::key::{Fresh, Key, Ring};
+use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
 use web::site::{Parts, Site};
 
 use super::admin::Desk;
+use crate::cli::Place;
 use crate::commands::key;
-use crate::config::{Auth, Config, Surface};
+use crate::config::{self, Config, Surface};
 use crate::secret;
 use crate::stamp::Glance;
 
@@ -26,6 +29,7 @@ pub(super) fn site(
     state: &Path,
     operator: Key,
     desk: Desk,
+    issuers: Issuers,
 ) -> Site {
     let limits = &config.serve.limits;
     let (body, answer) = (limits.body_bytes, limits.answer_bytes);
@@ -36,12 +40,12 @@ pub(super) fn site(
     for surface in gateway::Surface::ALL {
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
     }
-    let issuers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
+    let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
     let card = Arc::clone(&desk.wiring.card);
     Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
-        policy: policy(config, key::file(state), operator),
+        policy: policy(config, key::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
         manifest: Box::new(move || card.shown()),
         now: Box::new(key::now),
@@ -50,7 +54,7 @@ pub(super) fn site(
             concurrency: limits.requests,
             body_time: limits.body_time,
             public_url: config.auth.public_url.clone(),
-            authorization_servers: issuers.collect(),
+            authorization_servers: servers.collect(),
         },
     })
 }
@@ -65,36 +69,90 @@ pub(super) fn operator(config: &Config) -> Fresh {
     fresh
 }
 
+/// Whose tokens are accepted. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Issuers(Arc<Mutex<Arc<Vec<Issuer>>>>);
+
+/// How often the public keys of issuers are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+impl Issuers {
+    pub(super) fn of(config: &Config) -> Issuers {
+        Issuers(Arc::new(Mutex::new(Arc::new(config.auth.issuers.clone()))))
+    }
+
+    fn now(&self) -> Arc<Vec<Issuer>> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes up public keys that have changed, until dropped. The configuration
+    /// knows where they are, so it is read; nothing else of it is taken up.
+    pub(super) async fn keep(self, place: Place) {
+        let is_public = |issuer: &Issuer| matches!(issuer.keys, Keys::Public(_));
+        if !self.now().iter().any(is_public) {
+            return;
+        }
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let place = place.clone();
+            let read = tokio::task::spawn_blocking(move || config::load(&place)).await;
+            // What is wrong with a file is told by who watches it, and what is
+            // half written is whole the next time.
+            let Ok(Ok(loaded)) = read else { continue };
+            if let Some(issuers) = token::renewed(&self.now(), &loaded.config.auth.issuers) {
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(issuers);
+                tracing::info!("the keys of an issuer have changed");
+            }
+        }
+    }
+}
+
 /// Who is let in. The keys are read again when their file has changed, so a
 /// key that was just made or revoked counts for the next human.
 fn policy(
     config: &Config,
     file: PathBuf,
     operator: Key,
+    issuers: Issuers,
 ) -> Box<dyn Fn() -> Arc<Policy> + Send + Sync> {
-    let make = move |mut keys: Ring, auth: &Auth| {
+    let auth = config.auth.clone();
+    let make = move |keys: &Ring, tokens: &[Issuer]| {
+        let mut keys = keys.clone();
         keys.keys.push(operator.clone());
         let anonymous = if auth.required { Anonymous::Refused } else { Anonymous::Allowed };
-        let (tokens, scope) = (auth.issuers.clone(), auth.scope.clone());
-        Arc::new(Policy { anonymous, keys, tokens, scope })
+        Arc::new(Policy { anonymous, keys, tokens: tokens.to_vec(), scope: auth.scope.clone() })
     };
-    let auth = config.auth.clone();
-    let nobody = make(Ring::default(), &auth);
-    let known = Mutex::new((Glance::at(file), nobody));
+    let tokens = issuers.now();
+    let nobody = make(&Ring::default(), &tokens);
+    let known = Known { glance: Glance::at(file), keys: Ring::default(), tokens, policy: nobody };
+    let known = Mutex::new(known);
     Box::new(move || {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (glance, policy) = &mut *known;
-        if glance.is_due() {
-            match key::load(glance.file()) {
-                Ok(keys) => *policy = make(keys, &auth),
+        let tokens = issuers.now();
+        let mut is_new = !Arc::ptr_eq(&tokens, &known.tokens);
+        if known.glance.is_due() {
+            match key::load(known.glance.file()) {
+                Ok(keys) => (known.keys, is_new) = (keys, true),
                 Err(error) => {
                     tracing::error!("the keys stay as they were: {error:#}");
-                    glance.again();
+                    known.glance.again();
                 }
             }
         }
-        Arc::clone(policy)
+        if is_new {
+            known.policy = make(&known.keys, &tokens);
+            known.tokens = tokens;
+        }
+        Arc::clone(&known.policy)
     })
+}
+
+/// What the policy was last made of.
+struct Known {
+    glance: Glance,
+    keys: Ring,
+    tokens: Arc<Vec<Issuer>>,
+    policy: Arc<Policy>,
 }
 
 fn hosts(config: &Config) -> Hosts {
