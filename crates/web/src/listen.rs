@@ -8,6 +8,7 @@
 //! A server that is told to stop goes on listening for as long as requests are
 //! under way, so that the site can tell whoever comes to come back later.
 
+mod heard;
 mod open;
 mod paced;
 
@@ -32,6 +33,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::identity::certificate::{Holder, holder};
+pub(crate) use heard::Heard;
 use open::{Held, Open};
 use paced::Paced;
 

@@ -25,6 +25,7 @@ use url::Url;
 
 use crate::identity::certificate::Holder;
 use crate::identity::{Denied, Policy, credential};
+use crate::listen::Heard;
 use crate::manifest::Manifest;
 use admin::Admin;
 use timed::Timed;
@@ -117,8 +118,10 @@ impl Site {
     {
         let late = Arc::new(AtomicBool::new(false));
         let limit = self.0.parts.config.body_time;
-        let request = request.map(|body| Timed::new(body, limit, Arc::clone(&late)));
-        let response = self.route(request).await;
+        let heard = Heard::default();
+        let request = request.map(|body| Timed::new(body, limit, Arc::clone(&late), heard.clone()));
+        let mut response = self.route(request).await;
+        response.extensions_mut().insert(heard);
         if !late.load(Ordering::Relaxed) {
             return response;
         }

@@ -11,6 +11,8 @@ use http_body::{Frame, SizeHint};
 use mcp::serve::http::Body;
 use tokio::sync::watch;
 
+use super::Heard;
+
 /// All requests of a server. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Open {
@@ -28,6 +30,9 @@ pub(super) struct Held {
     body: Body,
     /// Ready when a stream is to end; what comes in one piece is let go on.
     end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// What was asked, for a stream that has to end without an answer.
+    heard: Option<Heard>,
+    is_over: bool,
     _mark: Mark,
 }
 
@@ -58,9 +63,12 @@ impl Open {
                 () = is_over(ended.clone()) => given_up(),
             };
             let is_stream = http_body::Body::size_hint(response.body()).exact().is_none();
+            let heard = response.extensions().get().filter(|_| is_stream).cloned();
             Ok(response.map(|body| Held {
                 body,
                 end: is_stream.then(|| Box::pin(is_over(ended)) as _),
+                heard,
+                is_over: false,
                 _mark: mark,
             }))
         }
@@ -111,11 +119,18 @@ impl http_body::Body for Held {
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
         if let frame @ Poll::Ready(_) = Pin::new(&mut self.body).poll_frame(task) {
             return frame;
         }
         match self.end.as_mut().map(|end| end.as_mut().poll(task)) {
-            Some(Poll::Ready(())) => Poll::Ready(None),
+            Some(Poll::Ready(())) => {
+                self.is_over = true;
+                let words = self.heard.take().and_then(|heard| heard.last_words());
+                Poll::Ready(words.map(|words| Ok(Frame::data(words))))
+            }
             Some(Poll::Pending) | None => Poll::Pending,
         }
     }

@@ -43,7 +43,11 @@ async fn run(shown: Option<Showing>, limits: Limits) -> Running {
                     told.notify_one();
                     let first = futures::stream::iter([bytes::Bytes::from("first")]);
                     let events = futures::StreamExt::chain(first, futures::stream::pending());
-                    Response::new(Body::events(Box::pin(events)))
+                    let mut response = Response::new(Body::events(Box::pin(events)));
+                    let heard = Heard::default();
+                    heard.note(br#"{"id": 7, "method": "tools/call"}"#);
+                    response.extensions_mut().insert(heard);
+                    response
                 }
                 _ => Response::new(Body::whole(name)),
             }
@@ -127,10 +131,11 @@ async fn while_something_is_under_way_whoever_comes_is_answered() {
     slow.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("retry-after: 1"), "{answer}");
-    // A stream ends like one that is whole.
+    // A stream ends like one that is whole, and with an answer.
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.contains("first") && answer.ends_with("0\r\n\r\n"), "{answer}");
+    assert!(answer.contains("\"id\":7,") && answer.contains("closing"), "{answer}");
     assert!(TcpStream::connect(address).await.is_err(), "then nobody listens any more");
 }
 

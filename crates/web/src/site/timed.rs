@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::listen::Heard;
 
 /// A body, and when it must have come.
 pub(super) struct Timed<B> {
@@ -18,6 +21,8 @@ pub(super) struct Timed<B> {
     alarm: Option<Pin<Box<Sleep>>>,
     /// Set when it was too late.
     late: Arc<AtomicBool>,
+    /// Who remembers what came.
+    heard: Heard,
 }
 
 /// Why a body broke off.
@@ -27,8 +32,8 @@ pub(super) enum Broken<E> {
 }
 
 impl<B> Timed<B> {
-    pub(super) fn new(body: B, limit: Duration, late: Arc<AtomicBool>) -> Timed<B> {
-        Timed { body: Box::pin(body), end: Instant::now() + limit, alarm: None, late }
+    pub(super) fn new(body: B, limit: Duration, late: Arc<AtomicBool>, heard: Heard) -> Timed<B> {
+        Timed { body: Box::pin(body), end: Instant::now() + limit, alarm: None, late, heard }
     }
 }
 
@@ -41,6 +46,11 @@ impl<B: Body> Body for Timed<B> {
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, Self::Error>>> {
         if let Poll::Ready(frame) = self.body.as_mut().poll_frame(task) {
+            if let Some(Ok(frame)) = &frame
+                && let Some(data) = frame.data_ref()
+            {
+                self.heard.note(data.chunk());
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Broken::Itself)));
         }
         let end = self.end;
