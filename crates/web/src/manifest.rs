@@ -128,7 +128,7 @@ fn write_yaml(value: &Value, depth: usize, text: &mut String) {
     let pad = "  ".repeat(depth);
     if let Some(members) = value.as_object().filter(|members| !members.is_empty()) {
         for (key, value) in members {
-            let key = yaml_key(key);
+            let key = yaml_key(key, &pad);
             if is_block(value) {
                 text.push_str(&format!("{pad}{key}:\n"));
                 write_yaml(value, depth + 1, text);
@@ -156,14 +156,15 @@ fn is_block(value: &Value) -> bool {
 }
 
 /// A key, in quotes unless it is a plain word of ours.
-fn yaml_key(key: &str) -> String {
+fn yaml_key(key: &str, pad: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    if !key.is_empty() && key.chars().all(plain) && !words.contains(&key) {
-        key.to_owned()
-    } else {
-        Value::from(key).to_string()
+    if (1..=64).contains(&key.len()) && key.chars().all(plain) && !words.contains(&key) {
+        return key.to_owned();
     }
+    let quoted = Value::from(key).to_string();
+    // A key in one line has at most 1024 characters; a longer one is announced.
+    if quoted.len() <= 1000 { quoted } else { format!("? {quoted}\n{pad}") }
 }
 
 fn write_canonical(value: &Value, text: &mut String) {

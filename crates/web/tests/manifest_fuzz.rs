@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is a failed test")]
 
 use web::manifest::sign::{PublicKey, SecretKey, verify};
-use web::manifest::{MAX_BYTES, read};
+use web::manifest::{MAX_BYTES, Manifest, read, yaml};
 
 const SEED: &str = "cash_version: \"0.1.1\"\nlast_updated: 2026-11-15\npublisher: Shop\n\
     endpoint: https://shop.example/mcp\ncache_ttl: 600\n\
@@ -115,8 +115,12 @@ fn check(text: &str) -> bool {
     }
     for written in [manifest.to_yaml(), manifest.to_json()] {
         let again = read(&written).unwrap_or_else(|problems| panic!("{problems:?}: {written}"));
-        assert_eq!(again.0, manifest, "{written}");
+        assert_eq!(again.0, Manifest { whole: None, ..manifest.clone() }, "{written}");
     }
+    // The document as it was written is written again without a loss.
+    let written = yaml(&manifest.document());
+    let again = read(&written).unwrap_or_else(|problems| panic!("{problems:?}: {written}"));
+    assert_eq!(again.0, manifest, "{written}");
     let pin: PublicKey = SecretKey::from_seed([9; 32]).public();
     assert!(verify(&manifest, &[pin]).is_err(), "nobody signed this");
     true

@@ -23,8 +23,8 @@ pub(crate) struct Memory {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) label: String,
-    /// As JSON. Believed again only if it would be believed now; empty when
-    /// there is none.
+    /// As it was written. Believed again only if it would be believed now;
+    /// empty when there is none.
     pub(crate) manifest: String,
     /// Seconds since 1970.
     pub(crate) fetched: u64,

@@ -4,7 +4,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use web::aggregate::label::Server;
 use web::aggregate::refresh::Looks;
-use web::manifest::Manifest;
+use web::manifest::{Manifest, yaml};
 
 use super::memory::{Known, Memory};
 use crate::config::Mount;
@@ -90,7 +90,7 @@ impl Place {
     pub(crate) fn known(&self) -> Option<Known> {
         match (&self.manifest, self.fetched) {
             (Some((manifest, _)), Some(fetched)) => {
-                let (label, manifest) = (self.label.clone(), manifest.document().to_string());
+                let (label, manifest) = (self.label.clone(), yaml(&manifest.document()));
                 Some(Known { label, manifest, fetched })
             }
             (_, _) => {
