@@ -95,7 +95,8 @@ impl Place {
             }
             (_, _) => {
                 let label = self.kept.clone()?;
-                Some(Known { label, manifest: String::new(), fetched: 0 })
+                let fetched = self.fetched.unwrap_or(0);
+                Some(Known { label, manifest: String::new(), fetched })
             }
         }
     }
