@@ -1,29 +1,37 @@
 //! Requests that are under way.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use mcp::serve::http::Body;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::Heard;
 
 /// All requests of a server. Clones are the same.
 #[derive(Clone)]
 pub(super) struct Open {
-    /// How many there are.
-    number: Arc<watch::Sender<usize>>,
+    count: Arc<Count>,
     /// Whether they are to end.
     ended: Arc<watch::Sender<bool>>,
 }
 
+/// How many there are. Every request counts itself in and out, so this is a
+/// number, and only who waits for the last one is told.
+#[derive(Default)]
+struct Count {
+    now: AtomicUsize,
+    none: Notify,
+}
+
 /// Counts one request for as long as it lives.
-struct Mark(Arc<watch::Sender<usize>>);
+struct Mark(Arc<Count>);
 
 /// The body of an answer, whose request is under way until it is sent.
 pub(super) struct Held {
@@ -38,7 +46,7 @@ pub(super) struct Held {
 
 impl Default for Open {
     fn default() -> Open {
-        Open { number: Arc::new(watch::Sender::new(0)), ended: Arc::new(watch::Sender::new(false)) }
+        Open { count: Arc::default(), ended: Arc::new(watch::Sender::new(false)) }
     }
 }
 
@@ -51,22 +59,22 @@ impl Open {
     where
         F: Future<Output = Response<Body>>,
     {
-        self.number.send_modify(|number| *number += 1);
-        let mark = Mark(Arc::clone(&self.number));
-        let ended = self.ended.subscribe();
+        self.count.now.fetch_add(1, Ordering::AcqRel);
+        let mark = Mark(Arc::clone(&self.count));
+        let mut ended = self.ended.subscribe();
         // An async block would keep room for the answer's future twice.
         let answer = Box::pin(answer);
         async move {
             let response = tokio::select! {
                 biased;
                 response = answer => response,
-                () = is_over(ended.clone()) => given_up(),
+                () = is_over(&mut ended) => given_up(),
             };
             let is_stream = http_body::Body::size_hint(response.body()).exact().is_none();
             let heard = response.extensions().get().filter(|_| is_stream).cloned();
             Ok(response.map(|body| Held {
                 body,
-                end: is_stream.then(|| Box::pin(is_over(ended)) as _),
+                end: is_stream.then(|| Box::pin(async move { is_over(&mut ended).await }) as _),
                 heard,
                 is_over: false,
                 _mark: mark,
@@ -76,9 +84,16 @@ impl Open {
 
     /// Ready when nothing is under way.
     pub(super) async fn none(&self) {
-        let mut number = self.number.subscribe();
-        // The sender is here, so it cannot be gone.
-        drop(number.wait_for(|number| *number == 0).await);
+        let mut told = pin!(self.count.none.notified());
+        loop {
+            // Before the look, so that whoever ends in between is heard.
+            told.as_mut().enable();
+            if self.count.now.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            told.as_mut().await;
+            told.set(self.count.none.notified());
+        }
     }
 
     /// Ends whatever is still under way.
@@ -89,11 +104,13 @@ impl Open {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        self.0.send_modify(|number| *number -= 1);
+        if self.0.now.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none.notify_waiters();
+        }
     }
 }
 
-async fn is_over(mut ended: watch::Receiver<bool>) {
+async fn is_over(ended: &mut watch::Receiver<bool>) {
     // Whoever could end it is gone: that is no reason to end.
     if ended.wait_for(|ended| *ended).await.is_err() {
         std::future::pending::<()>().await;
