@@ -5,9 +5,9 @@
 
 use catalog::nearest;
 use serde_json::{Value, json};
-use tool::Json;
+use tool::{Json, Object};
 
-use super::{bad, members};
+use super::bad;
 use crate::error::GatewayError;
 use crate::trust::confirm;
 
@@ -58,9 +58,11 @@ const SYNONYMS: &[(&[&str], &str)] = &[
 
 /// Whether a meta-tool takes everything it is given.
 pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
-    let (given, takes) = (members(arguments)?, takes(tool));
-    let strangers: Vec<&String> =
-        given.keys().filter(|key| !takes.contains(&key.as_str())).collect();
+    let takes = takes(tool);
+    // Only the keys are looked at: what stands below them may be long.
+    let given = arguments.filter(|given| !given.is_null()).map(Object::parse).transpose();
+    let given = given.map_err(|_| bad("the arguments must be an object"))?.unwrap_or_default();
+    let strangers: Vec<&str> = given.keys().filter(|key| !takes.contains(key)).collect();
     if strangers.is_empty() {
         return Ok(());
     }
@@ -71,7 +73,7 @@ pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayE
         }
         None => "is not an argument".to_owned(),
     };
-    let problems: Vec<(&String, String)> =
+    let problems: Vec<(&str, String)> =
         strangers.into_iter().map(|key| (key, message(key))).collect();
     let said: Vec<String> = problems.iter().map(|(key, said)| format!("`{key}` {said}")).collect();
     let each: Vec<Value> =
