@@ -1,9 +1,9 @@
 //! `gatelet content`: a CMS site as tools, served alone, checked and measured.
 
-mod alone;
 mod answer;
 mod check;
 mod serve;
+mod telling;
 mod token;
 
 use std::os::unix::fs::DirBuilderExt;

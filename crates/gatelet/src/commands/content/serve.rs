@@ -13,8 +13,8 @@ use mcp::serve::http::Body;
 use tool::Always;
 use web::listen::Limits;
 
-use super::alone::Alone;
 use super::answer::Stateless;
+use super::telling::Telling;
 use super::{SiteArgs, now, open, state_file};
 use crate::cli::Place;
 use crate::config::{self, Rules};
@@ -161,7 +161,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     for finding in site.findings() {
         tracing::warn!("{finding}");
     }
-    let provider: Arc<dyn tool::Provider> = Arc::new(Alone(site));
+    let provider: Arc<dyn tool::Provider> = Arc::new(Telling(site));
     if args.stdio {
         let options = mcp::serve::stdio::Options::default();
         mcp::serve::stdio::stdio(Arc::new(Always(provider)), options).await?;

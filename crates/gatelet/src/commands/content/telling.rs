@@ -9,10 +9,10 @@ use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply};
 
 /// A site that names its database when that gives no answer. Behind the gate
 /// the gate names the upstream, and knows a timeout by its kind.
-pub(super) struct Alone(pub(super) Content);
+pub(super) struct Telling(pub(super) Content);
 
 #[async_trait]
-impl Provider for Alone {
+impl Provider for Telling {
     fn listing(&self) -> Arc<Listing> {
         self.0.listing()
     }
