@@ -89,3 +89,29 @@ fn meant<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
     let near = || nearest::rated(key, takes.iter().copied()).into_iter().next();
     known.or_else(|| near().filter(|(score, _)| nearest::CLOSE <= *score).map(|(_, name)| name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::definition;
+    use super::*;
+
+    #[test]
+    fn every_meta_tool_takes_what_its_definition_names() {
+        for tool in [
+            "tool_browse",
+            "tool_execute",
+            "tool_view",
+            "tool_hydrate",
+            "resource_browse",
+            "resource_read",
+            "prompt_browse",
+            "prompt_get",
+        ] {
+            let definition = definition(tool, "");
+            let named = definition["inputSchema"]["properties"].as_object().unwrap();
+            for key in named.keys() {
+                assert!(takes(tool).contains(&key.as_str()), "{tool} does not take `{key}`");
+            }
+        }
+    }
+}
