@@ -37,11 +37,11 @@ where
         incoming,
         answers: FuturesUnordered::new(),
         open: QuickMap::default(),
+        n_taken: 0,
     };
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;
     let mut alarm = Alarm::default();
-    let mut n_taken = 0_usize;
     let hurries = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     let reason = loop {
         alarm.set(writing.refill(&peer));
@@ -73,13 +73,7 @@ where
             }
             more = lines.fill(), if last_call.is_none() => match more {
                 Ok(more) => {
-                    while let Some(line) = lines.take() {
-                        desk.take(line);
-                        n_taken += 1;
-                        if n_taken.is_multiple_of(AT_ONCE) {
-                            tokio::task::yield_now().await;
-                        }
-                    }
+                    desk.take_all(&mut lines).await;
                     if !more {
                         peer.lock().close(CLOSED);
                         last_call = Some(Instant::now() + peer.0.limits.linger);
@@ -188,6 +182,8 @@ struct Desk {
     incoming: Arc<dyn Incoming>,
     answers: FuturesUnordered<BoxFuture<'static, Done>>,
     open: QuickMap<Json, AbortHandle>,
+    /// How many lines came so far.
+    n_taken: usize,
 }
 
 /// Answers that are ready; `None` where the question was cancelled.
@@ -197,6 +193,17 @@ enum Done {
 }
 
 impl Desk {
+    /// Takes every line that has come, and lets others have their turns.
+    async fn take_all<R: AsyncRead + Unpin>(&mut self, lines: &mut Lines<R>) {
+        while let Some(line) = lines.take() {
+            self.take(line);
+            self.n_taken += 1;
+            if self.n_taken.is_multiple_of(AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     fn take(&mut self, line: Line) {
         match line {
             Line::Whole(line) => match Frame::parse(&line) {
