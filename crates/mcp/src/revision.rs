@@ -134,15 +134,18 @@ pub mod code {
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// HTTP header names, in lower case.
+/// HTTP header names. As names and not as texts, which would be read again
+/// for every request.
 pub mod header {
-    pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-    pub const SESSION_ID: &str = "mcp-session-id";
-    pub const METHOD: &str = "mcp-method";
-    pub const NAME: &str = "mcp-name";
+    use http::HeaderName;
+
+    pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+    pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+    pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+    pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+    pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
     /// Followed by the name that `x-mcp-header` gives.
     pub const PARAM_PREFIX: &str = "mcp-param-";
-    pub const LAST_EVENT_ID: &str = "last-event-id";
 }
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ pub(super) fn of(ask: &Ask, listing: &Listing) -> Vec<(HeaderName, HeaderValue)>
         let annotations = tool.and_then(|tool| annotations(&tool.input_schema).ok());
         for (path, header) in annotations.unwrap_or_default() {
             let Some(value) = argument(arguments, &path) else { continue };
-            push(&mut headers, &format!("{}{header}", header::PARAM_PREFIX), &value);
+            let header = format!("{}{header}", header::PARAM_PREFIX);
+            if let Ok(header) = HeaderName::from_bytes(header.as_bytes()) {
+                push(&mut headers, header, &value);
+            }
         }
     }
     headers
@@ -143,9 +146,8 @@ fn name(ask: &Ask) -> Option<String> {
     }
 }
 
-fn push(headers: &mut Vec<(HeaderName, HeaderValue)>, name: &str, value: &str) {
-    let pair = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&encode(value)));
-    if let (Ok(name), Ok(value)) = pair {
+fn push(headers: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(&encode(value)) {
         headers.push((name, value));
     }
 }

@@ -4,13 +4,20 @@
 //! headers, so that a proxy can route without reading the body. Whoever reads
 //! the body must see to it that both say the same.
 
+use std::fmt::Display;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
+use http::header::AsHeaderName;
 use tool::{Json, Listing, Object, RpcError};
 
 use crate::message::Request;
 use crate::revision::{code, header, method};
+
+/// A header's name that can be looked up and told.
+trait Name: AsHeaderName + Display + Copy {}
+impl<N: AsHeaderName + Display + Copy> Name for N {}
 
 /// Checks the headers that every modern request has.
 pub(super) fn check(
@@ -18,8 +25,8 @@ pub(super) fn check(
     request: &Request,
     revision: &str,
 ) -> Result<(), RpcError> {
-    agrees(headers, header::PROTOCOL_VERSION, revision)?;
-    agrees(headers, header::METHOD, &request.method)?;
+    agrees(headers, &header::PROTOCOL_VERSION, revision)?;
+    agrees(headers, &header::METHOD, &request.method)?;
     let key = match request.method.as_str() {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ => "uri",
@@ -27,7 +34,7 @@ pub(super) fn check(
     };
     let name = request.params.as_ref().and_then(|params| params.member_as::<String>(key));
     // Params without a name are refused for that, not for the header.
-    name.map_or(Ok(()), |name| agrees(headers, header::NAME, &name))
+    name.map_or(Ok(()), |name| agrees(headers, &header::NAME, &name))
 }
 
 /// Checks the headers that a tool wants its arguments mirrored in.
@@ -82,13 +89,13 @@ fn same(headers: &HeaderMap, name: &str, value: Option<&Json>) -> Result<(), Rpc
     if equal { Ok(()) } else { Err(disagreement(name, &given, value.as_str())) }
 }
 
-fn agrees(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError> {
+fn agrees(headers: &HeaderMap, name: impl Name, expected: &str) -> Result<(), RpcError> {
     let given = given(headers, name)?;
     if given == expected { Ok(()) } else { Err(disagreement(name, &given, expected)) }
 }
 
 /// The decoded value of a header that must be there.
-fn given(headers: &HeaderMap, name: &str) -> Result<String, RpcError> {
+fn given(headers: &HeaderMap, name: impl Name) -> Result<String, RpcError> {
     let value = headers.get(name).ok_or_else(|| mismatch(&format!("`{name}` is missing")))?;
     let text = value.to_str().map_err(|_| mismatch(&format!("`{name}` has invalid characters")))?;
     let text = text.trim();
@@ -101,7 +108,7 @@ fn given(headers: &HeaderMap, name: &str) -> Result<String, RpcError> {
     decoded.ok_or_else(|| mismatch(&format!("`{name}` is not valid Base64 of UTF-8 text")))
 }
 
-fn disagreement(name: &str, given: &str, expected: &str) -> RpcError {
+fn disagreement(name: impl Name, given: &str, expected: &str) -> RpcError {
     mismatch(&format!("`{name}` says `{given}` but the body says `{expected}`"))
 }
 
