@@ -24,6 +24,10 @@ use crate::revision::{meta, method};
 /// How long a client, or the human behind it, may take to answer a question.
 const TO_ANSWER: Duration = Duration::from_secs(600);
 
+/// How many bytes of messages may wait for a client that does not take them, or
+/// whose call is parked.
+const WAITING_BYTES: usize = 1 << 20;
+
 /// The way back of one request.
 pub(crate) struct Line {
     client: Arc<Client>,
@@ -52,12 +56,22 @@ pub(crate) struct Question {
 struct State {
     token: Option<Json>,
     level: Option<Level>,
-    messages: VecDeque<Bytes>,
+    messages: VecDeque<Word>,
+    n_bytes: usize,
+    /// Whether notes were dropped because too much waited.
+    has_dropped: bool,
     questions: Vec<Question>,
     n_asked: u64,
     waker: Option<Waker>,
     /// Nobody reads any more, or never did.
     mute: bool,
+}
+
+/// Something that is said to the client.
+enum Word {
+    Question(Bytes),
+    /// Progress or a log line. Many of them may come; old ones give way.
+    Note(Bytes),
 }
 
 impl Line {
@@ -83,11 +97,12 @@ impl Line {
         let mut state = self.lock();
         state.mute = true;
         state.messages.clear();
+        state.n_bytes = 0;
     }
 
     /// The next message for the stream of the request.
     pub(crate) fn next(&self) -> Option<Bytes> {
-        self.lock().messages.pop_front()
+        self.lock().next()
     }
 
     /// Is ready when there is a message or a question.
@@ -139,15 +154,17 @@ impl Line {
         }
         let mut text = Vec::new();
         message::write_notification(&mut text, method, Some(params));
-        self.push(text.into());
+        self.push(Word::Note(text.into()));
     }
 
-    fn push(&self, message: Bytes) {
+    fn push(&self, message: Word) {
         let mut state = self.lock();
         if state.mute {
             return;
         }
+        state.n_bytes += message.text().len();
         state.messages.push_back(message);
+        state.drop_oldest();
         if let Some(waker) = state.waker.take() {
             drop(state);
             waker.wake();
@@ -196,7 +213,7 @@ impl Line {
         let waiting = session.ask();
         let mut text = Vec::new();
         message::write_request(&mut text, &waiting.id(), method, Some(&params));
-        self.push(text.into());
+        self.push(Word::Question(text.into()));
         let number = waiting.number();
         waiting
             .answer(TO_ANSWER, |reason| {
@@ -223,6 +240,35 @@ impl Line {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Option<Bytes> {
+        let (Word::Question(text) | Word::Note(text)) = self.messages.pop_front()?;
+        self.n_bytes -= text.len();
+        Some(text)
+    }
+
+    /// Drops the oldest notes when more waits than may; never the last word.
+    fn drop_oldest(&mut self) {
+        while WAITING_BYTES < self.n_bytes {
+            let n_old = self.messages.len() - 1;
+            let mut old = self.messages.iter().take(n_old);
+            let Some(at) = old.position(|word| matches!(word, Word::Note(_))) else { return };
+            let dropped = self.messages.remove(at);
+            self.n_bytes -= dropped.map_or(0, |word| word.text().len());
+            if !std::mem::replace(&mut self.has_dropped, true) {
+                tracing::warn!("a client does not take what its call tells; the oldest is dropped");
+            }
+        }
+    }
+}
+
+impl Word {
+    fn text(&self) -> &Bytes {
+        let (Word::Question(text) | Word::Note(text)) = self;
+        text
     }
 }
 
@@ -282,4 +328,32 @@ fn is_input(method: &str) -> bool {
 
 fn unable(method: &str, why: &str) -> Failure {
     Failure::Unsupported { what: format!("`{method}` by this client, {why}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &Line) -> Vec<String> {
+        let texts = std::iter::from_fn(|| line.next());
+        texts.map(|text| String::from_utf8(text.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_a_client_does_not_take_is_bounded_and_its_questions_are_kept() {
+        let way = Way::Alone { peer: None, parks: false };
+        let client = Arc::new(Client::named("slow", "2026-07-28"));
+        let line = Line::new(client, way, None, None);
+        line.push(Word::Question("a question".into()));
+        for number in 0..100 {
+            line.push(Word::Note(format!("{number} {}", "x".repeat(WAITING_BYTES / 10)).into()));
+        }
+        let told = text(&line);
+        assert!(told.len() <= 10, "{} messages", told.len());
+        assert_eq!(told[0], "a question");
+        assert!(told.last().unwrap().starts_with("99 "));
+        assert_eq!(line.lock().n_bytes, 0);
+        line.push(Word::Note("y".repeat(2 * WAITING_BYTES).into()));
+        assert_eq!(text(&line).len(), 1, "the last word is never dropped");
+    }
 }
