@@ -2,8 +2,10 @@
 //!
 //! Events are numbered and kept for a while, so that a client whose connection
 //! broke asks for what came after the last one it saw. How much is kept is
-//! bounded. One reader at a time: a new one replaces the old, whose connection
-//! may be dead without anybody having noticed.
+//! bounded. What a reader has yet to read is never dropped: one that takes too
+//! little of it loses the stream, and knows it. One reader at a time: a new one
+//! replaces the old, whose connection may be dead without anybody having
+//! noticed.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,9 +19,13 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::event;
 
-/// How many bytes of events are kept, beside the newest one.
+/// How many bytes of events are kept for a client that may come back, beside
+/// the newest one.
 const KEPT_BYTES: usize = 256 << 10;
 const KEPT_EVENTS: usize = 256;
+
+/// How many bytes may wait for a reader that is there.
+const WAITING_BYTES: usize = 64 << 20;
 
 /// One stream.
 pub(super) struct Replay {
@@ -34,8 +40,9 @@ struct State {
     next: u64,
     closed: Option<Instant>,
     waker: Option<Waker>,
-    /// Which reader is the current one.
+    /// Which reader is the current one, and whether it is there.
     reader: u64,
+    is_read: bool,
     /// The first event that no reader has read.
     read: u64,
 }
@@ -101,27 +108,26 @@ impl Replay {
     ) -> Reader {
         let mut state = self.lock();
         state.reader += 1;
+        state.is_read = true;
         state.wake();
         let reader = state.reader;
         drop(state);
-        let at = after.map_or(0, |after| after + 1);
+        let at = after.map_or(0, |after| after.saturating_add(1));
         let alive = Box::pin(sleep(every));
         Reader { replay: Arc::clone(self), at, reader, alive, every, _presence: presence }
     }
 
     fn add(&self, write: impl FnOnce(&str) -> Bytes) {
         let mut state = self.lock();
+        if state.closed.is_some() {
+            return;
+        }
         let event = write(&format!("{}-{}", self.number, state.next));
         let number = state.next;
         state.next += 1;
         state.n_bytes += event.len();
         state.events.push_back((number, event));
-        while 1 < state.events.len()
-            && (KEPT_BYTES < state.n_bytes || KEPT_EVENTS < state.events.len())
-        {
-            let dropped = state.events.pop_front();
-            state.n_bytes -= dropped.map_or(0, |(_, event)| event.len());
-        }
+        state.drop_oldest();
         state.wake();
     }
 
@@ -131,6 +137,29 @@ impl Replay {
 }
 
 impl State {
+    /// Drops what is more than a client may come back to; what somebody is
+    /// about to read only together with the stream.
+    fn drop_oldest(&mut self) {
+        while 1 < self.events.len()
+            && (KEPT_BYTES < self.n_bytes || KEPT_EVENTS < self.events.len())
+        {
+            if self.is_read && self.events.front().is_some_and(|(number, _)| self.read <= *number) {
+                if WAITING_BYTES < self.n_bytes {
+                    tracing::warn!(
+                        n_bytes = self.n_bytes,
+                        "a client reads too slowly; its stream ends"
+                    );
+                    self.events.clear();
+                    self.n_bytes = 0;
+                    self.closed.get_or_insert_with(Instant::now);
+                }
+                return;
+            }
+            let dropped = self.events.pop_front();
+            self.n_bytes -= dropped.map_or(0, |(_, event)| event.len());
+        }
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -172,6 +201,16 @@ impl Stream for Reader {
             return Poll::Ready(Some(event::ALIVE));
         }
         Poll::Pending
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.replay.lock();
+        if state.reader == self.reader {
+            state.is_read = false;
+            state.drop_oldest();
+        }
     }
 }
 
@@ -226,6 +265,35 @@ mod tests {
         replay.close();
         let events = all(replay.read(None, EVERY, here())).await;
         assert!(events[0].starts_with("id: 0-1000\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_reader_has_yet_to_read_is_not_dropped() {
+        let replay = Replay::new(0);
+        let mut reader = replay.read(None, EVERY, here());
+        let large = vec![b'y'; KEPT_BYTES];
+        for _ in 0..3 {
+            replay.push(&large);
+        }
+        for number in 0..3 {
+            let event = reader.next().await.unwrap();
+            assert!(event.starts_with(format!("id: 0-{number}\n").as_bytes()));
+        }
+        replay.push(b"x");
+        assert_eq!(replay.lock().events.len(), 1, "what is read is kept within bounds");
+        (0..3).for_each(|_| replay.push(&large));
+        drop(reader);
+        assert_eq!(replay.lock().events.len(), 1, "and so is what nobody reads");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_too_little_loses_the_stream() {
+        let replay = Replay::new(0);
+        let mut reader = replay.read(None, EVERY, here());
+        let large = vec![b'y'; WAITING_BYTES / 2];
+        (0..3).for_each(|_| replay.push(&large));
+        assert_eq!(reader.next().await, None);
+        assert_eq!(replay.n_bytes(), 0);
     }
 
     #[tokio::test(start_paused = true)]
