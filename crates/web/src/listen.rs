@@ -8,13 +8,12 @@
 //! A server that is told to stop goes on listening for as long as requests are
 //! under way, so that the site can tell whoever comes to come back later.
 
-mod heard;
 mod open;
 mod paced;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +22,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use mcp::serve::http::{Body, Visit};
+use mcp::serve::http::{Body, Visit, accept};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,8 +31,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::identity::certificate::{Holder, holder};
-pub(crate) use heard::Heard;
-use open::{Held, Open};
+use open::Open;
 use paced::Paced;
 
 /// What a client may cost.
@@ -101,22 +98,13 @@ where
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let graceful = GracefulShutdown::new();
     let seats = Arc::new(Semaphore::new(limits.connections));
     let farewells = Arc::new(Semaphore::new(TURNED_AWAY));
     let open = Open::default();
-    let mut over = std::pin::pin!(over(shutdown, limits.farewell, open.clone()));
+    let mut over = pin!(over(shutdown, limits.farewell, open.clone()));
     loop {
         let (stream, peer) = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
+            accepted = accept(&listener) => accepted?,
             () = &mut over => break,
         };
         let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
@@ -130,20 +118,16 @@ where
             }
             continue;
         };
-        // Without this, small answers wait for the client's acknowledgement.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
-        }
-        let (inner, watcher, shown) = (site.clone(), graceful.watcher(), shown.clone());
-        let open = open.clone();
+        let (inner, shown) = (site.clone(), shown.clone());
         let site = move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            open.hold(inner(request))
+            inner(request)
         };
+        let open = open.clone();
         tokio::spawn(async move {
             match shown {
-                None => serve(stream, None, limits, site, watcher).await,
-                Some(shown) => over_tls(stream, shown(), limits, site, watcher).await,
+                None => serve(stream, None, limits, site, open).await,
+                Some(shown) => over_tls(stream, shown(), limits, site, open).await,
             }
             drop(seat);
         });
@@ -151,7 +135,8 @@ where
     drop(listener);
     // What has no answer yet gets one, and streams that never end are ended.
     open.end();
-    drop(timeout(LAST_WORDS, graceful.shutdown()).await);
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    drop(timeout(LAST_WORDS, seats.acquire_many(all)).await);
     Ok(())
 }
 
@@ -167,10 +152,10 @@ async fn over_tls<S, F>(
     shown: Arc<ServerConfig>,
     limits: Limits,
     site: S,
-    watcher: Watcher,
+    open: Open,
 ) where
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Held>, Infallible>> + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
     let stream = match timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -180,28 +165,23 @@ async fn over_tls<S, F>(
     let (_, connection) = stream.get_ref();
     let shown = connection.peer_certificates().and_then(|chain| chain.first());
     let caller = shown.map(|certificate| Holder(Arc::new(holder(certificate))));
-    serve(stream, caller, limits, site, watcher).await;
+    serve(stream, caller, limits, site, open).await;
 }
 
 /// Answers the requests of one connection.
-async fn serve<T, S, F>(
-    stream: T,
-    caller: Option<Holder>,
-    limits: Limits,
-    site: S,
-    watcher: Watcher,
-) where
+async fn serve<T, S, F>(stream: T, caller: Option<Holder>, limits: Limits, site: S, open: Open)
+where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Response<Held>, Infallible>> + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let visit = Visit::new();
+    let (visit, requests) = (Visit::new(), open.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(visit.clone());
         if let Some(caller) = &caller {
             request.extensions_mut().insert(caller.clone());
         }
-        site(request)
+        requests.hold(site(request))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -210,7 +190,16 @@ async fn serve<T, S, F>(
         // Not `pipeline_flush`: it keeps the answer to a head that cannot be
         // read back, and then there is none.
         .serve_connection(TokioIo::new(Paced::new(stream, limits.write_time)), service);
-    if let Err(error) = watcher.watch(connection).await {
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = open.over() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
 }
@@ -226,14 +215,6 @@ async fn turn_away(mut stream: TcpStream) {
         io::Result::Ok(())
     };
     drop(timeout(Duration::from_secs(1), told).await);
-}
-
-/// Whether accepting will never work again, as opposed to not right now.
-fn is_fatal(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected | io::ErrorKind::Unsupported
-    )
 }
 
 #[cfg(test)]

@@ -7,16 +7,14 @@
 
 pub mod admin;
 mod standing;
-mod timed;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Buf;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use mcp::serve::http::{Body, Endpoint};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -25,16 +23,17 @@ use url::Url;
 
 use crate::identity::certificate::Holder;
 use crate::identity::{Denied, Policy, credential};
-use crate::listen::Heard;
 use crate::manifest::Manifest;
 use admin::Admin;
-use timed::Timed;
 
 /// Where the manifest stands.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
 
 /// Where a client learns who issues tokens for us.
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// Where a client may show its key, beside `Authorization`.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// What a site is made of.
 pub struct Parts {
@@ -61,8 +60,6 @@ pub struct Config {
     pub origins: Vec<String>,
     /// How many requests are worked on at once; an open stream does not count.
     pub concurrency: usize,
-    /// How long the body of a request may take to come.
-    pub body_time: Duration,
     /// Our own address as clients write it, such as `https://gate.example`.
     pub public_url: Option<String>,
     /// Who issues tokens for us.
@@ -101,33 +98,11 @@ impl Site {
         let mut response = match (&origin, request.method()) {
             (Some(_), &Method::OPTIONS) => plain(StatusCode::NO_CONTENT, "", ""),
             (None, _) if self.is_namesake(&request) => strange(),
-            _ => self.punctual(request).await,
+            _ => self.route(request).await,
         };
         if let Some(origin) = origin {
             allow(&mut response, origin);
         }
-        response
-    }
-
-    /// Answers a request whose body comes within its time.
-    async fn punctual<B>(&self, request: Request<B>) -> Response<Body>
-    where
-        B: http_body::Body,
-        B::Data: Buf,
-        B::Error: Display,
-    {
-        let late = Arc::new(AtomicBool::new(false));
-        let limit = self.0.parts.config.body_time;
-        let heard = Heard::default();
-        let request = request.map(|body| Timed::new(body, limit, Arc::clone(&late), heard.clone()));
-        let mut response = self.route(request).await;
-        response.extensions_mut().insert(heard);
-        if !late.load(Ordering::Relaxed) {
-            return response;
-        }
-        let message = format!("the body did not come within {} s", limit.as_secs());
-        let mut response = problem(StatusCode::REQUEST_TIMEOUT, &message);
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }
 
@@ -170,21 +145,26 @@ impl Site {
         B::Data: Buf,
         B::Error: Display,
     {
-        let path = request.uri().path().trim_end_matches('/').to_owned();
+        let path = request.uri().path().trim_end_matches('/');
+        if let Some(endpoint) = self.0.parts.endpoints.get(path) {
+            request.extensions_mut().insert(identity);
+            return endpoint.respond(request).await;
+        }
         if let Some(admin) = self.0.parts.admin.as_deref()
             && path.starts_with(admin::PATH)
         {
             return admin::respond(admin, request, &identity).await;
         }
-        request.extensions_mut().insert(identity);
-        if let Some(endpoint) = self.0.parts.endpoints.get(&path) {
-            return endpoint.respond(request).await;
-        }
+        let is_old = |old: &str| old == path;
         match &self.0.parts.old {
-            Some((get, post, endpoint)) if *get == path && request.method() == Method::GET => {
+            Some((get, post, endpoint)) if is_old(get) && request.method() == Method::GET => {
+                request.extensions_mut().insert(identity);
                 endpoint.respond_old_get(&request, post)
             }
-            Some((_, post, endpoint)) if *post == path => endpoint.respond_old_post(request).await,
+            Some((_, post, endpoint)) if is_old(post) => {
+                request.extensions_mut().insert(identity);
+                endpoint.respond_old_post(request).await
+            }
             _ => {
                 let known: Vec<&str> = self.0.parts.endpoints.keys().map(String::as_str).collect();
                 let message = format!("nothing is here; endpoints: {}", known.join(", "));
@@ -195,12 +175,12 @@ impl Site {
 
     fn identify<B>(&self, request: &Request<B>) -> Result<Arc<Identity>, Denied> {
         // What is shown and cannot even be read is not nothing.
-        let text = |name: &str| match request.headers().get(name).map(HeaderValue::to_str) {
+        let text = |name: &HeaderName| match request.headers().get(name).map(HeaderValue::to_str) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),
             Some(Err(_)) => Err(Denied::Invalid),
         };
-        let shown = credential(text("authorization")?, text("x-api-key")?);
+        let shown = credential(text(&header::AUTHORIZATION)?, text(&API_KEY)?);
         let holder = request.extensions().get::<Holder>().map(|holder| &*holder.0);
         let policy = (self.0.parts.policy)();
         let caller = policy.identify(shown, holder, (self.0.parts.now)())?;

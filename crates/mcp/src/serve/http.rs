@@ -7,7 +7,8 @@
 //! [`Endpoint::respond`] is a plain function from request to response, to be
 //! mounted where you like; [`listen`] is a small server for it. Who the caller is
 //! comes from the request's extensions (`Arc<tool::Identity>`), nobody in
-//! particular when there is none; a session belongs to the caller who opened it.
+//! particular when there is none; a session belongs to the caller who opened it,
+//! for as long as that caller may do the same.
 
 mod alone;
 mod pair;
@@ -40,9 +41,9 @@ use alarm::Alarms;
 use pair::Pairs;
 use seat::{Seat, Seats};
 
-pub use body::Body;
+pub use body::{Asked, Body};
 pub use guard::Hosts;
-pub use listener::{at, listen};
+pub use listener::{accept, at, listen};
 pub use seat::Limits as SessionLimits;
 
 /// What serving over HTTP may cost, and whom it serves.
@@ -51,6 +52,8 @@ pub struct Options {
     pub hosts: Hosts,
     /// The largest body that is read, in bytes.
     pub body: usize,
+    /// How long a body may take to come.
+    pub body_time: Duration,
     /// The largest answer that is given, in bytes.
     pub answer: usize,
     pub sessions: SessionLimits,
@@ -103,6 +106,7 @@ impl Default for Options {
         Options {
             hosts: Hosts::Loopback,
             body: 16 << 20,
+            body_time: Duration::from_secs(60),
             answer: 64 << 20,
             sessions: SessionLimits::default(),
             parked: park::Limits::default(),
@@ -166,7 +170,7 @@ impl Endpoint {
             if resumes(&seat) && replay.is_new() {
                 replay.prime(self.0.options.retry);
             }
-            return Ok(body::events(Box::pin(seat.read(&replay, replay.last(), alive))));
+            return Ok(body::events(None, Box::pin(seat.read(&replay, replay.last(), alive))));
         };
         let found =
             replay::read_id(last).and_then(|(stream, event)| Some((seat.resume(stream)?, event)));
@@ -174,7 +178,7 @@ impl Endpoint {
             let message = "that stream is not kept any more; ask again what you asked";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         };
-        Ok(body::events(Box::pin(seat.read(&replay, Some(event), alive))))
+        Ok(body::events(None, Box::pin(seat.read(&replay, Some(event), alive))))
     }
 
     /// Ends a session.
@@ -199,10 +203,11 @@ impl Endpoint {
         };
         let caller = caller(request);
         let seat = self.0.seats.find(id);
-        let seat = seat.filter(|seat| seat.session.caller.subject == caller.subject);
+        // A session is seen with the rights that it was opened with.
+        let seat = seat.filter(|seat| seat.session.caller == caller);
         let seat = seat.ok_or_else(|| {
-            let message =
-                "no such session: it ended or was idle for too long; send `initialize` again";
+            let message = "no such session: it ended, was idle for too long, or what you may do \
+                           has changed; send `initialize` again";
             refuse(StatusCode::NOT_FOUND, message)
         })?;
         match version.map(str::parse::<Revision>) {

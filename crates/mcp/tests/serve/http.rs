@@ -195,6 +195,17 @@ async fn a_session_belongs_to_the_caller_who_opened_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_does_not_outlive_the_rights_it_was_opened_with() {
+    let site = site(Style::Mixed);
+    let session = site.with_roles("ann", &["editor"]).initialize("2025-11-25", json!({})).await;
+    let degraded = site.as_caller("ann");
+    let answer = degraded.in_session(&session, "ping", json!({})).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let ann = site.with_roles("ann", &["editor"]);
+    assert_eq!(ann.in_session(&session, "ping", json!({})).await.status, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broken_stream_is_taken_up_where_it_ended() {
     let site = site(Style::Mixed);
     let session = site.initialize("2025-11-25", json!({})).await;

@@ -42,7 +42,12 @@ impl Site {
 
     /// The same endpoint, seen by somebody with a name.
     pub(crate) fn as_caller(&self, subject: &str) -> Site {
-        let caller = Identity { subject: subject.to_owned(), ..Identity::default() };
+        self.with_roles(subject, &[])
+    }
+
+    pub(crate) fn with_roles(&self, subject: &str, roles: &[&str]) -> Site {
+        let roles = roles.iter().map(|&role| role.to_owned()).collect();
+        let caller = Identity { subject: subject.to_owned(), roles, ..Identity::default() };
         Site { endpoint: self.endpoint.clone(), caller: Some(Arc::new(caller)) }
     }
 

@@ -1,57 +1,55 @@
 //! Requests that are under way.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
-use mcp::serve::http::Body;
-use tokio::sync::{Notify, watch};
+use mcp::serve::http::{Asked, Body};
+use tokio::sync::Notify;
 
-use super::Heard;
+/// What is told to whom the server does not wait for.
+const CLOSING: &str = "the gate is closing, and this took too long";
 
 /// All requests of a server. Clones are the same.
-#[derive(Clone)]
-pub(super) struct Open {
-    count: Arc<Count>,
-    /// Whether they are to end.
-    ended: Arc<watch::Sender<bool>>,
-}
+#[derive(Clone, Default)]
+pub(super) struct Open(Arc<Shared>);
 
-/// How many there are. Every request counts itself in and out, so this is a
-/// number, and only who waits for the last one is told.
+/// Every request counts itself in and out, so this is a number, and only who
+/// waits for the last one is told.
 #[derive(Default)]
-struct Count {
+struct Shared {
     now: AtomicUsize,
     none: Notify,
+    /// Whether they are to end.
+    is_over: AtomicBool,
+    /// Told to connections, which then look at their requests once more.
+    over: Notify,
 }
 
 /// Counts one request for as long as it lives.
-struct Mark(Arc<Count>);
+struct Mark(Arc<Shared>);
 
 /// The body of an answer, whose request is under way until it is sent.
 pub(super) struct Held {
     body: Body,
-    /// Ready when a stream is to end; what comes in one piece is let go on.
-    end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// A stream is to end when the server does; what comes in one piece is let
+    /// go on.
+    is_stream: bool,
     /// What was asked, for a stream that has to end without an answer.
-    heard: Option<Heard>,
-    is_over: bool,
-    _mark: Mark,
-}
-
-impl Default for Open {
-    fn default() -> Open {
-        Open { count: Arc::default(), ended: Arc::new(watch::Sender::new(false)) }
-    }
+    asked: Option<Asked>,
+    has_ended: bool,
+    mark: Mark,
 }
 
 impl Open {
-    /// Waits for an answer, and goes on counting until it is sent.
+    /// Waits for an answer, and goes on counting until it is sent. It is only
+    /// looked at when its connection is, which [`Open::over`] wakes.
     pub(super) fn hold<F>(
         &self,
         answer: F,
@@ -59,46 +57,42 @@ impl Open {
     where
         F: Future<Output = Response<Body>>,
     {
-        self.count.now.fetch_add(1, Ordering::AcqRel);
-        let mark = Mark(Arc::clone(&self.count));
-        let mut ended = self.ended.subscribe();
+        self.0.now.fetch_add(1, Ordering::AcqRel);
+        let mark = Mark(Arc::clone(&self.0));
         // An async block would keep room for the answer's future twice.
-        let answer = Box::pin(answer);
+        let mut answer = Box::pin(answer);
         async move {
-            let response = tokio::select! {
-                biased;
-                response = answer => response,
-                () = is_over(&mut ended) => given_up(),
-            };
+            let response = poll_fn(|task| match answer.as_mut().poll(task) {
+                Poll::Pending if mark.is_over() => Poll::Ready(given_up()),
+                answer @ (Poll::Ready(_) | Poll::Pending) => answer,
+            });
+            let response = response.await;
             let is_stream = http_body::Body::size_hint(response.body()).exact().is_none();
-            let heard = response.extensions().get().filter(|_| is_stream).cloned();
-            Ok(response.map(|body| Held {
-                body,
-                end: is_stream.then(|| Box::pin(async move { is_over(&mut ended).await }) as _),
-                heard,
-                is_over: false,
-                _mark: mark,
-            }))
+            let asked = response.extensions().get().cloned();
+            Ok(response.map(|body| Held { body, is_stream, asked, has_ended: false, mark }))
         }
     }
 
     /// Ready when nothing is under way.
     pub(super) async fn none(&self) {
-        let mut told = pin!(self.count.none.notified());
-        loop {
-            // Before the look, so that whoever ends in between is heard.
-            told.as_mut().enable();
-            if self.count.now.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            told.as_mut().await;
-            told.set(self.count.none.notified());
-        }
+        wait(&self.0.none, || self.0.now.load(Ordering::Acquire) == 0).await;
+    }
+
+    /// Ready when whatever is still under way is to end.
+    pub(super) async fn over(&self) {
+        wait(&self.0.over, || self.0.is_over.load(Ordering::Acquire)).await;
     }
 
     /// Ends whatever is still under way.
     pub(super) fn end(&self) {
-        self.ended.send_replace(true);
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.over.notify_waiters();
+    }
+}
+
+impl Mark {
+    fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::Acquire)
     }
 }
 
@@ -110,17 +104,23 @@ impl Drop for Mark {
     }
 }
 
-async fn is_over(ended: &mut watch::Receiver<bool>) {
-    // Whoever could end it is gone: that is no reason to end.
-    if ended.wait_for(|ended| *ended).await.is_err() {
-        std::future::pending::<()>().await;
+/// Waits until something is so; who makes it so tells.
+async fn wait(told: &Notify, is_so: impl Fn() -> bool) {
+    let mut next = pin!(told.notified());
+    loop {
+        // Before the look, so that what happens in between is heard.
+        next.as_mut().enable();
+        if is_so() {
+            return;
+        }
+        next.as_mut().await;
+        next.set(told.notified());
     }
 }
 
-/// What is told to whom the server did not wait for.
 fn given_up() -> Response<Body> {
-    let told = r#"{"error":"the gate is closing, and this took too long"}"#;
-    let mut response = Response::new(Body::whole(told));
+    let told = serde_json::json!({"error": CLOSING});
+    let mut response = Response::new(Body::whole(told.to_string()));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -136,20 +136,18 @@ impl http_body::Body for Held {
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.is_over {
+        if self.has_ended {
             return Poll::Ready(None);
         }
         if let frame @ Poll::Ready(_) = Pin::new(&mut self.body).poll_frame(task) {
             return frame;
         }
-        match self.end.as_mut().map(|end| end.as_mut().poll(task)) {
-            Some(Poll::Ready(())) => {
-                self.is_over = true;
-                let words = self.heard.take().and_then(|heard| heard.last_words());
-                Poll::Ready(words.map(|words| Ok(Frame::data(words))))
-            }
-            Some(Poll::Pending) | None => Poll::Pending,
+        if !self.is_stream || !self.mark.is_over() {
+            return Poll::Pending;
         }
+        self.has_ended = true;
+        let words = self.asked.take().map(|asked| asked.refused(CLOSING));
+        Poll::Ready(words.map(|words| Ok(Frame::data(words))))
     }
 
     fn is_end_stream(&self) -> bool {

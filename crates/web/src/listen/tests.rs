@@ -11,6 +11,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::tls::{self, Callers, Pem};
+use mcp::serve::http::Asked;
 
 /// A server that says who calls, on which connection, or a lot.
 struct Running {
@@ -44,9 +45,7 @@ async fn run(shown: Option<Showing>, limits: Limits) -> Running {
                     let first = futures::stream::iter([bytes::Bytes::from("first")]);
                     let events = futures::StreamExt::chain(first, futures::stream::pending());
                     let mut response = Response::new(Body::events(Box::pin(events)));
-                    let heard = Heard::default();
-                    heard.note(br#"{"id": 7, "method": "tools/call"}"#);
-                    response.extensions_mut().insert(heard);
+                    response.extensions_mut().insert(Asked(tool::Json::of(&7)));
                     response
                 }
                 _ => Response::new(Body::whole(name)),

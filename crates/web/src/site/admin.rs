@@ -5,6 +5,7 @@
 //! there is nothing here at all.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Buf;
@@ -12,6 +13,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use mcp::serve::http::Body;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tool::Identity;
 
 use super::{plain, problem};
@@ -25,6 +27,9 @@ pub const SCOPE: &str = "admin";
 
 /// The largest question.
 const LARGEST: usize = 64 << 10;
+
+/// How long a question may take to come.
+const TO_COME: Duration = Duration::from_secs(10);
 
 /// Answers operators.
 #[async_trait]
@@ -62,13 +67,14 @@ where
         return response;
     }
     let (head, body) = request.into_parts();
-    let body = match Limited::new(body.map_err(|error| error.to_string()), LARGEST).collect().await
-    {
-        Ok(body) => body.to_bytes(),
-        Err(_) => {
+    let body = Limited::new(body.map_err(|error| error.to_string()), LARGEST);
+    let body = match timeout(TO_COME, body.collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => {
             let message = format!("the body is over {LARGEST} bytes or broke off");
             return problem(StatusCode::PAYLOAD_TOO_LARGE, &message);
         }
+        Err(_) => return problem(StatusCode::REQUEST_TIMEOUT, "the body did not come"),
     };
     let path = head.uri.path().strip_prefix("/admin").unwrap_or_default();
     let query = head.uri.query().unwrap_or_default();

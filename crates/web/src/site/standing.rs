@@ -9,9 +9,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt;
+use mcp::revision::header::METHOD;
+use mcp::revision::method::LISTEN;
 use mcp::serve::http::Body;
 
-use super::Site;
+use super::{API_KEY, Site};
 
 /// How often credentials are looked at again.
 const LOOK: Duration = Duration::from_secs(1);
@@ -21,8 +23,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
     let headers = request.headers();
     let listens = request.method() == Method::GET
-        || headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen");
-    let shows = headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key");
+        || headers.get(METHOD).is_some_and(|method| method == LISTEN);
+    let shows = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(API_KEY);
     if !listens || !shows {
         return None;
     }

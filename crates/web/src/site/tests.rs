@@ -1,4 +1,5 @@
 use std::sync::Mutex;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use tool::Always;
@@ -47,7 +48,6 @@ fn parts() -> Parts {
         config: Config {
             origins: vec!["https://page.example".into()],
             concurrency: 4,
-            body_time: Duration::from_secs(30),
             public_url: Some("https://gate.example".into()),
             authorization_servers: vec!["https://login.example".into()],
         },

@@ -32,8 +32,13 @@ pub(super) fn site(
     issuers: Issuers,
 ) -> Site {
     let limits = &config.serve.limits;
-    let (body, answer) = (limits.body_bytes, limits.answer_bytes);
-    let options = Options { hosts: hosts(config), body, answer, ..Options::default() };
+    let options = Options {
+        hosts: hosts(config),
+        body: limits.body_bytes,
+        body_time: limits.body_time,
+        answer: limits.answer_bytes,
+        ..Options::default()
+    };
     let endpoint = |surface| Endpoint::new(desk.wiring.door(gateway, surface), options.clone());
     let main = endpoint(chosen.meant());
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
@@ -52,7 +57,6 @@ pub(super) fn site(
         config: web::site::Config {
             origins: config.auth.origins.clone(),
             concurrency: limits.requests,
-            body_time: limits.body_time,
             public_url: config.auth.public_url.clone(),
             authorization_servers: servers.collect(),
         },

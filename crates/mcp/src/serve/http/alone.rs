@@ -70,7 +70,7 @@ impl Endpoint {
         let first = first.map(|message| event::of(None, &message));
         let limit = self.0.options.answer;
         let events = Events { id: id.clone(), source: Some(source), first, alive, every, limit };
-        body::events(Box::pin(events))
+        body::events(Some(id), Box::pin(events))
     }
 }
 
@@ -144,7 +144,7 @@ fn answer(id: &Json, reply: &Reply, wants: Wants) -> Response<Body> {
         Wants::Either | Wants::Whole => body::answer(status, id, reply),
         Wants::Events => {
             let event = event::of(None, &body::written(id, reply));
-            let mut response = body::events(Box::pin(futures::stream::iter([event])));
+            let mut response = body::events(Some(id), Box::pin(futures::stream::iter([event])));
             *response.status_mut() = status;
             response
         }

@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tool::{Json, Reply, RpcError};
 
+use super::event;
 use crate::message;
 use crate::revision::code;
 
@@ -19,6 +20,19 @@ pub struct Body(Kind);
 enum Kind {
     Whole(Bytes),
     Events(BoxStream<'static, Bytes>),
+}
+
+/// The question that a stream of events answers, in the response's extensions:
+/// whoever has to cut the stream short can still answer it.
+#[derive(Clone, Debug)]
+pub struct Asked(pub Json);
+
+impl Asked {
+    /// The event that answers with an error.
+    pub fn refused(&self, message: &str) -> Bytes {
+        let error = RpcError::new(code::SERVER, message);
+        event::of(None, &written(&self.0, &Reply::Error(error)))
+    }
 }
 
 impl Body {
@@ -94,9 +108,12 @@ pub(super) fn refusal(status: StatusCode, code: i64, message: impl Into<String>)
     answer(status, &Json::null(), &Reply::Error(RpcError::new(code, message)))
 }
 
-/// A response that streams events.
-pub(super) fn events(events: BoxStream<'static, Bytes>) -> Response<Body> {
+/// A response that streams events, to the question with this id if there is one.
+pub(super) fn events(id: Option<&Json>, events: BoxStream<'static, Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::events(events));
+    if let Some(id) = id {
+        response.extensions_mut().insert(Asked(id.clone()));
+    }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

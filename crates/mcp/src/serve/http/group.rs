@@ -18,6 +18,10 @@ use super::body;
 use crate::revision::code;
 use crate::serve::exchange::{Exchange, Step};
 
+/// How many requests of a session are answered at once: those whose clients
+/// went away go on, so connections do not bound them.
+const AT_ONCE: usize = 4096;
+
 /// The requests that are being answered, by id.
 #[derive(Default)]
 pub(super) struct InFlight(Mutex<QuickMap<Json, oneshot::Sender<()>>>);
@@ -53,6 +57,29 @@ impl InFlight {
         self.lock().is_empty()
     }
 
+    /// Notes a request, and returns what tells that it is cancelled.
+    fn enter(&self, id: &Json) -> Result<oneshot::Receiver<()>, RpcError> {
+        let (cancel, cancelled) = oneshot::channel();
+        let mut open = self.lock();
+        if AT_ONCE <= open.len() {
+            let message = format!(
+                "{AT_ONCE} requests of this session are being answered; wait for some of them"
+            );
+            return Err(RpcError::new(code::SERVER, message));
+        }
+        match open.entry(id.clone()) {
+            Entry::Vacant(entry) => drop(entry.insert(cancel)),
+            Entry::Occupied(_) => {
+                let message = format!(
+                    "a request with the id {} is being answered; give every request its own id",
+                    id.as_str()
+                );
+                return Err(RpcError::new(code::INVALID_REQUEST, message));
+            }
+        }
+        Ok(cancelled)
+    }
+
     /// Cancels everything, when the session ends.
     pub(super) fn cancel_all(&self) {
         self.lock().clear();
@@ -72,23 +99,18 @@ impl Group {
     /// Takes in a request, and begins it unless one with its id is being
     /// answered: then nobody could tell the two answers apart, or cancel one.
     pub(super) fn add(&mut self, id: Json, begin: impl FnOnce() -> Exchange) -> Result<(), Reply> {
-        let (cancel, cancelled) = oneshot::channel();
-        match self.in_flight.lock().entry(id.clone()) {
-            Entry::Vacant(entry) => drop(entry.insert(cancel)),
-            Entry::Occupied(_) => {
-                let message = format!(
-                    "a request with the id {} is being answered; give every request its own id",
-                    id.as_str()
-                );
-                return Err(Reply::Error(RpcError::new(code::INVALID_REQUEST, message)));
-            }
-        }
+        let cancelled = self.in_flight.enter(&id).map_err(Reply::Error)?;
         self.open.push(Member { id, exchange: begin(), cancelled });
         Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// The id of the first request that has no answer yet.
+    pub(super) fn first(&self) -> Option<&Json> {
+        self.open.first().map(|member| &member.id)
     }
 
     pub(super) async fn turn(&mut self) -> Turn {
@@ -146,5 +168,21 @@ impl Drop for Carried {
         let Some(mut group) = self.0.take().filter(|group| !group.is_empty()) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move { while !matches!(group.turn().await, Turn::End) {} });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_so_many_requests_at_once_and_no_more() {
+        let in_flight = InFlight::default();
+        let open: Vec<_> = (0..AT_ONCE).map(|n| in_flight.enter(&Json::of(&n)).unwrap()).collect();
+        let refused = in_flight.enter(&Json::of("one more")).unwrap_err();
+        assert!(refused.message.contains("wait for some of them"), "{}", refused.message);
+        in_flight.cancel(&Json::of(&7));
+        in_flight.enter(&Json::of("one more")).unwrap();
+        drop(open);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
@@ -10,7 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{Body, Endpoint, Visit, body};
 use crate::revision::code;
@@ -36,21 +37,9 @@ where
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
+            accepted = accept(&listener) => accepted?.0,
             () = &mut shutdown => break,
         };
-        // Without this, small answers wait for the client's acknowledgement.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
-        }
         let (site, visit) = (site.clone(), Visit::new());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(visit.clone());
@@ -92,6 +81,28 @@ pub fn at(
             let message = format!("nothing is here; the endpoint is at `{path}`");
             body::refusal(StatusCode::NOT_FOUND, code::SERVER, message)
         })
+    }
+}
+
+/// The next connection, for small messages. An error is one for good: what goes
+/// wrong at the moment (no descriptor is free, a client is gone again) is
+/// waited out.
+pub async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Without this, small answers wait for the client's acknowledgement.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                }
+                return Ok((stream, peer));
+            }
+            Err(error) if is_fatal(&error) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Endpoint {
         let reader = pair.stream.read(None, self.0.options.alive, Arc::new(presence));
         self.0.pairs.lock().insert(id.clone(), Arc::new(pair));
         let endpoint = Bytes::from(format!("event: endpoint\ndata: {messages}?sessionId={id}\n\n"));
-        body::events(futures::stream::iter([endpoint]).chain(reader).boxed())
+        body::events(None, futures::stream::iter([endpoint]).chain(reader).boxed())
     }
 
     /// Answers a POST of an old client.
@@ -74,12 +74,11 @@ impl Endpoint {
         let query = request.uri().query().unwrap_or_default();
         let id = query.split('&').find_map(|part| part.strip_prefix("sessionId="));
         let pair = id.and_then(|id| self.0.pairs.lock().get(id).cloned());
-        let pair = pair.filter(|pair| pair.caller.subject == caller(&request).subject);
+        let pair = pair.filter(|pair| pair.caller == caller(&request));
         let Some(pair) = pair else {
             return Err(refuse(StatusCode::NOT_FOUND, "no such session: open the stream again"));
         };
-        let Frame::One(message) = read::frame(request.into_body(), self.0.options.body).await?
-        else {
+        let Frame::One(message) = read::frame(request.into_body(), &self.0.options).await? else {
             return Err(refuse(StatusCode::BAD_REQUEST, "post one message at a time"));
         };
         self.take(&pair, message);

@@ -38,7 +38,7 @@ impl Endpoint {
         }
         let wants = wants(&request)?;
         let (head, body) = request.into_parts();
-        let frame = read::frame(body, self.0.options.body).await?;
+        let frame = read::frame(body, &self.0.options).await?;
         let request = Request::from_parts(head, ());
         match frame {
             Frame::One(Message::Request(question)) if is_modern(&request, &question) => {
@@ -90,7 +90,7 @@ impl Endpoint {
             Wants::Either | Wants::Whole => body::answer(StatusCode::OK, &question.id, &reply),
             Wants::Events => {
                 let event = super::event::of(None, &body::written(&question.id, &reply));
-                body::events(Box::pin(futures::stream::iter([event])))
+                body::events(Some(&question.id), Box::pin(futures::stream::iter([event])))
             }
         };
         if let Ok(id) = HeaderValue::from_str(&id) {
@@ -182,10 +182,13 @@ impl Endpoint {
             replay.push(&body::written(&id, &reply));
         }
         let reader = seat.read(&replay, None, self.0.options.alive);
-        if let Some(group) = group.hand_over() {
+        let group = group.hand_over();
+        let asked = group.as_ref().filter(|_| shape == Shape::One).and_then(Group::first);
+        let response = body::events(asked, Box::pin(reader));
+        if let Some(group) = group {
             tokio::spawn(carry(group, replay));
         }
-        Ok(body::events(Box::pin(reader)))
+        Ok(response)
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::fmt::Display;
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::{self, AsHeaderName};
-use http::{Request, StatusCode};
+use http::{HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt;
+use tokio::time::timeout;
 
-use super::{Refusal, body};
+use super::{Options, Refusal, body};
 use crate::message::Frame;
 use crate::revision::code;
 
@@ -42,18 +44,29 @@ pub(super) fn is_json<B>(request: &Request<B>) -> bool {
 }
 
 /// Reads the body of a POST as messages.
-pub(super) async fn frame<B>(body: B, limit: usize) -> Result<Frame, Refusal>
+pub(super) async fn frame<B>(body: B, options: &Options) -> Result<Frame, Refusal>
 where
     B: http_body::Body,
     B::Data: Buf,
     B::Error: Display,
 {
-    let bytes = bytes(body, limit).await?;
+    let time = options.body_time;
+    let read = timeout(time, bytes(body, options.body)).await;
+    let bytes = read.unwrap_or_else(|_| Err(late(time)))?;
     Frame::parse(&bytes).map_err(|invalid| {
         let id = invalid.id.clone().unwrap_or_else(tool::Json::null);
         let reply = tool::Reply::Error(invalid.to_error());
         Box::new(body::answer(StatusCode::BAD_REQUEST, &id, &reply))
     })
+}
+
+/// What a client gets whose body does not come. The rest of it might come yet,
+/// so the connection cannot be used again.
+fn late(time: Duration) -> Refusal {
+    let message = format!("the body did not come within {} s", time.as_secs_f32());
+    let mut response = body::refusal(StatusCode::REQUEST_TIMEOUT, code::INVALID_REQUEST, message);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Box::new(response)
 }
 
 async fn bytes<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
