@@ -31,7 +31,7 @@ use gateway::skill::Library;
 use gateway::{Gateway, Parts, gate};
 use mcp::connect::Certificates;
 use store::events::Events;
-use tool::{Door, Event};
+use tool::Event;
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
@@ -42,7 +42,7 @@ pub(crate) use watch::watch;
 use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
 use crate::mounts::{self, Mounts, Place};
 use crate::{builtin, habits};
-use card::{Card, Contents, Presented};
+use card::{Card, Contents};
 use connector::{Remote, Site};
 use nested::Nesting;
 use shelf::Directory;
@@ -106,7 +106,7 @@ impl Wiring {
             skills,
             gate: gate(config),
             shelf: Arc::clone(&self.shelf) as _,
-            manifest: Some(self.draw(None).to_value().into()),
+            manifest: Some(self.manifest()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
             stages: self.controls.first(config, &self.state, &clock),
             visibility: config.visibility.clone(),
@@ -188,9 +188,10 @@ impl Wiring {
         self.draw(snapshot.as_ref().map(|snapshot| &*snapshot.catalog));
     }
 
-    /// Where clients of a surface come in.
-    pub(crate) fn door(&self, gateway: &Gateway, surface: gateway::Surface) -> Arc<dyn Door> {
-        Arc::new(Presented { door: gateway.door(surface), card: Arc::clone(&self.card) })
+    /// What the gate says of itself, now and whenever it is asked.
+    fn manifest(&self) -> gateway::Manifest {
+        let (first, card) = (self.draw(None), Arc::clone(&self.card));
+        Arc::new(move || card.shown().as_ref().unwrap_or(&first).to_json())
     }
 
     fn draw(&self, catalog: Option<&Catalog>) -> Manifest {

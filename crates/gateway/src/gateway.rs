@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tool::{Client, Door, Identity, Json, Provider};
+use tool::{Client, Door, Identity, Provider};
 
 use crate::artifact;
 use crate::clock::Clock;
@@ -25,6 +25,9 @@ use crate::surface::proxy::Proxy;
 use crate::surface::{Surface, gateway as browsing, meta, tasks::Tasks};
 use crate::visibility::{self, Veil};
 
+/// Says who this server is, as JSON.
+pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// What a gateway is made of.
 pub struct Parts {
     /// Our version, as clients see it.
@@ -33,8 +36,9 @@ pub struct Parts {
     pub surface: Surface,
     pub upstreams: Vec<Upstream>,
     pub skills: Library,
-    /// What `cash://server` says: who this server is. Not there when `None`.
-    pub manifest: Option<Json>,
+    /// What `cash://server` says: who this server is, as JSON. Asked whenever it
+    /// is read; not there when `None`.
+    pub manifest: Option<Manifest>,
     pub gate: gate::Config,
     pub roster: roster::Config,
     /// What is expected of listings.
@@ -103,7 +107,7 @@ pub struct Gateway {
 /// What all surfaces share.
 pub(crate) struct Shared {
     pub(crate) version: String,
-    pub(crate) manifest: Option<Json>,
+    pub(crate) manifest: Option<Manifest>,
     pub(crate) roster: Roster,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) skills: Arc<ArcSwap<Library>>,

@@ -42,5 +42,5 @@ pub mod record;
 #[cfg(test)]
 mod fixture;
 
-pub use gateway::{Gateway, Parts};
+pub use gateway::{Gateway, Manifest, Parts};
 pub use surface::Surface;

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         };
         let mounting = tokio::spawn(Arc::clone(&wiring.mounts).keep(changed));
         let outcome = match listener {
-            None => over_stdio(&loaded, &gateway, &wiring).await,
+            None => over_stdio(&loaded, &gateway).await,
             Some(listener) => {
                 let words = &greeting::words(args, place, loaded.file.as_deref());
                 let kept = Kept { state: &state, place, words };
@@ -136,10 +136,10 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
 
 /// Serves the pipe until the client is gone, or a signal asks us to end: then
 /// nothing more is read, and what was asked is still answered for a while.
-async fn over_stdio(loaded: &Loaded, gateway: &Gateway, wiring: &Wiring) -> anyhow::Result<Done> {
+async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
     let surface = loaded.config.serve.surface.meant();
     let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
-    let (door, options) = (wiring.door(gateway, surface), stdio::Options::default());
+    let (door, options) = (gateway.door(surface), stdio::Options::default());
     let reason = stdio::serve(door, input, stdio::stdout()?, options).await;
     tracing::info!("the client is gone: {reason}");
     Ok(Done::Fine)

@@ -4,17 +4,12 @@
 //! have changed. The page, the resource and the signature show one value.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use async_trait::async_trait;
 use catalog::{Catalog, name};
-use futures::stream::BoxStream;
 use gateway::skill::Library;
 use gateway::visibility::Thing;
-use serde_json::json;
-use tool::{
-    Ask, Client, Context, Door, Event, Failure, Identity, Listing, Provider, Reply, Resource,
-};
+use tool::Identity;
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
 
@@ -146,59 +141,6 @@ impl Contents<'_> {
             Advertised { name: skill.path(), description: description.to_owned() }
         });
         advertised.take(MOST_SKILLS).collect()
-    }
-}
-
-/// Where the manifest is read as a resource.
-const RESOURCE: &str = "cash://server";
-
-/// A door behind which the resource says what the card says now. The gateway
-/// was given what was so when it began.
-pub(crate) struct Presented {
-    pub(crate) door: Arc<dyn Door>,
-    pub(crate) card: Arc<Card>,
-}
-
-struct Room {
-    provider: Arc<dyn Provider>,
-    card: Arc<Card>,
-}
-
-impl Door for Presented {
-    fn open(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
-        let provider = self.door.open(client, caller);
-        Arc::new(Room { provider, card: Arc::clone(&self.card) })
-    }
-}
-
-#[async_trait]
-impl Provider for Room {
-    fn listing(&self) -> Arc<Listing> {
-        self.provider.listing()
-    }
-
-    fn events(&self) -> BoxStream<'static, Event> {
-        self.provider.events()
-    }
-
-    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        if let Ask::Read(read) = &ask
-            && read.uri == RESOURCE
-            && let Some(manifest) = self.card.shown()
-        {
-            let text = manifest.to_json();
-            let contents = json!([{"uri": RESOURCE, "mimeType": "application/json", "text": text}]);
-            return Ok(Reply::Result(json!({"contents": contents}).into()));
-        }
-        self.provider.ask(ask, context).await
-    }
-
-    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
-        self.provider.resources_of(context).await
-    }
-
-    fn keeps_time(&self) -> bool {
-        self.provider.keeps_time()
     }
 }
 

@@ -50,7 +50,7 @@ impl Rest {
                 );
             }
             if let Some(manifest) = self.shared.manifest.as_ref().filter(|_| read.uri == IDENTITY) {
-                return Ok(identity(manifest));
+                return Ok(identity(&manifest()));
             }
         }
         if let Ask::Other { method, .. } = &ask

@@ -39,7 +39,7 @@ pub(super) fn site(
         answer: limits.answer_bytes,
         ..Options::default()
     };
-    let endpoint = |surface| Endpoint::new(desk.wiring.door(gateway, surface), options.clone());
+    let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
     let main = endpoint(chosen.meant());
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {

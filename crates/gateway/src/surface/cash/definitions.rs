@@ -1,7 +1,7 @@
 //! The three definitions, and the listing around them.
 
 use serde_json::{Map, Value, json};
-use tool::{Json, Listing, Reply, Resource, Server, Tool};
+use tool::{Listing, Reply, Resource, Server, Tool};
 
 use crate::gateway::Shared;
 use crate::roster::Snapshot;
@@ -66,9 +66,8 @@ pub fn tools(map: &str) -> Vec<Tool> {
 pub(crate) const IDENTITY: &str = "cash://server";
 
 /// What reading it gives.
-pub(crate) fn identity(manifest: &Json) -> Reply {
-    let contents =
-        json!([{"uri": IDENTITY, "mimeType": "application/json", "text": manifest.as_str()}]);
+pub(crate) fn identity(manifest: &str) -> Reply {
+    let contents = json!([{"uri": IDENTITY, "mimeType": "application/json", "text": manifest}]);
     Reply::Result(json!({"contents": contents}).into())
 }
 
