@@ -9,7 +9,7 @@ mod shape;
 
 use serde_json::Value;
 use tool::reply::ToolResult;
-use tool::{Json, Reply};
+use tool::{Json, Object, Reply};
 
 use crate::artifact::Artifact;
 
@@ -29,6 +29,10 @@ pub struct Config {
 
 /// Structured content over this many bytes is not compared exactly.
 const LARGE: usize = 1 << 20;
+
+/// What is no answer yet, and what stands beside one, may have so many
+/// characters: clients read it, and models do not.
+const BESIDE: usize = 1 << 20;
 
 /// The limit that holds unless somebody says otherwise.
 pub const LIMIT: usize = 10_000;
@@ -91,15 +95,45 @@ pub fn decide(reply: Reply, limit: usize) -> Gated {
 }
 
 fn over(reply: &Reply, json: &Json, limit: usize) -> Option<Over> {
-    let result = reply.tool_result();
-    let unfinished = result.as_ref().and_then(|result| result.result_type.as_deref());
-    // A question back to the client or a task is no answer yet.
-    if unfinished.is_some_and(|kind| kind != "complete") {
-        return None;
+    let Some(result) = reply.tool_result() else {
+        let chars = count(json.as_str());
+        return (limit < chars).then_some(Over { chars, limit, is_error: false });
+    };
+    let (members, meta) = beside(json);
+    let (chars, bound) = match is_bare(&result) {
+        // A question back to the client or a task is no answer yet.
+        true if is_unfinished(&result, json) => (members, limit.max(BESIDE)),
+        true => (members, limit),
+        false => (measure(&result), limit),
+    };
+    let is_error = result.is_error;
+    if BESIDE < members + meta {
+        return Some(Over { chars: chars.max(members + meta), limit, is_error });
     }
-    let chars = result.as_ref().map_or_else(|| count(json.as_str()), measure);
-    let is_error = result.is_some_and(|result| result.is_error);
-    (limit < chars).then_some(Over { chars, limit, is_error })
+    (bound < chars).then_some(Over { chars, limit, is_error })
+}
+
+fn is_bare(result: &ToolResult) -> bool {
+    result.content.is_empty() && result.structured.is_none()
+}
+
+fn is_unfinished(result: &ToolResult, json: &Json) -> bool {
+    let kind = result.result_type.as_deref();
+    matches!(kind, Some("input_required" | "task")) || json.member("taskId").is_some()
+}
+
+/// The characters of what is neither content nor about the result: in its own
+/// members, and in `_meta`.
+fn beside(json: &Json) -> (usize, usize) {
+    let (mut members, mut meta) = (0, 0);
+    for (key, value) in Object::parse(json).unwrap_or_default() {
+        match key.as_str() {
+            "content" | "structuredContent" | "isError" | "resultType" => {}
+            "_meta" => meta += count(value.as_str()),
+            _ => members += count(value.as_str()),
+        }
+    }
+    (members, meta)
 }
 
 /// The characters of a result: all text, embedded text resources, binary

@@ -54,6 +54,21 @@ fn a_question_back_is_no_answer_yet() {
 }
 
 #[test]
+fn what_is_no_answer_yet_is_bounded_all_the_same() {
+    let pad = "x".repeat(2 << 20);
+    let long = json!({"resultType": "task", "taskId": "t", "statusMessage": pad});
+    assert!(decide(Reply::Result(long.into()), 10).over().is_some());
+}
+
+#[test]
+fn an_answer_is_one_whatever_it_calls_itself() {
+    let content = json!([{"type": "text", "text": "x".repeat(100)}]);
+    for kind in ["whatever", "partial", "task", "input_required"] {
+        check(json!({"resultType": kind, "content": content}), 10, Some(100));
+    }
+}
+
+#[test]
 fn errors_of_the_protocol_pass() {
     let error = Reply::Error(tool::RpcError::new(-32602, "x".repeat(100)));
     assert!(decide(error, 10).whole().is_some());
