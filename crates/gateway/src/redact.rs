@@ -7,6 +7,7 @@
 //! makes upstream error text fit to be shown.
 
 mod assignment;
+mod unread;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -123,11 +124,28 @@ impl Scrubber {
         if !suspicious {
             return json.clone();
         }
-        let Ok(mut value) = json.value() else { return json.clone() };
+        let Ok(mut value) = json.value() else { return self.scrub_unread(json) };
         match self.scrub_value(&mut value) {
             true => value.into(),
             false => json.clone(),
         }
+    }
+
+    /// The same for text that cannot be read as a tree.
+    fn scrub_unread(&self, json: &Json) -> Json {
+        let mask = |key: Option<&str>, text: &str| {
+            if key.is_some_and(|key| assignment::judge(key, text)) {
+                return Some(MASK.to_owned());
+            }
+            match self.scrub(text) {
+                Cow::Owned(masked) => Some(masked),
+                Cow::Borrowed(_) => None,
+            }
+        };
+        let masked = unread::masked(json.as_str(), &mask);
+        // Only what is inside of strings has changed, so it is JSON still.
+        masked
+            .map_or_else(|| json.clone(), |text| Json::parse(text).unwrap_or_else(|_| Json::null()))
     }
 
     /// An answer with every secret in it masked.

@@ -227,3 +227,41 @@ proptest! {
         prop_assert!(differs_in_masks("", &value, &read), "{text}\n{scrubbed}");
     }
 }
+
+/// JSON that can be forwarded but not read as a tree is masked all the same.
+#[track_caller]
+fn masked_unread(json: &str, expected: &str) {
+    let json = Json::parse(json.to_owned()).unwrap();
+    assert!(json.value().is_err());
+    assert_eq!(Scrubber::default().scrub_json(&json).as_str(), expected);
+}
+
+#[test]
+fn half_a_character_hides_no_secret() {
+    masked_unread(
+        r#"{"a" : "cut \ud83d", "b":["AKIAIOSFODNN7ABCDEFG"]}"#,
+        r#"{"a" : "cut \ud83d", "b":["[REDACTED-SECRET]"]}"#,
+    );
+    masked_unread(
+        r#"{"text":"x\nAKIAIOSFODNN7ABCDEFG \ud83d y","n":1e400}"#,
+        r#"{"text":"x\n[REDACTED-SECRET] � y","n":1e400}"#,
+    );
+    masked_unread(
+        r#"{"client_secret": "Zm9vYmFyMTIz", "name": "\ud800"}"#,
+        r#"{"client_secret": "[REDACTED-SECRET]", "name": "\ud800"}"#,
+    );
+}
+
+#[test]
+fn a_secret_that_does_not_end_takes_no_other_string_with_it() {
+    masked_unread(
+        r#"["-----BEGIN PRIVATE KEY-----abc","\ud800","-----END PRIVATE KEY-----"]"#,
+        r#"["[REDACTED-SECRET]","\ud800","-----END PRIVATE KEY-----"]"#,
+    );
+}
+
+#[test]
+fn depth_hides_no_secret() {
+    let deep = |text: &str| format!("{}\"{text}\"{}", "[".repeat(200), "]".repeat(200));
+    masked_unread(&deep("AKIAIOSFODNN7ABCDEFG"), &deep(MASK));
+}
