@@ -30,6 +30,11 @@ pub enum Rule {
 /// Schemas nest; arguments deeper than this stay as they are.
 const DEPTH: usize = 32;
 
+/// How deep alternatives of alternatives are followed; one may refer to itself.
+const ALTERNATIVES: usize = 3;
+/// How many there may be at each level.
+const MOST: usize = 16;
+
 /// The arguments with what can be repaired repaired.
 pub fn repair(arguments: Value, schema: &Value) -> (Value, Vec<Repair>) {
     let mut repairs = Vec::new();
@@ -103,7 +108,7 @@ impl Walk<'_> {
     }
 
     fn text(&self, text: String, schema: &Value, path: &str, repairs: &mut Vec<Repair>) -> Value {
-        let types = self.types(schema);
+        let types = self.types(schema, ALTERNATIVES);
         if types.is_empty() || types.contains(&"string") {
             return Value::String(text);
         }
@@ -118,7 +123,10 @@ impl Walk<'_> {
 
     /// The types a schema takes: its own, or those of its alternatives when
     /// every one of them names its types.
-    fn types<'s>(&'s self, schema: &'s Value) -> Vec<&'s str> {
+    ///
+    /// The catalog reads types with less care: to it, an alternative that names
+    /// none takes any, which is as good as text; here a guess would be wrong.
+    fn types<'s>(&'s self, schema: &'s Value, depth: usize) -> Vec<&'s str> {
         let own = match schema.get("type") {
             Some(Value::String(one)) => vec![one.as_str()],
             Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
@@ -128,9 +136,10 @@ impl Walk<'_> {
             return own;
         }
         let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array());
-        let Some(alternatives) = alternatives else { return Vec::new() };
+        let few = |parts: &&Vec<Value>| 0 < depth && parts.len() <= MOST;
+        let Some(alternatives) = alternatives.filter(few) else { return Vec::new() };
         let each: Vec<Vec<&str>> =
-            alternatives.iter().map(|part| self.types(self.resolved(part))).collect();
+            alternatives.iter().map(|part| self.types(self.resolved(part), depth - 1)).collect();
         match each.iter().any(Vec::is_empty) {
             true => Vec::new(),
             false => each.into_iter().flatten().collect(),
@@ -286,6 +295,11 @@ mod tests {
     fn schemas_that_refer_to_themselves_end() {
         let schema = json!({"$ref": "#"});
         check(&schema, json!({"a": "1"}), &json!({"a": "1"}), &[]);
+        let either = json!({
+            "properties": {"a": {"$ref": "#/$defs/a"}},
+            "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "integer"}]}},
+        });
+        check(&either, json!({"a": "1"}), &json!({"a": "1"}), &[]);
         let deep = json!({"properties": {"a": {"$ref": "#"}, "n": {"type": "integer"}}});
         check(&deep, json!({"a": {"a": {"n": "1"}}}), &json!({"a": {"a": {"n": 1}}}), &["$.a.a.n"]);
     }
