@@ -78,16 +78,18 @@ impl Callers {
         Callers { shared, opener, client: client.clone(), limits, rooms, _sweeper: sweeper }
     }
 
-    async fn session(&self, subject: &str) -> Result<Arc<dyn Provider>, Failure> {
+    /// A caller's session, and the room that it is in.
+    async fn session(&self, subject: &str) -> Result<(Arc<Room>, Arc<dyn Provider>), Failure> {
         let room = self.room(subject);
         // One opens it for all who wait.
         let mut session = room.session.lock().await;
-        if let Some(session) = &*session {
-            return Ok(Arc::clone(session));
-        }
-        let opened = self.opener.open(subject, &self.client).await?;
+        let opened = match &*session {
+            Some(session) => Arc::clone(session),
+            None => self.opener.open(subject, &self.client).await?,
+        };
         *session = Some(Arc::clone(&opened));
-        Ok(opened)
+        drop(session);
+        Ok((room, opened))
     }
 
     /// The caller's room. When there are too many, whoever was away longest
@@ -127,11 +129,14 @@ impl Provider for Callers {
             Way::Shared => self.shared.ask(ask, context).await,
             Way::Closed(reason) => Err(Failure::Unauthorized { reason }),
             Way::Own => {
-                let session = self.session(subject).await?;
+                let (room, session) = self.session(subject).await?;
                 let answer = session.ask(ask, context).await;
                 if matches!(answer, Err(Failure::Lost { .. } | Failure::Unavailable { .. })) {
-                    // The next question opens another.
-                    lock(&self.rooms).remove(subject);
+                    // The next question opens another, unless one has already.
+                    let mut rooms = lock(&self.rooms);
+                    if rooms.get(subject).is_some_and(|now| Arc::ptr_eq(now, &room)) {
+                        rooms.remove(subject);
+                    }
                 } else if let Some(room) = lock(&self.rooms).get(subject) {
                     room.touch();
                 }
