@@ -15,6 +15,8 @@ use crate::visibility::Thing;
 
 /// How many entries a listing shows at once.
 const PAGE: usize = 200;
+/// No list has so many pages.
+const LAST: usize = 1_000_000;
 /// How long the line of an entry may be, beside its name.
 const LINE: usize = 150;
 
@@ -87,7 +89,7 @@ impl View<'_> {
         }
         let namespaces = self.below(namespace);
         let functions = self.functions(namespace);
-        let page = asked.number("page").unwrap_or(1).max(1);
+        let page = asked.number("page").unwrap_or(1).clamp(1, LAST);
         Ok(match format {
             Format::Markdown if namespace.path.is_empty() => {
                 self.root(&namespaces, &functions, page)

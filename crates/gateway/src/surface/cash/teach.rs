@@ -223,7 +223,7 @@ fn told(upstream: &str, cause: &Failure) -> String {
         Failure::RateLimited { retry_after: Some(after) } => {
             format!(
                 "`{upstream}` limits the rate of calls; try again in {} s.",
-                after.as_secs() + 1
+                after.as_secs().saturating_add(1)
             )
         }
         Failure::RateLimited { retry_after: None } => {

@@ -730,3 +730,12 @@ async fn long_structured_content_beside_a_short_text_is_what_is_told_and_looked_
     let text = opened.say("call", look(&format!("{handle}/1"), json!({"head": 20}))).await;
     assert!(text.starts_with("Found 4000 rows."), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_no_list_has_is_empty() {
+    let (opened, _) = opened().await;
+    for page in ["2", "18446744073709551615", "0"] {
+        let asked = json!({"namespace": "orders", "kwargs": {"page": page}});
+        assert!(!opened.say("help", asked).await.starts_with('!'));
+    }
+}
