@@ -16,6 +16,7 @@ use super::inspect::Inspector;
 use super::supervise::{Surroundings, supervise};
 use super::{Config, Indexing, Link, Profile, Shelf, Snapshot, Upstream, shelf};
 use crate::own::Own;
+use crate::surface::meta::Sightings;
 
 /// One set of upstream sessions and the catalog over them. Dropping it ends
 /// the sessions.
@@ -25,6 +26,7 @@ pub struct Hall {
     seats: Mutex<Vec<Seat>>,
     /// Whether anybody has come yet.
     roused: AtomicBool,
+    sightings: Sightings,
     _publisher: AbortOnDropHandle<()>,
 }
 
@@ -79,6 +81,7 @@ impl Hall {
             default,
             seats: Mutex::new(seats),
             roused: AtomicBool::new(false),
+            sightings: Sightings::default(),
             _publisher: publisher,
         })
     }
@@ -90,6 +93,11 @@ impl Hall {
     /// The latest snapshot. A request takes one and uses it to the end.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.core.snapshot.load_full()
+    }
+
+    /// What callers have seen of what is here.
+    pub(crate) fn sightings(&self) -> &Sightings {
+        &self.sightings
     }
 
     /// What happens from now on: changed listings, and what upstreams tell.

@@ -13,7 +13,7 @@ use tool::{
 };
 
 use super::Surface;
-use super::meta::{self, MAP, Meta, Sightings, definition, listing};
+use super::meta::{self, MAP, Meta, definition, listing};
 use super::rest::Rest;
 use crate::gateway::Shared;
 use crate::roster::Hall;
@@ -27,13 +27,12 @@ pub struct Gateway {
     caller: Arc<Identity>,
     /// Answers everything that is no call.
     rest: Rest,
-    sightings: Sightings,
 }
 
 impl Gateway {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Gateway {
         let rest = Rest::new(&shared, &hall, Surface::Gateway);
-        Gateway { shared, hall, caller, rest, sightings: Sightings::default() }
+        Gateway { shared, hall, caller, rest }
     }
 }
 
@@ -92,7 +91,7 @@ impl Provider for Gateway {
                     snapshot: &snapshot,
                     context,
                     surface: Surface::Gateway,
-                    sightings: &self.sightings,
+                    sightings: self.hall.sightings(),
                     rest: &rest,
                 };
                 let unknown = || {

@@ -9,8 +9,7 @@ mod given;
 mod primitives;
 pub(crate) mod stable;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use catalog::directory::{Entry, Place};
 use catalog::source::{Skill, Source};
@@ -31,7 +30,7 @@ use crate::trust::confirm;
 use crate::view::{Limits, Selector, Span, ViewError, view};
 use crate::visibility::Thing;
 pub(crate) use given::Named;
-use stable::Seen;
+pub(crate) use stable::Sightings;
 
 /// How the gateway and proxy surfaces behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +56,6 @@ pub(crate) const NEAR: usize = 5;
 
 /// No browse returns more cards by query.
 pub(crate) const MOST: usize = 50;
-
-/// What each owner has seen so far, for stable browsing.
-pub(crate) type Sightings = Mutex<HashMap<Owner, Seen>>;
 
 /// Everything one request needs.
 pub(crate) struct Meta<'a> {
@@ -401,11 +397,9 @@ impl Meta<'_> {
     /// Remembers that an id was seen, for stable browsing.
     pub(crate) fn note(&self, id: &str) {
         if self.config().cache_stable {
-            let mut sightings = self.sightings.lock().expect("nothing panics while it holds this");
-            sightings
-                .entry(Owner::of(self.context))
-                .or_default()
-                .note(self.snapshot.generation, id);
+            self.sightings.with(self.surface, Owner::of(self.context), |seen| {
+                seen.note(self.snapshot.generation, id);
+            });
         }
     }
 }

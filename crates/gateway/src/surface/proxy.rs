@@ -20,7 +20,7 @@ use tool::{
 
 use super::Surface;
 use super::gateway::tools;
-use super::meta::{Meta, Named, Sightings, listing, waited};
+use super::meta::{Meta, Named, listing, waited};
 use super::rest::Rest;
 use crate::dispatch::Mode;
 use crate::gateway::Shared;
@@ -42,13 +42,12 @@ pub struct Proxy {
     caller: Arc<Identity>,
     /// Answers everything that is no call.
     rest: Rest,
-    sightings: Sightings,
 }
 
 impl Proxy {
     pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Proxy {
         let rest = Rest::new(&shared, &hall, Surface::Proxy);
-        Proxy { shared, hall, caller, rest, sightings: Sightings::default() }
+        Proxy { shared, hall, caller, rest }
     }
 }
 
@@ -180,7 +179,7 @@ impl Proxy {
             snapshot: &snapshot,
             context,
             surface: Surface::Proxy,
-            sightings: &self.sightings,
+            sightings: self.hall.sightings(),
             rest: &rest,
         };
         if OWN.contains(&name.as_str())

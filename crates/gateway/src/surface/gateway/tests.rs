@@ -6,7 +6,8 @@ use catalog::tokens;
 use serde_json::{Value, json};
 use testkit::{Scripted, tool};
 use tool::{
-    Ask, Call, Client, Context, Failure, Json, Listing, Prompt, Provider, Reply, Resource, Tool,
+    Ask, Call, Client, Context, Failure, Identity, Json, Listing, Prompt, Provider, Reply,
+    Resource, Tool,
 };
 
 use super::*;
@@ -491,6 +492,29 @@ async fn stable_browsing_keeps_its_beginning() {
     assert_eq!(lines[0], first.lines().next().unwrap());
     assert!(lines.contains(&"__cache_breakpoint__"));
     assert!(second.contains("demo:read_file#") && second.contains("demo:boom#"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_browsed_is_remembered_beyond_the_request() {
+    let opened = open_on(Surface::Gateway, |parts, _| {
+        parts.meta = meta::Config { cache_stable: true, ..meta::Config::default() }
+    })
+    .await;
+    // Clients without sessions come in by the door with every request.
+    let browse = async |subject: &str, arguments: Value| {
+        let caller = Identity { subject: subject.to_owned(), ..Identity::default() };
+        let (client, caller) = (Arc::new(Client::named("test", "")), Arc::new(caller));
+        let context = Context { caller: Arc::clone(&caller), ..Context::anonymous() };
+        let surface = opened.gate.door(Surface::Gateway).open(&client, &caller);
+        let ask = Ask::Call(Call::new("tool_browse", arguments.into()));
+        surface.ask(ask, &context).await.unwrap().tool_result().unwrap().text()
+    };
+    let first = browse("ann", json!({"query": "delete file", "top_k": 1})).await;
+    let second = browse("ann", json!({"path": "/demo"})).await;
+    assert_eq!(second.lines().next(), first.lines().next());
+    assert!(second.contains("__cache_breakpoint__"), "{second}");
+    let other = browse("bob", json!({"path": "/demo"})).await;
+    assert!(!other.contains("__cache_breakpoint__"), "{other}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -318,9 +318,9 @@ impl Meta<'_> {
         if !self.config().cache_stable {
             return cards;
         }
-        let mut sightings = self.sightings.lock().expect("nothing panics while it holds this");
-        let seen = sightings.entry(Owner::of(self.context)).or_default();
-        seen.arrange(self.snapshot.generation, form, cards)
+        self.sightings.with(self.surface, Owner::of(self.context), |seen| {
+            seen.arrange(self.snapshot.generation, form, cards)
+        })
     }
 }
 

@@ -4,14 +4,57 @@
 //! first shown; then a marker; then everything new. Nothing that a browse
 //! found is left out, and nothing counts as seen that was not shown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
 
 use catalog::card::{Card, Draft, Kind, Line};
 
 use super::browse::Form;
+use crate::artifact::Owner;
+use crate::surface::Surface;
 
 /// The line between what was seen and what is new.
 pub(crate) const MARKER: &str = "__cache_breakpoint__";
+
+/// How many owners' sightings are remembered.
+const OWNERS: usize = 256;
+
+/// What each owner has seen so far, on each surface. It outlives the request:
+/// clients without sessions have nothing else that does. Who was away longest
+/// is forgotten first.
+#[derive(Debug, Default)]
+pub(crate) struct Sightings(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    seen: HashMap<(Surface, Owner), (u64, Seen)>,
+    /// Counts the visits.
+    clock: u64,
+}
+
+impl Sightings {
+    /// Works on what an owner has seen.
+    pub(crate) fn with<T>(
+        &self,
+        surface: Surface,
+        owner: Owner,
+        act: impl FnOnce(&mut Seen) -> T,
+    ) -> T {
+        let mut all = self.0.lock().expect("nothing panics while it holds this");
+        let Remembered { seen, clock } = &mut *all;
+        *clock += 1;
+        let key = (surface, owner);
+        if OWNERS <= seen.len() && !seen.contains_key(&key) {
+            let oldest = seen.iter().min_by_key(|(_, (last, _))| *last);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                seen.remove(&oldest);
+            }
+        }
+        let (last, seen) = seen.entry(key).or_default();
+        *last = *clock;
+        act(seen)
+    }
+}
 
 /// What one session has seen of one catalog.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +125,26 @@ mod tests {
 
     fn found(ids: &[&str], tag: &str) -> Vec<(String, String)> {
         ids.iter().map(|id| ((*id).to_owned(), format!("{id} {tag}"))).collect()
+    }
+
+    #[test]
+    fn who_was_away_longest_is_forgotten_first() {
+        let sightings = Sightings::default();
+        let browse = |name: &str| {
+            let owner = Owner::read(name);
+            let all = found(&["a", "b"], "x");
+            let arranged = sightings
+                .with(Surface::Gateway, owner, |seen| seen.arrange(1, Form::Text, all).len());
+            sightings.with(Surface::Gateway, Owner::read(name), |seen| seen.used.len());
+            arranged
+        };
+        for n in 0..2 * OWNERS {
+            browse("kept");
+            browse(&n.to_string());
+        }
+        let all = sightings.0.lock().unwrap();
+        assert_eq!(all.seen.len(), OWNERS);
+        assert!(all.seen.contains_key(&(Surface::Gateway, Owner::read("kept"))));
     }
 
     fn lines(arranged: Vec<(String, String)>) -> Vec<String> {
