@@ -108,7 +108,8 @@ impl Snapshot {
     /// Everything that is not as its upstream listed it: skipped, renamed,
     /// damaged, changed.
     pub fn report(&self) -> Vec<Finding> {
-        self.findings.iter().chain(&self.directory().findings).cloned().collect()
+        let findings = self.findings.iter().chain(&self.directory().findings);
+        findings.chain(&self.offers().findings).cloned().collect()
     }
 
     /// Every tool, stripped, for the proxy surface.

@@ -1,6 +1,6 @@
 //! All skills, by name, namespace and version.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use catalog::{name, nearest, source, summary};
@@ -16,6 +16,8 @@ pub struct Library {
     lock: Lock,
     /// Upstreams whose prompts are skills.
     prompts: BTreeSet<String>,
+    /// The last number behind a name that several skills have.
+    numbers: HashMap<(String, String), usize>,
 }
 
 /// What a name led to.
@@ -264,10 +266,16 @@ impl Library {
             library.skills.iter().any(same)
         };
         let author = skill.name.clone();
-        let mut number = 2;
-        while clashes(self, &skill) {
-            skill.name = format!("{author}_{number}");
-            number += 1;
+        if clashes(self, &skill) {
+            // Numbers that were given before are not tried again: an upstream
+            // may have as many skills of one name as it likes.
+            let place = (skill.namespace.clone(), author.clone());
+            let mut number = self.numbers.get(&place).copied().unwrap_or(1);
+            while clashes(self, &skill) {
+                number += 1;
+                skill.name = format!("{author}_{number}");
+            }
+            self.numbers.insert(place, number);
         }
         if author != skill.name {
             let message =

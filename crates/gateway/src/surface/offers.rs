@@ -1,13 +1,15 @@
 //! The resources, templates and prompts of all upstreams, under one roof.
 //!
-//! A URI leads to the upstream that listed it. A prompt keeps its name unless
-//! an earlier upstream has the same; then the label goes before it.
+//! A URI leads to the first upstream that listed it; that another has it too is
+//! a finding. A prompt keeps its name unless an earlier one has the same; then
+//! the label goes before it, and a number behind it where that is taken, too.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use catalog::Catalog;
 use catalog::source::Role;
-use tool::{Ask, GetPrompt, Json, Object, Prompt, Read, Resource, Template};
+use tool::{Ask, Finding, GetPrompt, Json, Object, Prompt, Read, Resource, Severity, Template};
 
 use crate::visibility::Thing;
 
@@ -17,6 +19,8 @@ pub struct Offers {
     pub resources: Vec<Resource>,
     pub templates: Vec<Template>,
     pub prompts: Vec<Prompt>,
+    /// What is not here because somebody else has it.
+    pub findings: Vec<Finding>,
     /// Resource to source.
     uris: HashMap<String, usize>,
     /// The sources of the templates.
@@ -69,6 +73,7 @@ impl Offers {
     pub fn of(catalog: &Catalog) -> Offers {
         let mut offers = Offers::default();
         let mut with_resources = Vec::new();
+        let mut numbers = HashMap::new();
         for (at, source) in catalog.sources().iter().enumerate() {
             if source.role == Role::Own {
                 continue;
@@ -78,9 +83,15 @@ impl Offers {
                 with_resources.push(at);
             }
             for resource in &listing.resources {
-                if !offers.uris.contains_key(&resource.uri) {
-                    offers.uris.insert(resource.uri.clone(), at);
-                    offers.resources.push(resource.clone());
+                match offers.uris.entry(resource.uri.clone()) {
+                    Entry::Vacant(free) => {
+                        free.insert(at);
+                        offers.resources.push(resource.clone());
+                    }
+                    Entry::Occupied(taken) => {
+                        let first = &catalog.sources()[*taken.get()].label;
+                        offers.findings.extend(eclipsed(&source.label, &resource.uri, first));
+                    }
                 }
             }
             for template in &listing.templates {
@@ -90,7 +101,7 @@ impl Offers {
                 offers.templated.push(at);
             }
             for prompt in &listing.prompts {
-                offers.add_prompt(at, &source.label, prompt);
+                offers.add_prompt(at, &source.label, prompt, &mut numbers);
             }
         }
         // The longest literal beginning is the best match.
@@ -211,10 +222,24 @@ impl Offers {
         self.prefixes.iter().find(|(prefix, _)| prefix == fixed).map(|(_, source)| *source)
     }
 
-    fn add_prompt(&mut self, source: usize, label: &str, prompt: &Prompt) {
+    /// `numbers` has the last one that was tried behind each name: an upstream
+    /// may have as many prompts of one name as it likes.
+    fn add_prompt(
+        &mut self,
+        source: usize,
+        label: &str,
+        prompt: &Prompt,
+        numbers: &mut HashMap<String, usize>,
+    ) {
         let mut name = prompt.name.clone();
-        while self.names.contains_key(&name) {
-            name = format!("{label}_{name}");
+        if self.names.contains_key(&name) {
+            let labelled = format!("{label}_{name}");
+            name.clone_from(&labelled);
+            let number = numbers.entry(labelled.clone()).or_insert(1);
+            while self.names.contains_key(&name) {
+                *number += 1;
+                name = format!("{labelled}_{number}");
+            }
         }
         self.names.insert(name.clone(), (source, prompt.name.clone()));
         let mut exposed = prompt.clone();
@@ -226,6 +251,16 @@ impl Offers {
         }
         self.prompts.push(exposed);
     }
+}
+
+/// Says that a resource is another upstream's.
+fn eclipsed(label: &str, uri: &str, first: &str) -> Option<Finding> {
+    // The same one twice loses nothing.
+    (label != first).then(|| {
+        let uri = catalog::summary::cut(uri, 200);
+        let message = format!("`{uri}` is read from `{first}`, which lists it too");
+        Finding::new(Severity::Warning, "duplicate-uri", label, message)
+    })
 }
 
 #[cfg(test)]
@@ -333,5 +368,29 @@ mod tests {
         let (source, ask) = offers().route(&catalog(), ask, &ALL).unwrap();
         assert_eq!(source, 1);
         assert_eq!(ask.params().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
+    }
+
+    #[test]
+    fn a_uri_that_another_upstream_lists_too_is_told() {
+        let sources = ["one", "two"].map(|label| source(label, "a://1", "b://{x}", label));
+        let offers = Offers::of(&Catalog::build(sources.to_vec()).0);
+        assert_eq!(offers.resource("a://1"), Some(0));
+        let told: Vec<String> = offers.findings.iter().map(ToString::to_string).collect();
+        let expected = "warning[duplicate-uri] two: `a://1` is read from `one`, which lists it too";
+        assert_eq!(told, [expected]);
+    }
+
+    #[test]
+    fn many_prompts_of_one_name_have_names_of_their_own() {
+        let n_prompts = 20_000;
+        let prompt = Prompt::read(json!({"name": "greet"}).into()).unwrap();
+        let listing = Listing { prompts: vec![prompt; n_prompts], ..Listing::default() };
+        let catalog = Catalog::build(vec![Source::new("up", Arc::new(listing))]).0;
+        let offers = Offers::of(&catalog);
+        let names: std::collections::HashSet<&str> =
+            offers.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        assert_eq!(names.len(), n_prompts);
+        assert!(names.contains("greet") && names.contains("up_greet"));
+        assert!(names.iter().all(|name| name.len() < 20));
     }
 }
