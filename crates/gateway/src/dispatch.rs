@@ -55,7 +55,27 @@ pub enum What {
         source: usize,
         name: String,
     },
+    /// A skill of a CaSH server, where it stands here.
+    Skill {
+        source: usize,
+        namespace: String,
+        name: String,
+    },
+    /// A task that a function began, by the method that asks about it.
+    Task {
+        slot: Slot,
+        tool: String,
+        method: String,
+    },
+    /// What a CaSH server says about one of its functions.
+    Help {
+        slot: Slot,
+        tool: String,
+    },
 }
+
+/// Turns an upstream's answer into what its reader gets, before it is measured.
+pub(crate) type Telling<'a> = &'a (dyn Fn(&Reply) -> Reply + Send + Sync);
 
 /// How a call is treated on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +129,30 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
+impl What {
+    /// The gateway surface's word for what is done; where it has none, ours.
+    pub fn meta_tool(&self) -> &'static str {
+        match self {
+            What::Tool(_) => "tool_execute",
+            What::Resource { .. } => "resource_read",
+            What::Prompt { .. } | What::Skill { .. } => "prompt_get",
+            What::Task { .. } => "task",
+            What::Help { .. } => "help",
+        }
+    }
+
+    /// Whether it belongs to a call that is made elsewhere: it was admitted, or
+    /// will have to be, by itself.
+    pub fn is_aside(&self) -> bool {
+        match self {
+            What::Task { .. } | What::Help { .. } => true,
+            What::Tool(_) | What::Resource { .. } | What::Prompt { .. } | What::Skill { .. } => {
+                false
+            }
+        }
+    }
+}
+
 impl Target {
     /// A function whose id is known.
     pub fn of(slot: Slot, id: &str) -> Target {
@@ -149,6 +193,19 @@ impl Dispatcher {
         context: &Context,
         say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
     ) -> Reply {
+        self.dispatch_told(snapshot, request, surface, context, None, say).await
+    }
+
+    /// The same for an answer that is read in another form than it comes in.
+    pub(crate) async fn dispatch_told(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: Request,
+        surface: Surface,
+        context: &Context,
+        telling: Option<Telling<'_>>,
+        say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
+    ) -> Reply {
         let mut record = self.desk.open(surface, context);
         record.note(|record| {
             note_target(record, snapshot, &request.target);
@@ -156,7 +213,7 @@ impl Dispatcher {
         });
         // Boxed, so that neither part is longer than what an allocator has at
         // hand: a kilobyte.
-        let outcome = Box::pin(self.carry(snapshot, request, context, &mut record)).await;
+        let outcome = Box::pin(self.carry(snapshot, request, context, telling, &mut record)).await;
         match &outcome {
             Err(error) => record.note(|record| record.ending = ending(error)),
             Ok(Outcome::Kept { artifact, .. }) => {
@@ -196,6 +253,7 @@ impl Dispatcher {
         snapshot: &Arc<Snapshot>,
         request: Request,
         context: &Context,
+        telling: Option<Telling<'_>>,
         record: &mut Open,
     ) -> Result<Outcome, CallError> {
         let (wanted, mode) = (request.wanted, request.mode);
@@ -221,7 +279,8 @@ impl Dispatcher {
             Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
         };
         if let Some(reply) = self.stages.cache.get(&call, &snapshot.catalog, context) {
-            let gated = gate::decide(shaped(&call, mode, reply), limit);
+            let reply = self.told(telling, &reply).unwrap_or_else(|| shaped(&call, mode, reply));
+            let gated = gate::decide(reply, limit);
             let outcome = self.keep(&call, gated, None, context).await;
             record.note(|record| record.ending = Ending::Cached);
             return Ok(outcome);
@@ -236,9 +295,16 @@ impl Dispatcher {
         let raw = outcome.map_err(failed)?;
         let reply = self.stages.scrubber.clean(raw.clone());
         self.stages.cache.put(&call, &snapshot.catalog, context, &reply);
-        let gated = gate::decide(shaped(&call, mode, reply), limit);
+        let reply = self.told(telling, &raw).unwrap_or_else(|| shaped(&call, mode, reply));
+        let gated = gate::decide(reply, limit);
         record.note(|record| note_answer(record, &gated));
         Ok(self.keep(&call, gated, Some(raw), context).await)
+    }
+
+    /// An answer in the form in which it is read, scrubbed after that: what is
+    /// checked on the way is what the upstream said.
+    fn told(&self, telling: Option<Telling<'_>>, raw: &Reply) -> Option<Reply> {
+        telling.map(|telling| self.stages.scrubber.clean(telling(raw)))
     }
 
     /// Has somebody agree to a call, where that is wanted.
@@ -402,12 +468,15 @@ impl Attempt for Asking<'_> {
 fn note_target(record: &mut Record, snapshot: &Snapshot, target: &Target) {
     let sources = snapshot.catalog.sources();
     record.id.clone_from(&target.id);
+    record.meta_tool = target.what.meta_tool();
     match &target.what {
-        What::Tool(slot) => {
+        What::Tool(slot) | What::Task { slot, .. } | What::Help { slot, .. } => {
             record.upstream.clone_from(&snapshot.catalog.source(*slot).label);
             record.tool.clone_from(&snapshot.catalog.tool(*slot).name);
         }
-        What::Resource { source, uri: name } | What::Prompt { source, name } => {
+        What::Resource { source, uri: name }
+        | What::Prompt { source, name }
+        | What::Skill { source, name, .. } => {
             record.upstream.clone_from(&sources[*source].label);
             record.tool.clone_from(name);
         }
@@ -423,7 +492,8 @@ fn shaped(call: &ValidCall, mode: Mode, reply: Reply) -> Reply {
     match (&call.what, reply) {
         (What::Resource { .. }, Reply::Result(json)) => Reply::Result(primitive::read(&json)),
         (What::Prompt { .. }, Reply::Result(json)) => Reply::Result(primitive::prompt(&json)),
-        (What::Tool(_), reply) | (_, reply @ Reply::Error(_)) => reply,
+        (What::Tool(_) | What::Skill { .. } | What::Task { .. } | What::Help { .. }, reply)
+        | (_, reply @ Reply::Error(_)) => reply,
     }
 }
 

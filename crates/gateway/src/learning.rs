@@ -84,6 +84,8 @@ impl Learning {
         if !matches!(record.ending, Ending::Answered | Ending::Gated)
             || record.upstream.is_empty()
             || record.upstream == own::LABEL
+            // Whoever reads about a function has not chosen it yet.
+            || matches!(record.meta_tool, "help" | "task")
         {
             return;
         }

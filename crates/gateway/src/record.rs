@@ -33,6 +33,10 @@ pub struct Record {
     pub tool: String,
     /// The canonical id, empty when nothing was found.
     pub id: String,
+    /// The gateway surface's word for what was done (`tool_execute`,
+    /// `resource_read`, `prompt_get`); `task` and `help` for what is asked
+    /// about a function beside calling it. Empty when nothing was found.
+    pub meta_tool: &'static str,
     pub ending: Ending,
     /// What it was called with. Of these, only the keys are for the record.
     pub arguments: Option<Json>,
@@ -300,6 +304,7 @@ impl Desk {
             upstream: String::new(),
             tool: String::new(),
             id: String::new(),
+            meta_tool: "",
             ending: Ending::Cancelled,
             arguments: None,
             attempts: 0,

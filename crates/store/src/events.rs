@@ -292,6 +292,7 @@ mod tests {
             upstream: "up".to_owned(),
             tool: "t".to_owned(),
             id: "up:t#12345678".to_owned(),
+            meta_tool: "tool_execute",
             ending,
             arguments: Some(json!({"path": "three"}).into()),
             attempts: 1,

@@ -71,12 +71,19 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     }
 }
 
+/// No skill is longer.
+const LONGEST: usize = 4 << 20;
+
 fn show(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let keys: &[&str] =
         if args.names.len() == 2 { &["namespace", "skillname"] } else { &["skillname"] };
     let names = keys.iter().zip(&args.names);
     let mut arguments: Map<String, Value> =
         names.map(|(key, name)| ((*key).to_owned(), json!(name))).collect();
+    // A terminal takes all of it, and has no other call to read a part with.
+    if !args.names.is_empty() {
+        arguments.insert("sizelimit".to_owned(), json!(LONGEST));
+    }
     if let Some(version) = &args.version {
         arguments.insert("kwargs".to_owned(), json!({"version": version}));
     }

@@ -172,9 +172,10 @@ impl Rules {
         let read_only = call.annotations.read_only == Some(true);
         let mut tags = vec!["mcp"];
         tags.extend(match call.what {
-            What::Tool(_) => None,
+            What::Tool(_) | What::Task { .. } | What::Help { .. } => None,
             What::Resource { .. } => Some("resource"),
             What::Prompt { .. } => Some("prompt"),
+            What::Skill { .. } => Some("skill"),
         });
         tags.extend(read_only.then_some("read-only"));
         tags.extend((call.annotations.destructive == Some(true)).then_some("destructive"));
@@ -186,7 +187,10 @@ impl Rules {
             read_only,
             tags,
         };
-        told(self.config.decide(&subject), &subject)
+        let admission = told(self.config.decide(&subject), &subject)?;
+        // Whoever agreed to a call agreed to what it began, and nobody need
+        // agree to being told how a function is called.
+        Ok(if call.what.is_aside() { Admission::Free } else { admission })
     }
 
     /// What is kept is there because its call was admitted, so nobody is asked

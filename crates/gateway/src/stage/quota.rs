@@ -219,7 +219,10 @@ fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context
     let subject = context.caller.subject.as_str();
     // Without sessions an identity's calls count as one.
     let session = if context.session.is_empty() { subject } else { context.kin() };
-    Act { session, subject, meta_tool, tool: call.map(ValidCall::named) }
+    // The limits of a function are for calls of it: asking how a task stands
+    // must not use up what its next call may cost.
+    let tool = call.filter(|call| !call.what.is_aside()).map(ValidCall::named);
+    Act { session, subject, meta_tool, tool }
 }
 
 impl super::Quota for Limiter {

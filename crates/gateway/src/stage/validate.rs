@@ -9,6 +9,8 @@ use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 use super::Deed;
 use super::pattern::Named;
 use crate::dispatch::{Mode, Request, What};
+use crate::skill::upstream::cash;
+use crate::surface::cash::HELP;
 use crate::trust::confirm;
 
 /// A question that may be asked, as far as its arguments are concerned.
@@ -37,17 +39,23 @@ impl ValidCall {
     pub fn slot(&self) -> Option<Slot> {
         match self.what {
             What::Tool(slot) => Some(slot),
-            What::Resource { .. } | What::Prompt { .. } => None,
+            What::Resource { .. }
+            | What::Prompt { .. }
+            | What::Skill { .. }
+            | What::Task { .. }
+            | What::Help { .. } => None,
         }
     }
 
     /// The upstream's own name for it: a tool's, a URI, a prompt's.
     pub fn tool(&self) -> &str {
-        match &self.ask {
-            Ask::Call(call) => &call.name,
-            Ask::Read(read) => &read.uri,
-            Ask::Prompt(prompt) => &prompt.name,
-            Ask::Complete(_) | Ask::Other { .. } => "",
+        match (&self.what, &self.ask) {
+            (What::Task { tool: name, .. } | What::Help { tool: name, .. }, _)
+            | (What::Skill { name, .. }, _) => name,
+            (_, Ask::Call(call)) => &call.name,
+            (_, Ask::Read(read)) => &read.uri,
+            (_, Ask::Prompt(prompt)) => &prompt.name,
+            (_, Ask::Complete(_) | Ask::Other { .. }) => "",
         }
     }
 
@@ -67,11 +75,7 @@ impl ValidCall {
 
     /// The gateway surface's word for what is done.
     pub fn meta_tool(&self) -> &'static str {
-        match self.what {
-            What::Tool(_) => "tool_execute",
-            What::Resource { .. } => "resource_read",
-            What::Prompt { .. } => "prompt_get",
-        }
+        self.what.meta_tool()
     }
 
     /// The call as something to agree to.
@@ -88,14 +92,19 @@ impl ValidCall {
     /// Whether this call continues an earlier one with the client's input, so
     /// that nothing kept can answer it.
     pub fn continues(&self) -> bool {
-        ["inputResponses", "requestState", "task"]
-            .iter()
-            .any(|key| self.ask.rest().get(key).is_some())
+        self.what.is_aside()
+            || ["inputResponses", "requestState", "task"]
+                .iter()
+                .any(|key| self.ask.rest().get(key).is_some())
     }
 
     /// What identifies the call: upstream, tool and arguments, whatever the
     /// order in which the arguments were given.
     pub fn key(&self) -> String {
+        if let Ask::Other { method, params } = &self.ask {
+            let params = canonical(&params.to_json());
+            return format!("{}\u{1f}{method}\u{1f}{params}", self.upstream);
+        }
         let arguments = self.arguments().map_or_else(String::new, canonical);
         format!("{}\u{1f}{}\u{1f}{arguments}", self.upstream, self.tool())
     }
@@ -132,6 +141,19 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
                 }
             };
             (*source, reads, Ask::Prompt(GetPrompt { name: name.clone(), arguments, rest }))
+        }
+        What::Skill { source, .. } => {
+            (*source, reads, Ask::Other { method: cash::READ.to_owned(), params: rest })
+        }
+        What::Help { slot, .. } => {
+            let ask = Ask::Other { method: HELP.to_owned(), params: rest };
+            (catalog.function(*slot).source, reads, ask)
+        }
+        What::Task { slot, method, .. } => {
+            let looks = ["tasks/get", "tasks/result"].contains(&method.as_str());
+            let hints = if looks { reads } else { Annotations::default() };
+            let ask = Ask::Other { method: method.clone(), params: rest };
+            (catalog.function(*slot).source, hints, ask)
         }
     };
     let upstream = catalog.sources()[source].label.clone();

@@ -9,7 +9,7 @@ mod arguments;
 mod definitions;
 mod delegate;
 mod distant;
-mod gated;
+pub(crate) mod gated;
 mod help;
 mod leaf;
 mod skills;
@@ -152,7 +152,7 @@ impl View<'_> {
     fn say(&self, slot: Slot, outcome: Result<Outcome, CallError>) -> Reply {
         match outcome {
             Ok(Outcome::Reply(reply)) => {
-                self.shared.tasks.notice(&self.snapshot.catalog.source(slot).label, &reply);
+                self.snapshot.notice_task(&self.shared.tasks, slot, self.context, &reply);
                 reply
             }
             Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),

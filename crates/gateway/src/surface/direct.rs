@@ -166,7 +166,7 @@ impl Direct {
         let mut failure = None;
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => {
-                self.shared.tasks.notice(&snapshot.catalog.source(slot).label, &reply);
+                snapshot.notice_task(&self.shared.tasks, slot, context, &reply);
                 reply
             }
             // Nothing is kept or planned in this mode.

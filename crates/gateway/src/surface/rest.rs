@@ -1,22 +1,33 @@
 //! Everything a client asks that is no call: resources, prompts, completions,
 //! tasks, log levels. The same on every surface.
 //!
-//! Reading a resource and getting a prompt go through dispatch, so the same
-//! rules, limits, retries and scrubbing hold for them as for calls; the answer
-//! passes whole, as the client asked for it.
+//! Reading a resource, getting a prompt and asking about a task go through
+//! dispatch, so the same rules, limits, retries and scrubbing hold for them as
+//! for calls. What is read or rendered passes whole, as the client asked for
+//! it; what came of a task is the answer of a call, and gated like one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use catalog::Slot;
 use futures::stream::BoxStream;
-use tool::{Ask, Context, Event, Failure, GetPrompt, Json, Read, Reply, Resource, RpcError};
+use tool::{
+    Ask, Context, Event, Failure, GetPrompt, Json, Object, Read, Reply, Resource, RpcError,
+};
 
-use super::cash::{IDENTITY, identity};
+use super::cash::{IDENTITY, gated, identity};
 use super::offers::{Offers, Sight};
+use super::tasks::{Began, Tasks};
 use super::{Surface, artifacts};
-use crate::dispatch::{CallError, Mode, Outcome, Request, Target};
+use crate::artifact::Owner;
+use crate::dispatch::{CallError, Mode, Outcome, Request, Target, Telling, What};
+use crate::envelope::Envelope;
 use crate::gateway::Shared;
 use crate::roster::{Hall, Phase, Snapshot};
 use crate::trust::confirm;
+
+/// How long upstreams may take to hear of a log level.
+const HEARING: Duration = Duration::from_secs(5);
 
 /// Who answers it, for one surface.
 pub(crate) struct Rest {
@@ -58,11 +69,16 @@ impl Rest {
         {
             return Ok(to_all(&snapshot, &ask, context).await);
         }
-        let task = ask.rest().get("taskId").and_then(Json::text);
-        if let Some(label) = task.and_then(|task| self.shared.tasks.upstream(&task))
-            && let Some(at) = snapshot.catalog.sources().iter().position(|s| s.label == label)
+        if let Ask::Other { method, params } = &ask
+            && method.starts_with("tasks/")
         {
-            return snapshot.ask(at, ask, context).await;
+            return match self.begun(&snapshot, params, context) {
+                Ok(slot) => {
+                    let asked = self.task(&snapshot, slot, method, params.clone(), context);
+                    Box::pin(asked).await
+                }
+                Err(error) => Ok(Reply::Error(error)),
+            };
         }
         match self.routed(&snapshot, ask, context) {
             Ok((source, Ask::Read(Read { uri, rest }))) => {
@@ -76,6 +92,70 @@ impl Rest {
             Ok((source, ask)) => snapshot.ask(source, ask, context).await,
             Err(ask) => Ok(Reply::Error(unrouted(&ask))),
         }
+    }
+
+    /// The function that began the task that is asked about, if the task is
+    /// this caller's and they still see the function.
+    fn begun(
+        &self,
+        snapshot: &Snapshot,
+        params: &Object,
+        context: &Context,
+    ) -> Result<Slot, RpcError> {
+        let id = params.get("taskId").and_then(Json::text).unwrap_or_default();
+        let began = self.shared.tasks.began(&Owner::of(context), &id);
+        let trust = &self.shared.dispatcher.stages.trust;
+        let slot = match began.as_slice() {
+            [] => None,
+            [began] => snapshot.slot_of(began),
+            _ => {
+                let id = catalog::summary::cut(&id, 80);
+                let message = format!("several upstreams have a task `{id}`");
+                return Err(RpcError::new(-32602, message));
+            }
+        };
+        let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
+        seen.ok_or_else(|| RpcError::new(-32602, NO_TASK))
+    }
+
+    /// Asks about a task where it runs.
+    async fn task(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        slot: Slot,
+        method: &str,
+        params: Object,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let (tool, method) = (snapshot.catalog.tool(slot).name.clone(), method.to_owned());
+        let target = Target { what: What::Task { slot, tool, method }, ..snapshot.target(slot) };
+        let mode = match self.surface {
+            Surface::Direct => Mode::Pass,
+            Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => Mode::Strict,
+        };
+        let request = Request { target, arguments: None, rest: params, wanted: None, mode };
+        // What a task says of itself is the client's to read, so only the
+        // result in it is gated.
+        let around: OnceLock<Object> = OnceLock::new();
+        let telling = |reply: &Reply| match inside(reply) {
+            Some((task, result)) => {
+                around.get_or_init(|| task);
+                Reply::Result(result)
+            }
+            None => reply.clone(),
+        };
+        let telling: Option<Telling<'_>> = (mode != Mode::Pass).then_some(&telling);
+        let reply = self.told(snapshot, request, telling, context).await?;
+        let Reply::Result(result) = &reply else { return Ok(reply) };
+        Ok(match around.get() {
+            Some(task) => {
+                let mut task = task.clone();
+                task.set("result", result.clone());
+                let scrubber = &self.shared.dispatcher.stages.scrubber;
+                Reply::Result(scrubber.scrub_json(&task.to_json()))
+            }
+            None => reply,
+        })
     }
 
     /// Where a question about a resource or a prompt goes, if the caller knows
@@ -103,14 +183,38 @@ impl Rest {
         context: &Context,
     ) -> Result<Reply, Failure> {
         let request = Request { target, arguments, rest, wanted: None, mode: Mode::Pass };
+        self.told(snapshot, request, None, context).await
+    }
+
+    /// Carries a question through the pipeline.
+    async fn told(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: Request,
+        telling: Option<Telling<'_>>,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let id = request.target.id.clone();
         let mut failure = None;
         let refused = |message: String| Reply::Error(RpcError::new(-32600, message));
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => reply,
-            // Nothing is kept or planned in this mode.
-            Ok(Outcome::Kept { artifact, .. } | Outcome::Unkept { artifact, .. }) => {
-                Reply::Result(artifact.result.clone())
+            Ok(Outcome::Kept { artifact, over }) => match self.surface {
+                Surface::Gateway | Surface::Proxy => {
+                    Envelope::of(&artifact, &id, &[], over.is_error).to_reply()
+                }
+                Surface::Cash | Surface::Direct | Surface::Auto => gated::kept(
+                    &self.shared.dispatcher.gate.load(),
+                    "Result",
+                    None,
+                    &artifact,
+                    &over,
+                ),
+            },
+            Ok(Outcome::Unkept { artifact, over, why }) => {
+                gated::lost(&self.shared.dispatcher.gate.load(), "Result", &artifact, &over, why)
             }
+            // Nothing here is planned.
             Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
             Err(CallError::Failed { cause, .. }) => {
                 let reply = refused(cause.to_string());
@@ -122,7 +226,8 @@ impl Rest {
             }
         };
         let dispatcher = &self.shared.dispatcher;
-        let reply = dispatcher.dispatch(snapshot, request, self.surface, context, say).await;
+        let reply =
+            dispatcher.dispatch_told(snapshot, request, self.surface, context, telling, say).await;
         // A client that talks to the upstream itself would see the failure too.
         failure.map_or(Ok(reply), Err)
     }
@@ -133,12 +238,43 @@ impl Snapshot {
     pub(crate) fn offers(&self) -> &Offers {
         self.offers.get_or_init(|| Offers::of(&self.catalog))
     }
+
+    /// Remembers a task that a function began.
+    pub(crate) fn notice_task(&self, tasks: &Tasks, slot: Slot, context: &Context, reply: &Reply) {
+        let (upstream, tool) = (&self.catalog.source(slot).label, &self.catalog.tool(slot).name);
+        tasks.notice(context, upstream, tool, reply);
+    }
+
+    /// The function that began a task.
+    fn slot_of(&self, began: &Began) -> Option<Slot> {
+        let is_meant = |slot: &Slot| {
+            self.catalog.tool(*slot).name == began.tool
+                && self.catalog.source(*slot).label == began.upstream
+        };
+        self.catalog.slots().find(is_meant)
+    }
 }
 
-/// Tells every upstream that is up; what they answer does not matter.
+const NO_TASK: &str = "no upstream has that task";
+
+/// What is known of a task, and the result that has come of it.
+fn inside(reply: &Reply) -> Option<(Object, Json)> {
+    let Reply::Result(json) = reply else { return None };
+    if !json.mentions("\"taskId\"") {
+        return None;
+    }
+    let task = Object::parse(json).ok()?;
+    task.get("taskId")?;
+    let result = task.get("result").filter(|result| result.is_object())?.clone();
+    Some((task, result))
+}
+
+/// Tells every upstream that is up; what they answer does not matter, and who
+/// does not answer holds up nobody.
 async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context) -> Reply {
     let up = snapshot.links().iter().filter(|link| link.status().phase == Phase::Up);
-    let asks = up.map(|link| link.ask(ask.clone(), context));
+    let context = Context { patience: Some(HEARING), ..context.clone() };
+    let asks = up.map(|link| tokio::time::timeout(HEARING, link.ask(ask.clone(), &context)));
     futures::future::join_all(asks).await;
     Reply::Result(Json::empty_object())
 }
@@ -156,9 +292,10 @@ fn unrouted(ask: &Ask) -> RpcError {
         Ask::Other { method, .. } if method.starts_with("resources/") => {
             RpcError::new(-32002, "no upstream has that resource")
         }
-        Ask::Other { method, .. } if method.starts_with("tasks/") => {
-            RpcError::new(-32602, "no upstream has that task")
-        }
+        Ask::Other { method, .. } if method.starts_with("tasks/") => RpcError::new(-32602, NO_TASK),
         Ask::Other { method, .. } => RpcError::new(-32601, format!("no method `{method}`")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,41 +1,79 @@
-//! Which upstream a task belongs to.
+//! Whose a task is, and which upstream it belongs to.
 //!
 //! A result may be a task that goes on elsewhere; what the client asks about
-//! it later names only the task.
+//! it later names only the task. Its id is the upstream's: others may have the
+//! same, and whoever guesses one must not learn that it is there.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use tool::{Json, Reply};
+use tool::{Context, Json, Reply};
+
+use crate::artifact::Owner;
 
 /// How many tasks are remembered; the oldest are forgotten first.
 const ROOM: usize = 4096;
+/// How many of them may be one owner's.
+const OWN: usize = 256;
 /// A result that is a task is short: longer ones are not looked at.
 const LONGEST: usize = 4096;
+/// An id of so many characters is not guessed, so that it is the key for
+/// callers who are known by nothing but a connection.
+const KEY: usize = 20;
 
 /// The tasks of the last while.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks(Mutex<VecDeque<(String, String)>>);
+pub(crate) struct Tasks(Mutex<VecDeque<Task>>);
+
+/// One task.
+#[derive(Debug)]
+struct Task {
+    owner: Owner,
+    id: String,
+    began: Began,
+}
+
+/// What began a task: a tool of an upstream, by its own name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Began {
+    pub(crate) upstream: String,
+    pub(crate) tool: String,
+}
 
 impl Tasks {
-    /// Remembers the upstream of a reply that is a task.
-    pub(crate) fn notice(&self, upstream: &str, reply: &Reply) {
+    /// Remembers what began a reply that is a task, and for whom.
+    pub(crate) fn notice(&self, context: &Context, upstream: &str, tool: &str, reply: &Reply) {
         let Reply::Result(json) = reply else { return };
         if LONGEST < json.as_bytes().len() || !json.mentions("\"taskId\"") {
             return;
         }
         let Some(id) = task(json) else { return };
+        let owner = Owner::of(context);
+        let began = Began { upstream: upstream.to_owned(), tool: tool.to_owned() };
         let mut tasks = self.0.lock().expect("nothing panics while it holds this");
-        if tasks.len() == ROOM {
+        let own = tasks.iter().filter(|task| task.owner == owner).count();
+        if OWN <= own {
+            let oldest = tasks.iter().position(|task| task.owner == owner);
+            oldest.and_then(|at| tasks.remove(at));
+        } else if tasks.len() == ROOM {
             tasks.pop_front();
         }
-        tasks.push_back((id, upstream.to_owned()));
+        tasks.push_back(Task { owner, id, began });
     }
 
-    pub(crate) fn upstream(&self, task: &str) -> Option<String> {
+    /// What began a task of this owner; one answer for each upstream that has
+    /// one of that id.
+    pub(crate) fn began(&self, owner: &Owner, id: &str) -> Vec<Began> {
+        let opens =
+            |task: &&Task| task.owner == *owner || (KEY <= id.len() && owner.opens(&task.owner));
         let tasks = self.0.lock().expect("nothing panics while it holds this");
-        let found = tasks.iter().rev().find(|(id, _)| id == task);
-        found.map(|(_, upstream)| upstream.clone())
+        let mut found: Vec<Began> = Vec::new();
+        for task in tasks.iter().rev().filter(|task| task.id == id).filter(opens) {
+            if !found.iter().any(|one| one.upstream == task.began.upstream) {
+                found.push(task.began.clone());
+            }
+        }
+        found
     }
 }
 
@@ -50,14 +88,53 @@ mod tests {
 
     use super::*;
 
+    fn by(session: &str) -> Context {
+        Context { session: session.into(), ..Context::anonymous() }
+    }
+
+    fn upstreams(tasks: &Tasks, session: &str, id: &str) -> Vec<String> {
+        let began = tasks.began(&Owner::of(&by(session)), id);
+        began.into_iter().map(|began| format!("{}/{}", began.upstream, began.tool)).collect()
+    }
+
+    fn begun(id: &str) -> Reply {
+        Reply::Result(json!({"task": {"taskId": id}}).into())
+    }
+
     #[test]
-    fn a_task_leads_back_to_its_upstream() {
+    fn a_task_leads_its_owner_back_to_its_upstream() {
         let tasks = Tasks::default();
-        tasks.notice("one", &Reply::Result(json!({"task": {"taskId": "a"}}).into()));
-        tasks.notice("two", &Reply::Result(json!({"resultType": "task", "taskId": "b"}).into()));
-        tasks.notice("two", &Reply::text("no taskId here"));
-        assert_eq!(tasks.upstream("a").as_deref(), Some("one"));
-        assert_eq!(tasks.upstream("b").as_deref(), Some("two"));
-        assert_eq!(tasks.upstream("c"), None);
+        tasks.notice(&by("s"), "one", "f", &begun("a"));
+        let flat = json!({"resultType": "task", "taskId": "b"});
+        tasks.notice(&by("s"), "two", "g", &Reply::Result(flat.into()));
+        tasks.notice(&by("s"), "two", "g", &Reply::text("no taskId here"));
+        assert_eq!(upstreams(&tasks, "s", "a"), ["one/f"]);
+        assert_eq!(upstreams(&tasks, "s", "b"), ["two/g"]);
+        assert!(upstreams(&tasks, "s", "c").is_empty());
+        assert!(upstreams(&tasks, "t", "a").is_empty());
+        tasks.notice(&by("s"), "two", "g", &begun("a"));
+        assert_eq!(upstreams(&tasks, "s", "a"), ["two/g", "one/f"]);
+    }
+
+    #[test]
+    fn visitors_come_back_with_an_id_that_nobody_guesses() {
+        let (tasks, long) = (Tasks::default(), "6f1c2a4e-aaaa-4bbb-8ccc-0123456789ab");
+        for id in ["7", long] {
+            tasks.notice(&by("visit:1 c"), "up", "f", &begun(id));
+        }
+        assert!(upstreams(&tasks, "visit:2 c", "7").is_empty());
+        assert_eq!(upstreams(&tasks, "visit:2 c", long), ["up/f"]);
+        assert!(upstreams(&tasks, "s", long).is_empty());
+    }
+
+    #[test]
+    fn who_has_many_tasks_makes_nobody_else_forget_theirs() {
+        let tasks = Tasks::default();
+        tasks.notice(&by("s"), "up", "f", &begun("a"));
+        for n in 0..2 * ROOM {
+            tasks.notice(&by("t"), "up", "f", &begun(&n.to_string()));
+        }
+        assert_eq!(upstreams(&tasks, "s", "a"), ["up/f"]);
+        assert!(upstreams(&tasks, "t", "0").is_empty());
     }
 }

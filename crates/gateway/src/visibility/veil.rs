@@ -97,7 +97,12 @@ impl Veil {
     ) -> Result<(), Refusal> {
         let (caller, upstream, name) = (&context.caller, call.upstream.as_str(), call.tool());
         let seen = match &call.what {
-            What::Tool(slot) => self.sees(caller, catalog, *slot),
+            What::Tool(slot) | What::Task { slot, .. } | What::Help { slot, .. } => {
+                self.sees(caller, catalog, *slot)
+            }
+            What::Skill { namespace, name, .. } => {
+                self.knows(caller, &Thing::Skill { namespace, name })
+            }
             What::Resource { uri, .. } => self.knows(caller, &Thing::Resource { upstream, uri }),
             What::Prompt { .. } => self.knows(caller, &Thing::Prompt { upstream, name }),
         };

@@ -74,8 +74,25 @@ pub(super) async fn read(
     {
         params.push("name", name);
     }
-    let call = Call::new("skill", params.to_json());
-    upstream.ask(Ask::Call(call), context).await
+    let ask = |params: &Object| Ask::Call(Call::new("skill", params.to_json()));
+    let reply = upstream.ask(ask(&params), context).await?;
+    if !is_gated(&reply) {
+        return Ok(reply);
+    }
+    // A gate over there keeps what is too long for its readers. What is too
+    // long for ours is for our own gate to say.
+    let kwargs = params.get("kwargs").and_then(|kwargs| Object::parse(kwargs).ok());
+    let mut kwargs = kwargs.unwrap_or_default();
+    kwargs.set("sizelimit", Json::of(&super::EVERYTHING));
+    params.set("kwargs", kwargs.to_json());
+    upstream.ask(ask(&params), context).await
+}
+
+/// Whether a gate kept the text, and would give it to who asks for more.
+fn is_gated(reply: &Reply) -> bool {
+    let Reply::Result(result) = reply else { return false };
+    let gated = result.member("_meta").and_then(|meta| meta.member("cash/gated"));
+    gated.is_some_and(|gated| gated.member("suggested").is_some())
 }
 
 fn takes(listing: &Listing, argument: &str) -> bool {

@@ -2,36 +2,30 @@
 
 use std::time::Duration;
 
-use tool::{Ask, GetPrompt, Json, Object, Read, Reply, Server};
+use tool::{Ask, Json, Object, Reply, Server};
 
-use super::View;
 use super::arguments::Loose;
+use super::skills::cannot;
+use super::{Surface, View, gated};
+use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
 use crate::roster::Link;
 use crate::skill::upstream::{self, Route, cash};
 use crate::skill::{Content, Library, Skill};
 
-/// How long an upstream may take to list its skills. It is asked again later.
+/// How long an upstream may take to list its skills, or a page of them. It is
+/// asked again later.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take for all pages together.
+const IN_ALL: Duration = Duration::from_secs(10);
+
+/// The value that says how long a text may be.
+const SIZE: &str = "sizelimit";
 
 /// What there is for a caller.
 pub(super) struct Known {
     pub(super) library: Library,
     /// Upstreams whose skills nobody can tell now, and why.
     pub(super) away: Vec<(String, String)>,
-}
-
-/// Why a text did not come.
-pub(super) enum Unread {
-    /// What we have to say about it.
-    Because(String),
-    /// What the other side says about it.
-    Told(String),
-}
-
-impl From<String> for Unread {
-    fn from(why: String) -> Unread {
-        Unread::Because(why)
-    }
 }
 
 /// How an upstream is asked for its skills.
@@ -101,10 +95,15 @@ impl View<'_> {
                 page.map(|page| (cash::of_list(label, &page), upstream::lifetime(&page), false))
             }
         };
-        let Some((skills, lifetime, public)) = listed else {
+        let Some((mut skills, lifetime, public)) = listed else {
             // Who is silent is not asked again at once.
             return self.shared.distant.postpone(label, subject, PATIENCE * 2);
         };
+        // Somebody else's words may hold somebody's secrets.
+        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        for skill in &mut skills {
+            skill.description = scrubber.scrub(&skill.description).into_owned();
+        }
         let lifetime = if skills.is_empty() { PATIENCE * 2 } else { lifetime };
         let whose = (!public).then_some(subject.as_str());
         self.shared.distant.keep(label, whose, lifetime, skills.clone());
@@ -130,73 +129,150 @@ impl View<'_> {
 
     /// The skills of the extension, for how long, and whether for everybody.
     async fn pages(&self, link: &Link, label: &str) -> Option<(Vec<Skill>, Duration, bool)> {
-        let mut skills = Vec::new();
+        let mut read = (Vec::new(), Duration::from_secs(3600), true);
+        let whole = tokio::time::timeout(IN_ALL, self.read_pages(link, label, &mut read)).await;
+        match whole {
+            Ok(true) => return Some(read),
+            Ok(false) => {}
+            Err(_) => {
+                tracing::warn!(
+                    upstream = label,
+                    "takes too long to list its skills: some are left out"
+                );
+            }
+        }
+        (!read.0.is_empty()).then_some(read)
+    }
+
+    /// Reads page after page; whether that was all.
+    async fn read_pages(
+        &self,
+        link: &Link,
+        label: &str,
+        read: &mut (Vec<Skill>, Duration, bool),
+    ) -> bool {
+        let (skills, lifetime, public) = read;
         let mut cursor: Option<String> = None;
-        let (mut lifetime, mut public) = (Duration::from_secs(3600), true);
         for _ in 0..upstream::PAGES {
             let mut params = Object::new();
             if let Some(cursor) = &cursor {
                 params.push("cursor", Json::of(cursor));
             }
-            let Some(page) = self.page(link, label, "skills/list", params).await else { break };
+            let Some(page) = self.page(link, label, "skills/list", params).await else {
+                return false;
+            };
             let (more, next) = upstream::of_page(label, &page);
-            lifetime = lifetime.min(upstream::lifetime(&page));
-            public &= upstream::is_public(&page);
+            *lifetime = (*lifetime).min(upstream::lifetime(&page));
+            *public &= upstream::is_public(&page);
             skills.extend(more);
             skills.truncate(upstream::MOST);
             cursor = next;
-            if cursor.is_none() || upstream::MOST <= skills.len() {
-                return Some((skills, lifetime, public));
+            if cursor.is_none() {
+                return true;
+            }
+            if upstream::MOST <= skills.len() {
+                break;
             }
         }
-        (!skills.is_empty()).then_some((skills, lifetime, public))
+        tracing::warn!(upstream = label, n_skills = skills.len(), "has more skills than are read");
+        true
     }
 
-    /// A skill with its text, wherever that is.
-    pub(super) async fn with_text(
-        &self,
-        skill: &Skill,
-        asked: &Loose,
-        library: &Library,
-    ) -> Result<Skill, Unread> {
-        let Content::Upstream { label, route } = &skill.content else { return Ok(skill.clone()) };
+    /// What a reader gets for a skill that stands at an upstream.
+    ///
+    /// It goes the way of every read and every prompt, so that what rules deny
+    /// there is denied here, and what is too long is kept.
+    pub(super) async fn fetched(&self, skill: &Skill, asked: &Loose, library: &Library) -> Reply {
+        let request = match self.request(skill, asked) {
+            Ok(request) => request,
+            Err(why) => return cannot(skill, &why),
+        };
+        let telling = |reply: &Reply| self.read(skill, reply, asked, library);
+        let gate = self.shared.dispatcher.gate.load();
+        let again = "the same `skill`";
+        let say = |outcome| match outcome {
+            Ok(Outcome::Reply(reply)) => reply,
+            Ok(Outcome::Kept { artifact, over }) => {
+                gated::kept(&gate, "The skill", Some(again), &artifact, &over)
+            }
+            Ok(Outcome::Unkept { artifact, over, why }) => {
+                gated::lost(&gate, "The skill", &artifact, &over, why)
+            }
+            Ok(Outcome::Plan(_)) => Reply::text(""),
+            Err(CallError::BadArguments { problems }) => {
+                let each: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                cannot(skill, &each.join("; "))
+            }
+            Err(CallError::Refused(refusal)) => cannot(skill, &refusal.message),
+            Err(CallError::Failed { cause, .. }) => {
+                cannot(skill, &self.scrubbed(&cause.to_string()))
+            }
+        };
+        let (snapshot, context) = (self.snapshot, self.context);
+        self.shared
+            .dispatcher
+            .dispatch_told(snapshot, request, Surface::Cash, context, Some(&telling), say)
+            .await
+    }
+
+    /// What to ask the upstream of a skill for its text.
+    fn request(&self, skill: &Skill, asked: &Loose) -> Result<Request, String> {
+        let Content::Upstream { label, route } = &skill.content else {
+            return Err("it is here".to_owned());
+        };
         let sources = self.snapshot.catalog.sources();
-        let at = sources.iter().position(|source| source.label == *label);
-        let at = at.ok_or_else(|| format!("`{label}` is gone"))?;
-        let ask = match route {
+        let source = sources.iter().position(|source| source.label == *label);
+        let source = source.ok_or_else(|| format!("`{label}` is gone"))?;
+        let mut rest = Object::new();
+        let (target, arguments) = match route {
             Route::Prompt { name, arguments } => {
                 let values: Vec<(&str, &Json)> = asked.iter().collect();
-                let arguments = Some(upstream::arguments(arguments, &values)?);
-                Ask::Prompt(GetPrompt { name: name.clone(), arguments, rest: Object::new() })
+                let arguments = upstream::arguments(arguments, &values)?;
+                (self.snapshot.prompt(source, name), Some(arguments))
             }
-            Route::Resource { uri, .. } => {
-                Ask::Read(Read { uri: uri.clone(), rest: Object::new() })
-            }
+            Route::Resource { uri, .. } => (self.snapshot.resource(source, uri), None),
             Route::Cash { namespace, name } => {
-                let values: Vec<(&str, &Json)> = asked.spelled().collect();
-                let params = cash::arguments(namespace, name, &values);
-                Ask::Other { method: cash::READ.to_owned(), params }
+                let is_ours = |key: &str| catalog::name::canonical(key) == SIZE;
+                let values: Vec<(&str, &Json)> =
+                    asked.spelled().filter(|(key, _)| !is_ours(key)).collect();
+                rest = cash::arguments(namespace, name, &values);
+                let (namespace, name) = (skill.namespace.clone(), skill.name.clone());
+                let what = What::Skill { source, namespace, name };
+                (Target { id: skill.path(), what }, None)
             }
         };
-        let reply = self.snapshot.ask(at, ask, self.context).await;
-        let reply = reply.map_err(|failure| self.scrubbed(&failure.to_string()))?;
-        let result = match &reply {
+        let wanted = asked.number(SIZE).filter(|size| 0 < *size);
+        Ok(Request { target, arguments, rest, wanted, mode: Mode::Strict })
+    }
+
+    /// The text of a skill in what its upstream answered.
+    fn read(&self, skill: &Skill, reply: &Reply, asked: &Loose, library: &Library) -> Reply {
+        let Content::Upstream { label, route } = &skill.content else { return reply.clone() };
+        let result = match reply {
             Reply::Result(result) => result,
-            Reply::Error(error) => return Err(self.scrubbed(&error.message).into()),
+            Reply::Error(error) => return cannot(skill, &self.scrubbed(&error.message)),
         };
-        Ok(match route {
-            Route::Prompt { .. } => upstream::of_prompt_result(skill, result)?,
+        let whole = match route {
+            Route::Prompt { .. } => upstream::of_prompt_result(skill, result),
             Route::Resource { digest, .. } => {
-                upstream::of_read_result(skill, digest.as_deref(), result)?
+                upstream::of_read_result(skill, digest.as_deref(), result)
             }
-            Route::Cash { .. } => {
-                let result = reply.tool_result().ok_or_else(|| "no text came".to_owned())?;
-                if result.is_error {
-                    return Err(Unread::Told(cash::told(&result)));
+            Route::Cash { .. } => match reply.tool_result() {
+                // What the other side says about it.
+                Some(result) if result.is_error => {
+                    return Reply::error_text(&cash::told(&result));
                 }
-                cash::of_result(skill, label, &result, &|path| self.is_here(path, library))?
-            }
-        })
+                Some(result) => {
+                    let is_here = |path: &str| self.is_here(path, library);
+                    cash::of_result(skill, label, &result, &is_here)
+                }
+                None => Err("no text came".to_owned()),
+            },
+        };
+        match whole {
+            Ok(whole) => self.filled(&whole, asked, library),
+            Err(why) => cannot(skill, &why),
+        }
     }
 
     /// Whether a namespace exists for this caller, of functions or of skills.

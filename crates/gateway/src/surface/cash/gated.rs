@@ -107,6 +107,65 @@ impl View<'_> {
     }
 }
 
+/// The same for what is no call and runs no function, such as a skill: `again`
+/// tells how to ask for more of it at once.
+pub(crate) fn kept(
+    config: &gate::Config,
+    what: &str,
+    again: Option<&str>,
+    artifact: &Artifact,
+    over: &Over,
+) -> Reply {
+    let (handle, suggested) = (&artifact.handle, gate::suggestion(over.chars));
+    let tokens = tokens::about(&artifact.text());
+    let mut lines = vec![
+        format!(
+            "**Gated:** {what} exceeds size limit (~{} characters, ~{} tokens; limit {}). It is \
+             kept as `{handle}`.",
+            thousands(over.chars),
+            thousands(tokens),
+            thousands(over.limit),
+        ),
+        format!(
+            "- Read a part: `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
+             \"{handle}\", …}})` with `head`, `tail`, `lines` or `grep`"
+        ),
+    ];
+    let fits = config.ceiling.is_none_or(|ceiling| over.chars <= ceiling);
+    lines.extend(again.filter(|_| fits).map(|again| {
+        format!("- Or all of it: {again} with `kwargs={{\"sizelimit\": {suggested}, …}}`")
+    }));
+    let mut meta = json!({"cash/gated": {
+        "chars": over.chars,
+        "limit": over.limit,
+        "tokens": tokens,
+        "handle": handle,
+    }});
+    if again.is_some() && fits {
+        meta["cash/gated"]["suggested"] = suggested.into();
+    }
+    super::annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
+}
+
+/// The same where nobody may have that much kept.
+pub(crate) fn lost(
+    config: &gate::Config,
+    what: &str,
+    artifact: &Artifact,
+    over: &Over,
+    why: TooLong,
+) -> Reply {
+    let text = format!(
+        "**Gated:** {what} exceeds size limit (~{} characters; limit {}) and could not be kept: \
+         {why}.\n\nIt begins:\n\n{}",
+        thousands(over.chars),
+        thousands(over.limit),
+        gate::beginning(artifact, over),
+    );
+    let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
+    super::annotated(&text, over.is_error || config.gated_is_error, &meta)
+}
+
 /// `4,821 items in `.orders`, `, before what else is counted.
 fn counted(shape: Option<&Shape>) -> String {
     shape.map_or_else(String::new, |shape| format!("{}, ", shape.count()))

@@ -9,7 +9,7 @@ use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
-use super::distant::{Known, Unread};
+use super::distant::Known;
 use crate::own;
 use crate::skill::upstream::Route;
 use crate::skill::{self, Content, Library, Lookup, Reference, Sight, Skill};
@@ -168,25 +168,22 @@ impl View<'_> {
         format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
     }
 
-    /// One skill, with what the reader should know first.
+    /// One skill, from wherever it is.
     async fn told(&self, library: &Library, skill: &Skill, asked: &Loose) -> Reply {
-        let whole = match self.with_text(skill, asked, library).await {
-            Ok(whole) => whole,
-            Err(Unread::Because(why)) => return cannot(skill, &why),
-            Err(Unread::Told(text)) => {
-                return Reply::error_text(&self.shared.dispatcher.stages.scrubber.scrub(&text));
-            }
-        };
+        match &skill.content {
+            Content::Upstream { .. } => self.fetched(skill, asked, library).await,
+            Content::Text { .. } => self.filled(skill, asked, library),
+        }
+    }
+
+    /// The text of a skill, with what the reader should know first.
+    pub(super) fn filled(&self, whole: &Skill, asked: &Loose, library: &Library) -> Reply {
         let values: Vec<(&str, &Json)> = asked.iter().collect();
         let text = match whole.fill(&values) {
-            // Somebody else's text may hold somebody's secrets.
-            Ok(text) if skill.is_distant() => {
-                self.shared.dispatcher.stages.scrubber.scrub(&text).into_owned()
-            }
             Ok(text) => text,
-            Err(why) => return cannot(skill, &why.to_string()),
+            Err(why) => return cannot(whole, &why.to_string()),
         };
-        let flags = library.flags(&whole, self);
+        let flags = library.flags(whole, self);
         if flags.is_empty() {
             return Reply::text(&text);
         }
@@ -219,7 +216,7 @@ impl View<'_> {
     }
 }
 
-fn cannot(skill: &Skill, why: &str) -> Reply {
+pub(super) fn cannot(skill: &Skill, why: &str) -> Reply {
     Reply::error_text(&format!("**Error:** `{}` cannot be given out: {why}.", skill.path()))
 }
 

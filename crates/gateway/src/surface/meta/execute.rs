@@ -74,7 +74,7 @@ impl Meta<'_> {
                 Err(GatewayError::of_refusal(&refusal, &entry.id, scrubber))
             }
             Ok(Outcome::Reply(reply)) => {
-                self.shared.tasks.notice(&self.snapshot.catalog.source(slot).label, &reply);
+                self.snapshot.notice_task(&self.shared.tasks, slot, self.context, &reply);
                 self.note(&entry.id);
                 Ok(noted(with_repairs(reply, repairs), note))
             }

@@ -80,7 +80,15 @@ impl Meta<'_> {
                     (What::Resource { .. }, Code::ArgsInvalid) => {
                         GatewayError { code: Code::ResourceNotFound, ..error }
                     }
-                    (What::Resource { .. } | What::Prompt { .. } | What::Tool(_), _) => error,
+                    (
+                        What::Resource { .. }
+                        | What::Prompt { .. }
+                        | What::Tool(_)
+                        | What::Skill { .. }
+                        | What::Task { .. }
+                        | What::Help { .. },
+                        _,
+                    ) => error,
                 })
             }
             Ok(Outcome::Reply(reply)) => Ok(reply),

@@ -4,12 +4,16 @@ use catalog::{Catalog, Slot};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Context, Failure, Identity, Json, Listing, Prompt, Reply, RpcError, Server};
+use tool::{
+    Ask, Context, Failure, Identity, Json, Listing, Prompt, Provider, Reply, RpcError, Server,
+};
 
 use crate::dispatch::Refusal;
 use crate::fixture::{Opened, Scripts, open, shop};
+use crate::record::Ending;
 use crate::roster::Upstream;
 use crate::skill::{File, Library, Lock, Sight};
+use crate::stage::policy::{self, Action, Rule, Rules};
 use crate::stage::{Admission, Stages, Trust, ValidCall};
 use crate::visibility::Thing;
 
@@ -326,4 +330,129 @@ async fn skills_of_a_gate_that_is_hidden_are_unknown() {
     let hidden = opened.say("skill", asked("refund")).await;
     let unknown = opened.say("skill", asked("defund")).await;
     assert_eq!(hidden.replace("refund", "defund"), unknown);
+}
+
+/// A gate where this is denied.
+async fn denying(meta_tool: &str, upstreams: Vec<Upstream>) -> Opened {
+    let rule = Rule { meta_tool: Some(meta_tool.to_owned()), ..Rule::any(Action::Deny) };
+    let rules = policy::Config { default: Action::Allow, rules: vec![rule] };
+    let trust = Arc::new(Rules::new(rules, Arc::new(crate::stage::Open)));
+    open(upstreams, |parts| {
+        parts.stages = Stages { trust, ..Stages::default() };
+        parts.skills = Library::default().with_prompts(["school".to_owned()]);
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_rules_deny_is_no_skill_either() {
+    for (denied, skill) in
+        [("resource_read", "refunds"), ("prompt_get", "greet_user"), ("prompt_get", "refund")]
+    {
+        let (school, shop) = (school(REFUNDS, REFUNDS), neighbour());
+        let upstreams = vec![
+            Upstream::new("school", Scripts::of(Arc::clone(&school))),
+            Upstream::new("shop", Scripts::of(Arc::clone(&shop))),
+        ];
+        let opened = denying(denied, upstreams).await;
+        let asked = json!({"skillname": skill, "kwargs": {"who": "Ann"}});
+        let told = opened.say("skill", asked).await;
+        holds(&told, &["!**Error:**", "policy denied"]);
+        let read = |ask: &Ask| !matches!(ask.method(), "skills/list" | "cash/skills");
+        assert!(!school.asked().iter().chain(&shop.asked()).any(read), "{denied}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_skill_of_an_upstream_is_kept_and_recorded() {
+    let long = format!("{REFUNDS}{}", "Pay with care.\n".repeat(1_000));
+    let long: &'static str = long.leak();
+    let provider = school(long, long);
+    let upstream = Upstream::new("school", Scripts::of(Arc::clone(&provider)));
+    let opened = open(vec![upstream], |_| {}).await;
+    let asked = |more: Value| json!({"skillname": "refunds", "kwargs": more});
+    let told = opened.say("skill", asked(json!({}))).await;
+    holds(&told, &["**Gated:**", "function=\"view\"", "sizelimit"]);
+    assert!(told.len() < 2_000, "{told}");
+    let whole = opened.say("skill", asked(json!({"sizelimit": 20_000}))).await;
+    assert!(whole.starts_with("# refunds") && 14_000 < whole.len(), "{whole}");
+    let reads = |ask: &&Ask| matches!(ask, Ask::Read(_));
+    assert_eq!(provider.asked().iter().filter(reads).count(), 1);
+    let endings: Vec<Ending> =
+        opened.records.records().into_iter().map(|record| record.ending).collect();
+    assert_eq!(endings, [Ending::Gated, Ending::Replayed]);
+}
+
+/// Answers after four seconds.
+struct Slow(Arc<Scripted>);
+
+#[async_trait::async_trait]
+impl Provider for Slow {
+    fn listing(&self) -> Arc<Listing> {
+        self.0.listing()
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, tool::Event> {
+        self.0.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+        self.0.ask(ask, context).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn listing_skills_takes_its_time_once_and_not_once_a_page() {
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/skills": {}}});
+    let listing = Listing {
+        server: Server::new("slow", "1", capabilities.into()),
+        ..listing(vec![tool("f", "F.", &json!({}))])
+    };
+    let slow = Arc::new(Slow(Scripted::new(listing, |_| {
+        let entry = json!({"uri": "skill://a/b/SKILL.md",
+                           "frontmatter": {"name": "b", "description": "B."}});
+        Ok(Reply::Result(json!({"skills": [entry], "nextCursor": "more"}).into()))
+    })));
+    let scripts = Scripts::new(move |_, _| Ok(Arc::clone(&slow) as Arc<dyn Provider>));
+    let opened = open(vec![Upstream::new("slow", scripts)], |_| {}).await;
+    let since = tokio::time::Instant::now();
+    let index = opened.say("skill", json!({})).await;
+    assert!(since.elapsed().as_secs() <= 15, "{:?}", since.elapsed());
+    holds(&index, &["- **b** — B."]);
+}
+
+/// A server whose function says that its help is its own to give.
+fn teacher(page: String) -> Upstream {
+    let raw = json!({"name": "f", "description": "Our words.", "inputSchema": {},
+                     "_meta": {"gatelet/cash": {"namespace": "n", "function": "f"}}});
+    let tools = vec![tool::Tool::read(raw.into()).unwrap()];
+    let provider = Scripted::new(listing(tools), move |_| Ok(Reply::text(&page)));
+    Upstream::new("up", Scripts::of(provider))
+}
+
+#[tokio::test(start_paused = true)]
+async fn help_that_an_upstream_gives_is_recorded_and_gated() {
+    let asked = json!({"namespace": "up", "function": "f"});
+    let opened = open(vec![teacher("Their words.".to_owned())], |_| {}).await;
+    let told = opened.say("help", asked.clone()).await;
+    assert!(told.starts_with("Their words.\n\nHere: `call("), "{told}");
+    let records = opened.records.records();
+    assert_eq!(records.len(), 1);
+    assert_eq!((records[0].tool.as_str(), &records[0].ending), ("f", &Ending::Answered));
+    let opened = open(vec![teacher("Their words. ".repeat(2_000))], |_| {}).await;
+    let told = opened.say("help", asked).await;
+    holds(&told, &["**Gated:**"]);
+    assert!(told.len() < 2_000, "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn help_that_rules_deny_is_the_gates_own() {
+    let rules = policy::Config { default: Action::Deny, rules: Vec::new() };
+    let trust = Arc::new(Rules::new(rules, Arc::new(crate::stage::Open)));
+    let stages = Stages { trust, ..Stages::default() };
+    let upstream = teacher("Their words.".to_owned());
+    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    let told = opened.say("help", json!({"namespace": "up", "function": "f"})).await;
+    assert!(told.contains("Our words.") && !told.contains("Their words."), "{told}");
 }

@@ -1,0 +1,143 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use testkit::{Scripted, listing, tool};
+use tool::{Ask, Client, Context, Identity, Listing, Provider, Reply, Resource};
+
+use crate::fixture::{Hung, Opened, Scripts, open, settle};
+use crate::record::Ending;
+use crate::roster::Upstream;
+use crate::stage::policy::{self, Action, Rule, Rules};
+use crate::stage::{Open, Stages};
+use crate::surface::Surface;
+
+const SECRET: &str = "sk-ant-A1b2C3d4E5f6G7h8I9j0K1l2";
+
+/// An upstream whose function begins the task `id`, whose result is `text`.
+fn worker(label: &str, id: &'static str, text: String) -> (Upstream, Arc<Scripted>) {
+    let resource = json!({"uri": format!("{label}://x"), "name": "x"});
+    let listing = Listing {
+        resources: vec![Resource::read(resource.into()).unwrap()],
+        ..listing(vec![tool("f", "F.", &json!({}))])
+    };
+    let provider = Scripted::new(listing, move |ask| {
+        let content = json!([{"type": "text", "text": text}]);
+        let result = match ask.method() {
+            "tools/call" => json!({"task": {"taskId": id, "status": "working"}}),
+            "tasks/result" => json!({"content": content}),
+            "tasks/get" => {
+                json!({"taskId": id, "status": "completed", "result": {"content": content}})
+            }
+            _ => json!({"contents": [{"uri": "a://b", "text": text}]}),
+        };
+        Ok(Reply::Result(result.into()))
+    });
+    (Upstream::new(label, Scripts::of(Arc::clone(&provider))), provider)
+}
+
+fn caller(subject: &str) -> Context {
+    let caller = Identity { subject: subject.to_owned(), ..Identity::default() };
+    Context { caller: Arc::new(caller), ..Context::anonymous() }
+}
+
+async fn begin(opened: &Opened, label: &str, context: &Context) {
+    let call = json!({"name": "call", "arguments": {"namespace": label, "function": "f"}});
+    let ask = Ask::read("tools/call", &call.into()).unwrap();
+    opened.surface.ask(ask, context).await.unwrap();
+}
+
+async fn ask(opened: &Opened, method: &str, params: Value, context: &Context) -> Reply {
+    let ask = Ask::read(method, &params.into()).unwrap();
+    opened.surface.ask(ask, context).await.unwrap()
+}
+
+fn told(reply: &Reply) -> String {
+    match reply {
+        Reply::Result(json) => json.to_string(),
+        Reply::Error(error) => format!("error: {}", error.message),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_nobodys_but_its_callers() {
+    let opened = open(vec![worker("up", "t1", "done".to_owned()).0], |_| {}).await;
+    let (ann, bob) = (caller("ann"), caller("bob"));
+    begin(&opened, "up", &ann).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let theirs = ask(&opened, method, json!({"taskId": "t1"}), &bob).await;
+        assert_eq!(told(&theirs), "error: no upstream has that task", "{method}");
+        let own = ask(&opened, method, json!({"taskId": "t1"}), &ann).await;
+        assert!(matches!(own, Reply::Result(_)), "{method}: {own:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_two_upstreams_have_is_asked_of_neither() {
+    let ((one, first), (two, second)) =
+        (worker("one", "t1", "1".to_owned()), worker("two", "t1", "2".to_owned()));
+    let opened = open(vec![one, two], |_| {}).await;
+    let ann = caller("ann");
+    begin(&opened, "one", &ann).await;
+    begin(&opened, "two", &ann).await;
+    let reply = ask(&opened, "tasks/cancel", json!({"taskId": "t1"}), &ann).await;
+    assert_eq!(told(&reply), "error: several upstreams have a task `t1`");
+    for provider in [first, second] {
+        assert!(provider.asked().iter().all(|ask| ask.method() == "tools/call"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_asked_about_tasks_goes_where_a_task_is() {
+    let (upstream, provider) = worker("up", "t1", "done".to_owned());
+    let rule = Rule { meta_tool: Some("resource_read".to_owned()), ..Rule::any(Action::Deny) };
+    let rules = policy::Config { default: Action::Allow, rules: vec![rule] };
+    let trust = Arc::new(Rules::new(rules, Arc::new(Open)));
+    let stages = Stages { trust, ..Stages::default() };
+    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    let ann = caller("ann");
+    begin(&opened, "up", &ann).await;
+    let params = json!({"uri": "up://x", "taskId": "t1"});
+    let reply = ask(&opened, "resources/read", params, &ann).await;
+    assert!(told(&reply).contains("policy denied"), "{reply:?}");
+    assert_eq!(provider.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_of_a_task_is_masked_gated_and_recorded() {
+    let text = format!("{SECRET} {}", "x".repeat(20_000));
+    let opened = open(vec![worker("up", "t1", text).0], |_| {}).await;
+    let ann = caller("ann");
+    begin(&opened, "up", &ann).await;
+    let task = json!({"taskId": "t1"});
+    let result = told(&ask(&opened, "tasks/result", task.clone(), &ann).await);
+    assert!(result.contains("**Gated:**") && result.len() < 2_000, "{result}");
+    assert!(!result.contains("sizelimit"), "nothing may run again for it: {result}");
+    let got = ask(&opened, "tasks/get", task.clone(), &ann).await;
+    let Reply::Result(got) = got else { panic!("{got:?}") };
+    let got = got.value().unwrap();
+    assert_eq!((&got["taskId"], &got["status"]), (&json!("t1"), &json!("completed")));
+    let inner = got["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(inner.starts_with("**Gated:**"), "{inner}");
+    let endings: Vec<Ending> =
+        opened.records.records().into_iter().map(|record| record.ending).collect();
+    assert_eq!(endings, [Ending::Answered, Ending::Gated, Ending::Gated]);
+
+    let client = Arc::new(Client::named("test", ""));
+    let direct = opened.gateway.door(Surface::Direct).open(&client, &Arc::default());
+    let whole = Ask::read("tasks/result", &task.into()).unwrap();
+    let whole = told(&direct.ask(whole, &ann).await.unwrap());
+    assert!(20_000 < whole.len() && !whole.contains(SECRET));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_level_is_told_without_waiting_for_who_does_not_answer() {
+    let (upstream, provider) = worker("up", "t1", String::new());
+    let hung = worker("hung", "t1", String::new()).1;
+    let hung = Scripts::new(move |_, _| Ok(Arc::new(Hung(Arc::clone(&hung))) as Arc<dyn Provider>));
+    let opened = open(vec![Upstream::new("hung", hung), upstream], |_| {}).await;
+    settle().await;
+    let since = tokio::time::Instant::now();
+    ask(&opened, "logging/setLevel", json!({"level": "error"}), &caller("ann")).await;
+    assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
+    assert_eq!(provider.asked().len(), 1);
+}
