@@ -414,6 +414,7 @@ impl Section<'_> {
             read_only: raw.read_only,
             life: self.duration(&path.key("life"), raw.life).unwrap_or(usual.life),
             entries: raw.entries.unwrap_or(usual.entries),
+            bytes: usual.bytes,
             allow: raw.allow.as_deref().map(patterns),
         }
     }

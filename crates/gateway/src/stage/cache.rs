@@ -18,6 +18,7 @@ use super::ValidCall;
 use super::pattern::{Named, Pattern};
 use crate::artifact::Owner;
 use crate::clock::Clock;
+use crate::dispatch::What;
 
 /// What is kept, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +27,16 @@ pub struct Config {
     pub read_only: bool,
     pub life: Duration,
     pub entries: usize,
+    /// Bytes of all of them together.
+    pub bytes: usize,
     /// Only these tools; all that call themselves read-only when `None`.
     pub allow: Option<Vec<Pattern>>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { read_only: false, life: Duration::from_secs(60), entries: 256, allow: None }
+        let life = Duration::from_secs(60);
+        Config { read_only: false, life, entries: 256, bytes: 64 << 20, allow: None }
     }
 }
 
@@ -53,6 +57,8 @@ pub struct Shelf {
     /// Keys by their last use.
     order: BTreeMap<u64, String>,
     clock: u64,
+    /// How long all answers are together.
+    bytes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -75,14 +81,16 @@ impl Shelf {
 
     /// Keeps an answer, unless it is one that reports an error.
     pub fn put(&mut self, config: &Config, key: &str, reply: &Reply, now: Duration) {
-        if !keepable(reply) || config.entries == 0 {
+        let more = size(reply);
+        if !keepable(reply) || config.entries == 0 || config.bytes < more {
             return;
         }
         self.remove(key);
-        while config.entries <= self.kept.len() {
+        while config.entries <= self.kept.len() || config.bytes - more < self.bytes {
             let Some((_, oldest)) = self.order.pop_first() else { break };
-            self.kept.remove(&oldest);
+            self.remove(&oldest);
         }
+        self.bytes += more;
         self.kept.insert(key.to_owned(), Entry { reply: reply.clone(), made: now, used: 0 });
         self.touch(key);
     }
@@ -90,6 +98,7 @@ impl Shelf {
     pub fn wipe(&mut self) {
         self.kept.clear();
         self.order.clear();
+        self.bytes = 0;
     }
 
     pub fn len(&self) -> usize {
@@ -112,7 +121,16 @@ impl Shelf {
     fn remove(&mut self, key: &str) {
         if let Some(entry) = self.kept.remove(key) {
             self.order.remove(&entry.used);
+            self.bytes -= size(&entry.reply);
         }
+    }
+}
+
+/// How many bytes an answer takes.
+fn size(reply: &Reply) -> usize {
+    match reply {
+        Reply::Result(json) => json.as_bytes().len(),
+        Reply::Error(error) => error.raw.as_bytes().len(),
     }
 }
 
@@ -150,6 +168,12 @@ impl Kept {
         act(shelf)
     }
 
+    fn covers(&self, call: &ValidCall) -> bool {
+        // Skills of CaSH servers are told apart by more than their arguments.
+        let by_arguments = !matches!(call.what, What::Skill { .. });
+        by_arguments && self.config.covers(call.named(), &call.annotations) && !call.continues()
+    }
+
     fn key(call: &ValidCall, context: &Context) -> String {
         let owner = Owner::of(context);
         let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
@@ -159,7 +183,7 @@ impl Kept {
 
 impl super::Cache for Kept {
     fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply> {
-        if !self.config.covers(call.named(), &call.annotations) || call.continues() {
+        if !self.covers(call) {
             return None;
         }
         let (key, now) = (Kept::key(call, context), self.clock.elapsed());
@@ -168,7 +192,7 @@ impl super::Cache for Kept {
     }
 
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply) {
-        if !self.config.covers(call.named(), &call.annotations) || call.continues() {
+        if !self.covers(call) {
             return;
         }
         let (key, now) = (Kept::key(call, context), self.clock.elapsed());
@@ -244,7 +268,7 @@ mod tests {
     }
 
     fn on() -> Config {
-        Config { read_only: true, life: at(60), entries: 2, allow: None }
+        Config { read_only: true, life: at(60), entries: 2, ..Config::default() }
     }
 
     #[test]
@@ -267,6 +291,25 @@ mod tests {
         assert!(shelf.get(&on(), "a", at(4)).is_some() && shelf.get(&on(), "c", at(4)).is_some());
         shelf.wipe();
         assert_eq!(shelf.len(), 0);
+    }
+
+    #[test]
+    fn answers_are_kept_within_so_many_bytes() {
+        let mut shelf = Shelf::default();
+        let one = Reply::text(&"x".repeat(100));
+        let config = Config { entries: 100, bytes: 2 * size(&one), ..on() };
+        for key in ["a", "b", "c"] {
+            shelf.put(&config, key, &one, at(0));
+        }
+        assert_eq!(shelf.len(), 2);
+        assert_eq!(shelf.get(&config, "a", at(1)), None);
+        shelf.put(&config, "long", &Reply::text(&"x".repeat(1_000)), at(1));
+        assert_eq!(shelf.get(&config, "long", at(1)), None);
+        shelf.put(&config, "b", &Reply::text("short"), at(1));
+        assert!(shelf.get(&config, "b", at(1)).is_some());
+        assert!(shelf.get(&config, "c", at(1)).is_some());
+        let sizes = ["b", "c"].map(|key| size(&shelf.get(&config, key, at(1)).unwrap()));
+        assert_eq!(shelf.bytes, sizes.iter().sum::<usize>());
     }
 
     #[test]
