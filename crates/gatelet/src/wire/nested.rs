@@ -101,7 +101,7 @@ fn is_cash(listing: &Listing) -> bool {
 impl Shared {
     /// Reads what the server has.
     async fn look(&self) -> Result<(), Failure> {
-        let functions = walk::functions(&*self.first).await?;
+        let (functions, cuts) = walk::functions(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
         server.capabilities = capabilities(&server.capabilities);
@@ -113,7 +113,7 @@ impl Shared {
             resources: resources.cloned().collect(),
             templates: own.templates.clone(),
             prompts: own.prompts.clone(),
-            findings: own.findings.clone(),
+            findings: own.findings.iter().cloned().chain(cuts).collect(),
             ..Listing::default()
         };
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);

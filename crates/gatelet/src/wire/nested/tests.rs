@@ -31,14 +31,24 @@ impl Provider for Cash {
         Ok(match (call.name.as_str(), at("namespace").as_str(), at("function").as_str()) {
             ("help", "", "") => Reply::text("# Namespaces\n\n- **orders** — Orders.\n"),
             ("help", "orders", "") => Reply::text(
-                "# orders\n\n## Sub-namespaces\n\n- **retail** — Retail.\n\n## Functions\n\n- **list** — List.\n",
+                "# orders\n\n## Sub-namespaces\n\n- **retail** — Retail.\n- **deep** — Deep.\n\n## Functions\n\n- **list** — List.\n",
             ),
             ("help", "orders.retail", "") => {
                 Reply::text("## Functions\n\n- **create** — Make one.\n")
             }
+            // As deep as anybody likes.
+            ("help", deep, "") if deep.starts_with("orders.deep") => {
+                Reply::text("## Sub-namespaces\n\n- **deep** — Deeper.\n")
+            }
             ("help", ..) => Reply::text(
                 "| Name | Type | Required |\n|---|---|---|\n| item | string | yes |\n| n | integer | no |\n",
             ),
+            ("skill", "long", _) if arguments["kwargs"]["sizelimit"].is_null() => {
+                let meta = json!({"cash/gated": {"suggested": 12_000}});
+                let content = json!([{"type": "text", "text": "**Gated:** …"}]);
+                Reply::Result(json!({"content": content, "_meta": meta}).into())
+            }
+            ("skill", "long", _) => Reply::text("# long\n\nAll of it."),
             ("skill", "orders", _) => Reply::text("# refund\n\nDo it."),
             ("skill", ..) => {
                 Reply::text("# Skills\n\n## namespace orders\n\n- **refund** — Refund.\n")
@@ -130,6 +140,17 @@ async fn its_functions_stand_in_its_namespaces() {
 }
 
 #[tokio::test]
+async fn what_is_left_out_of_it_is_told() {
+    let (_, nested) = nested().await;
+    let told: Vec<String> = nested.listing().findings.iter().map(ToString::to_string).collect();
+    let deep = format!("orders{}", ".deep".repeat(8));
+    let expected = format!(
+        "warning[nested-cut] help: 1 namespaces are too deep or too many and were left out: `{deep}`"
+    );
+    assert_eq!(told, [expected]);
+}
+
+#[tokio::test]
 async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
     let (cash, nested) = nested().await;
     let call = Call::new("orders.list", json!({"x": 1}).into());
@@ -143,6 +164,15 @@ async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
     );
     assert_eq!(arguments["kwargs"], json!({"x": 1}));
     assert_eq!(arguments["sizelimit"], EVERYTHING, "our own gate decides");
+}
+
+#[tokio::test]
+async fn a_skill_that_its_gate_keeps_is_asked_for_whole() {
+    let (_, nested) = nested().await;
+    let arguments = json!({"namespace": "long", "skillname": "s", "kwargs": {"sum": 5}});
+    let ask = Ask::read(cash::READ, &arguments.into()).unwrap();
+    let reply = nested.ask(ask, &Context::anonymous()).await.unwrap();
+    assert_eq!(reply.tool_result().unwrap().text(), "# long\n\nAll of it.");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use conform::outline::{self, Parameter};
 use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
-use tool::{Context, Failure, Provider, Tool};
+use tool::{Context, Failure, Finding, Provider, Severity, Tool};
 
 /// Levels below the root; deeper ones are nobody's.
 const DEEPEST: usize = 8;
@@ -28,21 +28,70 @@ pub(super) struct Function {
     parameters: Option<Vec<Parameter>>,
 }
 
-/// Everything that `help` leads to.
-pub(super) async fn functions(upstream: &dyn Provider) -> Result<Vec<Function>, Failure> {
+/// What was left out on the way, so that nothing is lost silently.
+#[derive(Debug, Default)]
+struct Cuts {
+    /// Namespaces that were not looked into.
+    namespaces: Vec<String>,
+    /// Those of which not every page was read.
+    unfinished: Vec<String>,
+    /// How many functions are over the limit.
+    functions: usize,
+    /// Functions whose page was not read, so that their arguments are unknown.
+    unread: usize,
+}
+
+impl Cuts {
+    fn findings(self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut tell = |there: bool, message: String| {
+            if there {
+                findings.push(Finding::new(Severity::Warning, "nested-cut", "help", message));
+            }
+        };
+        let some = |names: &[String]| {
+            let named: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{n}`")).collect();
+            named.join(", ")
+        };
+        let Cuts { namespaces, unfinished, functions, unread } = self;
+        let (n, named) = (namespaces.len(), some(&namespaces));
+        tell(0 < n, format!("{n} namespaces are too deep or too many and were left out: {named}"));
+        let (n, named) = (unfinished.len(), some(&unfinished));
+        tell(0 < n, format!("{n} namespaces have pages that were not read: {named}"));
+        tell(0 < functions, format!("{functions} functions over {MOST_FUNCTIONS} were left out"));
+        tell(
+            0 < unread,
+            format!("the arguments of {unread} functions are not known: their pages were not read"),
+        );
+        findings
+    }
+}
+
+/// How many namespaces a finding names.
+const NAMED: usize = 5;
+
+/// Everything that `help` leads to, and what was left out.
+pub(super) async fn functions(
+    upstream: &dyn Provider,
+) -> Result<(Vec<Function>, Vec<Finding>), Failure> {
     let context = Context::anonymous();
+    let mut cuts = Cuts::default();
     let mut found: Vec<Function> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
     let mut n_namespaces = 0;
     while let Some(namespace) = open.pop_front() {
         n_namespaces += 1;
-        let (below, functions) = namespace_listing(upstream, &namespace, &context).await?;
+        let (below, functions) =
+            namespace_listing(upstream, &namespace, &context, &mut cuts).await?;
         let depth = namespace.split('.').filter(|level| !level.is_empty()).count();
-        if depth < DEEPEST && n_namespaces + open.len() < MOST_NAMESPACES {
-            let dot = if namespace.is_empty() { "" } else { "." };
-            open.extend(below.iter().map(|name| format!("{namespace}{dot}{name}")));
+        let dot = if namespace.is_empty() { "" } else { "." };
+        for name in below {
+            let fits = depth < DEEPEST && n_namespaces + open.len() < MOST_NAMESPACES;
+            let name = format!("{namespace}{dot}{name}");
+            if fits { open.push_back(name) } else { cuts.namespaces.push(name) }
         }
         found.extend(functions);
+        cuts.functions += found.len().saturating_sub(MOST_FUNCTIONS);
         found.truncate(MOST_FUNCTIONS);
     }
     let n_read = found.len().min(READ);
@@ -53,13 +102,15 @@ pub(super) async fn functions(upstream: &dyn Provider) -> Result<Vec<Function>, 
     }
     let mut all: Vec<Function> = stream::iter(reads).buffered(AT_ONCE).collect().await;
     all.extend(rest);
-    Ok(all)
+    cuts.unread = all.iter().filter(|function| function.parameters.is_none()).count();
+    Ok((all, cuts.findings()))
 }
 
 async fn namespace_listing(
     upstream: &dyn Provider,
     namespace: &str,
     context: &Context,
+    cuts: &mut Cuts,
 ) -> Result<(Vec<String>, Vec<Function>), Failure> {
     let (mut below, mut functions): (Vec<String>, Vec<Function>) = (Vec::new(), Vec::new());
     for page in 1..=PAGES {
@@ -67,7 +118,10 @@ async fn namespace_listing(
         if page != 1 {
             arguments["kwargs"] = json!({"page": page});
         }
-        let Ok(text) = super::text(upstream, "help", arguments, context).await? else { break };
+        let Ok(text) = super::text(upstream, "help", arguments, context).await? else {
+            cuts.unfinished.push(namespace.to_owned());
+            break;
+        };
         let listed = outline::listing(&text, namespace.is_empty());
         let before = below.len() + functions.len();
         for entry in listed.namespaces {
@@ -87,6 +141,9 @@ async fn namespace_listing(
         let more = text.contains("`page`") && text.contains(" more");
         if !more || before == below.len() + functions.len() {
             break;
+        }
+        if page == PAGES {
+            cuts.unfinished.push(namespace.to_owned());
         }
     }
     Ok((below, functions))
