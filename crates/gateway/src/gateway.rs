@@ -205,7 +205,7 @@ impl Gateway {
     pub fn control(&self, controls: Controls) {
         let Controls { stages, gate, meta, inspection } = controls;
         let shared = &self.shared;
-        shared.dispatcher.stages.scrubber.switch(stages.scrubber.is_on());
+        shared.dispatcher.stages.scrubber.follow(&stages.scrubber);
         shared.live.replace(stages);
         shared.dispatcher.gate.store(Arc::new(gate));
         shared.meta.store(Arc::new(meta));

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
 use regex::{Captures, Regex, RegexSet, bytes};
 use tool::{Failure, Json, Reply, RpcError};
 
@@ -50,9 +51,8 @@ pub struct Scrubber {
     forms: Vec<Regex>,
     /// Where the value of an assignment begins.
     assignment: Regex,
-    /// Texts that the operator knows to be secret, such as what the
-    /// environment put into a configuration.
-    known: Vec<String>,
+    /// Texts that the operator knows to be secret.
+    known: ArcSwap<Vec<Known>>,
     enabled: AtomicBool,
 }
 
@@ -61,8 +61,45 @@ pub struct Scrubber {
 pub struct Config {
     /// Off leaves everything as it is.
     pub enabled: bool,
-    /// Values that are secret whatever they look like; short ones are ignored.
+    /// Values that are secret whatever they look like, such as the password
+    /// that a configuration gives to an upstream; short ones are ignored.
     pub known: Vec<String>,
+}
+
+/// A secret, and the ways in which it stands in JSON text.
+#[derive(Debug)]
+struct Known {
+    plain: String,
+    escaped: String,
+    /// Some servers escape what need not be.
+    slashed: String,
+}
+
+impl Known {
+    fn new(plain: String) -> Known {
+        let quoted = serde_json::Value::from(plain.as_str()).to_string();
+        let escaped = quoted[1..quoted.len() - 1].to_owned();
+        let slashed = escaped.replace('/', "\\/");
+        Known { plain, escaped, slashed }
+    }
+
+    fn is_in(&self, json: &Json) -> bool {
+        json.mentions(&self.escaped)
+            || (self.slashed != self.escaped && json.mentions(&self.slashed))
+    }
+}
+
+/// The shortest text that is masked wherever it stands.
+const SHORTEST: usize = 8;
+
+/// Whether a value that somebody gave this name is so likely a secret, and so
+/// unlikely anything else, that it may be masked wherever it stands.
+pub fn is_known_secret(name: &str, value: &str) -> bool {
+    let is_a_word = value.chars().all(|c| c.is_ascii_lowercase()) && value.len() < 2 * SHORTEST;
+    SHORTEST <= value.len()
+        && !is_a_word
+        && !value.contains(char::is_whitespace)
+        && assignment::names_a_secret(name)
 }
 
 impl Scrubber {
@@ -76,14 +113,15 @@ impl Scrubber {
             in_bytes: bytes::RegexSet::new(&all).expect("our own patterns compile"),
             forms: FORMS.iter().map(|form| compile(form)).collect(),
             assignment: compile(assignment::HEAD),
-            known: config.known.into_iter().filter(|secret| 6 <= secret.len()).collect(),
+            known: ArcSwap::from_pointee(known(config.known)),
             enabled: AtomicBool::new(config.enabled),
         }
     }
 
-    /// Switches it on or off, for everything from now on.
-    pub fn switch(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
+    /// Masks what the other masks, from now on.
+    pub fn follow(&self, other: &Scrubber) {
+        self.enabled.store(other.is_on(), Ordering::Relaxed);
+        self.known.store(other.known.load_full());
     }
 
     pub fn is_on(&self) -> bool {
@@ -96,9 +134,9 @@ impl Scrubber {
         if !self.is_on() {
             return text;
         }
-        for secret in &self.known {
-            if text.contains(secret.as_str()) {
-                text = Cow::Owned(text.replace(secret.as_str(), MASK));
+        for Known { plain, .. } in self.known.load().iter() {
+            if text.contains(plain.as_str()) {
+                text = Cow::Owned(text.replace(plain.as_str(), MASK));
             }
         }
         // One pass over the text says which forms are worth looking for.
@@ -120,7 +158,7 @@ impl Scrubber {
     pub fn scrub_json(&self, json: &Json) -> Json {
         let suspicious = self.is_on()
             && (self.in_bytes.is_match(json.as_bytes())
-                || self.known.iter().any(|secret| json.mentions(secret)));
+                || self.known.load().iter().any(|secret| secret.is_in(json)));
         if !suspicious {
             return json.clone();
         }
@@ -214,6 +252,13 @@ impl Default for Scrubber {
     fn default() -> Scrubber {
         Scrubber::new(Config { enabled: true, known: Vec::new() })
     }
+}
+
+/// The longest first, or the beginning of one would be masked as another.
+fn known(mut secrets: Vec<String>) -> Vec<Known> {
+    secrets.retain(|secret| SHORTEST <= secret.len());
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.into_iter().map(Known::new).collect()
 }
 
 /// Text without control characters, on one line, at most 256 characters.

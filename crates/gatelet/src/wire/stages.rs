@@ -13,7 +13,7 @@ use gateway::stage::quota::{self, Limiter};
 use gateway::stage::{Approval, Cache, Open, Quota, Retry, Stages, Trust};
 
 use super::trust;
-use crate::config::Config;
+use crate::config::{Config, Reach};
 
 /// The stages in force, kept to take over what a changed configuration leaves
 /// as it is: counts, kept answers and broken circuits stay where the settings
@@ -69,7 +69,7 @@ impl Current {
         if old.calls != new.calls {
             stages.retry = retry(config, clock);
         }
-        if old.redact != new.redact {
+        if old.redact != new.redact || secrets(before) != secrets(config) {
             stages.scrubber = scrubber(config);
         }
         before.clone_from(config);
@@ -112,8 +112,53 @@ fn retry(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Retry> {
 }
 
 fn scrubber(config: &Config) -> Arc<Scrubber> {
-    match config.controls.redact {
-        true => Arc::default(),
-        false => Arc::new(Scrubber::new(redact::Config { enabled: false, known: Vec::new() })),
+    let (enabled, known) = (config.controls.redact, secrets(config));
+    Arc::new(Scrubber::new(redact::Config { enabled, known }))
+}
+
+/// What upstreams are given under names that say that it is secret, wherever
+/// it came from. They may repeat it, in an error or among their settings.
+fn secrets(config: &Config) -> Vec<String> {
+    let mounted = config.mounts.iter().flat_map(|mount| &mount.headers);
+    let given = config.upstreams.iter().flat_map(|upstream| match &upstream.reach {
+        Reach::Program { env: named, .. } | Reach::Address { headers: named, .. } => {
+            named.iter().collect::<Vec<_>>()
+        }
+        Reach::Content { .. } | Reach::Nowhere { .. } => Vec::new(),
+    });
+    let secret = |(name, value): (&String, &String)| {
+        // Of `Bearer abc`, the scheme is none.
+        let is_login = name.to_ascii_lowercase().ends_with("authorization");
+        let name = if is_login { "token" } else { name };
+        let value = value.split_whitespace().last().filter(|_| is_login).unwrap_or(value);
+        redact::is_known_secret(name, value).then(|| value.to_owned())
+    };
+    mounted.chain(given).filter_map(secret).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Source};
+
+    #[test]
+    fn what_upstreams_are_given_in_secret_is_masked() {
+        let text = r#"
+            [[upstream]]
+            label = "db"
+            command = "db"
+            env = { DB_PASSWORD = "${env:NO_SUCH_VARIABLE:-correct-horse-1}", HOME = "/home/somebody" }
+
+            [[upstream]]
+            label = "web"
+            url = "http://127.0.0.1:1/mcp"
+            headers = { Authorization = "Bearer abc-DEF-123", X-Team = "everybody" }
+        "#;
+        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let (config, _) = config::read(source, Path::new(""), &config::Process).unwrap();
+        assert_eq!(secrets(&config), ["correct-horse-1", "abc-DEF-123"]);
+        let told = "/home/somebody correct-horse-1 everybody abc-DEF-123";
+        let masked = "/home/somebody [REDACTED-SECRET] everybody [REDACTED-SECRET]";
+        assert_eq!(scrubber(&config).scrub(told), masked);
     }
 }

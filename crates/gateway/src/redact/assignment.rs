@@ -229,7 +229,7 @@ pub(super) fn judge(key: &str, value: &str) -> bool {
     names_a_secret(key) && could_be_one(key, value)
 }
 
-fn names_a_secret(key: &str) -> bool {
+pub(super) fn names_a_secret(key: &str) -> bool {
     let folded = key.to_ascii_lowercase().replace('-', "_");
     let tells = [
         "api_key",

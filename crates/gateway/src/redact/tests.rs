@@ -96,6 +96,40 @@ fn what_the_operator_knows_to_be_secret_is_masked_whatever_it_looks_like() {
 }
 
 #[test]
+fn a_known_secret_is_found_however_json_writes_it() {
+    let secret = "p\"a\\ss/word é";
+    let scrubber = Scrubber::new(Config { enabled: true, known: vec![secret.into()] });
+    let plain = json!({"text": format!("is {secret}.")}).to_string();
+    for written in [plain.replace('/', "\\/"), plain] {
+        let json = Json::parse(written).unwrap();
+        assert_eq!(scrubber.scrub_json(&json).as_str(), r#"{"text":"is [REDACTED-SECRET]."}"#);
+    }
+}
+
+#[test]
+fn what_is_known_to_be_secret_can_change() {
+    let scrubber = Scrubber::default();
+    let known = vec!["plain-looking".to_owned()];
+    scrubber.follow(&Scrubber::new(Config { enabled: true, known }));
+    assert_eq!(scrubber.scrub("plain-looking"), MASK);
+}
+
+#[test]
+fn only_what_has_a_telling_name_and_is_no_everyday_word_is_known_to_be_secret() {
+    for (name, value, expected) in [
+        ("GITHUB_TOKEN", "Zm9vYmFyMTIz", true),
+        ("DB_PASSWORD", "p$ss(w0rd", true),
+        ("DB_PASSWORD", "password", false),
+        ("DB_PASSWORD", "short1", false),
+        ("HOME", "/home/somebody", false),
+        ("TOKEN_FILE", "/run/secrets/token1", false),
+        ("SECRET_WORDS", "two words 123", false),
+    ] {
+        assert_eq!(is_known_secret(name, value), expected, "{name}={value}");
+    }
+}
+
+#[test]
 fn switched_off_nothing_is_touched() {
     let scrubber = Scrubber::new(Config::default());
     let text = "password=hunter22";
