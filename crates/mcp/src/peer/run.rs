@@ -242,14 +242,13 @@ impl Desk {
         }
     }
 
-    /// Starts to answer a question, unless too many are open already.
+    /// Starts to answer a question, unless it is refused at once.
     fn begin(
         &mut self,
         request: Request,
     ) -> Option<impl Future<Output = (Json, Option<Reply>)> + Send + use<>> {
         let id = request.id.clone();
-        if self.peer.0.limits.requests <= self.open.len() {
-            let error = RpcError::new(code::SERVER, "too many requests at once; wait for answers");
+        if let Some(error) = self.refuses(&id) {
             self.write(|out| message::write_response(out, id.as_str(), &Reply::Error(error)));
             return None;
         }
@@ -257,6 +256,20 @@ impl Desk {
         self.open.insert(id.clone(), handle);
         let answer = Arc::clone(&self.incoming).request(request);
         Some(Abortable::new(answer, registration).map(|reply| (id, reply.ok())))
+    }
+
+    /// Why a question is not taken. One whose id is being answered already could
+    /// not be counted, told from the other or cancelled.
+    fn refuses(&self, id: &Json) -> Option<RpcError> {
+        if self.open.contains_key(id) {
+            let message = format!(
+                "a request with the id {} is being answered; give every request its own id",
+                id.as_str()
+            );
+            return Some(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        let crowded = self.peer.0.limits.requests <= self.open.len();
+        crowded.then(|| RpcError::new(code::SERVER, "too many requests at once; wait for answers"))
     }
 
     fn answer(&mut self, done: Done) {
@@ -300,7 +313,8 @@ impl Desk {
     fn notification(&mut self, notification: Notification) {
         if notification.method == method::CANCELLED {
             let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
-            if let Some(open) = id.and_then(|id| self.open.remove(&id)) {
+            // Its place is given up when it has ended.
+            if let Some(open) = id.and_then(|id| self.open.get(&id)) {
                 open.abort();
                 return;
             }

@@ -177,6 +177,23 @@ async fn too_many_open_questions_are_refused() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_being_answered_is_not_taken_twice() {
+    let mut scene = Scene::new(Limits { requests: 2, ..Limits::default() });
+    scene.say(r#"{"id":1,"method":"hang"}"#).await;
+    scene.say(r#"{"id":1,"method":"echo"}"#).await;
+    let refused = scene.hear().await;
+    assert!(refused.contains(r#""id":1,"error":{"code":-32600"#), "{refused}");
+    scene.say(r#"[{"id":2,"method":"echo"},{"id":2,"method":"echo"}]"#).await;
+    assert!(scene.hear().await.contains("a request with the id 2 is being answered"));
+    assert_eq!(scene.hear().await, r#"[{"jsonrpc":"2.0","id":2,"result":null}]"#);
+    scene.say(r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#).await;
+    scene.say(r#"{"id":3,"method":"echo"}"#).await;
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":3,"result":null}"#);
+    scene.say(r#"{"id":1,"method":"echo"}"#).await;
+    assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+}
+
+#[tokio::test]
 async fn when_the_other_side_stops_sending_what_was_asked_is_still_answered() {
     let mut scene = Scene::new(Limits::default());
     scene.say(r#"{"id":1,"method":"echo"}"#).await;
