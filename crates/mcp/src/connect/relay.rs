@@ -3,7 +3,9 @@
 //! Progress goes to the call whose token it carries. A question, or a
 //! notification that came on a call's own stream, goes to that call's client;
 //! on a pipe, where nothing says which call is meant, it goes to the only
-//! client that is calling. The rest becomes [`Event`]s, or is refused.
+//! client that is calling, and to none when several are: what one client's call
+//! makes a server say is not for the others. The rest becomes [`Event`]s, or is
+//! refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -131,7 +133,8 @@ impl Relay {
             method::CANCELLED => {}
             method::MESSAGE => match self.whose(call) {
                 Whose::Of(call) => call.asker.back.notify(note),
-                Whose::Nobodys | Whose::Unclear => self.tell(Event::Note(note)),
+                Whose::Nobodys => self.tell(Event::Note(note)),
+                Whose::Unclear => self.log(&note.params),
             },
             _ => match call {
                 Some(call) => call.asker.back.notify(note),
@@ -190,6 +193,13 @@ impl Relay {
     fn whose(&self, call: Option<Call>) -> Whose {
         let is_open = |ticket| self.peer.as_ref().is_none_or(|peer| peer.is_open(ticket));
         call.map_or_else(|| self.calls.only(is_open), Whose::Of)
+    }
+
+    /// Keeps a log line that may be any of several clients' for the operator.
+    fn log(&self, line: &Object) {
+        let line = line.to_json();
+        let text = excerpt(line.as_bytes());
+        tracing::info!(target: "upstream", upstream = self.label, "a log line of one of several calls: {text}");
     }
 
     fn log_nonsense(&self, what: &str, text: impl FnOnce() -> String) {

@@ -189,6 +189,28 @@ async fn logs_reach_the_caller_and_unknown_notifications_become_events() {
 }
 
 #[tokio::test]
+async fn a_log_line_with_two_clients_calling_reaches_nobody() {
+    let upstream = open("plain").await;
+    let [one, two] = [Listener::answering("{}"), Listener::answering("{}")];
+    let (context_one, context_two) = (one.context("1"), two.context("2"));
+    let mut events = upstream.events();
+    let hanging = call_in(&upstream, "hang", json!({}), &context_one);
+    let log = json!({"method": "notifications/message", "params": r#"{"data":"of two's call"}"#});
+    let telling = call_in(&upstream, "tell", log, &context_two);
+    tokio::select! {
+        biased;
+        _ = hanging => panic!("it never answers"),
+        answer = telling => { result(answer); }
+    }
+    assert!(one.notes().is_empty() && two.notes().is_empty());
+    // What is told next comes first: nothing was told before it.
+    let odd = json!({"method": "notifications/vendor/odd", "params": "{}"});
+    result(call(&upstream, "tell", odd).await);
+    let Event::Note(note) = event_where(&mut events, |_| true).await else { panic!() };
+    assert_eq!(note.method, "notifications/vendor/odd");
+}
+
+#[tokio::test]
 async fn an_update_of_a_resource_becomes_an_event() {
     let upstream = open("plain").await;
     let mut events = upstream.events();
