@@ -56,6 +56,10 @@ pub enum Kind {
     Prompts,
 }
 
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
+}
+
 /// Decides which provider a visitor gets to see.
 ///
 /// Opened once per session, or once per request where there are no sessions,

@@ -16,8 +16,11 @@ const ANNOTATION: &str = "x-mcp-header";
 /// The properties of one tool that travel in headers too.
 pub(super) type Annotations = Vec<(Vec<String>, String)>;
 
+/// What a question says in its headers.
+pub(super) type Headers = Vec<(HeaderName, HeaderValue)>;
+
 /// The headers of one question.
-pub(super) fn of(ask: &Ask, listing: &Listing) -> Vec<(HeaderName, HeaderValue)> {
+pub(super) fn of(ask: &Ask, listing: &Listing) -> Headers {
     let mut headers = plain(ask.method(), name(ask).as_deref());
     if let Ask::Call(call) = ask
         && let Some(arguments) = &call.arguments
@@ -36,7 +39,7 @@ pub(super) fn of(ask: &Ask, listing: &Listing) -> Vec<(HeaderName, HeaderValue)>
 }
 
 /// The headers of a question that is not a call.
-pub(super) fn plain(method: &str, name: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
+pub(super) fn plain(method: &str, name: Option<&str>) -> Headers {
     let mut headers = Vec::with_capacity(2);
     push(&mut headers, header::METHOD, method);
     if let Some(name) = name {

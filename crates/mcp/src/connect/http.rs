@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential, Refusal};
-use super::link::Question;
+use super::link::{Manner, Question};
 use super::relay::Relay;
 use super::{ConnectError, Endpoint, Options};
 use crate::message;
@@ -210,10 +210,8 @@ impl Http {
         session: &Session,
     ) -> Result<Reply, Refused> {
         let mut headers = self.headers_of(session);
-        for (name, value) in &question.headers {
-            headers.insert(name.clone(), value.clone());
-        }
-        if !question.headers.is_empty() {
+        if let Manner::Alone(own) = &question.manner {
+            headers.extend(own.iter().cloned());
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
@@ -272,7 +270,7 @@ impl Http {
             method: method::INITIALIZE.to_owned(),
             params: Some(params),
             patience: crate::peer::Patience::of(ERRAND),
-            headers: Vec::new(),
+            manner: Manner::OnSession,
         };
         let mut body = Vec::new();
         let id = question.ticket.to_string();
@@ -283,7 +281,7 @@ impl Http {
         match answer.map_err(Refused::into_failure)? {
             Reply::Result(_) => {
                 self.opened().await;
-                self.relay.stale.mark(&super::lists::KINDS);
+                self.relay.stale.mark(&tool::Kind::ALL);
                 Ok(())
             }
             Reply::Error(error) => {
@@ -393,9 +391,9 @@ struct Cancel<'a> {
 
 impl<'a> Cancel<'a> {
     fn of(http: &'a Http, question: &Question) -> Cancel<'a> {
-        let is_modern = !question.headers.is_empty();
+        let on_session = matches!(question.manner, Manner::OnSession);
         let opens = question.method == method::INITIALIZE;
-        let reason = (!is_modern && !opens).then_some("no longer wanted");
+        let reason = (on_session && !opens).then_some("no longer wanted");
         Cancel { http, ticket: question.ticket, reason }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tool::{Event, Kind};
 
-use super::lists::{self, KINDS, Unread};
+use super::lists::{self, Unread};
 use super::upstream::Core;
 
 /// How long to wait for the rest of a burst.
@@ -88,7 +88,7 @@ impl Stale {
 
     fn take(&self) -> impl Iterator<Item = Kind> + use<> {
         let bits = self.kinds.swap(0, Ordering::AcqRel);
-        KINDS.into_iter().filter(move |kind| bits & bit(*kind) != 0)
+        Kind::ALL.into_iter().filter(move |kind| bits & bit(*kind) != 0)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue};
 use tool::{Failure, Json, Reply};
 
+use super::headers::Headers;
 use super::http::Http;
 use crate::peer::{Patience, Peer, Ticket};
 
@@ -15,8 +15,17 @@ pub(super) struct Question {
     pub(super) method: String,
     pub(super) params: Option<Json>,
     pub(super) patience: Patience,
-    /// What HTTP carries beside the body.
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) manner: Manner,
+}
+
+/// How a question is put over HTTP; a pipe knows no difference.
+#[derive(Clone, Debug)]
+pub(super) enum Manner {
+    /// On the session, in the older revision that was agreed there.
+    OnSession,
+    /// By itself, in the latest revision, which repeats in headers what
+    /// whoever stands between has to know.
+    Alone(Headers),
 }
 
 pub(super) enum Link {

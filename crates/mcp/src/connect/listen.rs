@@ -10,10 +10,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use tool::{Failure, Json, Object, Reply};
+use tool::{Failure, Json, Kind, Object, Reply};
 
-use super::link::Question;
-use super::lists::KINDS;
+use super::link::{Manner, Question};
 use super::upstream::Core;
 use super::{headers, params};
 use crate::peer::Patience;
@@ -66,7 +65,7 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
             method: method::LISTEN.to_owned(),
             params: Some(params::modern(&wants, &core.client)),
             patience: Patience::of(FOR_EVER),
-            headers: headers::plain(method::LISTEN, None),
+            manner: Manner::Alone(headers::plain(method::LISTEN, None)),
         };
         let before = core.relay.stale.n_acknowledged();
         match core.link.request(question).await {
@@ -84,7 +83,7 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        core.relay.stale.mark(&KINDS);
+        core.relay.stale.mark(&Kind::ALL);
     }
 }
 

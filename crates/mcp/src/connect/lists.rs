@@ -30,8 +30,6 @@ pub(super) struct Items {
     lifetime: Option<Lifetime>,
 }
 
-pub(super) const KINDS: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
-
 /// Reads one list to its end.
 pub(super) async fn read(core: &Core, kind: Kind) -> Result<Items, Unread> {
     let mut list = Items::default();

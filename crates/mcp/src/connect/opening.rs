@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures::future::{Either, join_all, select};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
-use tool::{Client, Failure, Json, Object, Reply, RpcError, Server};
+use tool::{Client, Failure, Json, Kind, Object, Reply, RpcError, Server};
 
 use super::calls::Asker;
 use super::http::Http;
-use super::link::{Link, Question};
-use super::lists::{self, KINDS, Unread};
+use super::link::{Link, Manner, Question};
+use super::lists::{self, Unread};
 use super::relay::Relay;
 use super::upstream::{Core, Session, Upstream};
 use super::{ConnectError, Era, Options, Target, headers, keeper, legacy, listen, params, pipe};
@@ -176,7 +176,8 @@ impl Opening<'_> {
 
     async fn discover_once(&self) -> Answer {
         let params = params::modern(&Object::new(), self.client);
-        self.request(method::DISCOVER, params, headers::plain(method::DISCOVER, None)).await
+        let manner = Manner::Alone(headers::plain(method::DISCOVER, None));
+        self.request(method::DISCOVER, params, manner).await
     }
 
     /// What an answer to `server/discover` says: a modern server, an older one
@@ -219,7 +220,7 @@ impl Opening<'_> {
         if let Link::Http(http) = &**self.link() {
             http.remember_opening(&params);
         }
-        let result = match self.request(step, params, Vec::new()).await {
+        let result = match self.request(step, params, Manner::OnSession).await {
             Ok(Reply::Result(result)) => result,
             Ok(Reply::Error(error)) => {
                 return Err(ConnectError::Refused { step: step.to_owned(), error });
@@ -237,19 +238,14 @@ impl Opening<'_> {
         Ok(Session { revision, server: server(&result, who, revision) })
     }
 
-    async fn request(
-        &self,
-        method: &str,
-        params: Json,
-        headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    ) -> Answer {
+    async fn request(&self, method: &str, params: Json, manner: Manner) -> Answer {
         let link = self.link();
         let question = Question {
             ticket: link.ticket(),
             method: method.to_owned(),
             params: Some(params),
             patience: Patience::of(self.options.opening),
-            headers,
+            manner,
         };
         link.request(question).await
     }
@@ -276,8 +272,8 @@ impl Opening<'_> {
 
 /// Reads every list, side by side.
 async fn read_all(core: &Arc<Core>) -> Result<(), ConnectError> {
-    let lists = join_all(KINDS.map(|kind| lists::read(core, kind))).await;
-    for (kind, list) in KINDS.into_iter().zip(lists) {
+    let lists = join_all(Kind::ALL.map(|kind| lists::read(core, kind))).await;
+    for (kind, list) in Kind::ALL.into_iter().zip(lists) {
         match list {
             Ok(list) => {
                 core.replace(|listing| lists::place(listing, kind, list, core.is_modern_http()));

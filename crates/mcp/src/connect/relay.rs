@@ -289,8 +289,7 @@ async fn next_events(receiver: Option<Receiver>) -> Option<(Vec<Event>, Option<R
         // Some were missed: whoever looks at every list again misses nothing
         // that matters.
         Err(broadcast::error::RecvError::Lagged(_)) => {
-            let kinds = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
-            Some((kinds.map(Event::Changed).to_vec(), Some(receiver)))
+            Some((Kind::ALL.map(Event::Changed).to_vec(), Some(receiver)))
         }
         Err(broadcast::error::RecvError::Closed) => None,
     }

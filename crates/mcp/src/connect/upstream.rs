@@ -9,11 +9,12 @@ use futures::stream::BoxStream;
 use tokio::sync::Mutex;
 use tool::{Ask, Client, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Server};
 
-use super::link::{Link, Question};
+use super::headers::{self, Headers};
+use super::link::{Link, Manner, Question};
 use super::listen::{self, Listening};
 use super::relay::Relay;
 use super::subscriptions::{Change, Subscriptions};
-use super::{ListLimits, Options, headers, params};
+use super::{ListLimits, Options, params};
 use crate::peer::Patience;
 use crate::revision::{Revision, method};
 
@@ -215,13 +216,13 @@ impl Core {
             (false, true) => None,
             (false, false) => Some(params.to_json()),
         };
-        let headers = if self.is_modern_http() { headers::plain(method, None) } else { Vec::new() };
+        let manner = self.manner(|| headers::plain(method, None));
         let question = Question {
             ticket: self.link.ticket(),
             method: method.to_owned(),
             params,
             patience: self.patience,
-            headers,
+            manner,
         };
         self.link.request(question).await
     }
@@ -229,16 +230,21 @@ impl Core {
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let ticket = self.link.ticket();
         let method = ask.method().to_owned();
-        let headers = if self.is_modern_http() {
-            headers::of(&ask, &self.listing.load())
-        } else {
-            Vec::new()
-        };
+        let manner = self.manner(|| headers::of(&ask, &self.listing.load()));
         let (params, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
         let _place = self.relay.calls.enter(ticket, context, token);
         let patience = self.patience_of(context.patience);
         let params = Some(params);
-        self.link.request(Question { ticket, method, params, patience, headers }).await
+        self.link.request(Question { ticket, method, params, patience, manner }).await
+    }
+
+    /// How a question is put; its headers are made only where they are sent.
+    fn manner(&self, headers: impl FnOnce() -> Headers) -> Manner {
+        match (self.session.revision.is_modern(), self.link.is_http()) {
+            (false, _) => Manner::OnSession,
+            (true, true) => Manner::Alone(headers()),
+            (true, false) => Manner::Alone(Vec::new()),
+        }
     }
 
     /// The caller's limit counts in all; ours counts without progress.

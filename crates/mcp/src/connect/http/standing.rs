@@ -7,10 +7,10 @@ use http::StatusCode;
 use reqwest::Response;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+use tool::Kind;
 
 use super::Http;
 use super::answer::is_stream;
-use crate::connect::lists::KINDS;
 use crate::connect::sse::Parser;
 
 const PAUSE: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
                 }
                 // Without ids nobody can say what was missed in between.
                 if !is_first && parser.last_id().is_none() {
-                    http.relay.stale.mark(&KINDS);
+                    http.relay.stale.mark(&Kind::ALL);
                 }
                 is_first = false;
                 if read(http, &mut parser, response).await {
