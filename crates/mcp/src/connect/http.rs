@@ -17,7 +17,7 @@ use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use reqwest::Url;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
@@ -58,6 +58,8 @@ pub(super) struct Http {
     session: Mutex<Session>,
     /// Held while a lost session is opened again.
     reopening: tokio::sync::Mutex<()>,
+    /// How often it was.
+    n_reopened: watch::Sender<u64>,
     errands: mpsc::Sender<Bytes>,
     closing: CancellationToken,
     why_closed: Mutex<Option<String>>,
@@ -92,6 +94,7 @@ impl Http {
             next: AtomicU64::new(1),
             session: Mutex::default(),
             reopening: tokio::sync::Mutex::new(()),
+            n_reopened: watch::Sender::new(0),
             errands,
             closing: CancellationToken::new(),
             why_closed: Mutex::default(),
@@ -179,6 +182,9 @@ impl Http {
         if self.closing.is_cancelled() {
             return Err(self.lost(Sent::No));
         }
+        if let Some(reason) = self.relay.why_gone() {
+            return Err(Failure::Lost { reason, sent: Sent::No });
+        }
         let mut body = Vec::new();
         let id = question.ticket.to_string();
         message::write_request(&mut body, &id, &question.method, question.params.as_ref());
@@ -190,7 +196,8 @@ impl Http {
                 let session = self.session().clone();
                 self.ask(question, body, &session).await
             }
-            // It never left, so it may go again.
+            // It never left, so it may go again: a server that is being
+            // restarted is not there for a moment.
             Err(Refused::NobodyThere(_)) => {
                 sleep(AGAIN).await;
                 self.ask(question, body, &session).await
@@ -198,7 +205,9 @@ impl Http {
             answer => answer,
         };
         if let Err(Refused::NobodyThere(reason)) = &answer {
-            self.close(reason);
+            // Whoever keeps us opens another. Calls under way have connections
+            // of their own, and end as they end.
+            self.relay.gone(reason);
         }
         answer.map_err(Refused::into_failure)
     }
@@ -216,10 +225,14 @@ impl Http {
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
         let response = self.post(headers, body).await?;
-        if question.method == method::INITIALIZE {
-            self.session().id = response.headers().get(header::SESSION_ID).cloned();
+        let opened = response.headers().get(header::SESSION_ID).cloned();
+        let reply = self.answer(question, response, session.id.is_some()).await?;
+        // Only a result opens a session. What refuses to open one says nothing
+        // of the last, which is to be opened again by the next who asks.
+        if question.method == method::INITIALIZE && matches!(reply, Reply::Result(_)) {
+            self.session().id = opened;
         }
-        self.answer(question, response, session.id.is_some()).await
+        Ok(reply)
     }
 
     /// Posts with the credential there is, and once more with another when
@@ -281,7 +294,8 @@ impl Http {
         match answer.map_err(Refused::into_failure)? {
             Reply::Result(_) => {
                 self.opened().await;
-                self.relay.stale.mark(&tool::Kind::ALL);
+                self.relay.stale.renew();
+                self.n_reopened.send_modify(|n| *n += 1);
                 Ok(())
             }
             Reply::Error(error) => {

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use tool::{Event, Kind};
+use tool::{Event, Json, Kind, Object, Reply};
 
 use super::lists::{self, Unread};
 use super::upstream::Core;
+use crate::revision::method;
 
 /// How long to wait for the rest of a burst.
 const BURST: Duration = Duration::from_millis(50);
@@ -24,10 +25,12 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How often a reading that fails is tried again.
 const TRIES: u32 = 3;
 
-/// Which lists are no longer what the server has.
+/// Which lists are no longer what the server has, and whether it still knows
+/// what is watched.
 #[derive(Default)]
 pub(super) struct Stale {
     kinds: AtomicU8,
+    is_new: AtomicBool,
     wake: Notify,
     ended: AtomicBool,
     n_acknowledged: AtomicU64,
@@ -39,6 +42,13 @@ impl Stale {
         let bits = kinds.iter().fold(0, |bits, kind| bits | bit(*kind));
         self.kinds.fetch_or(bits, Ordering::AcqRel);
         self.wake.notify_one();
+    }
+
+    /// The session is a new one: anything may have changed, and nobody watches
+    /// anything.
+    pub(super) fn renew(&self) {
+        self.is_new.store(true, Ordering::Release);
+        self.mark(&Kind::ALL);
     }
 
     /// There is nothing to keep fresh any more.
@@ -96,6 +106,9 @@ impl Stale {
 pub(super) async fn keep(core: Arc<Core>) {
     let mut n_failed = 0;
     while core.relay.stale.any().await {
+        if core.relay.stale.is_new.swap(false, Ordering::AcqRel) {
+            watch_again(&core).await;
+        }
         sleep(BURST).await;
         let started = Instant::now();
         let mut failed = Vec::new();
@@ -132,6 +145,22 @@ async fn again(core: &Core, failed: Vec<(Kind, Unread)>, n_failed: u32) {
     for (kind, why) in failed {
         tracing::warn!(target: "upstream", upstream = core.label, "a list {why}");
         core.replace(|listing| lists::unread(listing, kind, &why));
+        // What is listed is what it was, but now it is known to be old.
+        core.relay.tell(Event::Changed(kind));
+    }
+}
+
+/// Subscribes a new session to what was watched on the last.
+async fn watch_again(core: &Core) {
+    for uri in core.subscriptions.uris() {
+        let mut params = Object::new();
+        params.push("uri", Json::of(&uri));
+        let why = match core.request_own(method::SUBSCRIBE, params).await {
+            Ok(Reply::Result(_)) => continue,
+            Ok(Reply::Error(error)) => error.message,
+            Err(failure) => failure.to_string(),
+        };
+        tracing::warn!(target: "upstream", upstream = core.label, uri, "no longer watched: {why}");
     }
 }
 

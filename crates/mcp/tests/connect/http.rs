@@ -295,6 +295,171 @@ async fn a_standing_stream_tells_of_changes() {
     assert_eq!(web.asked("tools/list").len(), 2);
 }
 
+/// The answer to `initialize` with the id of a session.
+fn opened(seen: &Seen, n: u32) -> Sent {
+    let headers = vec![
+        ("content-type", "application/json".to_owned()),
+        ("mcp-session-id", format!("session-{n}")),
+    ];
+    Sent::Plain(200, headers, seen.answer(OPENED))
+}
+
+/// Waits until the server has seen a request like this.
+async fn until_seen(web: &Web, wanted: impl Fn(&Seen) -> bool) {
+    let seen = async {
+        while !web.seen().iter().any(&wanted) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), seen).await.expect("it never came");
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_again_now_is_opened_by_the_next_call() {
+    let counter = AtomicU32::new(0);
+    let web = Web::serve(move |seen| match (seen.method(), seen.header("mcp-session-id")) {
+        ("initialize", _) => match counter.fetch_add(1, Ordering::SeqCst) {
+            1 => Sent::Plain(503, vec![], "busy".to_owned()),
+            n => opened(seen, n),
+        },
+        ("tools/call", Some("session-2")) => Sent::Json(200, seen.answer("{}")),
+        ("tools/call", Some(_)) => Sent::Plain(404, vec![], String::new()),
+        ("tools/call", None) => Sent::Plain(400, vec![], "no session".to_owned()),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let answer = call(&upstream, "t", json!({})).await;
+    assert!(matches!(answer, Err(Failure::Unavailable { .. })), "{answer:?}");
+    assert_eq!(result(call(&upstream, "t", json!({})).await).as_str(), "{}");
+}
+
+#[tokio::test]
+async fn a_new_session_has_its_standing_stream_and_its_subscriptions() {
+    let (n_opened, restarted) = (AtomicU32::new(0), Arc::new(AtomicU32::new(0)));
+    let switch = Arc::clone(&restarted);
+    let web = Web::serve(move |seen| {
+        let forgotten = switch.load(Ordering::SeqCst) == 1
+            && seen.header("mcp-session-id") == Some("session-0");
+        match (seen.verb.as_str(), seen.method(), seen.header("mcp-session-id")) {
+            (_, "initialize", _) => opened(seen, n_opened.fetch_add(1, Ordering::SeqCst)),
+            _ if forgotten => Sent::Plain(404, vec![], String::new()),
+            ("GET", _, Some("session-0")) => Sent::Events(vec!["retry: 10\ndata:".to_owned()]),
+            ("GET", _, _) => Sent::Open(vec![event(
+                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://b"}}"#,
+            )]),
+            (_, "resources/subscribe", _) => Sent::Json(200, seen.answer("{}")),
+            _ => legacy(seen),
+        }
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let mut events = upstream.events();
+    let watch = crate::support::other("resources/subscribe", json!({"uri": "a://b"}));
+    result(upstream.ask(watch, &Context::anonymous()).await);
+    restarted.store(1, Ordering::SeqCst);
+    // Nobody calls: what the server has to say comes all the same.
+    event_where(&mut events, |event| matches!(event, Event::Updated { .. })).await;
+    until_seen(&web, |seen| {
+        seen.method() == "resources/subscribe"
+            && seen.header("mcp-session-id") == Some("session-1")
+            && seen.body["params"]["uri"] == "a://b"
+    })
+    .await;
+    until_seen(&web, |seen| {
+        seen.method() == "tools/list" && seen.header("mcp-session-id") == Some("session-1")
+    })
+    .await;
+    assert_eq!(web.asked("initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn a_standing_stream_of_a_forgotten_session_is_left_for_the_new_one() {
+    let n_opened = AtomicU32::new(0);
+    let web = Web::serve(move |seen| {
+        match (seen.verb.as_str(), seen.method(), seen.header("mcp-session-id")) {
+            (_, "initialize", _) => opened(seen, n_opened.fetch_add(1, Ordering::SeqCst)),
+            ("GET", _, _) => Sent::Open(vec![]),
+            (_, "tools/call", Some("session-0")) => Sent::Plain(404, vec![], String::new()),
+            (_, "tools/call", _) => Sent::Json(200, seen.answer("{}")),
+            _ => legacy(seen),
+        }
+    })
+    .await;
+    let upstream = reach(&web).await;
+    result(call(&upstream, "t", json!({})).await);
+    until_seen(&web, |seen| {
+        seen.verb == "GET" && seen.header("mcp-session-id") == Some("session-1")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_standing_stream_keeps_its_session() {
+    let web = Web::serve(|seen| match seen.verb.as_str() {
+        "GET" => Sent::Plain(404, vec![], String::new()),
+        _ => legacy(seen),
+    })
+    .await;
+    reach(&web).await;
+    assert_eq!(web.asked("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn calls_under_way_end_by_themselves_when_nobody_takes_new_ones() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let held = Arc::clone(&go);
+    let web = Web::serve(move |seen| match (seen.method(), legacy(seen)) {
+        ("tools/call", _) => Sent::Held(Arc::clone(&held), seen.answer(r#"{"late":1}"#)),
+        // No connection is kept, so every question wants a new one.
+        (_, Sent::Json(status, body)) => {
+            let kind = ("content-type", "application/json".to_owned());
+            Sent::Plain(status, vec![kind, ("connection", "close".to_owned())], body)
+        }
+        (_, Sent::Plain(status, mut headers, body)) => {
+            headers.push(("connection", "close".to_owned()));
+            Sent::Plain(status, headers, body)
+        }
+        (_, other) => other,
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let mut events = upstream.events();
+    let early = tokio::spawn({
+        let upstream = Arc::clone(&upstream);
+        async move { call(&upstream, "t", json!({})).await }
+    });
+    until_seen(&web, |seen| seen.method() == "tools/call").await;
+    web.shut().await;
+    let late = call(&upstream, "t", json!({})).await;
+    assert!(matches!(late, Err(Failure::Unavailable { .. })), "{late:?}");
+    // Whoever keeps it knows, and opens another.
+    event_where(&mut events, |event| matches!(event, Event::Gone { .. })).await;
+    go.notify_one();
+    assert_eq!(result(early.await.unwrap()).as_str(), r#"{"late":1}"#);
+}
+
+#[tokio::test]
+async fn a_list_that_can_no_longer_be_read_is_reported() {
+    let n_read = AtomicU32::new(0);
+    let web = Web::serve(move |seen| match (seen.verb.as_str(), seen.method()) {
+        ("GET", _) => Sent::Open(vec![event(
+            r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+        )]),
+        (_, "tools/list") if 0 < n_read.fetch_add(1, Ordering::SeqCst) => {
+            Sent::Plain(500, vec![], "broken".to_owned())
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let mut events = upstream.events();
+    event_where(&mut events, |event| *event == Event::Changed(Kind::Tools)).await;
+    let listing = upstream.listing();
+    assert_eq!(listing.tools.len(), 1, "what was there stays");
+    assert_eq!(listing.findings[0].code, "unread-list");
+}
+
 #[tokio::test]
 async fn a_modern_server_gets_headers_and_no_session() {
     let web = Web::serve(modern).await;

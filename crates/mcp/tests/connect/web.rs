@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// One request as it came.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ impl Seen {
 /// What to send back.
 pub(crate) enum Sent {
     Json(u16, String),
+    /// An answer that waits to be let go.
+    Held(Arc<Notify>, String),
     /// A status with headers and a plain body.
     Plain(u16, Vec<(&'static str, String)>, String),
     /// Events, then the end of the stream.
@@ -48,6 +51,7 @@ type Script = dyn Fn(&Seen) -> Sent + Send + Sync;
 pub(crate) struct Web {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
+    shut: Arc<Notify>,
     serving: tokio::task::JoinHandle<()>,
 }
 
@@ -58,14 +62,34 @@ impl Web {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let script: Arc<Script> = Arc::new(script);
-        let book = Arc::clone(&seen);
+        let (book, shut) = (Arc::clone(&seen), Arc::new(Notify::new()));
+        let told = Arc::clone(&shut);
         let serving = tokio::spawn(async move {
             let mut visits = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
+            loop {
+                let visitor = tokio::select! {
+                    visitor = listener.accept() => visitor,
+                    () = told.notified() => break,
+                };
+                let Ok((stream, _)) = visitor else { break };
                 visits.spawn(converse(stream, Arc::clone(&script), Arc::clone(&book)));
             }
+            drop(listener);
+            while visits.join_next().await.is_some() {}
         });
-        Web { url, seen, serving }
+        Web { url, seen, shut, serving }
+    }
+
+    /// Closes the port; who is connected stays so.
+    pub(crate) async fn shut(&self) {
+        self.shut.notify_one();
+        while TcpStream::connect(self.address()).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    fn address(&self) -> &str {
+        self.url.trim_start_matches("http://").trim_end_matches("/mcp")
     }
 
     /// Closes the port and every connection.
@@ -119,6 +143,11 @@ async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {
         Sent::Json(status, body) => {
             let kind = vec![("content-type", "application/json".to_owned())];
             return whole(write, status, &kind, &body).await;
+        }
+        Sent::Held(go, body) => {
+            go.notified().await;
+            let kind = vec![("content-type", "application/json".to_owned())];
+            return whole(write, 200, &kind, &body).await;
         }
         Sent::Plain(status, headers, body) => return whole(write, status, &headers, &body).await,
         Sent::Events(events) => ("connection: close\r\n", events, false),

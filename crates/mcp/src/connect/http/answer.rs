@@ -223,7 +223,7 @@ impl Http {
     }
 
     /// The whole body, within the limit. One chunk is not copied.
-    async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
+    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
         let lost =
             |error: reqwest::Error| Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps };
         let Some(first) = response.chunk().await.map_err(lost)? else { return Ok(Bytes::new()) };

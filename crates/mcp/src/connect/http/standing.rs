@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tool::Kind;
 
-use super::Http;
 use super::answer::is_stream;
+use super::{Http, Session, forgot_session};
 use crate::connect::sse::Parser;
 
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,11 +33,18 @@ pub(super) async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
 
 async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
+    let mut reopened = http.n_reopened.subscribe();
     let mut parser = Parser::new(http.limit);
     let mut n_failed = 0;
     let mut pause = PAUSE;
     let mut is_first = true;
     loop {
+        if reopened.has_changed().unwrap_or_default() {
+            reopened.mark_unchanged();
+            // Another session has other events.
+            parser = Parser::new(http.limit);
+        }
+        let session = http.session().clone();
         let Some(get) = http.get(parser.last_id()).await else {
             sleep(LONGEST_PAUSE).await;
             continue;
@@ -53,21 +60,31 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
                     http.relay.stale.mark(&Kind::ALL);
                 }
                 is_first = false;
-                if read(http, &mut parser, response).await {
-                    pause = PAUSE;
+                tokio::select! {
+                    came = read(http, &mut parser, response) => if came {
+                        pause = PAUSE;
+                    },
+                    // What is told from now on is told on the new session.
+                    _ = reopened.changed() => {
+                        reopened.mark_changed();
+                        continue;
+                    }
                 }
             }
             // Most servers have nothing to say here, and say so.
             Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
             Ok(response) if response.status().is_client_error() => {
-                tracing::debug!(target: "upstream", upstream = http.label, status = %response.status(), "no standing stream");
-                return;
+                // A server that never had such a stream may say so with any
+                // status; one that had forgot the session.
+                if is_first || !reopen(http, response, &session).await {
+                    return;
+                }
             }
             Ok(_) => {}
             Err(error) => {
                 n_failed += 1;
                 if TRIES <= n_failed {
-                    http.close(&super::unreachable(&error).to_string());
+                    http.relay.gone(&super::unreachable(&error).to_string());
                     return;
                 }
             }
@@ -76,6 +93,22 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
         sleep(parser.retry().unwrap_or(pause).min(LONGEST_PAUSE)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// Opens the session again if it was forgotten; `false` when it was not.
+///
+/// Who only listens would otherwise never hear of anything again.
+async fn reopen(http: &Arc<Http>, response: Response, session: &Session) -> bool {
+    let status = response.status();
+    let body = http.body(response).await.unwrap_or_default();
+    if session.id.is_none() || !forgot_session(status, &body) {
+        tracing::debug!(target: "upstream", upstream = http.label, %status, "no standing stream");
+        return false;
+    }
+    if let Err(failure) = http.reopen(session).await {
+        tracing::debug!(target: "upstream", upstream = http.label, %failure, "not opened again");
+    }
+    true
 }
 
 /// Reads one connection to its end. Whether anything came.
