@@ -1,10 +1,31 @@
 //! What a client can do, as far as an upstream can tell the difference.
 
-use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
 use tool::{Client, Json};
 
 /// The capabilities that change what an upstream offers or asks.
-const TOLD: [&str; 6] = ["elicitation", "experimental", "extensions", "roots", "sampling", "tasks"];
+///
+/// Only these are told. A client may declare anything, and every other value
+/// would open sessions of its own with every upstream. A list names the values
+/// that are told of it.
+static TOLD: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "elicitation": {"form": {}, "url": {}},
+        "extensions": {
+            "io.modelcontextprotocol/tasks": {},
+            "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]},
+        },
+        "roots": {},
+        "sampling": {"context": {}, "tools": {}},
+        "tasks": {
+            "cancel": {},
+            "list": {},
+            "requests": {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}},
+        },
+    })
+});
 
 /// A set of capabilities in a canonical form; equal profiles share sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,20 +33,17 @@ pub struct Profile(String);
 
 impl Profile {
     pub fn of(client: &Client) -> Profile {
-        let Ok(Value::Object(declared)) = client.capabilities.value() else {
+        let Ok(declared @ Value::Object(_)) = client.capabilities.value() else {
             return Profile::default();
         };
-        let mut kept: Map<String, Value> = declared
-            .into_iter()
-            .filter(|(name, value)| TOLD.contains(&name.as_str()) && !value.is_null())
-            .collect();
+        let Value::Object(mut kept) = told(&declared, &TOLD) else { return Profile::default() };
         if kept.is_empty() {
             return Profile::default();
         }
-        // Whether the client announces new roots changes nothing upstream can
-        // see: the gate always announces them.
-        if let Some(roots) = kept.get_mut("roots").and_then(Value::as_object_mut) {
-            roots.remove("listChanged");
+        // The gate passes on that roots changed; whether this client ever says
+        // so is no difference.
+        if let Some(Value::Object(roots)) = kept.get_mut("roots") {
+            roots.insert("listChanged".to_owned(), Value::Bool(true));
         }
         let mut value = Value::Object(kept);
         value.sort_all_objects();
@@ -44,6 +62,24 @@ impl Profile {
     }
 }
 
+/// As much of a declaration as is told.
+fn told(declared: &Value, known: &Value) -> Value {
+    match known {
+        Value::Object(known) => {
+            let kept = |(key, known): (&String, &Value)| {
+                let declared = declared.get(key).filter(|declared| !declared.is_null())?;
+                Some((key.clone(), told(declared, known)))
+            };
+            Value::Object(known.iter().filter_map(kept).collect::<Map<_, _>>())
+        }
+        Value::Array(known) => {
+            let declared = declared.as_array().map(Vec::as_slice).unwrap_or_default();
+            known.iter().filter(|value| declared.contains(value)).cloned().collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => known.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,7 +94,10 @@ mod tests {
         let one = profile(r#"{"sampling":{},"roots":{"listChanged":true},"x":1}"#);
         let two = profile(r#"{"roots":{},"sampling":{}}"#);
         assert_eq!(one, two);
-        assert_eq!(one.client().capabilities.as_str(), r#"{"roots":{},"sampling":{}}"#);
+        assert_eq!(
+            one.client().capabilities.as_str(),
+            r#"{"roots":{"listChanged":true},"sampling":{}}"#
+        );
     }
 
     #[test]
@@ -66,5 +105,27 @@ mod tests {
         assert_eq!(profile(r#"{"sampling":null,"odd":{}}"#), Profile::default());
         assert_eq!(profile("[]"), Profile::default());
         assert_ne!(profile(r#"{"sampling":{}}"#), profile(r#"{"sampling":{"tools":{}}}"#));
+    }
+
+    #[test]
+    fn what_a_client_makes_up_makes_no_profile_of_its_own() {
+        assert_eq!(profile(r#"{"experimental":{"n":1}}"#), Profile::default());
+        for made_up in [
+            r#"{"sampling":{"n":1}}"#,
+            r#"{"sampling":17}"#,
+            r#"{"sampling":{},"tasks":null,"experimental":{"a":{"b":[1,2]}}}"#,
+        ] {
+            assert_eq!(profile(made_up), profile(r#"{"sampling":{}}"#), "{made_up}");
+        }
+        let ui = |types: &str| {
+            profile(&format!(
+                r#"{{"extensions":{{"x/y":{{}},"io.modelcontextprotocol/ui":{{"mimeTypes":{types}}}}}}}"#
+            ))
+        };
+        let known = r#"["text/html;profile=mcp-app"]"#;
+        assert_eq!(ui(r#"["a","text/html;profile=mcp-app"]"#), ui(known));
+        assert!(ui(known).text().contains("mcp-app"));
+        let long = format!(r#"["{}"]"#, "x".repeat(100_000));
+        assert!(ui(&long).text().len() < 100, "{}", ui(&long).text().len());
     }
 }
