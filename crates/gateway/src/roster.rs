@@ -14,6 +14,7 @@ pub mod callers;
 pub mod hall;
 pub mod inspect;
 pub mod link;
+mod masked;
 pub mod profile;
 pub mod shelf;
 pub mod snapshot;
@@ -36,6 +37,8 @@ pub use snapshot::Snapshot;
 
 use crate::own::Own;
 use inspect::Inspector;
+use link::Rousing;
+use shelf::Memories;
 
 /// Opens sessions with one upstream.
 #[async_trait]
@@ -93,7 +96,12 @@ pub struct Config {
     pub indexing: Indexing,
     /// Whether searches compare meanings, or words alone.
     pub meaning: Meaning,
+    /// A number from 0 to 1, for jitter.
+    pub chance: fn() -> f64,
 }
+
+/// How long nobody may have entered a hall before it gives way to another.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// When the search index over a new catalog is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +120,7 @@ impl Default for Config {
             linger: Duration::from_secs(600),
             indexing: Indexing::WhenNeeded,
             meaning: Meaning::Compared,
+            chance: rand::random,
         }
     }
 }
@@ -136,7 +145,7 @@ impl Upstream {
 /// All halls.
 pub struct Roster {
     config: Config,
-    shelf: Arc<dyn Shelf>,
+    memories: Arc<Memories>,
     own: Arc<Own>,
     inspector: Arc<Inspector>,
     upstreams: ArcSwap<Vec<Arc<Upstream>>>,
@@ -155,22 +164,33 @@ impl Roster {
     ) -> Roster {
         let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
         let upstreams = ArcSwap::from_pointee(upstreams);
-        Roster { config, shelf, own, inspector, upstreams, halls: Mutex::default() }
+        let memories = Arc::new(Memories::on(shelf));
+        Roster { config, memories, own, inspector, upstreams, halls: Mutex::default() }
     }
 
     /// The hall for clients like this one. The default hall is always there
     /// once any has been entered, because the others fall back on it; it
     /// starts nothing until somebody enters it.
     pub fn hall(&self, client: &Client) -> Arc<Hall> {
-        let hall = self.enter(Profile::of(client));
-        hall.rouse();
-        hall
+        self.roused(Profile::of(client))
     }
 
     /// The hall for clients without capabilities.
     pub fn default_hall(&self) -> Arc<Hall> {
-        let hall = self.enter(Profile::default());
-        hall.rouse();
+        self.roused(Profile::default())
+    }
+
+    /// The hall, with that running which is to run without being asked for.
+    ///
+    /// The first hall that is entered starts what is eager. The others are for
+    /// clients that say something else of themselves, and saying that is free:
+    /// there, only what such clients never saw starts unasked.
+    fn roused(&self, profile: Profile) -> Arc<Hall> {
+        let mut halls = self.lock();
+        let hall = self.enter(&mut halls, profile);
+        let others = halls.iter().filter(|other| !Arc::ptr_eq(other, &hall));
+        let is_first = !others.into_iter().any(|other| other.is_roused());
+        hall.rouse(if is_first { Rousing::Eager } else { Rousing::Unfamiliar });
         hall
     }
 
@@ -195,8 +215,7 @@ impl Roster {
         self.lock().clone()
     }
 
-    fn enter(&self, profile: Profile) -> Arc<Hall> {
-        let mut halls = self.lock();
+    fn enter(&self, halls: &mut Vec<Arc<Hall>>, profile: Profile) -> Arc<Hall> {
         if halls.is_empty() {
             halls.push(self.open(Profile::default(), None));
         }
@@ -206,12 +225,14 @@ impl Roster {
             if at != 0 {
                 halls.push(Arc::clone(&hall));
             }
+            hall.enter();
             return hall;
         }
         if self.config.halls <= halls.len() {
-            // Only the roster knows it, so nobody is in it.
-            let empty = halls.iter().skip(1).position(|hall| Arc::strong_count(hall) == 1);
-            match empty {
+            // Only the roster knows it, so nobody is in it. Who left just now
+            // may come back, and is not to start everything again.
+            let is_empty = |hall: &Arc<Hall>| Arc::strong_count(hall) == 1 && QUIET <= hall.quiet();
+            match halls.iter().skip(1).position(is_empty) {
                 Some(at) => drop(halls.remove(at + 1)),
                 None => return Arc::clone(&halls[0]),
             }
@@ -225,7 +246,7 @@ impl Roster {
         let parts = hall::Parts {
             profile,
             config: self.config.clone(),
-            shelf: Arc::clone(&self.shelf),
+            memories: Arc::clone(&self.memories),
             own: Arc::clone(&self.own),
             inspector: Arc::clone(&self.inspector),
         };

@@ -13,8 +13,10 @@ use tokio_util::task::AbortOnDropHandle;
 use tool::{Event, Kind};
 
 use super::inspect::Inspector;
+use super::link::{Known, Rousing};
+use super::shelf::Memories;
 use super::supervise::{Surroundings, supervise};
-use super::{Config, Indexing, Link, Profile, Shelf, Snapshot, Upstream, shelf};
+use super::{Config, Indexing, Link, Profile, Snapshot, Upstream};
 use crate::own::Own;
 use crate::surface::meta::Sightings;
 
@@ -27,6 +29,8 @@ pub struct Hall {
     /// Whether anybody has come yet.
     roused: AtomicBool,
     sightings: Sightings,
+    /// When somebody last came in, on the gate's clock.
+    entered: Mutex<Duration>,
     _publisher: AbortOnDropHandle<()>,
 }
 
@@ -34,7 +38,7 @@ pub struct Hall {
 pub(super) struct Parts {
     pub(super) profile: Profile,
     pub(super) config: Config,
-    pub(super) shelf: Arc<dyn Shelf>,
+    pub(super) memories: Arc<Memories>,
     pub(super) own: Arc<Own>,
     pub(super) inspector: Arc<Inspector>,
 }
@@ -75,6 +79,7 @@ impl Hall {
             events: broadcast::channel(256).0,
         });
         let seats = links.into_iter().map(|link| core.seat(link, true)).collect();
+        let entered = Mutex::new(core.parts.inspector.desk.clock.elapsed());
         let publisher = AbortOnDropHandle::new(tokio::spawn(publish(Arc::clone(&core))));
         Arc::new(Hall {
             core,
@@ -82,6 +87,7 @@ impl Hall {
             seats: Mutex::new(seats),
             roused: AtomicBool::new(false),
             sightings: Sightings::default(),
+            entered,
             _publisher: publisher,
         })
     }
@@ -103,17 +109,17 @@ impl Hall {
     /// What happens from now on: changed listings, and what upstreams tell.
     pub fn events(&self) -> BoxStream<'static, Event> {
         let receiver = self.core.events.subscribe();
-        futures::stream::unfold(receiver, |mut receiver| async {
+        let events = futures::stream::unfold(receiver, |mut receiver| async {
             match receiver.recv().await {
-                Ok(event) => Some((event, receiver)),
-                // What was missed may have been a change: say so once.
+                Ok(event) => Some((vec![event], receiver)),
+                // What was missed may have been a change of any kind.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
-                    Some((Event::Changed(Kind::Tools), receiver))
+                    Some((Kind::ALL.map(Event::Changed).to_vec(), receiver))
                 }
                 Err(broadcast::error::RecvError::Closed) => None,
             }
-        })
-        .boxed()
+        });
+        events.flat_map(futures::stream::iter).boxed()
     }
 
     /// Waits until it is known what stands in a namespace.
@@ -168,16 +174,35 @@ impl Hall {
 
     /// Starts what is to run without being asked for, if that has not
     /// happened yet.
-    pub(super) fn rouse(&self) {
+    pub(super) fn rouse(&self, wanted: Rousing) {
         if !self.roused.swap(true, Ordering::Relaxed) {
             for link in self.core.links.load().iter() {
-                link.rouse();
+                link.rouse(wanted);
             }
         }
     }
 
+    pub(super) fn is_roused(&self) -> bool {
+        self.roused.load(Ordering::Relaxed)
+    }
+
+    /// Notes that somebody comes in.
+    pub(super) fn enter(&self) {
+        *self.entered.lock().expect("nothing panics while it holds this") = self.now();
+    }
+
+    /// How long nobody has come in.
+    pub(super) fn quiet(&self) -> Duration {
+        let entered = *self.entered.lock().expect("nothing panics while it holds this");
+        self.now().saturating_sub(entered)
+    }
+
+    fn now(&self) -> Duration {
+        self.core.parts.inspector.desk.clock.elapsed()
+    }
+
     pub(super) fn announce(&self) {
-        for kind in [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts] {
+        for kind in Kind::ALL {
             // Nobody listening is no failure.
             let _ = self.core.events.send(Event::Changed(kind));
         }
@@ -220,14 +245,21 @@ fn is_same(one: &Upstream, other: &Upstream) -> bool {
 /// A link that knows what is remembered, else what the default hall knows.
 fn link(parts: &Parts, upstream: &Arc<Upstream>, default: Option<&Hall>) -> Arc<Link> {
     let elder = default.and_then(|hall| hall.link_of(upstream));
-    let recalled = shelf::recall(&*parts.shelf, upstream, &parts.profile).map(Arc::new);
+    let recalled = parts.memories.recall(upstream, &parts.profile).map(Arc::new);
     let known = elder.as_ref().map(|elder| elder.listing());
     let remembered = match (recalled, known) {
         (Some(recalled), Some(known)) if *recalled == *known => Some(known),
         (Some(recalled), _) => Some(recalled),
         (None, known) => known,
     };
-    Arc::new(Link::new(Arc::clone(upstream), parts.profile.clone(), elder, remembered))
+    let known = Known {
+        profile: parts.profile.clone(),
+        elder,
+        remembered,
+        is_familiar: parts.memories.is_familiar(upstream, &parts.profile),
+        scrubber: Arc::clone(&parts.inspector.scrubber),
+    };
+    Arc::new(Link::new(Arc::clone(upstream), known))
 }
 
 impl Hall {
@@ -246,7 +278,8 @@ impl Core {
             None => own_stop,
         };
         let around = Surroundings {
-            shelf: Arc::clone(&self.parts.shelf),
+            memories: Arc::clone(&self.parts.memories),
+            chance: self.parts.config.chance,
             inspector: Arc::clone(&self.parts.inspector),
             dirty: Arc::clone(&self.dirty),
             events: self.events.clone(),

@@ -9,7 +9,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tool::{Ask, Context, Failure, Listing, Provider, Reply, Sent, Standing};
 
+use super::masked::Masked;
 use super::{Profile, Start, Upstream};
+use crate::redact::Scrubber;
 
 /// An upstream, its session while there is one, and what it listed last.
 pub struct Link {
@@ -17,6 +19,9 @@ pub struct Link {
     pub(super) profile: Profile,
     /// The same upstream in the default hall; `None` in the default hall.
     pub(super) elder: Option<Arc<Link>>,
+    /// Whether clients like these have seen it in this run.
+    pub(super) is_familiar: bool,
+    scrubber: Arc<Scrubber>,
     pub(super) now: watch::Sender<Now>,
     /// Somebody needs it.
     pub(super) wake: Notify,
@@ -26,6 +31,25 @@ pub struct Link {
     used: AtomicU64,
     calls: AtomicU64,
     micros: AtomicU64,
+}
+
+/// What is known of a link before it has started.
+pub(super) struct Known {
+    pub(super) profile: Profile,
+    pub(super) elder: Option<Arc<Link>>,
+    pub(super) remembered: Option<Arc<Listing>>,
+    pub(super) is_familiar: bool,
+    pub(super) scrubber: Arc<Scrubber>,
+}
+
+/// What is started when the first client comes into a hall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rousing {
+    /// All that is to run without being asked for.
+    Eager,
+    /// Of that, what clients like these have not seen in this run: only so is
+    /// known what it lists for them.
+    Unfamiliar,
 }
 
 /// The state of a link.
@@ -80,12 +104,8 @@ pub struct Status {
 }
 
 impl Link {
-    pub(super) fn new(
-        upstream: Arc<Upstream>,
-        profile: Profile,
-        elder: Option<Arc<Link>>,
-        remembered: Option<Arc<Listing>>,
-    ) -> Link {
+    pub(super) fn new(upstream: Arc<Upstream>, known: Known) -> Link {
+        let Known { profile, elder, remembered, is_familiar, scrubber } = known;
         let seen = upstream.known.is_some();
         let listing = upstream.known.clone().or(remembered).unwrap_or_default();
         let now = Now { phase: Phase::Asleep, provider: None, listing, seen };
@@ -93,6 +113,8 @@ impl Link {
             upstream,
             profile,
             elder,
+            is_familiar,
+            scrubber,
             now: watch::Sender::new(now),
             wake: Notify::new(),
             busy: AtomicUsize::new(0),
@@ -164,7 +186,9 @@ impl Link {
         let provider = self.provider().await?;
         let limit = self.upstream.call_timeout;
         let patience = context.patience.map_or(limit, |patience| patience.min(limit));
-        let context = Context { patience: Some(patience), ..context.clone() };
+        let (back, scrubber) = (Arc::clone(&context.back), Arc::clone(&self.scrubber));
+        let back = Arc::new(Masked { back, scrubber });
+        let context = Context { patience: Some(patience), back, ..context.clone() };
         let since = Instant::now();
         let asking = provider.ask(ask, &context);
         let outcome = match provider.keeps_time() {
@@ -214,9 +238,13 @@ impl Link {
     }
 
     /// Starts what is to run without being asked for and never did.
-    pub(super) fn rouse(&self) {
+    pub(super) fn rouse(&self, wanted: Rousing) {
         let now = self.now.borrow();
-        let wanted = self.upstream.start == Start::Eager || now.listing.tools.is_empty();
+        let eager = match wanted {
+            Rousing::Eager => true,
+            Rousing::Unfamiliar => !self.is_familiar,
+        };
+        let wanted = (self.upstream.start == Start::Eager && eager) || now.listing.tools.is_empty();
         if wanted && !now.seen && now.phase == Phase::Asleep {
             self.wake.notify_one();
         }

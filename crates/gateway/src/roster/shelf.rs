@@ -1,7 +1,7 @@
 //! Where listings are remembered between runs.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tool::{Json, Listing};
 
@@ -32,19 +32,41 @@ impl Shelf for Memory {
     }
 }
 
-/// The listing an upstream had when it was last seen by such a client.
-pub(super) fn recall(shelf: &dyn Shelf, upstream: &Upstream, profile: &Profile) -> Option<Listing> {
-    let text = shelf.load(&name(upstream, profile))?;
-    Json::parse(text).ok()?.read().ok()
+/// What upstreams listed for which clients, and which of that was seen in this
+/// run.
+pub(super) struct Memories {
+    shelf: Arc<dyn Shelf>,
+    familiar: Mutex<HashSet<String>>,
 }
 
-pub(super) fn remember(
-    shelf: &dyn Shelf,
-    upstream: &Upstream,
-    profile: &Profile,
-    listing: &Listing,
-) {
-    shelf.save(&name(upstream, profile), Json::of(listing).as_bytes());
+impl Memories {
+    pub(super) fn on(shelf: Arc<dyn Shelf>) -> Memories {
+        Memories { shelf, familiar: Mutex::default() }
+    }
+
+    /// The listing an upstream had when it was last seen by such a client.
+    pub(super) fn recall(&self, upstream: &Upstream, profile: &Profile) -> Option<Listing> {
+        let text = self.shelf.load(&name(upstream, profile))?;
+        Json::parse(text).ok()?.read().ok()
+    }
+
+    /// Keeps a listing. Writing may block.
+    pub(super) fn remember(&self, upstream: &Upstream, profile: &Profile, listing: &Listing) {
+        self.shelf.save(&name(upstream, profile), Json::of(listing).as_bytes());
+    }
+
+    /// Whether such a client has seen the upstream in this run.
+    pub(super) fn is_familiar(&self, upstream: &Upstream, profile: &Profile) -> bool {
+        self.lock().contains(&name(upstream, profile))
+    }
+
+    pub(super) fn familiarise(&self, upstream: &Upstream, profile: &Profile) {
+        self.lock().insert(name(upstream, profile));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.familiar.lock().expect("nothing panics while it holds this")
+    }
 }
 
 fn name(upstream: &Upstream, profile: &Profile) -> String {

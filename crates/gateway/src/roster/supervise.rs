@@ -10,15 +10,24 @@ use tool::{Client, Event, Failure, Listing, Provider};
 
 use super::inspect::Inspector;
 use super::link::{Link, Now, Phase, one_line, reason};
-use super::{Shelf, Start, backoff, shelf};
+use super::masked::masked;
+use super::shelf::Memories;
+use super::{Start, backoff};
 
 /// The first protocol revision whose sessions know no client, so that one
 /// session serves clients of every kind.
 const MODERN: &str = "2026-07-28";
 
+/// How long a session has to live to count as one. What dies sooner, again and
+/// again, is started less and less often, like what does not start.
+const STEADY: Duration = Duration::from_secs(10);
+
 /// What a supervisor needs besides its link.
 pub(super) struct Surroundings {
-    pub(super) shelf: Arc<dyn Shelf>,
+    pub(super) memories: Arc<Memories>,
+    /// A number from 0 to 1, so that what died together does not come back in
+    /// one rush.
+    pub(super) chance: fn() -> f64,
     pub(super) inspector: Arc<Inspector>,
     /// Told whenever the catalog may have to be built anew.
     pub(super) dirty: Arc<Notify>,
@@ -40,7 +49,7 @@ enum End {
 /// Looks after a link until it is aborted.
 pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
     let client = link.profile.client();
-    let mut failures = 0;
+    let mut failures = 0_u32;
     let known = link.upstream.start == Start::OnDemand && !link.listing().tools.is_empty();
     let mut rest = around.dormant || known;
     loop {
@@ -55,9 +64,11 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
         });
         match around.open(&link, &client).await {
             Ok((provider, events)) => {
-                failures = 0;
+                let since = around.now();
                 let end = around.watch(&link, &provider, events).await;
+                let lived = around.now().saturating_sub(since);
                 rest = matches!(end, End::Idle);
+                failures = if rest || STEADY <= lived { 0 } else { failures + 1 };
                 drop(provider);
                 // A call that came while it was being started has been served;
                 // its wish to wake it must not outlive the session.
@@ -66,7 +77,11 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
                     now.provider = None;
                     now.phase = match end {
                         End::Idle => Phase::Asleep,
-                        End::Gone(reason) => Phase::Down { reason, failures: 0 },
+                        // The first time it may have been bad luck: calls wait
+                        // for the restart.
+                        End::Gone(reason) => {
+                            Phase::Down { reason, failures: failures.saturating_sub(1) }
+                        }
                     };
                 });
                 around.dirty.notify_one();
@@ -82,7 +97,7 @@ pub(super) async fn supervise(link: Arc<Link>, around: Surroundings) {
                 around.dirty.notify_one();
             }
         }
-        tokio::time::sleep(backoff::delay(failures, rand::random())).await;
+        tokio::time::sleep(backoff::delay(failures, (around.chance)())).await;
     }
 }
 
@@ -110,6 +125,10 @@ fn seconds(limit: Duration) -> String {
 }
 
 impl Surroundings {
+    fn now(&self) -> Duration {
+        self.inspector.desk.clock.elapsed()
+    }
+
     /// Opens a session and takes over what it lists.
     async fn open(&self, link: &Arc<Link>, client: &Client) -> Result<Session, Failure> {
         let provider = connect(link, client).await?;
@@ -145,11 +164,12 @@ impl Surroundings {
             }
         });
         self.dirty.notify_one();
+        self.memories.familiarise(&link.upstream, &link.profile);
         if fresh {
-            let (shelf, link) = (Arc::clone(&self.shelf), Arc::clone(link));
+            let (memories, link) = (Arc::clone(&self.memories), Arc::clone(link));
             // Writing may block, and nobody waits for it.
             tokio::task::spawn_blocking(move || {
-                shelf::remember(&*shelf, &link.upstream, &link.profile, &listing);
+                memories.remember(&link.upstream, &link.profile, &listing);
             });
         }
         Ok(())
@@ -179,7 +199,7 @@ impl Surroundings {
                 None => return End::Gone("the connection was closed".to_owned()),
                 Some(other @ (Event::Updated { .. } | Event::Note(_))) => {
                     // Nobody listening is no failure.
-                    let _ = self.events.send(other);
+                    let _ = self.events.send(masked(&self.inspector.scrubber, other));
                 }
             }
         }

@@ -8,7 +8,7 @@ use tool::{Ask, Call, Context, Event, Kind, Listing, Reply, Server};
 
 use super::*;
 use crate::artifact;
-use crate::clock::Fake;
+use crate::clock::{self, Fake};
 use crate::fixture::{Hung, Scripts, settle};
 use crate::record::{Desk, Nowhere};
 use crate::stage::Stages;
@@ -27,7 +27,7 @@ fn roster_with(config: Config, upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memo
     let store = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock) as _);
     let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust, clock));
     let Stages { scrubber, trust, .. } = Stages::default();
-    let (sink, clock) = (Arc::new(Nowhere), Arc::new(Fake::default()));
+    let (sink, clock) = (Arc::new(Nowhere), Arc::new(clock::System::start()));
     let desk = Arc::new(Desk { sink, clock, surface: crate::Surface::Cash });
     let inspector = Inspector { config: ArcSwap::default(), scrubber, trust, desk };
     Roster::new(upstreams, config, Arc::clone(shelf) as _, own, Arc::new(inspector))
@@ -259,14 +259,189 @@ async fn a_modern_session_serves_clients_of_every_kind() {
 #[tokio::test(start_paused = true)]
 async fn there_are_never_too_many_halls() {
     let roster = roster(vec![], &Arc::default());
-    let kept: Vec<Arc<Hall>> =
-        (0..7).map(|n| roster.hall(&client(json!({"experimental": {"n": n}})))).collect();
+    let mut kinds = kinds();
+    let mut next = || roster.hall(&client(kinds.next().unwrap()));
+    let kept: Vec<Arc<Hall>> = (0..7).map(|_| next()).collect();
     assert_eq!(roster.halls().len(), 8);
-    let ninth = roster.hall(&client(json!({"experimental": {"n": 9}})));
+    let ninth = next();
     assert!(Arc::ptr_eq(&ninth, &roster.default_hall()), "all are in use: the default serves");
     drop((kept, ninth));
-    roster.hall(&client(json!({"experimental": {"n": 10}})));
+    assert!(Arc::ptr_eq(&next(), &roster.default_hall()), "all were in use just now");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!Arc::ptr_eq(&next(), &roster.default_hall()), "one gave way");
     assert_eq!(roster.halls().len(), 8);
+}
+
+/// Capabilities that differ from one another.
+fn kinds() -> impl Iterator<Item = serde_json::Value> {
+    let some = |n: usize, at: usize, names: &[&str]| {
+        let chosen = names.iter().enumerate().filter(move |(bit, _)| n >> (at + bit) & 1 == 1);
+        chosen.map(|(_, name)| ((*name).to_owned(), json!({}))).collect::<serde_json::Value>()
+    };
+    (1..16).map(move |n| {
+        json!({
+            "elicitation": some(n, 0, &["form", "url"]),
+            "sampling": some(n, 2, &["context", "tools"]),
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_something_else_every_time_starts_little() {
+    let scripts = Scripts::of(provider(&["x"]));
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    settle().await;
+    for _ in 0..20 {
+        for kind in kinds() {
+            roster.hall(&client(kind));
+            settle().await;
+        }
+    }
+    // A minute of requests: every kind was listed once at most.
+    assert!(scripts.opened() <= 16, "{}", scripts.opened());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hall_that_comes_back_starts_nothing_until_somebody_calls() {
+    let scripts = Scripts::of(provider(&["x"]));
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    let first = kinds().next().unwrap();
+    for kind in kinds().take(8) {
+        roster.hall(&client(kind));
+        tokio::time::sleep(Duration::from_secs(61)).await;
+    }
+    assert_eq!(scripts.opened(), 9);
+    let again = roster.hall(&client(first));
+    settle().await;
+    assert_eq!((told(&again).as_str(), scripts.opened()), ("a[x] asleep", 9));
+    assert_eq!(call(&again, 1).await.unwrap(), "done");
+    assert_eq!(scripts.opened(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_hall_starts_what_is_eager_though_it_is_remembered() {
+    let shelf = Arc::new(shelf::Memory::default());
+    for _ in 0..2 {
+        let scripts = Scripts::of(provider(&["x"]));
+        let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &shelf);
+        roster.hall(&client(json!({"sampling": {}})));
+        settle().await;
+        assert_eq!(scripts.opened(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_at_once_is_started_less_and_less_often() {
+    let scripts = Scripts::new(|_, _| {
+        let short = provider(&["x"]);
+        let dying = Arc::clone(&short);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            dying.tell(Event::Gone { reason: "exit status 1".into() });
+        });
+        Ok(short as _)
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    let hall = roster.default_hall();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(scripts.opened() < 30, "{} starts in ten minutes", scripts.opened());
+    assert_eq!(told(&hall), "a[x] down: exit status 1");
+    let failure = call(&hall, 1).await.unwrap_err();
+    assert_eq!(failure, Failure::Unavailable { reason: "exit status 1".into() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_after_a_while_is_back_at_once_every_time() {
+    let scripts = Scripts::new(|_, _| {
+        let long = provider(&["x"]);
+        let dying = Arc::clone(&long);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            dying.tell(Event::Gone { reason: "exit status 1".into() });
+        });
+        Ok(long as _)
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(28 <= scripts.opened(), "{} starts in ten minutes", scripts.opened());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_listens_too_slowly_is_told_that_everything_may_have_changed() {
+    let source = provider(&["x"]);
+    let upstreams = vec![Upstream::new("a", Scripts::of(Arc::clone(&source)))];
+    let roster = roster(upstreams, &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let events = hall.events();
+    for n in 0..300 {
+        let note = tool::Note { method: format!("n{n}"), params: tool::Object::new() };
+        source.tell(Event::Note(note));
+        tokio::task::yield_now().await;
+    }
+    let changed: Vec<Event> = events.take(4).collect().await;
+    assert_eq!(changed, Kind::ALL.map(Event::Changed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_in_log_lines_and_progress_reach_no_client() {
+    let source = Arc::new(Chatty(provider(&["x"])));
+    let connect = Arc::clone(&source);
+    let scripts = Scripts::new(move |_, _| Ok(Arc::clone(&connect) as _));
+    let roster = roster(vec![Upstream::new("a", scripts)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let heard = Arc::new(Heard::default());
+    let context = Context { back: Arc::clone(&heard) as _, ..Context::anonymous() };
+    let ask = Ask::Call(Call::new("x", json!({}).into()));
+    hall.snapshot().ask(1, ask, &context).await.unwrap();
+    assert_eq!(*heard.0.lock().unwrap(), [r#"{"data":"[REDACTED-SECRET]"}"#]);
+    let mut events = hall.events();
+    source.0.tell(Event::Note(leak()));
+    let Some(Event::Note(note)) = events.next().await else { panic!() };
+    assert_eq!(note.params.to_json().as_str(), r#"{"data":"[REDACTED-SECRET]"}"#);
+}
+
+fn leak() -> tool::Note {
+    let params = json!({"data": "sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb"}).into();
+    tool::Note { method: "log".to_owned(), params: tool::Object::parse(&params).unwrap() }
+}
+
+/// Tells a secret during every call.
+struct Chatty(Arc<Scripted>);
+
+#[async_trait]
+impl Provider for Chatty {
+    fn listing(&self) -> Arc<Listing> {
+        self.0.listing()
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, Event> {
+        self.0.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        context.back.notify(leak());
+        self.0.ask(ask, context).await
+    }
+}
+
+/// A client that notes what it is told.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+#[async_trait]
+impl tool::Back for Heard {
+    fn notify(&self, note: tool::Note) {
+        self.0.lock().unwrap().push(note.params.to_json().to_string());
+    }
+
+    async fn request(&self, method: &str, _: tool::Json) -> Result<Reply, Failure> {
+        panic!("nobody asks `{method}`");
+    }
 }
 
 #[tokio::test(start_paused = true)]
