@@ -20,6 +20,7 @@ mod demand;
 mod exchange;
 mod line;
 mod listen;
+mod news;
 pub mod park;
 mod rounds;
 mod session;

@@ -186,9 +186,7 @@ impl Link {
         let provider = self.provider().await?;
         let limit = self.upstream.call_timeout;
         let patience = context.patience.map_or(limit, |patience| patience.min(limit));
-        let (back, scrubber) = (Arc::clone(&context.back), Arc::clone(&self.scrubber));
-        let back = Arc::new(Masked { back, scrubber });
-        let context = Context { patience: Some(patience), back, ..context.clone() };
+        let context = self.within(patience, context);
         let since = Instant::now();
         let asking = provider.ask(ask, &context);
         let outcome = match provider.keeps_time() {
@@ -199,6 +197,21 @@ impl Link {
         let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
         usable(outcome.unwrap_or(Err(Failure::Timeout { after: patience }))?)
+    }
+
+    /// Tells the upstream something, if there is a session: it starts nothing,
+    /// counts as no call, and what is answered does not matter.
+    pub(crate) async fn tell(&self, ask: Ask, context: &Context, limit: Duration) {
+        let Some(provider) = self.open_session() else { return };
+        let context = self.within(limit, context);
+        let _ = tokio::time::timeout(limit, provider.ask(ask, &context)).await;
+    }
+
+    /// A question's surroundings, as the upstream gets them.
+    fn within(&self, patience: Duration, context: &Context) -> Context {
+        let (back, scrubber) = (Arc::clone(&context.back), Arc::clone(&self.scrubber));
+        let back = Arc::new(Masked { back, scrubber });
+        Context { patience: Some(patience), back, ..context.clone() }
     }
 
     /// The session, opened when there is none.

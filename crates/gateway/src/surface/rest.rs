@@ -23,11 +23,14 @@ use crate::artifact::Owner;
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target, Telling, What};
 use crate::envelope::Envelope;
 use crate::gateway::Shared;
-use crate::roster::{Hall, Phase, Snapshot};
+use crate::roster::{Hall, Snapshot};
 use crate::trust::confirm;
 
 /// How long upstreams may take to hear of a log level.
 const HEARING: Duration = Duration::from_secs(5);
+
+/// How long they may take to hear news of a client and to ask about them.
+const ASKING: Duration = Duration::from_secs(20);
 
 /// Who answers it, for one surface.
 pub(crate) struct Rest {
@@ -64,10 +67,13 @@ impl Rest {
                 return Ok(identity(&manifest()));
             }
         }
-        if let Ask::Other { method, .. } = &ask
-            && method == "logging/setLevel"
-        {
-            return Ok(to_all(&snapshot, &ask, context).await);
+        if let Ask::Other { method, .. } = &ask {
+            if method == "logging/setLevel" {
+                return Ok(to_all(&snapshot, &ask, context, HEARING).await);
+            }
+            if method.starts_with("notifications/") {
+                return Ok(to_all(&snapshot, &ask, context, ASKING).await);
+            }
         }
         if let Ask::Other { method, params } = &ask
             && method.starts_with("tasks/")
@@ -271,11 +277,9 @@ fn inside(reply: &Reply) -> Option<(Object, Json)> {
 
 /// Tells every upstream that is up; what they answer does not matter, and who
 /// does not answer holds up nobody.
-async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context) -> Reply {
-    let up = snapshot.links().iter().filter(|link| link.status().phase == Phase::Up);
-    let context = Context { patience: Some(HEARING), ..context.clone() };
-    let asks = up.map(|link| tokio::time::timeout(HEARING, link.ask(ask.clone(), &context)));
-    futures::future::join_all(asks).await;
+async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context, limit: Duration) -> Reply {
+    let told = snapshot.links().iter().map(|link| link.tell(ask.clone(), context, limit));
+    futures::future::join_all(told).await;
     Reply::Result(Json::empty_object())
 }
 

@@ -23,6 +23,23 @@ pub(super) struct Call {
     /// The client's own progress token, which travels as our ticket.
     pub(super) token: Option<Json>,
     alive: Instant,
+    kind: Kind,
+}
+
+/// Why a client may be asked something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It waits for an answer.
+    Asked,
+    /// It said that its roots changed, and may be asked for them.
+    Rooted,
+}
+
+/// What has no name of its own: anything, or a question for roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    Anything,
+    Roots,
 }
 
 /// Whose something without a name is.
@@ -51,9 +68,24 @@ impl Calls {
         context: &Context,
         token: Option<Json>,
     ) -> Place<'_> {
+        self.take(ticket, context, token, Kind::Asked)
+    }
+
+    /// A place for a client that said that its roots changed.
+    pub(super) fn enter_rooted(&self, ticket: Ticket, context: &Context) -> Place<'_> {
+        self.take(ticket, context, None, Kind::Rooted)
+    }
+
+    fn take(
+        &self,
+        ticket: Ticket,
+        context: &Context,
+        token: Option<Json>,
+        kind: Kind,
+    ) -> Place<'_> {
         let asker = Asker { back: Arc::clone(&context.back), client: Arc::clone(&context.client) };
-        let call =
-            Call { asker, session: Arc::clone(&context.session), token, alive: Instant::now() };
+        let session = Arc::clone(&context.session);
+        let call = Call { asker, session, token, alive: Instant::now(), kind };
         self.lock().insert(ticket, call);
         Place { calls: self, ticket }
     }
@@ -66,10 +98,15 @@ impl Calls {
     /// there is, or the latest when all are of one session. With calls of
     /// several clients under way nobody can tell, and guessing would show one
     /// client's questions to another. A call whose answer is there already
-    /// (`is_open` says no) is no longer under way.
-    pub(super) fn only(&self, is_open: impl Fn(Ticket) -> bool) -> Whose {
+    /// (`is_open` says no) is no longer under way. Who just said that its roots
+    /// changed counts where roots are asked for.
+    pub(super) fn only(&self, about: About, is_open: impl Fn(Ticket) -> bool) -> Whose {
         let calls = self.lock();
-        let open = || calls.iter().filter(|(ticket, _)| is_open(**ticket));
+        let counts = |ticket: Ticket, call: &Call| match call.kind {
+            Kind::Asked => is_open(ticket),
+            Kind::Rooted => about == About::Roots,
+        };
+        let open = || calls.iter().filter(|(ticket, call)| counts(**ticket, call));
         let Some((last, latest)) = open().max_by_key(|(ticket, _)| **ticket) else {
             return Whose::Nobodys;
         };
@@ -116,13 +153,13 @@ mod tests {
         let places: Vec<_> = numbered
             .map(|(session, n)| calls.enter(Ticket(n), &context(session), Some(Json::of(&n))))
             .collect();
-        let token = match calls.only(|_| true) {
+        let token = match calls.only(About::Anything, |_| true) {
             Whose::Of(call) => call.token.and_then(|token| token.read().ok()),
             Whose::Nobodys | Whose::Unclear => None,
         };
         assert_eq!(token, expected, "{sessions:?}");
         drop(places);
-        assert!(matches!(calls.only(|_| true), Whose::Nobodys));
+        assert!(matches!(calls.only(About::Anything, |_| true), Whose::Nobodys));
     }
 
     #[test]
@@ -137,7 +174,17 @@ mod tests {
     fn an_answered_call_is_no_longer_under_way() {
         let calls = Calls::default();
         let _place = calls.enter(Ticket(1), &context("a"), None);
-        assert!(matches!(calls.only(|_| false), Whose::Nobodys));
+        assert!(matches!(calls.only(About::Anything, |_| false), Whose::Nobodys));
+    }
+
+    #[test]
+    fn who_said_that_its_roots_changed_is_asked_for_them_and_for_nothing_else() {
+        let calls = Calls::default();
+        let _place = calls.enter_rooted(Ticket(1), &context("a"));
+        assert!(matches!(calls.only(About::Anything, |_| false), Whose::Nobodys));
+        assert!(matches!(calls.only(About::Roots, |_| false), Whose::Of(_)));
+        let _stranger = calls.enter(Ticket(2), &context("b"), None);
+        assert!(matches!(calls.only(About::Roots, |_| true), Whose::Unclear));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::broadcast;
 use tool::{Event, Failure, Json, Kind, Note, Object, Reply, RpcError};
 
-use super::calls::{Asker, Call, Calls, Whose};
+use super::calls::{About, Asker, Call, Calls, Whose};
 use super::keeper::Stale;
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
 use crate::peer::{Incoming, Peer, Ticket};
@@ -131,7 +131,7 @@ impl Relay {
             method::RESOURCES_UPDATED => self.updated(note),
             method::ACKNOWLEDGED => self.stale.acknowledge(),
             method::CANCELLED => {}
-            method::MESSAGE => match self.whose(call) {
+            method::MESSAGE => match self.whose(call, About::Anything) {
                 Whose::Of(call) => call.asker.back.notify(note),
                 Whose::Nobodys => self.tell(Event::Note(note)),
                 Whose::Unclear => self.log(&note.params),
@@ -176,7 +176,11 @@ impl Relay {
         if request.method == method::PING {
             return std::future::ready(Reply::Result(Json::empty_object())).boxed();
         }
-        let asker = match self.whose(call) {
+        let about = match request.method.as_str() {
+            method::ROOTS_LIST => About::Roots,
+            _ => About::Anything,
+        };
+        let asker = match self.whose(call, about) {
             Whose::Of(call) => call.asker,
             Whose::Nobodys => self.home.clone(),
             Whose::Unclear => {
@@ -190,9 +194,9 @@ impl Relay {
 
     /// The call that something belongs to: the one whose stream it came on, or
     /// the only one there is.
-    fn whose(&self, call: Option<Call>) -> Whose {
+    fn whose(&self, call: Option<Call>, about: About) -> Whose {
         let is_open = |ticket| self.peer.as_ref().is_none_or(|peer| peer.is_open(ticket));
-        call.map_or_else(|| self.calls.only(is_open), Whose::Of)
+        call.map_or_else(|| self.calls.only(about, is_open), Whose::Of)
     }
 
     /// Keeps a log line that may be any of several clients' for the operator.

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::Mutex;
+use tokio::time::sleep;
 use tool::{Ask, Client, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Server};
 
 use super::headers::{self, Headers};
@@ -17,6 +18,10 @@ use super::subscriptions::{Change, Subscriptions};
 use super::{ListLimits, Options, params};
 use crate::peer::Patience;
 use crate::revision::{Revision, method};
+
+/// How long a client that said that its roots changed is the one that is asked
+/// for them.
+const ROOTS_ASKED: Duration = Duration::from_secs(10);
 
 /// A server somewhere else. Dropped, its session is closed and its process
 /// ended.
@@ -111,8 +116,7 @@ impl Provider for Upstream {
                 }
                 // News of the client, such as that its roots changed.
                 news if news.starts_with("notifications/") => {
-                    let params = Some(params.to_json()).filter(|_| !params.is_empty());
-                    self.core.link.notify(news, params.as_ref());
+                    Box::pin(self.tell(news, params, context)).await;
                     return Ok(nothing());
                 }
                 _ => {}
@@ -127,6 +131,23 @@ impl Provider for Upstream {
 }
 
 impl Upstream {
+    /// Tells the server news of a client. A modern one has no session in which
+    /// it could matter.
+    async fn tell(&self, news: &str, params: &Object, context: &Context) {
+        if self.revision().is_modern() {
+            return;
+        }
+        let is_about_roots = news == method::ROOTS_CHANGED;
+        let _place = is_about_roots
+            .then(|| self.core.relay.calls.enter_rooted(self.core.link.ticket(), context));
+        let params = Some(params.to_json()).filter(|_| !params.is_empty());
+        self.core.link.notify(news, params.as_ref());
+        if is_about_roots {
+            // Nothing in the question will say whose roots are meant.
+            sleep(ROOTS_ASKED).await;
+        }
+    }
+
     async fn subscribe(
         &self,
         params: &Object,

@@ -96,6 +96,7 @@ impl Desk {
 
     /// Ends a session: what it wanted of the provider is wanted no more.
     pub(crate) async fn close(&self, session: &Session) {
+        session.fall_silent();
         let context = session.context(Arc::new(Deaf));
         for uri in session.take_subscriptions() {
             drop(demand::unsubscribe(&session.provider, &uri, &context).await);

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 use tool::{Back, Client, Context, Event, Failure, Identity, Json, Kind, Note, Provider, Reply};
 
 use super::level::Level;
@@ -27,6 +28,8 @@ pub(crate) struct Session {
     subscriptions: Mutex<BTreeSet<String>>,
     asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     next: AtomicU64,
+    /// The task that passes on news of the client.
+    news: Mutex<Option<AbortHandle>>,
 }
 
 /// A question to the client that waits for its answer.
@@ -54,6 +57,23 @@ impl Session {
             subscriptions: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
+            news: Mutex::default(),
+        }
+    }
+
+    /// Lets a task pass on news of the client, in place of the one before: only
+    /// the latest news count.
+    pub(crate) fn pass_on(&self, news: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(news).abort_handle();
+        if let Some(before) = lock(&self.news).replace(task) {
+            before.abort();
+        }
+    }
+
+    /// Passes on no more news, when the session ends.
+    pub(crate) fn fall_silent(&self) {
+        if let Some(news) = lock(&self.news).take() {
+            news.abort();
         }
     }
 

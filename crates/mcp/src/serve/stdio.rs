@@ -16,6 +16,7 @@ use tool::{Door, Event, Identity, Json, Reply, RpcError};
 use super::desk::Desk;
 use super::exchange::{Exchange, Step};
 use super::modern::{self, Begun};
+use super::news;
 use super::park;
 use super::session::Session;
 use super::welcome;
@@ -160,6 +161,12 @@ impl Incoming for Pipe {
 
     fn notification(&self, notification: Notification) {
         tracing::trace!(method = notification.method, "notification from the client");
+        let session = self.lock().as_ref().map(|open| Arc::clone(&open.session));
+        let Some(session) = session else { return };
+        let peer = Some(self.peer.clone());
+        if let Some(told) = news::roots_changed(&session, &notification, peer) {
+            session.pass_on(finish(told).map(drop));
+        }
     }
 
     fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {

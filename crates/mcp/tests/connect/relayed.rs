@@ -6,7 +6,7 @@ use serde_json::json;
 use tool::{Ask, Call, Context, Event, Kind, Object, Provider};
 
 use crate::support::{
-    Listener, call, call_in, event_where, open, options, other, result, try_open,
+    Listener, call, call_in, client, event_where, open, options, other, result, try_open,
 };
 
 #[tokio::test]
@@ -122,6 +122,32 @@ async fn a_question_with_two_clients_calling_reaches_neither() {
     };
     assert!(answer.as_str().contains("nothing says which one is asked"), "{answer}");
     assert!(one.notes().is_empty() && two.notes().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_hears_of_new_roots_asks_the_client_whose_they_are() {
+    let upstream = open("plain").await;
+    let listener = Listener::answering(r#"{"roots":[{"uri":"file:///new"}]}"#);
+    let able = tool::Client { capabilities: json!({"roots": {}}).into(), ..client() };
+    let context = Context { client: std::sync::Arc::new(able), ..listener.context("s") };
+    let news = upstream.ask(other("notifications/roots/list_changed", json!({})), &context);
+    let answered = async {
+        while listener.notes().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        loop {
+            let roots = result(call(&upstream, "roots", json!({})).await);
+            if !roots.is_null() {
+                return roots;
+            }
+        }
+    };
+    let roots = tokio::select! {
+        told = news => panic!("it is still asked for its roots: {told:?}"),
+        roots = answered => roots,
+    };
+    assert_eq!(roots.as_str(), r#"{"roots":[{"uri":"file:///new"}]}"#);
+    assert_eq!(listener.notes(), ["roots/list? {}"]);
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ mod http;
 #[cfg(test)]
 mod leaving;
 #[cfg(test)]
+mod roots;
+#[cfg(test)]
 mod through;
 
 #[cfg(test)]

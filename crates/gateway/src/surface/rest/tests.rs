@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Client, Context, Identity, Listing, Provider, Reply, Resource};
+use tool::{Ask, Client, Context, Identity, Listing, Object, Provider, Reply, Resource};
 
-use crate::fixture::{Hung, Opened, Scripts, open, settle};
+use crate::fixture::{Hung, Opened, Scripts, open, orders, settle};
 use crate::record::Ending;
-use crate::roster::Upstream;
+use crate::roster::{Link, Start, Upstream};
 use crate::stage::policy::{self, Action, Rule, Rules};
 use crate::stage::{Open, Stages};
 use crate::surface::Surface;
@@ -140,4 +140,26 @@ async fn a_log_level_is_told_without_waiting_for_who_does_not_answer() {
     ask(&opened, "logging/setLevel", json!({"level": "error"}), &caller("ann")).await;
     assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
     assert_eq!(provider.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_a_client_reach_what_is_up_and_start_nothing() {
+    let awake = orders();
+    let asleep = Scripts::of(orders());
+    let resting = Upstream {
+        start: Start::OnDemand,
+        known: Some(awake.listing()),
+        ..Upstream::new("asleep", Arc::clone(&asleep) as _)
+    };
+    let awake_one = Upstream::new("awake", Scripts::of(Arc::clone(&awake)));
+    let opened = open(vec![awake_one, resting], |_| {}).await;
+    let news =
+        Ask::Other { method: "notifications/roots/list_changed".to_owned(), params: Object::new() };
+    opened.surface.ask(news.clone(), &Context::anonymous()).await.unwrap();
+    assert_eq!(awake.asked(), [news]);
+    assert_eq!(asleep.opened(), 0);
+    let calls = |link: &Arc<Link>| link.status().calls;
+    let hall = opened.gateway.roster().default_hall();
+    let calls: Vec<u64> = hall.snapshot().links().iter().map(calls).collect();
+    assert_eq!(calls, [0, 0], "it is no call");
 }

@@ -104,7 +104,8 @@ impl Endpoint {
                 pair.tell(&question.id, &Reply::Error(error));
             }
             (Message::Notification(notification), Some(seat)) => {
-                super::post::notice(&seat, &notification);
+                let stream = Arc::clone(&pair.stream);
+                super::post::notice(&seat, &notification, move || Arc::clone(&stream));
             }
             (Message::Response(response), Some(seat)) => seat.session.settle(response),
             (Message::Notification(_) | Message::Response(_), None) => {}

@@ -14,7 +14,8 @@ use super::seat::Seat;
 use super::{Answered, Body, Endpoint, body, caller, read, refuse, resumes};
 use crate::message::{Frame, Invalid, Message, Notification, Request as Question};
 use crate::revision::{Revision, code, header, method};
-use crate::serve::modern;
+use crate::serve::exchange::Step;
+use crate::serve::{modern, news};
 
 /// How a client wants its answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,7 +127,10 @@ impl Endpoint {
                         Err(reply) => answers.push((question.id, reply)),
                     }
                 }
-                Ok(Message::Notification(notification)) => notice(seat, &notification),
+                Ok(Message::Notification(notification)) => {
+                    let own = Arc::clone(seat);
+                    notice(seat, &notification, move || own.standalone());
+                }
                 Ok(Message::Response(response)) => seat.session.settle(response),
                 Err(invalid) => {
                     let id = invalid.id.clone().unwrap_or_else(Json::null);
@@ -226,12 +230,24 @@ fn whole(answers: &[(Json, Reply)]) -> Response<Body> {
     body::json(StatusCode::OK, text)
 }
 
-pub(super) fn notice(seat: &Seat, notification: &Notification) {
+/// Takes a notification. What the provider asks about it goes to `stream`.
+pub(super) fn notice(
+    seat: &Seat,
+    notification: &Notification,
+    stream: impl Fn() -> Arc<Replay> + Send + 'static,
+) {
     if notification.method == method::CANCELLED {
         let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
         if let Some(id) = id {
             seat.in_flight.cancel(&id);
         }
+    }
+    if let Some(mut told) = news::roots_changed(&seat.session, notification, None) {
+        seat.session.pass_on(async move {
+            while let Step::Message(message) = told.step().await {
+                stream().push(&message);
+            }
+        });
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Script {
     cancelled: Vec<Value>,
     /// The params of `initialize`.
     opening: Json,
+    /// What the client last answered to `roots/list`.
+    roots: Json,
     n_added: usize,
     /// The id of an open `subscriptions/listen`.
     listening: Option<Json>,
@@ -30,6 +32,7 @@ impl Script {
             asked: HashMap::new(),
             cancelled: Vec::new(),
             opening: Json::null(),
+            roots: Json::null(),
             n_added: 0,
             listening: None,
         }
@@ -56,10 +59,19 @@ impl Script {
         {
             self.cancelled.extend(params.member("requestId").and_then(|id| id.value().ok()));
         }
+        if notification.method == "notifications/roots/list_changed" {
+            say(r#"{"jsonrpc":"2.0","id":"roots","method":"roots/list"}"#);
+        }
     }
 
     /// The client answered: so can we.
     fn response(&mut self, response: &Response) {
+        if response.id.as_str() == r#""roots""# {
+            self.roots = match &response.reply {
+                Reply::Result(result) => result.clone(),
+                Reply::Error(error) => error.raw.clone(),
+            };
+        }
         if let Some(call) = self.asked.remove(response.id.as_str()) {
             let (kind, raw) = match &response.reply {
                 Reply::Result(result) => ("result", result),
@@ -122,6 +134,7 @@ impl Script {
             "params" => answer(id, params.as_str()),
             "raw" => say(&text("line").replace("ID", id.as_str())),
             "hang" => {}
+            "roots" => answer(id, self.roots.as_str()),
             "cancelled" => answer(id, &json!(self.cancelled).to_string()),
             "ask" => {
                 let ours = format!("\"ask-{}\"", self.asked.len());

@@ -1,0 +1,39 @@
+//! What a client says of itself during its session.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tool::{Ask, Json, Object, Reply};
+
+use super::exchange::Exchange;
+use super::line::{Line, Way};
+use super::session::Session;
+use crate::message::Notification;
+use crate::peer::Peer;
+use crate::revision::method;
+
+/// Tells the provider that the client's roots changed, if that is what it said.
+///
+/// The provider may ask for them: its question goes to the pipe, or is among
+/// the messages of the exchange. Without a way there, nobody can be asked.
+pub(crate) fn roots_changed(
+    session: &Arc<Session>,
+    notification: &Notification,
+    peer: Option<Peer>,
+) -> Option<Exchange> {
+    if notification.method != method::ROOTS_CHANGED || !session.client.can("roots") {
+        return None;
+    }
+    let way = Way::Session { session: Arc::clone(session), peer };
+    let line = Line::new(Arc::clone(&session.client), way, None, None);
+    let params = notification.params.as_ref().and_then(|params| Object::parse(params).ok());
+    let params = params.unwrap_or_default();
+    let ask = Ask::Other { method: method::ROOTS_CHANGED.to_owned(), params };
+    let (provider, context) = (Arc::clone(&session.provider), session.context(line.clone()));
+    let told = async move {
+        // News want no answer.
+        drop(provider.ask(ask, &context).await);
+        Reply::Result(Json::empty_object())
+    };
+    Some(Exchange::new(told.boxed(), line, None))
+}
