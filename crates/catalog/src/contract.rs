@@ -10,7 +10,9 @@ mod check;
 mod fold;
 mod kind;
 mod members;
+mod weight;
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -22,6 +24,12 @@ use check::Checker;
 pub use check::Problem;
 pub(crate) use kind::Types;
 use members::Member;
+
+/// Why arguments are not checked against a schema that breaks no rule, if they
+/// are not: it asks for more work than any call is worth.
+pub fn unchecked(schema: &Value) -> Option<String> {
+    weight::of(schema).err()
+}
 
 /// The arguments of one function.
 #[derive(Debug)]
@@ -94,7 +102,7 @@ impl Parameter {
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
     let members = members::of(schema);
-    let parameter = |(key, member): (&String, &Member)| {
+    let parameter = |(key, member): &(String, Member)| {
         let part = &member.part;
         let resolved = kind::resolve(schema, part);
         let text = |member: &str| {
@@ -112,14 +120,16 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
             types: Types::of(schema, part),
         }
     };
-    members.iter().map(|(key, member)| parameter((key, member))).collect()
+    members.iter().map(parameter).collect()
 }
 
 fn mark_ambiguous(parameters: &mut [Parameter]) {
-    for at in 0..parameters.len() {
-        let canonical = &parameters[at].canonical;
-        let twins = parameters.iter().filter(|other| other.canonical == *canonical).count();
-        parameters[at].ambiguous = 1 < twins;
+    let mut n_named: HashMap<String, usize> = HashMap::new();
+    for parameter in parameters.iter() {
+        *n_named.entry(parameter.canonical.clone()).or_default() += 1;
+    }
+    for parameter in parameters {
+        parameter.ambiguous = n_named.get(&parameter.canonical).is_some_and(|n| 1 < *n);
     }
 }
 

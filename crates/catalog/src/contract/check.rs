@@ -5,6 +5,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use tool::Json;
 
+use super::weight::{self, Weight};
 use super::{Contract, kind, members};
 use crate::nearest;
 
@@ -14,6 +15,9 @@ const TOLD: usize = 12;
 
 /// How long the forms of a choice may be, all together.
 const FORMS: usize = 300;
+
+/// How many of them are looked at.
+const N_FORMS: usize = 16;
 
 const STRANGER: &str = "no such argument";
 
@@ -43,7 +47,12 @@ impl std::fmt::Display for Problem {
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Checker(Validator);
+pub(super) struct Checker {
+    /// None where it would keep a validator busy for ever: even compiling such
+    /// a schema has no end.
+    validator: Option<Validator>,
+    weight: Weight,
+}
 
 impl Checker {
     /// Compiles without fetching anything; remote references are damage.
@@ -58,26 +67,36 @@ impl Checker {
         {
             members.remove("$schema");
         }
+        let Ok(weight) = weight::of(&value) else {
+            return Ok(Checker { validator: None, weight: Weight::Depends });
+        };
         let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
         jsonschema::options()
             .offline()
             .with_pattern_options(patterns)
             .build(&value)
-            .map(Checker)
+            .map(|validator| Checker { validator: Some(validator), weight })
             .map_err(|error| error.masked().to_string())
     }
 }
 
 impl Contract {
     /// Everything that is wrong with `arguments`; nothing when the schema
-    /// itself is damaged.
+    /// itself is damaged, or would need too long for these.
     pub fn check(&self, arguments: &Value) -> Vec<Problem> {
-        let Ok(Checker(validator)) = self.checker() else { return Vec::new() };
-        if validator.is_valid(arguments) {
+        let Ok(Checker { validator: Some(validator), weight }) = self.checker() else {
+            return Vec::new();
+        };
+        let schema = || self.schema.value().unwrap_or(Value::Null);
+        let is_bounded = match weight {
+            Weight::Light => true,
+            Weight::Depends => weight::fits_budget(&schema(), arguments),
+        };
+        if !is_bounded || validator.is_valid(arguments) {
             return Vec::new();
         }
         let mut problems: Vec<Problem> = Vec::new();
-        let schema = self.schema.value().unwrap_or(Value::Null);
+        let schema = schema();
         for error in validator.iter_errors(arguments).take(TOLD) {
             let problem = tell(&error, &schema);
             if !problems.contains(&problem) {
@@ -166,8 +185,9 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
         here = below;
     }
     let mut forms: Vec<String> = Vec::new();
-    for part in here.as_array().into_iter().flatten() {
-        let form = members::form(schema, part);
+    let mut reader = members::Reader::new(schema);
+    for part in here.as_array().into_iter().flatten().take(N_FORMS) {
+        let form = reader.form(part);
         if !forms.contains(&form) {
             forms.push(form);
         }

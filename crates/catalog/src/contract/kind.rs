@@ -114,7 +114,7 @@ fn words(root: &Value, schema: &Value, depth: usize) -> String {
         Some(Value::String(name)) => return one(root, schema, name, depth),
         Some(Value::Array(names)) => {
             let names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
-            return join(names.map(|name| one(root, schema, name, depth)));
+            return join(names.take(CHAIN).map(|name| one(root, schema, name, depth)));
         }
         _ => {}
     }

@@ -3,6 +3,8 @@
 //! Most schemas have `properties`. Some put them together with `allOf`, or let
 //! a caller choose with `oneOf` or `anyOf`; some say only what is `required`.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::kind;
@@ -11,6 +13,10 @@ use super::kind;
 const DEPTH: usize = 3;
 /// How many parts of one kind are.
 const PARTS: usize = 16;
+/// How many parts in all, however often a schema refers to itself.
+const NODES: usize = 256;
+/// How many members, counted wherever they are read.
+const READ: usize = 16_384;
 
 /// One argument, as far as the schema says.
 #[derive(Clone, Debug)]
@@ -20,97 +26,145 @@ pub(super) struct Member {
     pub(super) required: bool,
 }
 
-type Members = Vec<(String, Member)>;
-
 /// The arguments that a schema names, in its order.
-pub(super) fn of(schema: &Value) -> Members {
-    read(schema, schema, DEPTH)
+pub(super) fn of(schema: &Value) -> Vec<(String, Member)> {
+    Reader::new(schema).members(schema)
 }
 
-fn read(root: &Value, schema: &Value, depth: usize) -> Members {
-    let schema = kind::resolve(root, schema);
-    let mut members = Members::new();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (key, part) in properties.into_iter().flatten() {
-        members.push((key.clone(), Member { part: part.clone(), required: false }));
-    }
-    if 0 < depth {
-        let below = |key: &str| -> Vec<Members> {
-            let parts = schema.get(key).and_then(Value::as_array).into_iter().flatten();
-            parts.take(PARTS).map(|part| read(root, part, depth - 1)).collect()
-        };
-        for part in below("allOf") {
-            part.into_iter().for_each(|(key, member)| add(&mut members, key, member));
-        }
-        for choice in [below("anyOf"), below("oneOf")] {
-            chosen(&choice).into_iter().for_each(|(key, member)| add(&mut members, key, member));
-        }
-    }
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    for key in required.filter_map(Value::as_str) {
-        match members.iter_mut().find(|(name, _)| name == key) {
-            Some((_, member)) => member.required = true,
-            None => members.push((key.to_owned(), Member { part: json!({}), required: true })),
-        }
-    }
-    members
+/// Reads members out of one schema, within one budget.
+pub(super) struct Reader<'a> {
+    root: &'a Value,
+    nodes: usize,
+    members: usize,
+    /// The parts that are being read: none is read again inside itself.
+    way: Vec<&'a Value>,
 }
 
-/// Something that holds as well as what is known already.
-fn add(members: &mut Members, key: String, more: Member) {
-    match members.iter_mut().find(|(name, _)| *name == key) {
-        Some((_, member)) => {
-            member.required |= more.required;
-            // A part that only says what is required says nothing of a value.
-            if member.part == json!({}) {
-                member.part = more.part;
+/// What is known of a member while it is read.
+#[derive(Clone, Default)]
+struct Known<'a> {
+    /// What its value may be: any of these.
+    parts: Vec<&'a Value>,
+    required: bool,
+}
+
+/// Members in the order in which they were found.
+#[derive(Default)]
+struct Members<'a> {
+    known: Vec<(&'a str, Known<'a>)>,
+    at: HashMap<&'a str, usize>,
+}
+
+impl<'a> Members<'a> {
+    fn get(&mut self, key: &'a str) -> &mut Known<'a> {
+        let at = *self.at.entry(key).or_insert_with(|| {
+            self.known.push((key, Known::default()));
+            self.known.len() - 1
+        });
+        &mut self.known[at].1
+    }
+
+    /// Something that holds as well as what is known already.
+    fn add(&mut self, key: &'a str, more: Known<'a>) {
+        let known = self.get(key);
+        known.required |= more.required;
+        // A part that only says what is required says nothing of a value.
+        if known.parts.is_empty() {
+            known.parts = more.parts;
+        }
+    }
+
+    /// What a choice names: required only where every choice requires it.
+    fn chosen(choices: Vec<Members<'a>>) -> Members<'a> {
+        let mut members = Members::default();
+        let mut n_requiring = HashMap::new();
+        let n_choices = choices.len();
+        for (key, more) in choices.into_iter().flat_map(|choice| choice.known) {
+            *n_requiring.entry(key).or_insert(0) += usize::from(more.required);
+            let known = members.get(key);
+            for part in more.parts {
+                if known.parts.len() < PARTS && !known.parts.contains(&part) {
+                    known.parts.push(part);
+                }
             }
         }
-        None => members.push((key, more)),
+        for (key, known) in &mut members.known {
+            known.required = n_requiring.get(key) == Some(&n_choices);
+        }
+        members
     }
 }
 
-/// What a choice names: required only where every choice requires it.
-fn chosen(choices: &[Members]) -> Members {
-    let mut members = Members::new();
-    for (key, member) in choices.iter().flatten() {
-        if members.iter().any(|(name, _)| name == key) {
-            continue;
-        }
-        let mut parts: Vec<&Value> = Vec::new();
-        let own = |choice: &Members| {
-            choice.iter().find(|(name, _)| name == key).map(|(_, member)| member.required)
+impl<'a> Reader<'a> {
+    pub(super) fn new(root: &'a Value) -> Reader<'a> {
+        Reader { root, nodes: NODES, members: READ, way: Vec::new() }
+    }
+
+    fn members(&mut self, schema: &'a Value) -> Vec<(String, Member)> {
+        let members = self.read(schema, DEPTH).unwrap_or_default();
+        let owned = |(key, known): (&str, Known<'_>)| {
+            let part = match known.parts.as_slice() {
+                [] => json!({}),
+                [one] => (*one).clone(),
+                several => json!({"anyOf": several}),
+            };
+            (key.to_owned(), Member { part, required: known.required })
         };
-        for (_, other) in choices.iter().flatten().filter(|(name, _)| name == key) {
-            if !parts.contains(&&other.part) && other.part != json!({}) {
-                parts.push(&other.part);
+        members.known.into_iter().map(owned).collect()
+    }
+
+    /// Nothing where the budget is spent, or a part leads back to itself.
+    fn read(&mut self, schema: &'a Value, depth: usize) -> Option<Members<'a>> {
+        let schema = kind::resolve(self.root, schema);
+        if self.members == 0 || self.way.iter().any(|part| std::ptr::eq(*part, schema)) {
+            return None;
+        }
+        self.nodes = self.nodes.checked_sub(1)?;
+        let mut members = Members::default();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (key, part) in properties.into_iter().flatten() {
+            members.get(key).parts.extend((*part != json!({})).then_some(part));
+        }
+        if 0 < depth {
+            self.way.push(schema);
+            for part in self.below(schema, "allOf", depth) {
+                part.known.into_iter().for_each(|(key, known)| members.add(key, known));
             }
+            for key in ["anyOf", "oneOf"] {
+                let chosen = Members::chosen(self.below(schema, key, depth));
+                chosen.known.into_iter().for_each(|(key, known)| members.add(key, known));
+            }
+            self.way.pop();
         }
-        let part = match parts.as_slice() {
-            [] => member.part.clone(),
-            [one] => (*one).clone(),
-            several => json!({"anyOf": several}),
-        };
-        let required = choices.iter().all(|choice| own(choice) == Some(true));
-        members.push((key.clone(), Member { part, required }));
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        for key in required.filter_map(Value::as_str) {
+            members.get(key).required = true;
+        }
+        self.members = self.members.saturating_sub(members.known.len());
+        Some(members)
     }
-    members
-}
 
-/// A form of a choice in a few words: its type, or the members it has.
-pub(super) fn form(root: &Value, schema: &Value) -> String {
-    let members = read(root, schema, DEPTH);
-    if members.is_empty() {
-        return kind::describe(root, schema);
+    fn below(&mut self, schema: &'a Value, key: &str, depth: usize) -> Vec<Members<'a>> {
+        let parts = schema.get(key).and_then(Value::as_array).into_iter().flatten().take(PARTS);
+        parts.filter_map(|part| self.read(part, depth - 1)).collect()
     }
-    let name = |(key, member): &(String, Member)| {
-        let mark = if member.required { "" } else { "?" };
-        match kind::describe(root, &member.part).as_str() {
-            "any" => format!("{key}{mark}"),
-            kind => format!("{key}{mark}: {kind}"),
+
+    /// A form of a choice in a few words: its type, or the members it has.
+    pub(super) fn form(&mut self, schema: &'a Value) -> String {
+        let root = self.root;
+        let members = self.members(schema);
+        if members.is_empty() {
+            return kind::describe(root, schema);
         }
-    };
-    let named: Vec<String> = members.iter().take(6).map(name).collect();
-    let more = if named.len() < members.len() { ", …" } else { "" };
-    format!("{{{}{more}}}", named.join(", "))
+        let name = |(key, member): &(String, Member)| {
+            let mark = if member.required { "" } else { "?" };
+            match kind::describe(root, &member.part).as_str() {
+                "any" => format!("{key}{mark}"),
+                kind => format!("{key}{mark}: {kind}"),
+            }
+        };
+        let named: Vec<String> = members.iter().take(6).map(name).collect();
+        let more = if named.len() < members.len() { ", …" } else { "" };
+        format!("{{{}{more}}}", named.join(", "))
+    }
 }

@@ -231,3 +231,95 @@ fn arguments_are_known_wherever_at_its_root_a_schema_names_them() {
     let itself = json!({"allOf": [{"$ref": "#"}], "properties": {"a": {"type": "string"}}});
     check_parameters(itself, "f(a?: string)");
 }
+
+#[track_caller]
+fn check_unchecked(contract: &Contract, why: &str) {
+    assert_eq!(unchecked(&contract.schema.value().unwrap()).as_deref(), Some(why));
+    // It breaks no rule, so it may be called.
+    assert_eq!(contract.damage(), None);
+}
+
+/// A schema that refers to itself from `n` places of each kind.
+fn knot(n: usize, n_properties: usize) -> Value {
+    let refs = vec![json!({"$ref": "#"}); n];
+    let mut properties: Value = (0..n_properties)
+        .map(|at| (format!("p{at}"), json!({"type": "integer"})))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    properties["a"] = json!({"type": "string"});
+    json!({"properties": properties, "allOf": refs, "anyOf": refs, "oneOf": refs})
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_everywhere_is_read_once_and_constrains_nothing() {
+    let knot = contract(knot(16, 150));
+    assert_eq!(knot.parameters.len(), 151);
+    check(&knot, &json!({"a": 1}), &[]);
+    check_unchecked(&knot, "it refers to itself without end");
+}
+
+/// Every part is the next one twice: 2 to the power of `n` in the end.
+fn doubled(n: usize, leaf: &Value, twice: impl Fn(Value) -> Value) -> Value {
+    let part = |at: usize| json!({"$ref": format!("#/$defs/d{at}")});
+    let mut definitions: serde_json::Map<String, Value> =
+        (0..n).map(|at| (format!("d{at}"), twice(part(at + 1)))).collect();
+    definitions.insert(format!("d{n}"), leaf.clone());
+    json!({"$defs": definitions, "$ref": "#/$defs/d0"})
+}
+
+#[test]
+fn a_schema_that_doubles_at_every_step_is_not_tried() {
+    let all =
+        contract(doubled(40, &json!({"type": "string"}), |next| json!({"allOf": [next, next]})));
+    check(&all, &json!({}), &[]);
+    check_unchecked(&all, "it has too many alternatives");
+    // A few steps are many honest schemas.
+    let few =
+        contract(doubled(3, &json!({"type": "string"}), |next| json!({"anyOf": [next, next]})));
+    assert_eq!(few.damage(), None);
+    assert!(!few.check(&json!({})).is_empty());
+    // Members that nobody gave cost nothing.
+    let members = |next: Value| json!({"properties": {"a": next, "b": next}});
+    let deep = contract(doubled(40, &json!({"type": "string"}), members));
+    assert_eq!(deep.damage(), None);
+    check(&deep, &json!({"a": {"b": 1}}), &[]);
+}
+
+#[test]
+fn a_chain_of_references_without_end_is_not_followed() {
+    let chain = contract(doubled(5_000, &json!({}), |next| json!({"properties": {"a": next}})));
+    check(&chain, &json!({"a": 1}), &[]);
+    check_unchecked(&chain, "it is nested too deep");
+}
+
+#[test]
+fn a_value_that_would_keep_a_recursive_schema_busy_is_left_to_the_upstream() {
+    let below = json!({"properties": {"a": {"$ref": "#"}}});
+    let tree = contract(json!({"oneOf": [{"type": "string"}, below, below]}));
+    let nested = |n: usize| (0..n).fold(json!(1), |value, _| json!({"a": value}));
+    assert_eq!(tree.damage(), None);
+    assert!(!tree.check(&nested(3)).is_empty());
+    check(&tree, &nested(60), &[]);
+}
+
+#[test]
+fn a_recursive_schema_checks_however_much_it_is_given() {
+    let tree = contract(json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "below": {"type": "array", "items": {"$ref": "#"}}},
+    }));
+    let leaf = json!({"name": "x", "below": []});
+    let mut below = vec![json!({"below": vec![leaf; 100]}); 200];
+    check(&tree, &json!({"below": below}), &[]);
+    below.push(json!({"name": 1}));
+    check(&tree, &json!({"below": below}), &["`below[200].name` must be string, not number"]);
+}
+
+#[test]
+fn a_reference_may_be_written_with_percent_signs() {
+    let schema = json!({
+        "$defs": {"Page<T>": {"type": "string"}},
+        "properties": {"a": {"$ref": "#/$defs/Page%3CT%3E"}},
+    });
+    check(&contract(schema), &json!({"a": 1}), &["`a` must be string, not number"]);
+}

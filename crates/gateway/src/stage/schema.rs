@@ -39,6 +39,8 @@ pub enum Kind {
     DepthExceeded,
     PropertiesExceeded,
     NotWellFormed,
+    /// Arguments are not checked against it: that would take too long.
+    Unchecked,
 }
 
 /// Everything that is wrong with a schema.
@@ -59,7 +61,10 @@ pub fn examine(schema: &Json, limits: &Limits) -> Vec<Damage> {
     let limit = limits.properties;
     let many = (limit < properties).then(|| format!("{properties} properties > {limit}"));
     over(Kind::PropertiesExceeded, many);
-    over(Kind::NotWellFormed, malformed(&value));
+    match malformed(&value) {
+        Some(why) => over(Kind::NotWellFormed, Some(why)),
+        None => over(Kind::Unchecked, catalog::contract::unchecked(&value)),
+    }
     found
 }
 
@@ -148,7 +153,9 @@ fn astray(part: &Value, whole: &Value) -> Option<String> {
 pub fn finding(damage: &Damage, subject: &str) -> Finding {
     let severity = match damage.kind {
         Kind::NotWellFormed => Severity::Error,
-        Kind::SizeExceeded | Kind::DepthExceeded | Kind::PropertiesExceeded => Severity::Warning,
+        Kind::SizeExceeded | Kind::DepthExceeded | Kind::PropertiesExceeded | Kind::Unchecked => {
+            Severity::Warning
+        }
     };
     let word = serde_json::to_value(damage.kind).ok();
     let word = word.as_ref().and_then(Value::as_str).unwrap_or_default().replace('_', "-");
@@ -209,6 +216,14 @@ mod tests {
         assert_eq!(told(json!({"properties": {"$ref": {"type": "string"}}})), "");
         assert_eq!(told(json!({"allOf": [{"$ref": "#/$defs/x"}]})), "`#/$defs/x` leads nowhere");
         assert!(told(json!({"$ref": "https://x.example/s"})).contains("none is fetched"));
+    }
+
+    #[test]
+    fn a_schema_that_is_too_much_work_is_told() {
+        let twice = json!([{"$ref": "#"}, {"$ref": "#"}]);
+        let found = examine(&json!({"allOf": twice}).into(), &Limits::default());
+        let told = finding(&found[0], "up/tool");
+        assert_eq!((found.len(), told.code.as_str()), (1, "schema-unchecked"));
     }
 
     #[test]
