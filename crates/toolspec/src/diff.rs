@@ -1,6 +1,8 @@
 //! What changed between two states of the same tools, and what that costs
 //! callers: breaking, minor or patch.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -106,14 +108,9 @@ fn compare(before: &Definition, after: &Definition, report: &mut Report) {
     for (key, bump, what) in hints(before, after) {
         wording(bump, format!("`{key}` {what}"));
     }
-    let mut found = Vec::new();
-    let walk = Walk { side: Side::Input, old_root: &before.input, new_root: &after.input };
-    walk.schema("", &before.input, &after.input, 0, &mut found);
+    let mut found = Walk::between(Side::Input, &before.input, &after.input);
     match (&before.output, &after.output) {
-        (Some(old), Some(new)) => {
-            let walk = Walk { side: Side::Output, old_root: old, new_root: new };
-            walk.schema("", old, new, 0, &mut found);
-        }
+        (Some(old), Some(new)) => found.extend(Walk::between(Side::Output, old, new)),
         (Some(_), None) => found.push((Bump::Major, "the output schema was removed".to_owned())),
         (None, Some(_)) => found.push((Bump::Minor, "the output schema is new".to_owned())),
         (None, None) => {}
@@ -158,6 +155,10 @@ struct Walk<'a> {
     side: Side,
     old_root: &'a Value,
     new_root: &'a Value,
+    /// The parts that were compared already: a schema may lead to the same
+    /// ones by more ways than anybody can walk.
+    seen: HashSet<(*const Value, *const Value)>,
+    found: Found,
 }
 
 type Found = Vec<(Bump, String)>;
@@ -165,20 +166,27 @@ type Found = Vec<(Bump, String)>;
 /// How deep schemas are compared.
 const DEEPEST: usize = 12;
 
-impl Walk<'_> {
-    fn schema(&self, path: &str, old: &Value, new: &Value, depth: usize, found: &mut Found) {
+impl<'a> Walk<'a> {
+    fn between(side: Side, old: &'a Value, new: &'a Value) -> Found {
+        let (seen, found) = (HashSet::new(), Found::new());
+        let mut walk = Walk { side, old_root: old, new_root: new, seen, found };
+        walk.schema("", old, new, 0);
+        walk.found
+    }
+
+    fn schema(&mut self, path: &str, old: &'a Value, new: &'a Value, depth: usize) {
         let old = resolve(old, self.old_root).unwrap_or(old);
         let new = resolve(new, self.new_root).unwrap_or(new);
-        if old == new || DEEPEST < depth {
+        if DEEPEST < depth || !self.seen.insert((old, new)) || old == new {
             return;
         }
-        self.kinds(path, old, new, found);
-        self.values(path, old, new, found);
-        self.members(path, old, new, depth, found);
+        self.kinds(path, old, new);
+        self.values(path, old, new);
+        self.members(path, old, new, depth);
         if let (Some(old), Some(new)) = (old.get("items"), new.get("items")) {
-            self.schema(&format!("{path}[]"), old, new, depth + 1, found);
+            self.schema(&format!("{path}[]"), old, new, depth + 1);
         }
-        self.rest(path, old, new, found);
+        self.rest(path, old, new);
     }
 
     fn name(&self, path: &str) -> String {
@@ -190,7 +198,7 @@ impl Walk<'_> {
     }
 
     /// Types: what goes in may be widened, what comes out narrowed.
-    fn kinds(&self, path: &str, old: &Value, new: &Value, found: &mut Found) {
+    fn kinds(&mut self, path: &str, old: &Value, new: &Value) {
         let names = |schema: &Value| -> Vec<String> {
             match schema.get("type") {
                 Some(Value::Array(list)) => {
@@ -221,10 +229,10 @@ impl Walk<'_> {
             types::write(old),
             types::write(new)
         );
-        found.push((bump, what));
+        self.found.push((bump, what));
     }
 
-    fn values(&self, path: &str, old: &Value, new: &Value, found: &mut Found) {
+    fn values(&mut self, path: &str, old: &Value, new: &Value) {
         let list = |schema: &'_ Value| schema.get("enum").and_then(Value::as_array).cloned();
         let (before, after) = (list(old), list(new));
         if before == after {
@@ -242,40 +250,41 @@ impl Walk<'_> {
             Side::Output => wider && before.is_some() && after.is_none(),
         };
         let bump = if breaks { Bump::Major } else { Bump::Minor };
-        found.push((bump, format!("the values of {} changed", self.name(path))));
+        self.found.push((bump, format!("the values of {} changed", self.name(path))));
     }
 
-    fn members(&self, path: &str, old: &Value, new: &Value, depth: usize, found: &mut Found) {
+    fn members(&mut self, path: &str, old: &'a Value, new: &'a Value, depth: usize) {
         let empty = serde_json::Map::new();
-        let before = types::properties(old).unwrap_or(&empty);
         let after = types::properties(new).unwrap_or(&empty);
+        let before = types::properties(old);
+        let is_old = |name: &str| before.is_some_and(|before| before.contains_key(name));
         let (needed, needs) = (types::required(old), types::required(new));
         let join =
             |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        for (name, property) in before {
+        for (name, property) in before.into_iter().flatten() {
             let at = self.name(&join(name));
-            let Some(now) = after.get(name) else {
-                found.push((Bump::Major, format!("{at} was removed")));
+            let Some(now) = types::properties(new).and_then(|after| after.get(name)) else {
+                self.found.push((Bump::Major, format!("{at} was removed")));
                 continue;
             };
             match (needed.contains(&name.as_str()), needs.contains(&name.as_str()), self.side) {
                 (false, true, Side::Input) => {
-                    found.push((Bump::Major, format!("{at} became required")))
+                    self.found.push((Bump::Major, format!("{at} became required")))
                 }
                 (true, false, Side::Input) => {
-                    found.push((Bump::Minor, format!("{at} became optional")))
+                    self.found.push((Bump::Minor, format!("{at} became optional")))
                 }
                 (true, false, Side::Output) => {
-                    found.push((Bump::Major, format!("{at} may be missing")))
+                    self.found.push((Bump::Major, format!("{at} may be missing")))
                 }
                 (false, true, Side::Output) => {
-                    found.push((Bump::Minor, format!("{at} is always there")))
+                    self.found.push((Bump::Minor, format!("{at} is always there")))
                 }
                 (true, true, _) | (false, false, _) => {}
             }
-            self.schema(&join(name), property, now, depth + 1, found);
+            self.schema(&join(name), property, now, depth + 1);
         }
-        for name in after.keys().filter(|name| !before.contains_key(*name)) {
+        for name in after.keys().filter(|name| !is_old(name)) {
             let at = self.name(&join(name));
             let required = needs.contains(&name.as_str()) && self.side == Side::Input;
             let (bump, kind) =
@@ -284,13 +293,13 @@ impl Walk<'_> {
                 Side::Input => format!("{at} is new and {kind}"),
                 Side::Output => format!("{at} is new"),
             };
-            found.push((bump, what));
+            self.found.push((bump, what));
         }
     }
 
     /// Everything else: wording is a patch, a limit that is not understood
     /// counts as breaking.
-    fn rest(&self, path: &str, old: &Value, new: &Value, found: &mut Found) {
+    fn rest(&mut self, path: &str, old: &Value, new: &Value) {
         let known = [
             "type",
             "enum",
@@ -322,7 +331,7 @@ impl Walk<'_> {
             } else {
                 Bump::Major
             };
-            found.push((bump, format!("`{key}` of {} changed", self.name(path))));
+            self.found.push((bump, format!("`{key}` of {} changed", self.name(path))));
         }
     }
 
@@ -350,9 +359,9 @@ impl Walk<'_> {
 pub fn owed(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<Owed> {
     let old = numbers(from)?;
     let expected = match needed {
-        Some(Bump::Major) => [old[0] + 1, 0, 0],
-        Some(Bump::Minor) => [old[0], old[1] + 1, 0],
-        Some(Bump::Patch) => [old[0], old[1], old[2] + 1],
+        Some(Bump::Major) => [old[0].saturating_add(1), 0, 0],
+        Some(Bump::Minor) => [old[0], old[1].saturating_add(1), 0],
+        Some(Bump::Patch) => [old[0], old[1], old[2].saturating_add(1)],
         None => old,
     };
     let text = |v: [u64; 3]| format!("{}.{}.{}", v[0], v[1], v[2]);
@@ -495,6 +504,25 @@ mod tests {
         assert_eq!(owed("1.3.0", adding), None);
         assert_eq!(owed("1.2.3", |t| t.description = None), Some("1.2.4".to_owned()));
         assert_eq!(owed("1.2.3", |_| {}), None);
+    }
+
+    #[test]
+    fn a_recursive_schema_is_compared_once() {
+        let tree = |kind: &str| {
+            let below = json!({"$ref": "#/$defs/node"});
+            let node = json!({"properties": {
+                "kind": {"type": kind}, "a": below, "b": below, "c": below}});
+            tool(json!({"$defs": {"node": node}, "$ref": "#/$defs/node"}), json!({}))
+        };
+        let report = diff(&[tree("string")], &[tree("integer")]);
+        let told: Vec<&str> = report.changes.iter().map(|change| change.what.as_str()).collect();
+        assert_eq!(told, ["type of input `kind` changed from `string` to `integer`"]);
+    }
+
+    #[test]
+    fn the_greatest_version_can_owe_no_more() {
+        let most = format!("{}.0.0", u64::MAX);
+        assert_eq!(owed("t", &most, &most, Some(Bump::Major)), None);
     }
 
     #[test]
