@@ -213,11 +213,25 @@ impl Side {
     }
 }
 
+/// How many levels a name such as `a.b[].c` may have. Every level is one of the
+/// schema, and of the stack of whoever reads it.
+pub(crate) const DEEPEST: usize = 32;
+
+impl Field {
+    /// Whether the path has more levels than are told apart; it is one name then.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        DEEPEST < self.path.matches(['.', '[']).count()
+    }
+}
+
 /// Builds an object schema; paths such as `a.b` and `items[].x` nest.
 pub(crate) fn schema_of_fields(fields: &[Field]) -> Value {
     let mut root = json!({"type": "object", "properties": {}});
     for field in fields {
-        let steps = steps(&field.path);
+        let steps = match field.is_too_deep() {
+            true => vec![field.path.clone()],
+            false => steps(&field.path),
+        };
         insert(&mut root, &steps, field);
     }
     root
@@ -324,5 +338,27 @@ impl Definition {
             raw["_meta"] = json!({"gatelet/tool": about});
         }
         Tool::read(raw.into()).expect("a definition has a name")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lint::{Against, lint};
+    use crate::rules::CLEAN;
+
+    #[test]
+    fn a_name_of_too_many_levels_is_one_name_and_told() {
+        for deep in [vec!["a"; 60_000].join("."), format!("a{}", "[]".repeat(60_000))] {
+            let from = CLEAN.find("```json").unwrap();
+            let to = CLEAN.find("### 4.").unwrap();
+            let text = CLEAN.replacen(&CLEAN[from..to], "", 1);
+            let text =
+                text.replacen("`max_lines` | `integer`", &format!("`{deep}` | `integer`"), 1);
+            let (document, findings) = lint(&text, &Against::default());
+            let input = &document.definitions()[0].input;
+            assert_eq!(input["properties"][&deep]["type"], "integer");
+            let told = findings.iter().any(|finding| finding.message.contains("32 levels"));
+            assert!(told, "{findings:?}");
+        }
     }
 }

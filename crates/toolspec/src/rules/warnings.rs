@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{CLEAN, Example, Rule, changed, with_second};
-use crate::document::{Documented, Form, Required, Section, Side, TOPICS, TableShape, Topic};
+use crate::document::{
+    DEEPEST, Documented, Form, Required, Section, Side, TOPICS, TableShape, Topic,
+};
 use crate::finding::{Edit, Finding, Place};
 use crate::fix::{canonical_table, label_fix, schema_fence};
 use crate::lint::Subject;
@@ -435,9 +437,14 @@ fn nested(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let side = &tool.input;
         let deep = side.fields.iter().find(|field| field.path.contains(['.', '[']));
         if let (None, Some(field)) = (&side.schema, deep) {
-            let message = format!("`{}` is nested, and there is no JSON Schema", field.path);
+            let path: String = field.path.chars().take(80).collect();
+            let message = format!("`{path}` is nested, and there is no JSON Schema");
             let fix = side.tables.last().and_then(|table| schema_fence(subject, side, table, tool));
             out.push(Finding::new("W09", field.place, message).of(&tool.name).fix(fix));
+        }
+        for field in side.fields.iter().chain(&tool.output.fields).filter(|f| f.is_too_deep()) {
+            let message = format!("a name of more than {DEEPEST} levels is taken as one name");
+            out.push(Finding::new("W09", field.place, message).of(&tool.name));
         }
     }
 }
