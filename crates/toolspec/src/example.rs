@@ -1,6 +1,6 @@
 //! Values that fit a schema, made up from what the schema says.
 
-use jsonschema::{Draft, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
 /// Checks that a schema is one; says where it is not.
@@ -10,11 +10,28 @@ pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
 
 /// A validator that looks nowhere but into the schema.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
-    let options = jsonschema::options().with_draft(draft(schema)).offline();
-    options.build(schema).map_err(|error| {
+    // Patterns come from strangers, and so may what they are matched against.
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
+    let options = jsonschema::options().with_draft(draft(schema)).with_pattern_options(patterns);
+    options.offline().build(schema).map_err(|error| {
         let pointer = error.instance_path().to_string();
-        if pointer.is_empty() { format!("({error})") } else { format!("at `{pointer}` ({error})") }
+        let told = cut(&error.to_string());
+        if pointer.is_empty() { format!("({told})") } else { format!("at `{pointer}` ({told})") }
     })
+}
+
+/// What is wrong with a value, without the value: it may be long, or a secret.
+pub(crate) fn tell(error: &ValidationError<'_>) -> String {
+    let pointer = error.instance_path().to_string();
+    let told = cut(&error.masked_with("it").to_string());
+    if pointer.is_empty() { told } else { format!("at `{}`: {told}", cut(&pointer)) }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 fn draft(schema: &Value) -> Draft {
@@ -31,14 +48,7 @@ fn draft(schema: &Value) -> Draft {
 /// Why a value does not fit; nothing when it does or the schema is none.
 pub(crate) fn problems(schema: &Value, value: &Value) -> Vec<String> {
     let Ok(validator) = compile(schema) else { return Vec::new() };
-    validator
-        .iter_errors(value)
-        .take(4)
-        .map(|error| {
-            let pointer = error.instance_path().to_string();
-            if pointer.is_empty() { error.to_string() } else { format!("at `{pointer}`: {error}") }
-        })
-        .collect()
+    validator.iter_errors(value).take(4).map(|error| tell(&error)).collect()
 }
 
 /// How deep an example goes.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server};
 
 use crate::document::{Document, Documented};
-use crate::example::{compile, synthesise};
+use crate::example::{compile, synthesise, tell};
 use crate::finding::Finding;
 
 /// A provider that does what a document says.
@@ -111,7 +111,7 @@ impl Mock {
             return Reply::Error(RpcError::new(-32602, "`arguments` cannot be read"));
         };
         let problems: Vec<String> =
-            tool.validator.iter_errors(&arguments).take(8).map(|error| error.to_string()).collect();
+            tool.validator.iter_errors(&arguments).take(8).map(|error| tell(&error)).collect();
         if !problems.is_empty() {
             let body = json!({
                 "status": "failure",
@@ -155,5 +155,14 @@ mod tests {
         let result = reply.tool_result().unwrap();
         assert!(result.is_error && result.text().contains("SchemaError"));
         assert!(matches!(call("other", json!({})).await, Reply::Error(_)));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_names_the_argument_and_does_not_repeat_it() {
+        let long = vec!["hunter2".repeat(1000); 3];
+        let reply = call("files.read_text", json!({"path": "a", "max_lines": long})).await;
+        let text = reply.tool_result().unwrap().text();
+        assert!(text.contains("/max_lines"), "{text}");
+        assert!(!text.contains("hunter2") && text.len() < 600, "{text}");
     }
 }
