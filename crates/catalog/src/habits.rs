@@ -44,16 +44,12 @@ impl Habits {
             let choices = self.words.entry(word).or_default();
             let choice = choices.entry(document.to_owned()).or_insert(Choice { times: 0.0, day });
             *choice = Choice { times: (choice.at(day) + 1.0).min(50.0), day };
-            if MOST_CHOICES < choices.len() {
-                forget_faintest(choices, |choice| choice.at(day));
-            }
+            keep_strongest(choices, MOST_CHOICES, |choice| choice.at(day));
         }
-        if MOST_WORDS < self.words.len() {
-            let total = |choices: &BTreeMap<String, Choice>| {
-                choices.values().map(|choice| choice.at(day)).sum::<f32>()
-            };
-            forget_faintest(&mut self.words, total);
-        }
+        let total = |choices: &BTreeMap<String, Choice>| {
+            choices.values().map(|choice| choice.at(day)).sum::<f32>()
+        };
+        keep_strongest(&mut self.words, MOST_WORDS, total);
     }
 
     /// What was chosen after such queries, each with a share from 0 to 1.
@@ -101,10 +97,16 @@ impl Choice {
     }
 }
 
-fn forget_faintest<T>(entries: &mut BTreeMap<String, T>, strength: impl Fn(&T) -> f32) {
-    let faintest =
-        entries.iter().min_by(|a, b| strength(a.1).total_cmp(&strength(b.1))).map(|(key, _)| key);
-    if let Some(key) = faintest.cloned() {
+/// Forgets the faintest entries until no more than `most` are left.
+fn keep_strongest<T>(entries: &mut BTreeMap<String, T>, most: usize, strength: impl Fn(&T) -> f32) {
+    let n_too_many = entries.len().saturating_sub(most);
+    if n_too_many == 0 {
+        return;
+    }
+    let mut by_strength: Vec<(f32, String)> =
+        entries.iter().map(|(key, entry)| (strength(entry), key.clone())).collect();
+    by_strength.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (_, key) in by_strength.into_iter().take(n_too_many) {
         entries.remove(&key);
     }
 }
@@ -134,6 +136,20 @@ mod tests {
             habits.note("a b c parcel parcel", "x/y", 1);
         }
         assert!(habits.shares("parcel", 1).values().all(|share| (0.0..=1.0).contains(share)));
+    }
+
+    #[test]
+    fn queries_of_many_words_do_not_outgrow_the_ledger() {
+        let mut habits = Habits::default();
+        for _ in 0..3 {
+            habits.note("parcel", "orders/ship", 1);
+        }
+        for query in 0..200 {
+            let words: Vec<String> = (0..60).map(|word| format!("q{query}w{word}")).collect();
+            habits.note(&words.join(" "), "orders/find", 1);
+        }
+        assert_eq!(habits.iter().count(), MOST_WORDS);
+        assert!(!habits.shares("parcel", 1).is_empty(), "the strongest stays");
     }
 
     #[test]
