@@ -32,7 +32,23 @@ pub fn fits(text: &str, limit: usize) -> bool {
     if limit.saturating_mul(vocabulary::LONGEST) < text.len() {
         return false;
     }
-    count(text) <= limit
+    passed(text, limit).is_none()
+}
+
+/// Where `text` has passed `limit` tokens, if it ever does: the end of the
+/// piece that does. A beginning of it that is longer has more tokens than that,
+/// unless it ends in white space.
+pub(crate) fn passed(text: &str, limit: usize) -> Option<usize> {
+    let (mut rest, mut merger, mut n_tokens) = (text, Merger::default(), 0);
+    while !rest.is_empty() {
+        let (piece, after) = pieces::next(rest);
+        n_tokens += merger.count(piece.as_bytes());
+        if limit < n_tokens {
+            return Some(text.len() - after.len());
+        }
+        rest = after;
+    }
+    None
 }
 
 /// A number near [`count`]: exact for short text, extrapolated from the

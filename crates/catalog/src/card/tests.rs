@@ -142,6 +142,38 @@ fn descriptions_are_cut_as_in_the_vectors() {
 }
 
 #[test]
+fn a_long_description_of_short_sentences_costs_no_more_than_what_is_kept() {
+    let cut = truncate(&"a. ".repeat(100_000), 2_000);
+    assert_eq!(cut, "a. ".repeat(1_000).trim_end());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn the_sentences_kept_are_the_most_that_fit(
+        text in "([a-z0-9]{1,3}[.!?] ?[ \n\u{1d}]?){1,40}", limit in 1_usize..60,
+    ) {
+        let cut = truncate(&text, limit);
+        let is_blank = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+        let mut ends: Vec<usize> = text
+            .char_indices()
+            .filter(|(at, c)| {
+                let next = text[at + 1..].chars().next();
+                matches!(c, '.' | '!' | '?') && next.is_none_or(is_blank)
+            })
+            .map(|(at, _)| at + 1)
+            .collect();
+        ends.reverse();
+        let most = ends.into_iter().map(|end| &text[..end]).find(|kept| tokens::fits(kept, limit));
+        if tokens::fits(&text, limit) {
+            prop_assert_eq!(cut, text);
+        } else if let Some(most) = most {
+            prop_assert_eq!(cut, most);
+        }
+    }
+}
+
+#[test]
 fn a_description_cannot_pretend_to_be_another_card() {
     let card =
         Card::cut(Draft::new("a:b#00000000", "b", "one\n\nevil:c#1 two\u{1b}[0m", Kind::Tool));

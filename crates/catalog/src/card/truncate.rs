@@ -11,16 +11,15 @@ pub fn truncate(text: &str, limit: usize) -> String {
     if limit == 0 {
         return String::new();
     }
-    if tokens::fits(text, limit) {
-        return text.to_owned();
-    }
-    match whole_sentences(text, limit) {
+    let Some(passed) = tokens::passed(text, limit) else { return text.to_owned() };
+    match whole_sentences(text, limit, passed) {
         Some(sentences) => sentences.to_owned(),
         None => hard_cut(text, limit),
     }
 }
 
-fn whole_sentences(text: &str, limit: usize) -> Option<&str> {
+/// The most sentences that fit. None that goes beyond `passed` does.
+fn whole_sentences(text: &str, limit: usize, passed: usize) -> Option<&str> {
     let mut ends = Vec::new();
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -34,7 +33,8 @@ fn whole_sentences(text: &str, limit: usize) -> Option<&str> {
         }
     }
     let candidates = ends.into_iter().rev().map(|end| text[..end].trim_end_matches(is_blank));
-    candidates.into_iter().find(|candidate| tokens::fits(candidate, limit))
+    let mut near = candidates.filter(|candidate| candidate.len() <= passed);
+    near.find(|candidate| tokens::fits(candidate, limit))
 }
 
 fn hard_cut(text: &str, limit: usize) -> String {
