@@ -183,7 +183,7 @@ pub fn resolve<'a>(
     let (head, tail) = folded.split_once('…').unwrap_or((&folded, ""));
     let begins = |candidate: &&str| {
         let candidate = candidate.to_lowercase();
-        candidate.starts_with(head) && candidate.ends_with(tail)
+        candidate.strip_prefix(head).is_some_and(|rest| rest.ends_with(tail))
     };
     match only(all().filter(begins), Reason::AmbiguousPrefix)? {
         Some(only) => Ok((only, Some(Repair::Prefix))),
@@ -260,5 +260,8 @@ mod tests {
         assert_eq!(resolved, Ok((candidates[1], Some(Repair::Prefix))));
         let resolved = resolve("n:abc_…", &candidates, Repairs::Allowed);
         assert_eq!(resolved, Err(Reason::AmbiguousPrefix));
+        // Nothing was cut out of what is said twice.
+        let resolved = resolve("n:abc_o…bc_one#00000001", &candidates, Repairs::Allowed);
+        assert_eq!(resolved, Err(Reason::NotACandidate));
     }
 }
