@@ -476,14 +476,108 @@ pub fn canonical(label: &str) -> String {
     label.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Whether a function is called like something that only reads.
+/// Whether a function is called like something that only reads. What is called
+/// runs on somebody's server, so in doubt it is not.
 fn reads(function: &str) -> bool {
-    const VERBS: &[&str] = &[
+    const READS: &[&str] = &[
         "check", "count", "current", "describe", "find", "get", "info", "list", "now", "read",
         "search", "show", "status", "summary", "time", "version",
     ];
-    let name = canonical(function);
-    VERBS.iter().any(|verb| name.starts_with(verb))
+    // Words that make something else of what began as reading, `check_in` and
+    // `get_or_create` among them.
+    const ACTS: &[&str] = &[
+        "add",
+        "and",
+        "append",
+        "apply",
+        "approve",
+        "archive",
+        "assign",
+        "book",
+        "buy",
+        "cancel",
+        "change",
+        "charge",
+        "clear",
+        "close",
+        "confirm",
+        "create",
+        "delete",
+        "deploy",
+        "disable",
+        "drop",
+        "edit",
+        "enable",
+        "exec",
+        "execute",
+        "grant",
+        "import",
+        "in",
+        "insert",
+        "install",
+        "invite",
+        "kill",
+        "lock",
+        "mark",
+        "merge",
+        "modify",
+        "move",
+        "notify",
+        "off",
+        "on",
+        "or",
+        "out",
+        "pay",
+        "publish",
+        "purge",
+        "push",
+        "put",
+        "register",
+        "reject",
+        "remove",
+        "rename",
+        "replace",
+        "reply",
+        "reserve",
+        "reset",
+        "restart",
+        "revoke",
+        "save",
+        "send",
+        "set",
+        "start",
+        "stop",
+        "submit",
+        "subscribe",
+        "sync",
+        "then",
+        "trigger",
+        "unlock",
+        "update",
+        "upload",
+        "upsert",
+        "write",
+    ];
+    let words = words(function);
+    let begins = words.first().is_some_and(|first| READS.contains(&first.as_str()));
+    begins && !words.iter().any(|word| ACTS.contains(&word.as_str()))
+}
+
+/// The words of a name: `getTime`, `get-time` and `get_time` have the same.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (was_lower && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        was_lower = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 #[cfg(test)]
@@ -502,6 +596,22 @@ mod tests {
     #[test]
     fn only_what_sounds_harmless_is_tried() {
         assert!(reads("list_orders") && reads("getTime"));
+        assert!(reads("GET_TIME") && reads("status") && reads("search.all-orders"));
         assert!(!reads("delete_all") && !reads("create"));
+        for acts in [
+            "checkout",
+            "check_in",
+            "checkOut",
+            "listen",
+            "inform_customer",
+            "get_or_create",
+            "status_update",
+            "find-and-replace",
+            "getaway",
+            "timeout",
+            "",
+        ] {
+            assert!(!reads(acts), "{acts}");
+        }
     }
 }
