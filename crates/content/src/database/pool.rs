@@ -163,10 +163,14 @@ pub(super) struct Lent<'a, O: Opener> {
 }
 
 impl<O: Opener> Lent<'_, O> {
-    /// Keeps the connection for the next statement.
+    /// Keeps the connection for the next statement, unless there will be none.
     pub(super) fn give_back(mut self) {
         self.kept.used = Instant::now();
-        self.shared.idle().push(self.kept);
+        // Asked under the lock: whoever closes the pool empties it after that.
+        let mut idle = self.shared.idle();
+        if !self.shared.permits.is_closed() {
+            idle.push(self.kept);
+        }
     }
 }
 

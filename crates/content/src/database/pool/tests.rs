@@ -105,3 +105,12 @@ async fn a_closed_pool_lends_nothing() {
     assert_eq!(numbers.n_open(), 0);
     assert!(matches!(pool.take().await, Err(Error::PoolClosed)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_to_a_closed_pool_is_not_kept() {
+    let (pool, numbers) = pool(1).await;
+    let lent = pool.take().await.unwrap();
+    pool.close().await;
+    lent.give_back();
+    assert_eq!((numbers.n_open(), pool.n_idle()), (0, 0));
+}
