@@ -292,9 +292,11 @@ impl Edge {
         let name = caller.rate_name(incoming.peer);
         record.caller(&caller, &name);
         let limit = server.and_then(|one| one.per_minute).unwrap_or(self.config.per_minute);
-        let handle = incoming.route.server();
-        let bucket = format!("emcp:{handle}:{}:{name}", method.unwrap_or("unknown"));
-        self.rates.take(bucket, limit, now)?;
+        // Only what exists is counted by its name: a caller can think of more.
+        let handle = server.map_or("", |server| &server.handle);
+        let map = server.map(|server| &server.scope_map);
+        let method = method.map_or("unknown", |method| self.config.scope_map.counted(map, method));
+        self.rates.take(format!("emcp:{handle}:{method}:{name}"), limit, now)?;
         Ok(caller)
     }
 

@@ -65,6 +65,18 @@ impl Caller {
         }
     }
 
+    /// Whose tasks and idempotency keys these are. Not the name that requests
+    /// are counted under: callers who cannot be told apart are counted as one,
+    /// and own nothing. A user and a subject of the same number are not the same.
+    pub(super) fn owner(&self) -> Option<String> {
+        match (self.user, self.identity.subject.as_str()) {
+            (Some(user), _) => Some(format!("user:{user}")),
+            (None, "") if self.open => Some("everybody".to_owned()),
+            (None, "") => None,
+            (None, subject) => Some(format!("subject:{subject}")),
+        }
+    }
+
     /// A caller by what its token says.
     pub(super) fn new(subject: &str, user: Option<i64>, scopes: BTreeSet<String>) -> Caller {
         let roles = user.map(|user| format!("{OWNER_ROLE}{user}")).into_iter().collect();
@@ -141,8 +153,10 @@ fn claims(jwt: &Jwt, token: &str, now: Duration) -> Option<Caller> {
     let claims = part(body)?;
     let seconds = |name: &str| claims.get(name).map(|time| time.as_f64().unwrap_or(f64::NAN));
     let now = now.as_secs_f64();
-    // A time that cannot be read is not a time that was kept.
-    let expired = seconds("exp").is_some_and(|exp| exp.is_nan() || exp <= now);
+    // A time that cannot be read is not a time that was kept, and a token that
+    // never ends is one that cannot be taken back: the contract's own issuer
+    // always says `exp`.
+    let expired = seconds("exp").is_none_or(|exp| exp.is_nan() || exp <= now);
     let early = seconds("nbf").is_some_and(|nbf| nbf.is_nan() || nbf > now);
     let stranger = jwt.issuer.as_ref().is_some_and(|issuer| claims["iss"] != issuer.as_str());
     if expired || early || stranger {

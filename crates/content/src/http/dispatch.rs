@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ::http::StatusCode;
 use serde_json::{Value, json};
-use sqlx::Row;
+use sqlx::{Row, SqliteConnection};
 use tool::Json;
 
 use super::audit::Record;
@@ -20,7 +20,7 @@ use super::errors::Refusal;
 use super::state::{StateError, seconds};
 use super::tokens::hash;
 use super::{Edge, Incoming, Inner, Outcome, session};
-use tasks::QUEUED;
+use tasks::{FAILED, FINISHED, QUEUED};
 
 /// Where dispatched requests go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +122,7 @@ impl Edge {
         let server = incoming.route.server();
         let hash = payload_hash(server, method, params.as_ref(), caller.user);
         let mut key = key(incoming)?;
+        let owner = caller.owner().ok_or_else(nameless)?;
         match self.config.queue {
             Queue::Durable => {}
             Queue::Off(Failover::Sync) => {
@@ -129,14 +130,8 @@ impl Edge {
             }
             Queue::Off(Failover::Fail) => return Err(Refusal::AsyncUnavailable),
         }
-        let request = Request {
-            server,
-            owner: caller.rate_name(incoming.peer),
-            key: key.as_deref(),
-            hash,
-            caller: written(caller),
-            incoming,
-        };
+        let request =
+            Request { server, owner, key: key.as_deref(), hash, caller: written(caller), incoming };
         match self.claim(&request).await.map_err(broken)? {
             Claim::Before(known) => reuse(&request, known),
             Claim::New(Some(task)) => {
@@ -158,12 +153,8 @@ impl Edge {
     /// Takes the key, if nobody has, and queues the task with it.
     async fn claim(&self, request: &Request<'_>) -> Result<Claim, StateError> {
         let now = seconds((self.clock)());
-        let ttl = seconds(self.config.idempotency_ttl.max(Duration::from_secs(60)));
         let mut work = self.state.0.begin_with("begin immediate").await?;
-        sqlx::query("delete from idempotency where updated_at <= ?")
-            .bind(now - ttl)
-            .execute(&mut *work)
-            .await?;
+        self.forget_old(&mut work).await?;
         if let Some(key) = request.key {
             let row = sqlx::query(
                 "select payload_hash, task_id, trace_id, result from idempotency \
@@ -224,6 +215,23 @@ impl Edge {
         Ok(Claim::New(task))
     }
 
+    /// Forgets keys, and tasks that ended, after the lifetime of a key.
+    async fn forget_old(&self, work: &mut SqliteConnection) -> Result<(), StateError> {
+        let ttl = self.config.idempotency_ttl.max(Duration::from_secs(60));
+        let since = seconds((self.clock)()) - seconds(ttl);
+        sqlx::query("delete from idempotency where updated_at <= ?")
+            .bind(since)
+            .execute(&mut *work)
+            .await?;
+        sqlx::query("delete from tasks where status in (?, ?) and updated_at <= ?")
+            .bind(FINISHED)
+            .bind(FAILED)
+            .bind(since)
+            .execute(work)
+            .await?;
+        Ok(())
+    }
+
     /// Runs a request that there is no queue for.
     async fn run_now(
         &self,
@@ -279,6 +287,12 @@ impl Edge {
             .await?;
         Ok(())
     }
+}
+
+/// Nobody could ever read the result, so nothing is begun.
+fn nameless() -> Refusal {
+    let detail = "a token without `sub` and `user_id` has no tasks of its own".to_owned();
+    Refusal::Forbidden { detail }
 }
 
 /// The caller's own key: a header, or a member of the body.

@@ -80,6 +80,54 @@ impl Refusal {
         }
     }
 
+    /// What a task keeps of it, for whoever asks how it went.
+    pub(super) fn told(&self) -> String {
+        let (_, code, message) = self.parts();
+        match self {
+            Refusal::Forbidden { detail } => format!("{code}: {detail}"),
+            Refusal::Unauthenticated
+            | Refusal::InvalidToken
+            | Refusal::ScopeDenied
+            | Refusal::ServerDenied
+            | Refusal::ToolDenied
+            | Refusal::StreamingDisabled
+            | Refusal::NoServer
+            | Refusal::NoTask
+            | Refusal::MethodNotAllowed
+            | Refusal::Conflict
+            | Refusal::PayloadTooLarge
+            | Refusal::ResultTooLarge
+            | Refusal::MediaType
+            | Refusal::RateLimited { .. }
+            | Refusal::InvalidPayload(_)
+            | Refusal::AsyncUnavailable
+            | Refusal::Internal => format!("{code}: {message}"),
+        }
+    }
+
+    /// Whether the same request may be let through later without anybody
+    /// changing anything.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Refusal::RateLimited { .. } | Refusal::AsyncUnavailable | Refusal::Internal => true,
+            Refusal::Unauthenticated
+            | Refusal::InvalidToken
+            | Refusal::Forbidden { .. }
+            | Refusal::ScopeDenied
+            | Refusal::ServerDenied
+            | Refusal::ToolDenied
+            | Refusal::StreamingDisabled
+            | Refusal::NoServer
+            | Refusal::NoTask
+            | Refusal::MethodNotAllowed
+            | Refusal::Conflict
+            | Refusal::PayloadTooLarge
+            | Refusal::ResultTooLarge
+            | Refusal::MediaType
+            | Refusal::InvalidPayload(_) => false,
+        }
+    }
+
     pub(super) fn outcome(&self, trace_id: &str) -> Outcome {
         let (status, code, message) = self.parts();
         let mut error = json!({"code": code, "message": message, "trace_id": trace_id});

@@ -41,6 +41,14 @@ const BUILT_IN: &[(&str, &[&str])] = &[
     ("mcp:admin", &["admin/*"]),
 ];
 
+/// Notifications of the protocol: each is counted by itself.
+const NOTIFICATIONS: &[&str] = &[
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+];
+
 impl ScopeMap {
     /// The contract's global map.
     pub fn contract() -> ScopeMap {
@@ -60,6 +68,19 @@ impl ScopeMap {
             found.map_or("mcp:admin", |(scope, _)| scope).to_owned()
         };
         listed.map_or_else(built_in, str::to_owned)
+    }
+
+    /// What a method is counted under: itself where somebody lists it, else the
+    /// pattern that fits it, else all that nobody knows together. Callers can
+    /// make up methods, and must not get a window for each.
+    pub(super) fn counted<'a>(&'a self, server: Option<&'a ScopeMap>, method: &str) -> &'a str {
+        let built_in = BUILT_IN.iter().flat_map(|(_, methods)| methods.iter().copied());
+        let written = server.into_iter().chain([self]).flat_map(|map| &map.0);
+        let written = written.flat_map(|(_, methods)| methods.iter().map(String::as_str));
+        let mut known = NOTIFICATIONS.iter().copied().chain(built_in).chain(written);
+        let mut again = known.clone();
+        let exact = known.find(|known| *known == method);
+        exact.or_else(|| again.find(|pattern| matches(pattern, method))).unwrap_or("unknown")
     }
 
     fn find(&self, method: &str) -> Option<&str> {

@@ -8,11 +8,20 @@ use super::errors::Refusal;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// More windows than this are swept before another is opened.
+/// No more windows than this are open at once.
 const MAX_WINDOWS: usize = 100_000;
 
+/// How often a full table is swept: a sweep looks at all of it.
+const SWEEP: Duration = Duration::from_secs(1);
+
 #[derive(Default)]
-pub(super) struct Windows(Mutex<HashMap<String, Window>>);
+pub(super) struct Windows(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    windows: HashMap<String, Window>,
+    next_sweep: Duration,
+}
 
 struct Window {
     ends: Duration,
@@ -25,13 +34,14 @@ impl Windows {
         if limit == 0 {
             return Ok(());
         }
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if windows.len() >= MAX_WINDOWS {
-            windows.retain(|_, window| window.ends > now);
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !table.windows.contains_key(&bucket) && !table.has_room(now) {
+            return Err(Refusal::RateLimited { seconds: WINDOW.as_secs() });
         }
-        let window = windows.entry(bucket).or_insert(Window { ends: now + WINDOW, taken: 0 });
+        let fresh = || Window { ends: now + WINDOW, taken: 0 };
+        let window = table.windows.entry(bucket).or_insert_with(fresh);
         if window.ends <= now {
-            *window = Window { ends: now + WINDOW, taken: 0 };
+            *window = fresh();
         }
         if window.taken >= limit {
             let left = window.ends.saturating_sub(now);
@@ -39,5 +49,34 @@ impl Windows {
         }
         window.taken += 1;
         Ok(())
+    }
+}
+
+impl Table {
+    fn has_room(&mut self, now: Duration) -> bool {
+        if self.windows.len() >= MAX_WINDOWS && self.next_sweep <= now {
+            self.windows.retain(|_, window| window.ends > now);
+            self.next_sweep = now + SWEEP;
+        }
+        self.windows.len() < MAX_WINDOWS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_refuses_newcomers_until_windows_end() {
+        let windows = Windows::default();
+        let start = Duration::from_secs(1_800_000_000);
+        for caller in 0..MAX_WINDOWS {
+            windows.take(format!("caller {caller}"), 9, start).unwrap();
+        }
+        assert!(windows.take("newcomer".to_owned(), 9, start).is_err());
+        assert!(windows.take("caller 7".to_owned(), 9, start).is_ok());
+        assert_eq!(windows.0.lock().unwrap().windows.len(), MAX_WINDOWS);
+        assert!(windows.take("newcomer".to_owned(), 9, start + WINDOW).is_ok());
+        assert_eq!(windows.0.lock().unwrap().windows.len(), 1);
     }
 }

@@ -93,12 +93,15 @@ impl State {
         Ok(State(pool))
     }
 
-    /// Queues again what was running when the last process ended. Only for
-    /// the process that works the queue.
+    /// Queues again what was running when the last process ended, unless it was
+    /// tried often enough: it may be what ended it. Only for the process that
+    /// works the queue.
     pub async fn recover(&self) -> Result<(), StateError> {
-        sqlx::query("update tasks set status = 10, progress = 0 where status = 50")
-            .execute(&self.0)
-            .await?;
+        let statements = "
+            update tasks set status = 100, progress = 100, error = 'it never came to an end'
+              where status = 50 and attempts >= max_attempts;
+            update tasks set status = 10, progress = 0 where status = 50;";
+        sqlx::raw_sql(statements).execute(&self.0).await?;
         Ok(())
     }
 }

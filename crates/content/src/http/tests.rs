@@ -125,8 +125,9 @@ async fn a_caller_without_a_good_token_is_refused_first() {
     check(&house, none, 401, "unauthenticated").await;
     for claims in [
         json!({"sub": "x", "scopes": "*", "exp": 1_799_999_999}),
-        json!({"sub": "x", "scopes": "*", "nbf": 1_800_000_001}),
+        json!({"sub": "x", "scopes": "*", "exp": 1_800_003_600, "nbf": 1_800_000_001}),
         json!({"sub": "x", "scopes": "*", "exp": "never"}),
+        json!({"sub": "x", "scopes": "*"}),
     ] {
         let bearer = format!("Bearer {}", token(&claims));
         let request = bare().header("authorization", bearer).body(Bytes::new()).unwrap();
@@ -143,7 +144,7 @@ async fn a_caller_without_a_good_token_is_refused_first() {
 async fn a_token_whose_owner_or_subject_cannot_be_read_is_refused() {
     let house = house(|_| {}).await;
     let with = |claim: &str, value: &Value| {
-        let mut claims = json!({"sub": "x", "scopes": "*"});
+        let mut claims = json!({"sub": "x", "scopes": "*", "exp": 1_800_003_600});
         claims[claim] = value.clone();
         Request::post(PATH)
             .header("authorization", format!("Bearer {}", token(&claims)))
@@ -385,11 +386,8 @@ async fn a_dispatched_request_runs_once_and_its_result_is_kept() {
     assert_eq!(done["result"]["response"]["result"]["method"], "tools/call");
 
     let task = |who: &str| {
-        let claims = json!({"sub": who, "scopes": "mcp:read"});
-        Request::get(format!("/mcp/content/tasks/{}", first["task_id"]))
-            .header("authorization", format!("Bearer {}", token(&claims)))
-            .body(Bytes::new())
-            .unwrap()
+        let claims = json!({"sub": who, "scopes": "mcp:read", "exp": 1_800_003_600});
+        task_of(&first["task_id"], &claims)
     };
     let (status, body, _) = house.send(task("tester")).await;
     assert_eq!(
@@ -397,6 +395,131 @@ async fn a_dispatched_request_runs_once_and_its_result_is_kept() {
         (200, &json!("completed"), &json!(100))
     );
     check(&house, task("somebody-else"), 404, "task_not_found").await;
+}
+
+fn task_of(id: &Value, claims: &Value) -> Request<Bytes> {
+    Request::get(format!("/mcp/content/tasks/{id}"))
+        .header("authorization", format!("Bearer {}", token(claims)))
+        .body(Bytes::new())
+        .unwrap()
+}
+
+fn dispatched_as(claims: &Value, key: &str) -> Request<Bytes> {
+    let mut request = dispatched(key, &search(1));
+    let bearer = format!("Bearer {}", token(claims));
+    request.headers_mut().insert("authorization", bearer.parse().unwrap());
+    request
+}
+
+#[tokio::test]
+async fn who_has_no_name_has_no_tasks() {
+    let house = house(|_| {}).await;
+    let nameless = json!({"scopes": "*", "exp": 1_800_003_600});
+    check(&house, dispatched_as(&nameless, "k"), 403, "forbidden").await;
+    let (_, task, _) = house.send(dispatched("k", &search(1))).await;
+    check(&house, task_of(&task["task_id"], &nameless), 404, "task_not_found").await;
+}
+
+#[tokio::test]
+async fn a_user_and_a_subject_of_the_same_number_are_two_owners() {
+    let house = house(|_| {}).await;
+    let user = json!({"sub": "ann", "user_id": 7, "scopes": "*", "exp": 1_800_003_600});
+    let subject = json!({"sub": "7", "scopes": "*", "exp": 1_800_003_600});
+    let (_, task, _) = house.send(dispatched_as(&user, "k")).await;
+    check(&house, task_of(&task["task_id"], &subject), 404, "task_not_found").await;
+    assert_eq!(house.send(task_of(&task["task_id"], &user)).await.0, 200);
+    let (status, own, _) = house.send(dispatched_as(&subject, "k")).await;
+    assert_eq!((status, &own["reused"]), (202, &json!(false)));
+}
+
+#[tokio::test]
+async fn callers_without_a_name_are_counted_by_where_they_are() {
+    let house = house(|config| config.servers[0].per_minute = Some(1)).await;
+    let bearer = format!("Bearer {}", token(&json!({"scopes": "*", "exp": 1_800_003_600})));
+    let request = || {
+        let mut request = post(PATH, &message("ping"));
+        request.headers_mut().insert("authorization", bearer.parse().unwrap());
+        request
+    };
+    let mut answers = Vec::new();
+    for peer in ["192.0.2.1", "192.0.2.2", "192.0.2.1"] {
+        let peer = Some(peer.parse().unwrap());
+        answers.push(house.edge.respond(request(), peer).await.status().as_u16());
+    }
+    assert_eq!(answers, [200, 200, 429]);
+}
+
+#[tokio::test]
+async fn methods_and_servers_that_nobody_knows_are_counted_together() {
+    let house = house(|config| {
+        config.servers[0].per_minute = Some(3);
+        config.per_minute = 3;
+    })
+    .await;
+    let mut statuses = Vec::new();
+    for n in 0..4 {
+        let note = json!({"jsonrpc": "2.0", "method": format!("notifications/x{n}")});
+        statuses.push(house.send(post(PATH, &note)).await.0);
+    }
+    assert_eq!(statuses, [202, 202, 202, 429]);
+    let mut statuses = Vec::new();
+    for n in 0..4 {
+        let path = format!("/mcp/other{n}");
+        statuses.push(house.send(post(&path, &message("ping"))).await.0);
+    }
+    assert_eq!(statuses, [404, 404, 404, 429]);
+    // What the protocol has is counted by itself.
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(house.send(post(PATH, &note)).await.0, 202);
+}
+
+#[tokio::test]
+async fn a_forbidden_task_fails_at_once_and_says_why_in_words() {
+    let mut house = house(|_| {}).await;
+    let said = "this token belongs to no active user of the site.";
+    let error = json!({"code": -32602, "message": said, "data": {"reason": "forbidden"}});
+    let reply = json!({"jsonrpc": "2.0", "id": "d1", "error": error});
+    house.edge = house.edge.with("content", Arc::new(Refusing(reply)));
+    let (_, task, _) = house.send(dispatched("k", &search(1))).await;
+    while house.edge.work_once().await.unwrap() {}
+    let claims = json!({"sub": "tester", "scopes": "*", "exp": 1_800_003_600});
+    let (_, body, _) = house.send(task_of(&task["task_id"], &claims)).await;
+    assert_eq!((&body["status"], &body["attempts"]), (&json!("failed"), &json!(1)));
+    assert_eq!(body["error"], format!("forbidden: {said}"));
+}
+
+#[tokio::test]
+async fn a_task_that_ended_is_forgotten_after_the_lifetime_of_its_key() {
+    let house = house(|_| {}).await;
+    let count = async || -> i64 {
+        let query = sqlx::query_scalar("select count(*) from tasks");
+        query.fetch_one(&house.edge.state.0).await.unwrap()
+    };
+    house.send(dispatched("first", &search(1))).await;
+    assert!(house.edge.work_once().await.unwrap());
+    house.send(dispatched("second", &search(1))).await;
+    assert_eq!(count().await, 2);
+    *house.time.lock().unwrap() += Duration::from_secs(86_400);
+    let claims = json!({"sub": "tester", "scopes": "*", "exp": 1_900_000_000});
+    house.send(dispatched_as(&claims, "third")).await;
+    // The second waits still, however old it is.
+    assert_eq!(count().await, 2);
+}
+
+#[tokio::test]
+async fn a_task_that_ends_the_process_every_time_is_given_up() {
+    let house = house(|_| {}).await;
+    house.send(dispatched("k", &search(1))).await;
+    let running = "update tasks set status = 50, attempts = attempts + 1";
+    for expected in [10, 10, 100] {
+        sqlx::raw_sql(running).execute(&house.edge.state.0).await.unwrap();
+        house.edge.state.recover().await.unwrap();
+        let status: i64 = sqlx::query_scalar("select status from tasks")
+            .fetch_one(&house.edge.state.0)
+            .await
+            .unwrap();
+        assert_eq!(status, expected);
+    }
 }
 
 #[tokio::test]

@@ -178,6 +178,18 @@ fn owners_who_may_not_are_forbidden_over_http() {
 }
 
 #[test]
+fn a_caller_without_a_name_is_counted_by_its_address() {
+    let home = Home::new();
+    let audit = home.path().join("audit.log");
+    let options = ["--auth", "open", "--audit", audit.to_str().unwrap()];
+    let (_server, site) = serve_alone(&home, &options);
+    site.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}), &[]).message();
+    let lines = std::fs::read_to_string(&audit).unwrap();
+    let line: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(line["rate_limit_identity"], "ip:127.0.0.1");
+}
+
+#[test]
 fn the_ids_of_messages_are_text_or_integers() {
     let home = Home::new();
     let (_server, site) = serve_alone(&home, &["--auth", "open"]);

@@ -16,8 +16,8 @@ use crate::http::{Edge, Outcome};
 
 pub(super) const QUEUED: i64 = 10;
 const RUNNING: i64 = 50;
-const FINISHED: i64 = 80;
-const FAILED: i64 = 100;
+pub(super) const FINISHED: i64 = 80;
+pub(super) const FAILED: i64 = 100;
 
 /// Longest error that a task keeps.
 const MAX_ERROR: usize = 240;
@@ -30,8 +30,6 @@ impl Edge {
         id: i64,
         caller: &Caller,
     ) -> Result<Outcome, Refusal> {
-        // A caller without a name has no tasks of its own to look at.
-        let owner = caller.rate_name(None);
         let row = sqlx::query(
             "select owner, status, progress, attempts, max_attempts, trace_id, result, error \
              from tasks where id = ? and server = ?",
@@ -44,7 +42,8 @@ impl Edge {
         .ok_or(Refusal::NoTask)?;
         let body = task_body(id, &row).map_err(broken)?;
         let theirs: String = row.try_get("owner").map_err(|error| broken(error.into()))?;
-        if theirs != owner && !caller.open {
+        // A caller without a name has no tasks of its own to look at.
+        if caller.owner() != Some(theirs) && !caller.open {
             return Err(Refusal::NoTask);
         }
         Ok(json_outcome(StatusCode::OK, &body))
@@ -52,7 +51,7 @@ impl Edge {
 
     /// Runs tasks as they come, until dropped.
     pub async fn work(&self) {
-        if let Err(error) = self.state.recover().await {
+        if let Err(error) = self.begin_work().await {
             tracing::error!(%error, "the queue cannot be recovered");
         }
         loop {
@@ -65,6 +64,12 @@ impl Edge {
                 }
             }
         }
+    }
+
+    async fn begin_work(&self) -> Result<(), StateError> {
+        self.state.recover().await?;
+        let mut connection = self.state.0.acquire().await?;
+        self.forget_old(&mut connection).await
     }
 
     /// Runs the oldest task that waits; whether there was one.
@@ -86,8 +91,10 @@ impl Edge {
         let max_attempts: i64 = row.try_get("max_attempts")?;
         let (status, result, error) = match outcome {
             Ok(result) => (FINISHED, Some(result.to_string()), None),
-            Err(error) if attempts < max_attempts => (QUEUED, None, Some(cut(&error))),
-            Err(error) => (FAILED, None, Some(cut(&error))),
+            Err(refusal) if attempts < max_attempts && refusal.may_pass() => {
+                (QUEUED, None, Some(cut(&refusal.told())))
+            }
+            Err(refusal) => (FAILED, None, Some(cut(&refusal.told()))),
         };
         let mut work = self.state.0.begin().await?;
         sqlx::query(
@@ -117,7 +124,7 @@ impl Edge {
     async fn run_task(
         &self,
         row: &sqlx::sqlite::SqliteRow,
-    ) -> Result<Result<Value, String>, StateError> {
+    ) -> Result<Result<Value, Refusal>, StateError> {
         let server: String = row.try_get("server")?;
         let body: Vec<u8> = row.try_get("body")?;
         let session: Option<String> = row.try_get("session")?;
@@ -132,16 +139,14 @@ impl Edge {
             .allow_server(&server)
             .and_then(|()| self.config.security.allow_tool(denied, &envelope));
         if let Err(refusal) = allowed {
-            return Ok(Err(format!("{refusal:?}")));
+            return Ok(Err(refusal));
         }
         let Some(inner) = self.inner.get(&server) else {
-            return Ok(Err(format!("there is no server `{server}` any more")));
+            return Ok(Err(Refusal::NoServer));
         };
         let session = session.as_deref();
-        Ok(match self.run(&server, &envelope, &body, &caller, session, inner).await {
-            Ok(outcome) => Ok(result_of(&outcome, &trace_id)),
-            Err(refusal) => Err(format!("{refusal:?}")),
-        })
+        let ran = self.run(&server, &envelope, &body, &caller, session, inner).await;
+        Ok(ran.map(|outcome| result_of(&outcome, &trace_id)))
     }
 }
 

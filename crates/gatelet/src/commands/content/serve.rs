@@ -11,7 +11,7 @@ use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use mcp::serve::http::Body;
 use tool::Always;
-use web::listen::Limits;
+use web::listen::{Limits, Peer};
 
 use super::answer::Stateless;
 use super::telling::Telling;
@@ -258,7 +258,8 @@ where
         Ok(body) => body.to_bytes(),
         Err(_) => Bytes::from(vec![b' '; limit + 1]),
     };
-    edge.respond(Request::from_parts(parts, body), None).await.map(Body::whole)
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    edge.respond(Request::from_parts(parts, body), peer).await.map(Body::whole)
 }
 
 /// Whether a browser could have been sent here by somebody else's page.
