@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
-use syn::{Error, Ident, ItemFn};
+use syn::{Error, Expr, ExprLit, Ident, ItemFn, Lit, Type};
 
 use crate::options::{Options, is_tool_name};
 use crate::signature::{Answer, Argument, Parameter, Signature, has_serde_default};
@@ -17,16 +17,21 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> syn::Result<T
     let arguments = arguments(&signature.parameters);
     let definition = definition(&options, &function, &signature)?;
     let submit = (!options.manual).then(|| submit(name));
+    // What is left out with the function is left out with it whole.
+    let conditions: Vec<_> =
+        function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
     let doc = format!("The tool made of [`{name}`](fn@{name}).");
     Ok(quote! {
         // Arguments are read from JSON, so they are owned whatever becomes of them.
         #[allow(clippy::needless_pass_by_value)]
         #function
 
+        #(#conditions)*
         #[doc = #doc]
         #[allow(non_camel_case_types, unreachable_pub)]
         #visibility enum #name {}
 
+        #(#conditions)*
         const _: () = {
             #arguments
 
@@ -71,7 +76,7 @@ fn arguments(parameters: &[Parameter]) -> TokenStream {
         )]
         #[serde(crate = "::native::__private::serde", deny_unknown_fields)]
         #[schemars(crate = "::native::__private::schemars")]
-        struct Arguments {
+        struct __ToolArguments {
             #(#fields,)*
         }
 
@@ -92,15 +97,36 @@ fn field(argument: &Argument) -> TokenStream {
 fn default_function(argument: &Argument) -> Option<TokenStream> {
     let value = argument.default.as_ref()?;
     let (name, of) = (default_name(argument), &argument.of);
-    // `into` lets a string literal stand for a `String`.
+    // `into` lets a string literal stand for a `String`. It would take a whole
+    // number for an `i32`, so that one is left to be what is wanted.
+    let value = match is_whole(value) && is_integer(of) {
+        true => quote!(#value),
+        false => quote!(::core::convert::Into::into(#value)),
+    };
     Some(quote! {
         #[allow(clippy::useless_conversion)]
-        fn #name() -> #of { ::core::convert::Into::into(#value) }
+        fn #name() -> #of { #value }
     })
 }
 
+/// Whether this is a whole number that says nothing of its type.
+fn is_whole(value: &Expr) -> bool {
+    if let Expr::Unary(negated) = value {
+        return is_whole(&negated.expr);
+    }
+    let Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) = value else { return false };
+    number.suffix().is_empty()
+}
+
+fn is_integer(of: &Type) -> bool {
+    let kinds =
+        ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize"];
+    let name = of.to_token_stream().to_string();
+    kinds.contains(&name.as_str())
+}
+
 fn default_name(argument: &Argument) -> Ident {
-    format_ident!("default_of_{}", argument.name.unraw())
+    format_ident!("__default_of_{}", argument.name.unraw())
 }
 
 fn definition(
@@ -161,7 +187,7 @@ fn arguments_type(parameters: &[Parameter]) -> TokenStream {
         Parameter::Whole(of) => Some(of.to_token_stream()),
         Parameter::Context | Parameter::State(_) | Parameter::Argument(_) => None,
     });
-    whole.unwrap_or_else(|| quote!(Arguments))
+    whole.unwrap_or_else(|| quote!(__ToolArguments))
 }
 
 fn setters(options: &Options) -> TokenStream {
@@ -196,16 +222,17 @@ fn setters(options: &Options) -> TokenStream {
 }
 
 /// The closure that reads the arguments, calls the function and reads its
-/// result.
+/// result. Its own names begin with `__`, as do the types beside it: what the
+/// function is called and what it takes are the user's to name.
 fn run(function: &ItemFn, signature: &Signature, arguments_type: &TokenStream) -> TokenStream {
     let name = &function.sig.ident;
     let values = signature.parameters.iter().map(|parameter| match parameter {
-        Parameter::Context => quote!(call.context()),
-        Parameter::State(of) => quote!(call.state::<#of>()?),
-        Parameter::Whole(_) => quote!(::native::Args(arguments)),
+        Parameter::Context => quote!(__call.context()),
+        Parameter::State(of) => quote!(__call.state::<#of>()?),
+        Parameter::Whole(_) => quote!(::native::Args(__arguments)),
         Parameter::Argument(argument) => {
             let field = &argument.name;
-            quote!(arguments.#field)
+            quote!(__arguments.#field)
         }
     });
     let is_async = function.sig.asyncness.is_some();
@@ -219,13 +246,16 @@ fn run(function: &ItemFn, signature: &Signature, arguments_type: &TokenStream) -
     };
     let body = quote! {
         #[allow(unused_variables)]
-        let arguments: #arguments_type = call.arguments()?;
-        let answer = #answer;
-        ::core::result::Result::Ok::<::native::Answer, ::native::Fault>(answer)
+        let __arguments: #arguments_type = __call.arguments()?;
+        let __answer = #answer;
+        ::core::result::Result::Ok::<::native::Answer, ::native::Fault>(__answer)
     };
     if is_async {
-        quote!(.runs_async(|call| async move { #body }))
+        quote!(.runs_async(|__call| async move { #body }))
     } else {
-        quote!(.runs(|call| { #body }))
+        quote!(.runs(|__call| { #body }))
     }
 }
+
+#[cfg(test)]
+mod tests;

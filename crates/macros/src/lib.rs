@@ -21,9 +21,9 @@ use proc_macro::TokenStream;
 /// | `title = "…"` | a name for people |
 /// | `description = "…"` | the doc comment otherwise; one of both must be there |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | hints; also `= false` |
-/// | `category = "…"`, `tags = ["…"]` | for finding it |
+/// | `category = "…"`, `tags = ["…"]` | for finding it: searched with the description |
 /// | `version = "…"`, `deprecated_in = "…"` | what changed, and when to stop using it |
-/// | `cache_ttl = "5m"` | how long an answer stays good |
+/// | `cache_ttl = "5m"` | how long a gate that keeps answers may keep this one |
 /// | `timeout = "10s"` | how long a call may take; 30 s otherwise |
 /// | `manual` | not discovered; register it by hand |
 ///

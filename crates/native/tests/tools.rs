@@ -425,3 +425,65 @@ fn a_schema_is_looked_up_by_name() {
     let error = registry.get_tool_schema("shit").unwrap_err();
     assert_eq!(error.to_string(), "no tool is called `shit`; did you mean `shift`?");
 }
+
+#[tokio::test]
+async fn a_refusal_says_where_and_does_not_repeat_what_it_was_given() {
+    let long = "hunter2".repeat(10_000);
+    let refused = call("math.add", json!({"a": long})).await.to_string();
+    assert!(refused.contains("/a"), "{refused}");
+    assert!(!refused.contains("hunter2") && refused.len() < 1_000, "{refused}");
+    let unknown = call(&"x".repeat(1_000_000), json!({})).await.to_string();
+    assert!(unknown.len() < 500, "{unknown}");
+}
+
+/// Names that the macro could have taken for itself.
+mod hygiene {
+    use native::{Args, Registry, tool};
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Arguments {
+        text: String,
+    }
+
+    /// Says it again.
+    #[tool(manual)]
+    fn call(arguments: Args<Arguments>) -> String {
+        arguments.0.text
+    }
+
+    /// Says it.
+    #[tool(manual)]
+    fn arguments(call: String, #[default(1)] answer: u32) -> String {
+        format!("{call}{answer}")
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Wrapped {
+        inner: Option<Arguments>,
+    }
+
+    /// Takes the user's own type by the name that the macro once used.
+    #[tool(manual)]
+    fn answer(wrapped: Wrapped, plain: Option<Arguments>) -> bool {
+        wrapped.inner.is_some() || plain.is_some_and(|plain| plain.text.is_empty())
+    }
+
+    /// Is not there.
+    #[tool]
+    #[cfg(any())]
+    fn absent(missing: NoSuchType) {}
+
+    #[test]
+    fn a_tool_may_be_called_and_take_what_it_likes() {
+        let mut registry = Registry::new("t", "1");
+        registry.add::<call>().unwrap();
+        registry.add::<arguments>().unwrap();
+        registry.add::<answer>().unwrap();
+        let schema = registry.get_tool_schema("call").unwrap().value().unwrap();
+        assert_eq!(schema["required"], serde_json::json!(["text"]));
+        let schema = registry.get_tool_schema("answer").unwrap().to_string();
+        assert!(schema.contains("text"), "{schema}");
+    }
+}
