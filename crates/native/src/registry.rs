@@ -202,8 +202,10 @@ impl Registry {
         match self.by_name.get(name) {
             Some(&at) => Ok(&self.tools[at]),
             None => {
-                let similar = similar(name, self.list_registered_tools());
-                Err(Error::ToolNotFound { name: name.to_owned(), similar })
+                // No tool has a longer name, so the rest of it tells nothing.
+                let name = schema::cut(name, 64);
+                let similar = similar(&name, self.list_registered_tools());
+                Err(Error::ToolNotFound { name, similar })
             }
         }
     }
