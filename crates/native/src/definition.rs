@@ -54,9 +54,21 @@ pub struct About {
     pub version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated_in: Option<String>,
-    /// In seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_ttl: Option<u64>,
+    /// Written in seconds, and parts of one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
+    pub cache_ttl: Option<Duration>,
+}
+
+#[expect(clippy::ref_option, reason = "serde wants it so")]
+fn seconds<S: serde::Serializer>(
+    time: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let time = time.unwrap_or_default();
+    match time.subsec_nanos() {
+        0 => serializer.serialize_u64(time.as_secs()),
+        _ => serializer.serialize_f64(time.as_secs_f64()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,7 +219,7 @@ impl Definition {
     /// How long an answer stays good.
     #[must_use]
     pub fn cache_ttl(mut self, ttl: Duration) -> Definition {
-        self.about.cache_ttl = Some(ttl.as_secs());
+        self.about.cache_ttl = Some(ttl);
         self
     }
 
@@ -307,6 +319,7 @@ impl Call {
     /// still go wrong is what a schema cannot say.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         T::deserialize(&self.arguments).map_err(|cause| {
+            let cause = schema::cut(&cause.to_string(), 200);
             Fault::new("SchemaError", format!("the arguments cannot be used: {cause}"))
         })
     }
@@ -320,5 +333,19 @@ impl Call {
             let message = format!("no `{}` is registered", std::any::type_name::<T>());
             Fault::new("RegistrationError", message)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lifetime_of_an_answer_is_told_in_seconds_and_parts_of_one() {
+        let told = |time| {
+            let raw = Definition::new("t").cache_ttl(Duration::from_millis(time)).to_json();
+            raw.value().unwrap()["_meta"]["gatelet/tool"]["cache_ttl"].clone()
+        };
+        assert_eq!((told(300_000), told(500)), (json!(300), json!(0.5)));
     }
 }

@@ -1,10 +1,11 @@
 //! The index over everything that the sources offer.
 
 use serde_json::{Map, Value, json};
-use tool::{Json, Prompt};
+use tool::{Json, Prompt, Tool};
 
 use super::{Catalog, Place, Slot};
 use crate::index::{self, Document, Index, Kind};
+use crate::summary;
 
 /// One index over all kinds, and what each of its documents stands for.
 #[derive(Debug)]
@@ -108,10 +109,30 @@ fn of_function(catalog: &Catalog, slot: Slot) -> Document {
         id: format!("{path}/{}", function.name),
         name: function.name.clone(),
         title: tool.title.clone(),
-        description: tool.description.clone().unwrap_or_default(),
+        description: described(tool),
         input_schema: Some(tool.input_schema.clone()),
         ..blank(catalog, function.source, path)
     }
+}
+
+/// How many tags of a tool are searched, and how much of each.
+const TAGS: usize = 8;
+const TAG: usize = 40;
+
+/// The description, and what the author filed the tool under.
+fn described(tool: &Tool) -> String {
+    let mut words = tool.description.clone().unwrap_or_default();
+    // Looked for as text first: only tools written with us have it.
+    let meta = Some(&tool.raw).filter(|raw| raw.as_str().contains("gatelet/tool"));
+    let about = meta.and_then(|raw| raw.member("_meta")?.member("gatelet/tool"));
+    let Some(about) = about else { return words };
+    let category = about.member_as::<String>("category").filter(|category| category != "general");
+    let tags = about.member_as::<Vec<String>>("tags").unwrap_or_default();
+    for filed in category.into_iter().chain(tags).take(TAGS) {
+        words.push('\n');
+        words.push_str(&summary::cut(&filed, TAG));
+    }
+    words
 }
 
 /// What all documents of a source have in common.

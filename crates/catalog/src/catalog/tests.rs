@@ -25,6 +25,25 @@ fn check(sources: Vec<Source>, expected: &[&str]) {
 }
 
 #[test]
+fn a_tool_is_found_by_what_its_author_filed_it_under() {
+    let filed = |category: &str, tags: &[&str]| {
+        let about = json!({"category": category, "tags": tags, "version": "1.0.0"});
+        let raw = json!({
+            "name": format!("t_{}", tags.len()), "description": "Does it.", "inputSchema": {},
+            "_meta": {"gatelet/tool": about},
+        });
+        tool::Tool::read(raw.into()).unwrap()
+    };
+    let tools = vec![filed("general", &[]), filed("gardening", &["compost"])];
+    let (catalog, _) = Catalog::build(vec![Source::new("x", Arc::new(listing(tools)))]);
+    for query in ["gardening", "compost"] {
+        let hits = catalog.find(query, 5, &|_| true);
+        assert_eq!(hits.first().map(|hit| hit.slot), Some(Slot(1)), "{query}: {hits:?}");
+    }
+    assert!(catalog.find("general", 5, &|_| true).is_empty());
+}
+
+#[test]
 fn dots_in_names_become_levels() {
     check(
         vec![source("cms", &["evo.content.search", "ping"])],

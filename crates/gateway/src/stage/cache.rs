@@ -187,7 +187,11 @@ impl super::Cache for Kept {
             return None;
         }
         let (key, now) = (Kept::key(call, context), self.clock.elapsed());
-        let reply = self.with(call, catalog, |shelf| shelf.get(&self.config, &key, now))?;
+        let config = match own_life(call, catalog).filter(|own| *own < self.config.life) {
+            Some(life) => &Config { life, ..self.config.clone() },
+            None => &self.config,
+        };
+        let reply = self.with(call, catalog, |shelf| shelf.get(config, &key, now))?;
         Some(marked(reply))
     }
 
@@ -198,6 +202,18 @@ impl super::Cache for Kept {
         let (key, now) = (Kept::key(call, context), self.clock.elapsed());
         self.with(call, catalog, |shelf| shelf.put(&self.config, &key, reply, now));
     }
+}
+
+/// How long a tool says that its answers stay good. That may only shorten what
+/// the operator allows.
+fn own_life(call: &ValidCall, catalog: &Catalog) -> Option<Duration> {
+    let raw = &catalog.tool(call.slot()?).raw;
+    // Looked for as text first: few tools say it.
+    if !raw.as_str().contains("\"cache_ttl\"") {
+        return None;
+    }
+    let about = raw.member("_meta")?.member("gatelet/tool")?;
+    Duration::try_from_secs_f64(about.member_as("cache_ttl")?).ok()
 }
 
 /// The member of `_meta` that says an answer was kept.

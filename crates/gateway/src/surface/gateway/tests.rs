@@ -420,6 +420,34 @@ async fn a_kept_answer_is_given_again_and_marked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_no_longer_than_its_tool_says() {
+    let mut time = None;
+    let opened = open_on(Surface::Gateway, |parts, clock| {
+        let config = cache::Config { read_only: true, ..cache::Config::default() };
+        parts.stages.cache = Arc::new(cache::Kept::new(config, Arc::clone(clock) as _));
+        time = Some(Arc::clone(clock));
+    })
+    .await;
+    let mut tools = opened.provider.listing().tools.clone();
+    for tool in &mut tools {
+        let mut raw = tool.raw.value().unwrap();
+        raw["_meta"] = json!({"gatelet/tool": {"cache_ttl": 0.5}});
+        *tool = Tool::read(raw.into()).unwrap();
+    }
+    opened.provider.relist(Listing { tools, ..Listing::default() });
+    settle().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let calls = || opened.provider.asked().iter().filter(|ask| matches!(ask, Ask::Call(_))).count();
+    let call = || json!({"tool_id": "demo:read_file", "args": {"path": "x"}});
+    opened.ask("tool_execute", call()).await;
+    opened.ask("tool_execute", call()).await;
+    assert_eq!(calls(), 1);
+    time.unwrap().advance(Duration::from_secs(1));
+    opened.ask("tool_execute", call()).await;
+    assert_eq!(calls(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn failures_are_retried_on_the_live_path_only_where_that_is_safe() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let retry = retry::Config { attempts: 3, ..retry::Config::default() };
