@@ -10,6 +10,7 @@ mod actions;
 mod clauses;
 mod directions;
 mod fields;
+mod glossary;
 mod lexicon;
 mod names;
 mod postings;
@@ -25,6 +26,7 @@ mod verdict;
 mod wordpiece;
 mod words;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -229,7 +231,8 @@ impl Index {
 
     /// The best documents among those that `visible` lets through.
     pub fn search(&self, query: &Query, visible: impl Fn(usize) -> bool) -> Found {
-        let mut ranked = rank::rank(self, &query.text, &self.allowed(query, &visible));
+        let text = self.english(query);
+        let mut ranked = rank::rank(self, &text, &self.allowed(query, &visible));
         if !query.boosts.is_empty() {
             for one in &mut ranked {
                 let place = self.entries[one.entry].document as usize;
@@ -255,14 +258,15 @@ impl Index {
     /// Why documents rank as they do: what the second look saw of each, best
     /// first. Says nothing about relevance.
     pub fn explain(&self, query: &Query) -> Vec<(usize, Features)> {
-        let ranked = rank::rank(self, &query.text, &self.allowed(query, &|_| true));
+        let text = self.english(query);
+        let ranked = rank::rank(self, &text, &self.allowed(query, &|_| true));
         let place = |one: &rank::Ranked| self.entries[one.entry].document as usize;
         ranked.iter().map(|one| (place(one), one.features)).collect()
     }
 
     /// How long the ranking takes a query to be, from 0 to 1.
     pub fn length(&self, query: &Query) -> f32 {
-        let reading = reading::Reader::new(self).read(&query.text);
+        let reading = reading::Reader::new(self).read(&self.english(query));
         rank::length(reading.n_words)
     }
 
@@ -281,6 +285,10 @@ impl Index {
             + self.lexicon.bytes()
             + self.directions.bytes()
             + self.words.bytes()
+    }
+
+    fn english<'a>(&self, query: &'a Query) -> Cow<'a, str> {
+        glossary::english(&query.text, &|word| self.lexicon.known(word).flatten().is_some())
     }
 
     fn allowed(&self, query: &Query, visible: &dyn Fn(usize) -> bool) -> Vec<bool> {

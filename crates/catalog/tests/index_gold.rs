@@ -6,15 +6,19 @@ use catalog::eval;
 use catalog::index::{Config, Meaning};
 
 fn report(meaning: Meaning) -> eval::Report {
-    let documents = eval::documents("corpus", include_str!("gold/corpus.jsonl")).expect("ours");
     let queries = eval::queries("queries", include_str!("gold/queries.jsonl")).expect("ours");
     assert!(150 <= queries.len(), "{} queries", queries.len());
-    for gold in &queries {
+    run(&queries, meaning)
+}
+
+fn run(queries: &[eval::Gold], meaning: Meaning) -> eval::Report {
+    let documents = eval::documents("corpus", include_str!("gold/corpus.jsonl")).expect("ours");
+    for gold in queries {
         for id in &gold.relevant {
             assert!(documents.iter().any(|document| document.id == *id), "no document {id}");
         }
     }
-    eval::run("gold", &documents, &queries, &Config { meaning }, &|| Duration::ZERO)
+    eval::run("gold", &documents, queries, &Config { meaning }, &|| Duration::ZERO)
 }
 
 #[track_caller]
@@ -44,4 +48,23 @@ fn the_right_tool_is_among_the_first_five() {
 #[test]
 fn words_alone_still_find_most() {
     check(&report(Meaning::Ignored), 0.70, 0.85, 1.0);
+}
+
+#[test]
+fn a_wish_in_another_language_finds_the_tool_too() {
+    let queries = include_str!("gold/queries_languages.jsonl");
+    let queries = eval::queries("languages", queries).expect("ours");
+    let report = run(&queries, Meaning::Compared);
+    let missed: Vec<&str> = report
+        .per_query
+        .iter()
+        .filter(|one| one.recall(5) == 0.0)
+        .map(|one| one.query.as_str())
+        .collect();
+    assert!(
+        0.80 <= report.recall_1 && 0.93 <= report.recall_5,
+        "recall@1 {:.3}, recall@5 {:.3}, missed {missed:#?}",
+        report.recall_1,
+        report.recall_5,
+    );
 }
