@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;
+use tokio::task::JoinError;
 use tool::Json;
 
 pub use select::{Selector, Span, USAGE};
@@ -109,6 +110,17 @@ pub fn view(
         Selector::Jq { filter } => jq::jq(bytes, media_type, filter, limits),
         Selector::Bytes { start, length } => Ok(raw(bytes, *start, *length, limits)),
         Selector::Image => media(bytes, media_type, limits),
+    }
+}
+
+/// Looks on a thread of its own, so that everybody else is answered meanwhile:
+/// a filter may take millions of steps, and a result be many megabytes.
+pub(crate) async fn aside<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(look).await.map_err(JoinError::try_into_panic) {
+        Ok(seen) => seen,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime is going down, and takes whoever asked with it.
+        Err(Err(_)) => std::future::pending().await,
     }
 }
 

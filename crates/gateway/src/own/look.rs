@@ -48,26 +48,31 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
         Err(why) => return Reply::error_text(&format!("**Error:** {why}")),
     };
     let Some(handle) = arguments.member_as::<String>("handle") else {
-        return listed(&store.list(&owner).await, selector);
+        return listed(&store.list(&owner).await, selector).await;
     };
     let (own, at) = envelope::split_handle(&handle);
-    let artifact = store.get(&owner, own).await;
-    let Some((artifact, part)) = artifact.and_then(|kept| {
-        let part = envelope::part(&kept, at)?;
-        Some((kept, part))
-    }) else {
-        let kept = kept(&store.list(&owner).await);
-        return Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"));
-    };
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
-    let viewed = match at {
-        0 => {
-            let (text, media_type) = content(&artifact, &selector);
-            view::view(text.as_bytes(), media_type, &selector, &limits())
-        }
-        _ => view::view(&part.bytes, &part.media_type, &selector, &limits()),
+    let looked = match store.get(&owner, own).await {
+        Some(artifact) => view::aside(move || look(&artifact, at, &selector)).await,
+        None => None,
     };
-    answered(viewed)
+    match looked {
+        Some(viewed) => answered(viewed),
+        None => {
+            let kept = kept(&store.list(&owner).await);
+            Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"))
+        }
+    }
+}
+
+/// The piece of a part that is asked for, if there is such a part.
+fn look(artifact: &Artifact, at: usize, selector: &Selector) -> Option<Viewed> {
+    if at == 0 {
+        let (text, media_type) = content(artifact, selector);
+        return Some(view::view(text.as_bytes(), media_type, selector, &limits()));
+    }
+    let part = envelope::part(artifact, at)?;
+    Some(view::view(&part.bytes, &part.media_type, selector, &limits()))
 }
 
 /// Lines are counted as readers do.
@@ -75,7 +80,9 @@ fn limits() -> Limits {
     Limits { first_line: 1, ..Limits::default() }
 }
 
-fn answered(viewed: Result<view::View, view::ViewError>) -> Reply {
+type Viewed = Result<view::View, view::ViewError>;
+
+fn answered(viewed: Viewed) -> Reply {
     match viewed {
         Ok(view) => Reply::Result(view.to_result()),
         Err(error) => Reply::error_text(&format!("**Error:** {error}")),
@@ -163,12 +170,13 @@ const PAGE: u32 = 99;
 const NAMED: usize = 20;
 
 /// What is kept, or the part of that list that is asked for.
-fn listed(artifacts: &[Arc<Artifact>], selector: Option<Selector>) -> Reply {
+async fn listed(artifacts: &[Arc<Artifact>], selector: Option<Selector>) -> Reply {
     let Some(selector) = selector.filter(|_| !artifacts.is_empty()) else {
         return Reply::text(&kept(artifacts));
     };
     let text = artifacts.iter().map(line).collect::<Vec<_>>().join("\n");
-    answered(view::view(text.as_bytes(), "text/plain", &selector, &limits()))
+    let look = move || view::view(text.as_bytes(), "text/plain", &selector, &limits());
+    answered(view::aside(look).await)
 }
 
 fn line(artifact: &Arc<Artifact>) -> String {

@@ -10,6 +10,7 @@ use tool::{Context, Reply, Resource, RpcError};
 use crate::artifact::{Artifact, Owner};
 use crate::envelope::{self, Reference};
 use crate::gateway::Shared;
+use crate::view::aside;
 
 /// How the URI of a kept answer begins.
 pub(crate) const SCHEME: &str = "artifact://";
@@ -51,10 +52,19 @@ pub(crate) async fn read(
         Ok(artifact) => artifact,
         Err(refusal) => return Reply::Error(RpcError::new(-32600, refusal.message)),
     };
-    let Some(part) = artifact.and_then(|artifact| envelope::part(&artifact, at)) else {
-        let message = format!("no artifact `{uri}`: it expired, or is another session's");
-        return Reply::Error(RpcError::new(-32002, message));
+    let own = uri.to_owned();
+    let contents = match artifact {
+        Some(artifact) => aside(move || contents(&artifact, at, &own)).await,
+        None => None,
     };
+    contents.unwrap_or_else(|| {
+        let message = format!("no artifact `{uri}`: it expired, or is another session's");
+        Reply::Error(RpcError::new(-32002, message))
+    })
+}
+
+fn contents(artifact: &Artifact, at: usize, uri: &str) -> Option<Reply> {
+    let part = envelope::part(artifact, at)?;
     let media_type = part.media_type;
     let content = match String::from_utf8(part.bytes) {
         Ok(text) => json!({"uri": uri, "mimeType": media_type, "text": text}),
@@ -63,5 +73,5 @@ pub(crate) async fn read(
             json!({"uri": uri, "mimeType": media_type, "blob": blob})
         }
     };
-    Reply::Result(json!({"contents": [content]}).into())
+    Some(Reply::Result(json!({"contents": [content]}).into()))
 }

@@ -27,7 +27,7 @@ use crate::record::{BAD_SCHEMA, Happening, UNAVAILABLE};
 use crate::roster::{Hall, Snapshot};
 use crate::stage::{Trust, approval, policy};
 use crate::trust::confirm;
-use crate::view::{Limits, Selector, Span, ViewError, view};
+use crate::view::{Limits, Selector, Span, ViewError, aside, view};
 use crate::visibility::Thing;
 pub(crate) use given::Named;
 pub(crate) use stable::Sightings;
@@ -360,14 +360,16 @@ impl Meta<'_> {
         let token = confirm::take(&mut self.rest.clone());
         let found = self.shared.dispatcher.looked_up(own, token.as_deref(), self.context).await;
         let artifact = found.map_err(|refusal| refused(&refusal, &handle))?.ok_or_else(gone)?;
-        let part = envelope::part(&artifact, at).ok_or_else(gone)?;
         let selector = match &selector {
             Some(selector) => Selector::parse(selector),
             None => Ok(Selector::Head { start: 0, chars: 2_000 }),
         };
-        let looked = selector.and_then(|selector| {
-            view(&part.bytes, &part.media_type, &selector, &self.config().view)
-        });
+        let limits = self.config().view;
+        let look = move || {
+            let part = envelope::part(&artifact, at)?;
+            Some(selector.and_then(|it| view(&part.bytes, &part.media_type, &it, &limits)))
+        };
+        let looked = aside(look).await.ok_or_else(gone)?;
         Ok(Reply::Result(looked.map_err(|error| failed(error.to_string()))?.to_result()))
     }
 
@@ -387,9 +389,9 @@ impl Meta<'_> {
             return Ok(Reply::text(&text));
         }
         let all = Selector::Lines(Span { start: 0, end: None });
-        let looked = selector.map_or(Ok(all), Selector::parse).and_then(|selector| {
-            view(text.as_bytes(), "text/plain", &selector, &self.config().view)
-        });
+        let (selector, limits) = (selector.map_or(Ok(all), Selector::parse), self.config().view);
+        let look = move || view(text.as_bytes(), "text/plain", &selector?, &limits);
+        let looked = aside(look).await;
         let failed = |error: ViewError| GatewayError::new(Code::ViewFailed, error.to_string(), "");
         Ok(Reply::Result(looked.map_err(failed)?.to_result()))
     }

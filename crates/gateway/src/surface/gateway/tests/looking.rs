@@ -121,3 +121,41 @@ async fn limits_and_redaction_change_while_calls_are_made() {
     let cards: Vec<Value> = serde_json::from_str(&browsed).unwrap();
     assert_eq!(cards.len(), 2, "{browsed}");
 }
+
+/// The one thread for long work is taken, so whoever looks has to wait.
+#[test]
+fn while_somebody_looks_into_a_result_others_are_answered() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        for (surface, tool, jq) in [
+            (Surface::Gateway, "tool_view", json!({"type": "jq", "filter": ".total"})),
+            (Surface::Cash, "call", json!({"jq": ".total"})),
+        ] {
+            let (opened, handle) = keeping(surface).await;
+            let (look, other) = match surface == Surface::Cash {
+                true => {
+                    let mut kwargs = jq;
+                    kwargs["handle"] = handle.clone().into();
+                    let look =
+                        json!({"namespace": "gatelet", "function": "view", "kwargs": kwargs});
+                    (look, ("help", json!({"namespace": "demo"})))
+                }
+                false => {
+                    let look = json!({"handle": handle, "selector": jq});
+                    (look, ("tool_browse", json!({"query": "file"})))
+                }
+            };
+            let (release, wait) = std::sync::mpsc::channel::<()>();
+            tokio::task::spawn_blocking(move || wait.recv());
+            let mut looking = std::pin::pin!(opened.say(tool, look));
+            assert!(futures::poll!(&mut looking).is_pending(), "it was looked at on this thread");
+            assert!(opened.say(other.0, other.1).await.contains("file"));
+            let mut reading = std::pin::pin!(opened.read(&handle));
+            assert!(futures::poll!(&mut reading).is_pending(), "it was read on this thread");
+            drop(release);
+            assert!(looking.await.starts_with("3000"));
+            assert!(matches!(reading.await, Reply::Result(_)));
+        }
+    });
+}
