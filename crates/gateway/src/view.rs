@@ -170,7 +170,7 @@ fn head(text: &str, start: usize, chars: i64, limits: &Limits) -> View {
     };
     let count = wanted.min(limits.chars);
     let body: String = text.chars().skip(start).take(count).collect();
-    let end = (start + count).min(total);
+    let end = start.saturating_add(count).min(total);
     let note = format!("chars {}-{end} of {total}", start.min(total));
     let next = json!({"type": "head", "start": end, "chars": count.max(1)});
     View::text(body, note, (end < total).then_some(next))

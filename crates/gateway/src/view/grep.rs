@@ -42,7 +42,7 @@ pub(super) fn grep(text: &str, grep: &Grep, limits: &Limits) -> Result<View, Vie
             continue;
         }
         let from = at.saturating_sub(grep.context).max(shown_to);
-        let to = (at + 1 + grep.context).min(lines.len());
+        let to = grep.context.saturating_add(at + 1).min(lines.len());
         let mut block = String::new();
         for (number, other) in lines.iter().enumerate().take(to).skip(from) {
             let shown = match number == at {
@@ -61,7 +61,7 @@ pub(super) fn grep(text: &str, grep: &Grep, limits: &Limits) -> Result<View, Vie
         shown_chars += length;
         shown_to = to;
     }
-    let from = grep.start + limits.first_line;
+    let from = grep.start.saturating_add(limits.first_line);
     let note = format!("{n_matches} matching lines from line {from} of {}", lines.len());
     let next = next.map(|at| {
         let mut next = json!({"type": "grep", "pattern": grep.pattern, "start": at});

@@ -274,3 +274,35 @@ fn rows_are_records_however_their_table_was_declared() {
         assert_eq!(view.footer(), "[rows 1-3 of 4]");
     }
 }
+
+#[test]
+fn no_number_in_a_selector_is_too_large() {
+    let most = u64::MAX;
+    check("abc", json!({"type": "head", "start": most, "chars": 9}), "", "[chars 3-3 of 3]");
+    check(
+        "abc",
+        json!({"type": "bytes", "start": most, "length": most}),
+        "",
+        "[base64 of bytes 3-3 of 3]",
+    );
+    check(
+        "a\nb",
+        json!({"type": "grep", "pattern": "a", "context": most}),
+        "0:a\n1-b",
+        "[1 matching lines from line 0 of 2]",
+    );
+    let (least, large) = (i64::MIN, i64::MAX);
+    for selector in [
+        json!({"type": "grep", "pattern": "1", "start": most}),
+        json!({"type": "tail", "chars": most}),
+        json!({"type": "head", "chars": least}),
+        json!({"type": "lines", "start": large, "end": large}),
+        json!({"type": "rows", "start": least, "end": large}),
+        json!({"type": "slice", "start": least, "end": least}),
+    ] {
+        let limits = Limits { first_line: 1, ..Limits::default() };
+        let parsed = Selector::parse(&selector.clone().into()).unwrap();
+        let seen = view(b"[1]", "application/json", &parsed, &limits);
+        assert!(seen.is_ok(), "{selector}: {seen:?}");
+    }
+}
