@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::task::JoinError;
 use tool::Json;
 
+pub use jq::{Outputs, jq};
 pub use select::{Selector, Span, USAGE};
 pub(crate) use table::delimiter;
 
@@ -107,7 +108,7 @@ pub fn view(
         Selector::JsonKeys { keys } => Ok(json::keys(&text(), keys, limits)),
         Selector::Slice { path, span } => json::slice(bytes, media_type, path, *span, limits),
         Selector::Grep(grep) => grep::grep(&text(), grep, limits),
-        Selector::Jq { filter } => jq::jq(bytes, media_type, filter, limits),
+        Selector::Jq { filter } => jq::view(bytes, media_type, filter, limits),
         Selector::Bytes { start, length } => Ok(raw(bytes, *start, *length, limits)),
         Selector::Image => media(bytes, media_type, limits),
     }

@@ -4,28 +4,63 @@
 //! end. It is taken apart before it is compiled, and every part that can do
 //! work first passes [`fuel::burn`], which stops yielding when the steps, the
 //! stack or the size of a value run out; nothing in the language can catch
-//! that. The environment, the process and its outputs are out of its reach.
+//! that. What is made is paid for by its size, so the steps bound the memory
+//! as well. The environment, the process and its outputs are out of its reach.
 
 mod fuel;
 mod instrument;
 
 use std::fmt::{self, Write};
 
-use jaq_core::load::parse::Def;
-use jaq_core::load::{Arena, File, Loader, parse};
+use jaq_core::load::lex::Token;
+use jaq_core::load::parse::{Def, Term};
+use jaq_core::load::{Arena, File, Lexer, Loader, Parser};
 use jaq_core::{Compiler, Ctx, Vars};
 use jaq_json::Val;
 
 use super::{Limits, View, ViewError, clip};
 use fuel::{Fuel, Fueled, Tank};
 
-/// The results of `filter`, one per line.
-pub(super) fn jq(
+/// What a filter makes of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outputs {
+    /// The results as JSON, one per line, as many characters as there may be.
+    pub text: String,
+    /// How many results are in the text, the last one perhaps in part.
+    pub count: usize,
+    /// How many characters there are at least, where the text is not all.
+    pub cut: Option<usize>,
+}
+
+/// The results of `filter`, as a view of what it was run on.
+pub(super) fn view(
     bytes: &[u8],
     media_type: &str,
     filter: &str,
     limits: &Limits,
 ) -> Result<View, ViewError> {
+    let Outputs { text, count, cut } = jq(bytes, media_type, filter, limits)?;
+    Ok(match cut {
+        None => View::text(text, format!("{count} results"), None),
+        Some(total) => {
+            let note = format!(
+                "cut after {} of at least {total} chars, in result {count}; narrow the filter, or \
+                 slice with .[a:b]",
+                limits.chars
+            );
+            View::text(text + "…", note, None)
+        }
+    })
+}
+
+/// Runs `filter` on JSON, within limits. Takes a while: not for a thread that
+/// has others to serve.
+pub fn jq(
+    bytes: &[u8],
+    media_type: &str,
+    filter: &str,
+    limits: &Limits,
+) -> Result<Outputs, ViewError> {
     // Filters recurse on the stack: theirs is our own, with its size known.
     std::thread::scope(|scope| {
         let run = || run(bytes, media_type, filter, limits);
@@ -37,7 +72,7 @@ pub(super) fn jq(
     })
 }
 
-fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<View, ViewError> {
+fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Outputs, ViewError> {
     let no_json = |_| ViewError::NoJson { media_type: media_type.to_owned() };
     let input = jaq_json::read::parse_single(bytes).map_err(no_json)?;
     let program = compile(text)?;
@@ -45,7 +80,7 @@ fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Vi
     let fuel = Fuel { lut: &program.lut, tank: &tank };
     let context = Ctx::<Fueled>::new(fuel, Vars::new([]));
     let mut out = Bounded { text: String::new(), room: limits.chars, over: 0 };
-    let mut n_results = 0_usize;
+    let mut count = 0_usize;
     for result in program.id.run((context, input)) {
         let value = match result {
             Ok(value) => value,
@@ -56,23 +91,18 @@ fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Vi
                 return Err(ViewError::Jq(message));
             }
         };
-        let separator = if n_results == 0 { "" } else { "\n" };
-        n_results += 1;
+        let separator = if count == 0 { "" } else { "\n" };
+        count += 1;
         // What does not fit is only counted, and nobody counts for ever.
         let _ = write!(out, "{separator}{value}");
         if out.over != 0 {
-            let total = limits.chars + out.over;
-            let note = format!(
-                "cut after {} of at least {total} chars, in result {n_results}; narrow the filter, \
-                 or slice with .[a:b]",
-                limits.chars
-            );
-            return Ok(View::text(out.text + "…", note, None));
+            let cut = Some(limits.chars + out.over);
+            return Ok(Outputs { text: out.text, count, cut });
         }
     }
     match tank.is_empty() {
         true => Err(ViewError::Steps),
-        false => Ok(View::text(out.text, format!("{n_results} results"), None)),
+        false => Ok(Outputs { text: out.text, count, cut: None }),
     }
 }
 
@@ -84,12 +114,12 @@ fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
     if 4_000 < text.len() {
         return Err(no_filter("it is longer than 4000 bytes"));
     }
-    let term = parse(text, |parser| parser.term());
-    let term = term.ok_or_else(|| no_filter("a syntax error, such as an open bracket or quote"))?;
+    let term = read(text).map_err(|why| no_filter(&why))?;
     let funs: Vec<_> = fuel::funs().collect();
     let natives: Vec<&str> = funs.iter().map(|(name, _, _)| *name).collect();
     let shorten = |def: Def<&'static str>| -> Def<&'t str> { def };
-    let prelude = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).map(shorten);
+    let prelude = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let prelude = fuel::defs().chain(prelude).map(shorten);
     let main = Def { name: MAIN, args: Vec::new(), body: term };
     let defs = prelude.chain([main]).map(|def| instrument::definition(def, &natives));
     let arena = Arena::default();
@@ -100,6 +130,23 @@ fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
         let names = errors.iter().flat_map(|(_, errors)| errors.iter().map(|(name, _)| *name));
         let names: Vec<&str> = names.collect();
         ViewError::Filter(format!("there is no {}", names.join(", ")))
+    })
+}
+
+/// A filter taken apart; or what was expected where.
+fn read(text: &str) -> Result<Term<&str>, String> {
+    let expected = |what: &str, at: &str| match at.trim() {
+        "" => format!("expected {what} at its end"),
+        at => format!("expected {what} at `{}`", clip(at, 40).0),
+    };
+    let tokens = Lexer::new(text).lex().map_err(|errors| {
+        let errors = errors.iter().map(|(what, rest)| expected(what.as_str(), rest));
+        errors.collect::<Vec<_>>().join("; ")
+    })?;
+    Parser::new(&tokens).parse(|parser| parser.term()).map_err(|errors| {
+        let at = |found| Token::opt_as_str(found, text);
+        let errors = errors.iter().map(|(what, found)| expected(what.as_str(), at(*found)));
+        errors.collect::<Vec<_>>().join("; ")
     })
 }
 

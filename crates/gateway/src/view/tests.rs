@@ -172,6 +172,19 @@ fn jq_filters_work() {
     check(text, jq(".items | group_by(.t) | length"), "2", "[1 results]");
     check(text, jq("\"ab\" * 2"), "\"abab\"", "[1 results]");
     check(text, jq("{n: .items[].n}"), "{\"n\":1}\n{\"n\":2}", "[2 results]");
+    check(text, jq("[\"a1b22\" | scan(\"[0-9]+\")]"), "[\"1\",\"22\"]", "[1 results]");
+    check(
+        text,
+        jq("\"a1b22\" | [splits(\"[0-9]+\")], test(\"b\")"),
+        "[\"a\",\"b\",\"\"]\ntrue",
+        "[2 results]",
+    );
+    check(
+        text,
+        jq("\"a1b22\" | gsub(\"(?<d>[0-9])\"; \"<\\(.d)>\")"),
+        "\"a<1>b<2><2>\"",
+        "[1 results]",
+    );
     check(text, jq("env"), "{}", "[1 results]");
     check(text, jq("[range(0; 10; 3)]"), "[0,3,6,9]", "[1 results]");
 }
@@ -179,11 +192,8 @@ fn jq_filters_work() {
 #[test]
 fn jq_filters_that_fail_say_how() {
     let jq = |filter: &str| json!({"type": "jq", "filter": filter});
-    refused(
-        "{}",
-        jq(".a["),
-        "this is no jq filter: a syntax error, such as an open bracket or quote",
-    );
+    refused("{}", jq(".a["), "this is no jq filter: expected closing bracket at its end");
+    refused("{}", jq(".a | | .b"), "this is no jq filter: expected term at `|`");
     refused("{}", jq("nope(1)"), "this is no jq filter: there is no nope");
     refused("[]", jq("halt"), "the filter failed: halt is not available here");
     refused("{}", json!({"type": "jq"}), "`jq` needs `filter`, such as \".items[0].name\"");
@@ -207,6 +217,10 @@ fn no_filter_runs_for_ever_or_eats_all_memory() {
         "until(false; .)",
         "[recurse(.; true)] | length",
         "[.[]+.[]+.[]+.[]+.[]+.[]+.[]+.[]+.[]+.[]] | length",
+        "[range(1000) | \"x\" * 100000] | length",
+        "\"x\" * 50000 | [match(\"x\"; \"g\")] | length",
+        "\"x\" * 9000 | [scan(\"((((((x))))))\")] | length",
+        "\"x\" * 50000 | split(\"x\"; null) | length",
     ] {
         let selector = Selector::Jq { filter: filter.to_owned() };
         let limits = Limits { jq_steps: 200_000, ..Limits::default() };

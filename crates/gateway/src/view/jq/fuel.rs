@@ -3,6 +3,8 @@
 use std::cell::Cell;
 
 use jaq_core::box_iter::box_once;
+use jaq_core::load::parse;
+use jaq_core::load::parse::Def;
 use jaq_core::native::{Fun, bome, run, v};
 use jaq_core::{DataT, Error, Lut, Native, ValX};
 use jaq_json::Val;
@@ -20,8 +22,27 @@ const LONGEST: usize = 8 << 20;
 pub(super) const BURN: &str = "gatelet_burn";
 /// Called on what was made: see [`weigh`].
 pub(super) const WEIGH: &str = "gatelet_weigh";
+/// Called before a pattern is matched: see [`prepay`].
+const PREPAY: &str = "gatelet_prepay";
 /// Multiplication that looks first.
 pub(super) const TIMES: &str = "gatelet_times";
+
+/// How many bytes of a text are made in one step.
+const BYTES: usize = 32;
+
+/// How many steps a member of an object counts for, beside its value.
+const MEMBER: usize = 2;
+
+/// How many steps a match of a pattern counts for: it is an object with texts
+/// in it, and another for each group.
+const MATCH: usize = 16;
+
+/// What matches patterns, by the names that it is found and called by.
+const PATTERNS: [(&str, &str); 3] = [
+    ("matches", "gatelet_matches"),
+    ("split_matches", "gatelet_split_matches"),
+    ("split_", "gatelet_split"),
+];
 
 /// What remains for one run.
 pub(super) struct Tank {
@@ -85,10 +106,28 @@ pub(super) fn funs() -> impl Iterator<Item = Fun<Fueled>> {
     // without looking at the tank.
     const OURS: [&str; 5] = ["halt", "env", "stderr_empty", "debug_empty", "range"];
     let all = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-    all.filter(|(name, _, _)| !OURS.contains(name)).chain(ours())
+    let renamed = |(name, arity, native): Fun<Fueled>| {
+        let other = PATTERNS.iter().find(|(own, _)| *own == name);
+        (other.map_or(name, |(_, other)| *other), arity, native)
+    };
+    all.filter(|(name, _, _)| !OURS.contains(name)).map(renamed).chain(ours())
 }
 
-fn ours() -> [Fun<Fueled>; 8] {
+/// Matching a pattern makes much from little, and all of it at once, so it is
+/// paid for before. These stand before whatever uses them.
+pub(super) fn defs() -> impl Iterator<Item = Def<&'static str>> {
+    const TEXT: &str = "
+        def matches(re; flags): re as $re | flags as $flags
+          | gatelet_prepay($re; $flags) | gatelet_matches($re; $flags);
+        def split_matches(re; flags): re as $re | flags as $flags
+          | gatelet_prepay($re; $flags) | gatelet_split_matches($re; $flags);
+        def split_(re; flags): re as $re | flags as $flags
+          | gatelet_prepay($re; $flags) | gatelet_split($re; $flags);
+    ";
+    parse(TEXT, |parser| parser.defs()).expect("our own definitions are jq").into_iter()
+}
+
+fn ours() -> [Fun<Fueled>; 9] {
     [
         run(("halt", v(1), |_| bome(Err(Error::str("halt is not available here"))))),
         run(("env", v(0), |_| box_once(Ok(Val::Obj(Default::default()))))),
@@ -107,6 +146,13 @@ fn ours() -> [Fun<Fueled>; 8] {
                     cv.0.data().tank.empty();
                     Box::new(std::iter::empty())
                 }
+            }
+        })),
+        run((PREPAY, v(2), |mut cv| {
+            let (flags, pattern) = (cv.0.pop_var(), cv.0.pop_var());
+            match cv.0.data().tank.burn(prepay(&cv.1, &pattern, &flags)) {
+                true => box_once(Ok(cv.1)),
+                false => Box::new(std::iter::empty()),
             }
         })),
         (BURN, v(0), burn()),
@@ -148,16 +194,34 @@ fn affordable(value: &Val, tank: &Tank) -> bool {
     }
     let mut open = vec![value];
     while let Some(value) = open.pop() {
-        if !tank.burn(1) {
+        let size = match value {
+            Val::Arr(array) => {
+                open.extend(array.iter());
+                0
+            }
+            Val::Obj(object) => {
+                open.extend(object.values());
+                MEMBER * (1 + object.len())
+            }
+            Val::BStr(text) | Val::TStr(text) => text.len() / BYTES,
+            Val::Null | Val::Bool(_) | Val::Num(_) => 0,
+        };
+        if !tank.burn(1 + size) {
             return false;
-        }
-        match value {
-            Val::Arr(array) => open.extend(array.iter()),
-            Val::Obj(object) => open.extend(object.values()),
-            Val::Null | Val::Bool(_) | Val::Num(_) | Val::BStr(_) | Val::TStr(_) => {}
         }
     }
     !tank.is_empty()
+}
+
+/// What matching a pattern may make: a match at every byte of the text if all
+/// are looked for, and each with every group.
+fn prepay(text: &Val, pattern: &Val, flags: &Val) -> usize {
+    let has = |value: &Val, byte: u8| match value {
+        Val::BStr(bytes) | Val::TStr(bytes) => bytes.iter().filter(|own| **own == byte).count(),
+        Val::Null | Val::Bool(_) | Val::Num(_) | Val::Arr(_) | Val::Obj(_) => 0,
+    };
+    let matches = if has(flags, b'g') == 0 { 1 } else { 1 + length(text) };
+    matches.saturating_mul(1 + has(pattern, b'(')).saturating_mul(MATCH)
 }
 
 /// The length of what multiplying makes: text is repeated.
