@@ -10,8 +10,6 @@ mod text;
 mod time;
 mod units;
 
-pub(crate) mod jq;
-
 use std::path::Path;
 use std::sync::Arc;
 

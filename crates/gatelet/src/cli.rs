@@ -85,9 +85,6 @@ pub(crate) enum Command {
     Mounts(commands::mounts::MountsArgs),
     Content(commands::content::Args),
     Completions(commands::completions::Args),
-    /// Run one jq filter for a gatelet that serves
-    #[command(name = crate::builtin::jq::COMMAND, hide = true)]
-    JqWorker,
 }
 
 const EXIT_CODES: &str = "\

@@ -32,7 +32,6 @@ pub(crate) mod content;
 
 pub(crate) mod completions;
 
-use crate::builtin;
 use crate::cli::{Cli, Command};
 use crate::exit::Done;
 
@@ -64,6 +63,5 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
         Command::Mounts(args) => mounts::list(&args, &cli.place),
         Command::Content(args) => content::run(&args, &cli.place),
         Command::Completions(args) => completions::run(&args),
-        Command::JqWorker => builtin::jq::work().map(|()| Done::Fine),
     }
 }

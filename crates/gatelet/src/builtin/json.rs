@@ -1,11 +1,10 @@
 //! JSON, and its cousins YAML and TOML.
 
+use gateway::view::{self, Limits, ViewError};
 use native::{Fault, Text, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::jq;
 
 /// A format for documents.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -28,7 +27,7 @@ enum Style {
 ///
 /// The whole jq language works: paths, `select`, `map`, `group_by`, `reduce`, functions.
 #[tool(read_only, idempotent, category = "json", tags = ["jq", "filter", "select", "transform"])]
-async fn query(
+fn query(
     /// The JSON: a value, or text that holds one.
     json: Value,
     /// A jq filter such as `.items[] | select(.price > 10) | .name`.
@@ -43,9 +42,24 @@ async fn query(
         | Value::Array(_)
         | Value::Object(_) => json.to_string(),
     };
-    let outputs = jq::run(&jq::Task { filter, input }).await?;
-    Ok(Text(outputs))
+    let limits = Limits { chars: OUTPUT, jq_steps: STEPS, ..Limits::default() };
+    match view::jq(input.as_bytes(), "application/json", &filter, &limits) {
+        Ok(outputs) if outputs.count == 0 => Ok(Text(String::new())),
+        Ok(outputs) if outputs.cut.is_none() => Ok(Text(outputs.text + "\n")),
+        Ok(_) => {
+            let message = format!("the filter has more than {OUTPUT} characters of output");
+            Err(Fault::new("JqError", message))
+        }
+        Err(error @ ViewError::Steps) => Err(Fault::new("JqTooMuch", error.to_string())),
+        Err(error) => Err(Fault::new("JqError", error.to_string())),
+    }
 }
+
+/// How far a filter may go: some seconds and a few hundred megabytes at worst.
+const STEPS: u64 = 5_000_000;
+
+/// More output than this is not read by anybody.
+const OUTPUT: usize = 4 << 20;
 
 /// Checks JSON and lays it out, pretty or compact, with sorted keys when wanted.
 #[tool(read_only, idempotent, category = "json", tags = ["validate", "pretty", "minify"])]
