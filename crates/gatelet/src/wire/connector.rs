@@ -177,7 +177,7 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
 
 /// Programs die when we die, because they are started through ourselves.
 fn tether() -> Option<Tether> {
-    std::env::current_exe().ok().map(|program| Tether { program })
+    Tether::ourselves().ok()
 }
 
 /// A digest of all that makes an upstream what it is. Secrets go into it, and

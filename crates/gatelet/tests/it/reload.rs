@@ -30,6 +30,29 @@ fn upstreams_come_and_go_without_dropping_the_session() {
     assert!(pipe.call("time.now", &json!({})).contains("UTC"));
 }
 
+/// The path of a program that runs leads to another program then, or nowhere.
+#[test]
+fn an_upstream_that_comes_after_an_upgrade_is_started_like_any_other() {
+    let clock = upstream("clock", &tool("py/bin/mcp-server-time"), &[]);
+    for upgraded in [true, false] {
+        let home = Home::with("[builtin]\ntools = true\n");
+        let own = home.path().join("gatelet");
+        std::fs::copy(env!("CARGO_BIN_EXE_gatelet"), &own).unwrap();
+        let mut command = std::process::Command::new(&own);
+        home.settle(&mut command);
+        command.args(["serve", "--stdio"]);
+        let mut pipe = Pipe::start(command);
+        std::fs::remove_file(&own).unwrap();
+        if upgraded {
+            std::fs::copy("/bin/false", &own).unwrap();
+        }
+        home.write("gatelet.toml", &format!("[builtin]\ntools = true\n\n{clock}"));
+        eventually("the new upstream is there", || {
+            text(&pipe.verb("help", &json!({"namespace": "clock"}))).contains("get_current_time")
+        });
+    }
+}
+
 #[test]
 fn a_new_skill_is_there_at_once() {
     let home = Home::with("[skills]\ndirectories = [\"skills\"]\n");

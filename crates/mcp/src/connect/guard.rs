@@ -71,8 +71,8 @@ fn post(tether: &Tether) -> io::Result<PipeWriter> {
 /// Does what `argument` asks for, if it asks for a guard.
 pub(super) fn take(argument: &OsStr) -> Option<io::Result<()>> {
     match argument.to_str()? {
-        POST => Some(std::env::current_exe().and_then(|program| {
-            Command::new(program).arg(STAND).process_group(0).spawn().map(drop)
+        POST => Some(Tether::ourselves().and_then(|own| {
+            Command::new(own.program).arg(STAND).process_group(0).spawn().map(drop)
         })),
         STAND => Some(stand(io::stdin().lock())),
         _ => None,

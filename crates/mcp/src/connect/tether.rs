@@ -26,6 +26,14 @@ pub struct Tether {
 }
 
 impl Tether {
+    /// The executable that this process runs, also after another one was put in
+    /// its place: then its path leads to the other, or nowhere.
+    pub fn ourselves() -> io::Result<Tether> {
+        let running = PathBuf::from("/proc/self/exe");
+        let program = if running.exists() { running } else { std::env::current_exe()? };
+        Ok(Tether { program })
+    }
+
     /// The command that starts `command` on a tether to this process.
     pub(super) fn tie(&self, command: &std::path::Path) -> Command {
         let mut tied = Command::new(&self.program);
