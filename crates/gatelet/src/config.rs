@@ -122,13 +122,33 @@ impl Config {
     /// The sections that are different in the `other`, of those that a running
     /// gate cannot take up.
     pub(crate) fn restart_for(&self, other: &Config) -> Vec<&'static str> {
+        // Every section is named here, so that none is forgotten in silence.
+        let Config {
+            serve,
+            auth,
+            manifest,
+            records,
+            artifacts,
+            learning,
+            meaning,
+            // Taken up by `Wiring::reload`.
+            upstreams: _,
+            gate: _,
+            skills: _,
+            builtin: _,
+            controls: _,
+            trust: _,
+            visibility: _,
+            mounts: _,
+        } = self;
         let changed = [
-            ("[serve]", self.serve != other.serve),
-            ("[auth]", self.auth != other.auth),
-            ("[manifest]", self.manifest != other.manifest),
-            ("[records]", self.records != other.records),
-            ("[artifacts]", self.artifacts != other.artifacts),
-            ("[learning]", self.learning != other.learning),
+            ("[serve]", *serve != other.serve),
+            ("[auth]", *auth != other.auth),
+            ("[manifest]", *manifest != other.manifest),
+            ("[records]", *records != other.records),
+            ("[artifacts]", *artifacts != other.artifacts),
+            ("[learning]", *learning != other.learning),
+            ("[search]", *meaning != other.meaning),
         ];
         changed.into_iter().filter(|(_, is)| *is).map(|(section, _)| section).collect()
     }

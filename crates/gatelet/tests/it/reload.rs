@@ -116,10 +116,10 @@ fn what_needs_a_restart_says_so() {
     command.stderr(std::fs::File::create(&log).unwrap());
     let mut pipe = Pipe::start_quiet(command);
     let changed = "[builtin]\ntools = true\n[serve]\nlisten = \"127.0.0.1:4999\"\n\
-        [records]\nfile = \"calls.jsonl\"\n[gate]\nlimit = 5000\n";
+        [records]\nfile = \"calls.jsonl\"\n[gate]\nlimit = 5000\n[search]\nmeaning = false\n";
     home.write("gatelet.toml", changed);
     eventually("the sections are named", || {
-        home.read("log").contains("changes of [serve], [records] need a restart")
+        home.read("log").contains("changes of [serve], [records], [search] need a restart")
     });
     assert!(pipe.call("time.now", &json!({})).contains("UTC"));
 }
