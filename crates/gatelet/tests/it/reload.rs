@@ -8,7 +8,10 @@ use crate::kit::{Home, Pipe, eventually, text, tool, upstream};
 fn upstreams_come_and_go_without_dropping_the_session() {
     let clock = upstream("clock", &tool("py/bin/mcp-server-time"), &[]);
     let home = Home::with("[builtin]\ntools = true\n");
-    let mut pipe = Pipe::open(&home);
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio"]);
+    command.stderr(std::fs::File::create(home.path().join("log")).unwrap());
+    let mut pipe = Pipe::start_quiet(command);
     assert!(!text(&pipe.verb("help", &json!({}))).contains("clock"));
 
     home.write("gatelet.toml", &format!("[builtin]\ntools = true\n\n{clock}"));
@@ -20,7 +23,7 @@ fn upstreams_come_and_go_without_dropping_the_session() {
 
     // What is wrong changes nothing.
     home.write("gatelet.toml", "[[upstream]]\nlable = 7\n");
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    eventually("it is looked at", || home.read("log").contains("so the old one stays"));
     assert!(text(&pipe.verb("help", &json!({}))).contains("clock"));
 
     home.write("gatelet.toml", "[builtin]\ntools = true\n");
