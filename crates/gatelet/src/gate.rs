@@ -13,8 +13,8 @@ use anyhow::Context;
 use reqwest::{Client, Method};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use store::file::Alone;
 
-use crate::alone::Alone;
 use crate::secret;
 
 /// How long a gate may take to answer, which includes fetching a manifest.

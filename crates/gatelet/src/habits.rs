@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use catalog::habits::Habits;
 use gateway::learning::Notebook;
+use store::file::Alone;
 
-use crate::alone::Alone;
 use crate::secret;
 use crate::stamp::{Stamp, stamp};
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gateway::trust::{Book, Ledger, Tampered};
+use store::file::Alone;
 
-use crate::alone::Alone;
 use crate::secret;
 use crate::stamp::Glance;
 

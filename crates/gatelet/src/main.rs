@@ -11,7 +11,6 @@ mod fetch;
 mod gate;
 mod mounts;
 
-mod alone;
 mod exit;
 mod habits;
 mod ledger;

@@ -6,7 +6,7 @@
 //! outside.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +14,9 @@ use async_trait::async_trait;
 use gateway::artifact::{Artifact, Config, Keeping, Memory, Owner, Store, TooLong};
 use gateway::clock::Clock;
 use serde::{Deserialize, Serialize};
-use tokio::io::AsyncWriteExt;
 use tool::Json;
+
+use crate::file::{self, Safety};
 
 /// Artifacts in a directory.
 pub struct Disk {
@@ -71,7 +72,8 @@ impl Disk {
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Disk> {
-        private(directory).await?;
+        // Results may hold anything.
+        file::private(directory)?;
         let directory = directory.to_owned();
         let unwritten = Memory::new(config.clone(), Arc::clone(&clock));
         let disk = Disk { directory, config, clock, kept: Mutex::default(), unwritten };
@@ -84,7 +86,8 @@ impl Disk {
         let mut found: Vec<(String, Entry)> = Vec::new();
         while let Some(file) = files.next_entry().await? {
             let path = file.path();
-            let ours = path.extension().is_some_and(|kind| kind == "artifact" || kind == "part");
+            let kinds = ["artifact", "part", file::FRESH];
+            let ours = kinds.iter().any(|kind| path.extension().is_some_and(|own| own == *kind));
             match read(&path).await {
                 Some(written) if path == self.path(&written.handle) => {
                     found.push((written.handle.clone(), Entry::of(&written)));
@@ -151,30 +154,9 @@ impl Disk {
             result: artifact.result.clone(),
             raw: artifact.raw.clone(),
         };
-        let text = Json::of(&written);
-        let path = self.path(&artifact.handle);
-        match self.place(&path, text.as_bytes().as_ref()).await {
-            // Somebody cleaned up while the process ran.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                private(&self.directory).await?;
-                self.place(&path, text.as_bytes().as_ref()).await
-            }
-            placed => placed,
-        }
-    }
-
-    /// Writes a file beside its place and moves it there; leaves nothing
-    /// behind when that fails.
-    async fn place(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-        let part = path.with_extension("part");
-        let placed = match written(&part, bytes).await {
-            Ok(()) => tokio::fs::rename(&part, path).await,
-            Err(error) => Err(error),
-        };
-        if placed.is_err() {
-            let _ = tokio::fs::remove_file(&part).await;
-        }
-        placed
+        let (text, path) = (Json::of(&written), self.path(&artifact.handle));
+        let write = move || file::replace(&path, text.as_bytes().as_ref(), Safety::Unsynced);
+        tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }
 
     fn expire(&self) -> Vec<String> {
@@ -336,26 +318,6 @@ impl Store for Disk {
     }
 }
 
-/// Results may hold anything, so only their owner reads them.
-async fn private(directory: &Path) -> std::io::Result<()> {
-    let mut builder = tokio::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    builder.mode(0o700);
-    builder.create(directory).await
-}
-
-async fn written(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut options = tokio::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    options.mode(0o600);
-    let mut file = options.open(path).await?;
-    file.write_all(bytes).await?;
-    // A full disk may say so only now.
-    file.flush().await
-}
-
 async fn read(path: &Path) -> Option<Written> {
     let bytes = tokio::fs::read(path).await.ok()?;
     serde_json::from_slice(&bytes).ok()
@@ -398,8 +360,9 @@ mod tests {
         let kept = artifact("h1", "ann", "hello", &clock);
         first.put(kept.clone()).await.unwrap();
         drop(first);
-        std::fs::write(directory.path().join("h9.part"), "{").unwrap();
-        std::fs::write(directory.path().join("h8.artifact"), "damaged").unwrap();
+        for left in ["h9.part", ".h7.artifact.1.new", "h8.artifact"] {
+            std::fs::write(directory.path().join(left), "damaged").unwrap();
+        }
         let second = disk(directory.path(), &clock, 10_000).await;
         assert_eq!(*second.get(&kept.owner, "h1").await.unwrap(), kept);
         assert_eq!(second.get(&Owner::read("bob"), "h1").await, None);

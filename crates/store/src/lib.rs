@@ -1,7 +1,10 @@
-//! Where state lives: memory, disk, Redis, object stores.
+//! Where state lives on disk: kept answers, events, secrets.
 //!
-//! Each module implements one of the gateway's storage traits for one kind of
-//! place. Nothing here knows what is stored or why.
+//! Each module keeps one kind of thing for the gateway or the binary, on top of
+//! [`file`], which knows only bytes. What is not on disk lives in the gateway's
+//! own memory.
+
+pub mod file;
 
 pub mod artifacts;
 pub mod events;

@@ -6,11 +6,12 @@
 //! protects is backups, synchronised directories and files shown by mistake.
 //! A vault knows nothing of what it keeps.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::file::{self, Safety};
 
 /// What every sealed file begins with.
 const MARK: &[u8; 8] = b"gatelet1";
@@ -92,7 +93,7 @@ impl Vault {
         let unique = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(unique, aad, &mut body).map_err(|_| broken())?;
         let sealed = [MARK.as_slice(), &nonce, &body].concat();
-        write(&path, &sealed).map_err(|source| disk(&path, source))
+        file::replace(&path, &sealed, Safety::Synced).map_err(|source| disk(&path, source))
     }
 
     /// Forgets a secret. Whether there was one.
@@ -136,8 +137,9 @@ impl Vault {
 
     fn make_key(&self) -> Result<LessSafeKey, VaultError> {
         let bytes: [u8; KEY] = random(&self.key)?;
-        write(&self.key, &bytes).map_err(|source| disk(&self.key, source))?;
-        // Read again: if two made one, both use the one that stayed.
+        // Another process may be faster. Its key may have sealed something by
+        // now, so it stays, and both use it.
+        file::create(&self.key, &bytes).map_err(|source| disk(&self.key, source))?;
         let bad = || VaultError::BadKey { path: self.key.display().to_string() };
         self.open_key()?.ok_or_else(bad)
     }
@@ -159,20 +161,6 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other("it is too large"));
     }
     std::fs::read(path)
-}
-
-/// Writes a file that only its owner can read, whole or not at all.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
-    let fresh = path.with_extension(format!("new-{}", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)
 }
 
 #[cfg(test)]
@@ -231,6 +219,18 @@ mod tests {
         let key = place.path().join("key");
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(vault.load("a").unwrap_err().to_string().contains("chmod 600"));
+    }
+
+    #[test]
+    fn who_makes_a_key_too_late_uses_the_one_that_is_there() {
+        let place = tempfile::tempdir().unwrap();
+        let (first, second) = (vault(place.path()), vault(place.path()));
+        assert!(second.open_key().unwrap().is_none());
+        first.save("a", b"x").unwrap();
+        second.make_key().unwrap();
+        second.save("b", b"y").unwrap();
+        assert_eq!(second.load("a").unwrap().unwrap(), b"x");
+        assert_eq!(first.load("b").unwrap().unwrap(), b"y");
     }
 
     #[test]

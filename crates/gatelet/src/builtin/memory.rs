@@ -4,12 +4,12 @@
 //! (one that serves, one on the command line) share it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use native::{Fault, State, Text, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::file::{Alone, Safety, replace};
 
 /// What is kept is for notes, not for files.
 const LONGEST: usize = 64 * 1024;
@@ -125,15 +125,12 @@ impl Memory {
     /// Changes the notes and writes them, with nobody else between.
     fn change<T>(&self, change: impl FnOnce(&mut Notes) -> T) -> Result<T, Fault> {
         let fault = |error: std::io::Error| unavailable(&error);
-        std::fs::create_dir_all(&self.directory).map_err(fault)?;
-        let lock = File::create(self.directory.join("memory.lock")).map_err(fault)?;
-        lock.lock().map_err(fault)?;
+        let file = self.directory.join("memory.json");
+        let _alone = Alone::with(&file).map_err(fault)?;
         let mut notes = self.notes()?;
         let outcome = change(&mut notes);
         let text = serde_json::to_string_pretty(&notes).unwrap_or_default();
-        let new = self.directory.join("memory.json.new");
-        std::fs::write(&new, text).map_err(fault)?;
-        std::fs::rename(&new, self.directory.join("memory.json")).map_err(fault)?;
+        replace(&file, text.as_bytes(), Safety::Synced).map_err(fault)?;
         Ok(outcome)
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
+use store::file::Alone;
 use web::identity::key::{Key, Ring};
 
-use crate::alone::Alone;
 use crate::cli::Place;
 use crate::config;
 use crate::exit::{Done, Stop};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use store::file::Alone;
 
-use crate::alone::Alone;
 use crate::config::RawMount;
 use crate::secret;
 

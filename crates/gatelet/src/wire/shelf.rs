@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gateway::roster::Shelf;
+use store::file::{Safety, replace};
 
 /// A directory with one file per name.
 pub(super) struct Directory {
@@ -12,14 +13,6 @@ pub(super) struct Directory {
 impl Directory {
     pub(super) fn new(path: &Path) -> Directory {
         Directory { path: path.to_owned() }
-    }
-
-    fn try_save(&self, name: &str, text: &[u8]) -> std::io::Result<()> {
-        std::fs::create_dir_all(&self.path)?;
-        // Written whole or not at all; the process id keeps two gatelets apart.
-        let new = self.path.join(format!("{name}.{}.new", std::process::id()));
-        std::fs::write(&new, text)?;
-        std::fs::rename(&new, self.path.join(name))
     }
 }
 
@@ -32,7 +25,7 @@ impl Shelf for Directory {
         if self.load(name).as_deref() == Some(text) {
             return;
         }
-        if let Err(error) = self.try_save(name, text) {
+        if let Err(error) = replace(&self.path.join(name), text, Safety::Unsynced) {
             tracing::warn!(directory = %self.path.display(), %error, "cannot remember a listing");
         }
     }

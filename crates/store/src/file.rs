@@ -1,0 +1,182 @@
+//! Files that are there whole or not at all, for their owner alone.
+//!
+//! Others may read, write and change the same file at the same time: who reads
+//! it never sees a half, who [makes](create) it makes it once, and who changes
+//! it can be [`Alone`] with it. What is in a file is for others to know.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Whether what is written is still there after a loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Written through before anybody is told that it is there.
+    Synced,
+    /// For what can be had again.
+    Unsynced,
+}
+
+/// Puts a file in its place, over one that may be there. Makes its directory.
+pub fn replace(path: &Path, bytes: &[u8], safety: Safety) -> Result<()> {
+    let fresh = Fresh::beside(path, bytes, safety)?;
+    std::fs::rename(&fresh.0, path)
+}
+
+/// Puts a file in its place unless there is one; whether there was none.
+pub fn create(path: &Path, bytes: &[u8]) -> Result<bool> {
+    let fresh = Fresh::beside(path, bytes, Safety::Synced)?;
+    let made = match std::fs::hard_link(&fresh.0, path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => directly(path, bytes),
+        made => made,
+    };
+    match made {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Some file systems have no links; there a reader may come too early.
+fn directly(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A file beside the place that it is meant for; gone when this is.
+struct Fresh(PathBuf);
+
+impl Fresh {
+    fn beside(path: &Path, bytes: &[u8], safety: Safety) -> Result<Fresh> {
+        private(path.parent().unwrap_or(Path::new("")))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // Nobody else's, be it another thread or a process in another container.
+        let name = format!(".{name}.{}.{FRESH}", uuid::Uuid::new_v4().simple());
+        let fresh = Fresh(path.with_file_name(name));
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&fresh.0)?;
+        file.write_all(bytes)?;
+        match safety {
+            Safety::Synced => file.sync_all()?,
+            Safety::Unsynced => {}
+        }
+        Ok(fresh)
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // Moved to its place, it is gone already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The extension of files that are not in their place yet.
+pub(crate) const FRESH: &str = "new";
+
+/// Makes a directory that only its owner looks into, unless there is one.
+pub fn private(directory: &Path) -> Result<()> {
+    match directory.as_os_str().is_empty() {
+        true => Ok(()),
+        false => DirBuilder::new().recursive(true).mode(0o700).create(directory),
+    }
+}
+
+/// Held while nobody else may change a file: whoever reads it, changes what it
+/// says and writes it again would otherwise lose what somebody else wrote in
+/// between. The system lets go of it when the process ends, however it ends.
+pub struct Alone(#[expect(dead_code, reason = "held, never looked at")] File);
+
+impl Alone {
+    /// The file is replaced when it is written, so another one is locked.
+    pub fn with(path: &Path) -> Result<Alone> {
+        let told = |what: &'static str, path: &Path| {
+            let shown = path.display().to_string();
+            move |error: Error| {
+                Error::new(error.kind(), format!("cannot {what} `{shown}`: {error}"))
+            }
+        };
+        let directory = path.parent().unwrap_or(Path::new(""));
+        private(directory).map_err(told("create", directory))?;
+        let file = path.with_extension("lock");
+        let handle = OpenOptions::new().create(true).append(true).open(&file);
+        let handle = handle.map_err(told("open", &file))?;
+        handle.lock().map_err(told("lock", &file))?;
+        Ok(Alone(handle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_is_its_owners() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("below/a.json");
+        for text in ["one", "two"] {
+            replace(&file, text.as_bytes(), Safety::Synced).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        }
+        assert_eq!(names(file.parent().unwrap()), ["a.json"]);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_cannot_be_put_in_its_place_is_not_left_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let taken = place.path().join("a.json");
+        std::fs::create_dir(&taken).unwrap();
+        assert!(replace(&taken, b"x", Safety::Unsynced).is_err());
+        assert!(!create(&taken, b"x").unwrap());
+        assert_eq!(names(place.path()), ["a.json"]);
+    }
+
+    #[test]
+    fn of_many_who_make_a_file_at_once_one_does() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("key");
+        let start = std::sync::Barrier::new(8);
+        let made: Vec<u8> = std::thread::scope(|scope| {
+            let make = |own: u8| {
+                let (file, start) = (&file, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    create(file, &[own]).unwrap().then_some(own)
+                })
+            };
+            let makers: Vec<_> = (0..8).map(make).collect();
+            makers.into_iter().filter_map(|maker| maker.join().unwrap()).collect()
+        });
+        assert_eq!(made, std::fs::read(&file).unwrap());
+        assert_eq!(names(place.path()), ["key"]);
+    }
+
+    #[test]
+    fn nothing_is_lost_between_reading_and_writing() {
+        let state = tempfile::tempdir().unwrap();
+        let file = state.path().join("below/count.json");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let _alone = Alone::with(&file).unwrap();
+                        let known = std::fs::read_to_string(&file).unwrap_or("0".to_owned());
+                        let next = known.parse::<u32>().unwrap() + 1;
+                        replace(&file, next.to_string().as_bytes(), Safety::Unsynced).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "160");
+    }
+}
