@@ -2,13 +2,16 @@
 //! that reads lines.
 //!
 //! Written off the path of the call: a queue takes records at once and a
-//! thread writes them. Never a query, an argument's value or a result: names,
+//! thread writes them. What cannot be taken or written is lost; how many were
+//! is said in the log and, as soon as it can be, in the file. Never a query, an argument's value or a result: names,
 //! sizes, tokens and how it ended.
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gateway::envelope;
 use gateway::record::{Ending, Happening, Note, Record, Sink, tokens};
@@ -21,9 +24,14 @@ const QUEUE: usize = 4_096;
 /// What the one session on a pipe is called, in every process that has one.
 const PIPE: &str = "stdio";
 
+/// How often losses are told of in the log.
+const PACE: Duration = Duration::from_secs(60);
+
 /// A file of events.
 pub struct Events {
     queue: SyncSender<Task>,
+    /// How many did not fit into the queue.
+    dropped: Arc<AtomicU64>,
 }
 
 /// What the thread that writes has to do.
@@ -37,31 +45,26 @@ enum Task {
 impl Events {
     /// Appends to the file at `path`.
     pub fn open(path: &Path) -> std::io::Result<Events> {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-        // What no session brought about belongs to this process.
-        let process = uuid::Uuid::new_v4().simple().to_string();
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+        Events::into(file)
+    }
+
+    fn into(file: impl Write + Send + 'static) -> std::io::Result<Events> {
+        let dropped = Arc::new(AtomicU64::new(0));
         let (queue, tasks) = sync_channel::<Task>(QUEUE);
+        let mut writer = Writer {
+            file,
+            process: uuid::Uuid::new_v4().simple().to_string(),
+            dropped: Arc::clone(&dropped),
+            lost: 0,
+            told: None,
+        };
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             for task in tasks {
-                let mut event = match task {
-                    Task::Record(record) => event(&record),
-                    Task::Note(note) => noted(&note),
-                    Task::Tell(done) => {
-                        let _ = done.send(());
-                        continue;
-                    }
-                };
-                if event["session_id"] == "" || event["session_id"] == PIPE {
-                    event["session_id"] = process.as_str().into();
-                }
-                event.sort_all_objects();
-                // Line by line and each in one piece: another process may
-                // append to the same file. A full disk must not stop calls;
-                // the next line tries again.
-                let _ = file.write_all(format!("{event}\n").as_bytes());
+                writer.work(task);
             }
         })?;
-        Ok(Events { queue })
+        Ok(Events { queue, dropped })
     }
 
     /// Waits until what was put so far is in the file, but no longer than
@@ -72,11 +75,90 @@ impl Events {
             let _ = told.recv_timeout(patience);
         }
     }
+
+    fn send(&self, task: Task) {
+        if self.queue.try_send(task).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
+
+/// The thread that writes.
+struct Writer<F> {
+    file: F,
+    /// What no session brought about belongs to this process.
+    process: String,
+    dropped: Arc<AtomicU64>,
+    /// How many are missing in the file, which does not say so yet.
+    lost: u64,
+    /// When the log was last told.
+    told: Option<Instant>,
+}
+
+impl<F: Write> Writer<F> {
+    fn work(&mut self, task: Task) {
+        let mut event = match task {
+            Task::Record(record) => event(&record),
+            Task::Note(note) => noted(&note),
+            Task::Tell(done) => {
+                let _ = done.send(());
+                return;
+            }
+        };
+        if event["session_id"] == "" || event["session_id"] == PIPE {
+            event["session_id"] = self.process.as_str().into();
+        }
+        self.lost += self.dropped.swap(0, Ordering::Relaxed);
+        if self.lost != 0 {
+            self.tell("more came than could be written");
+            let gap = gap(&event, self.lost);
+            if self.write(gap).is_ok() {
+                self.lost = 0;
+            }
+        }
+        // A full disk must not stop calls; the next line tries again.
+        if let Err(error) = self.write(event) {
+            self.lost += 1;
+            self.tell(&error.to_string());
+        }
+    }
+
+    /// Line by line and each in one piece: another process may append to the
+    /// same file.
+    fn write(&mut self, mut event: Value) -> std::io::Result<()> {
+        event.sort_all_objects();
+        self.file.write_all(format!("{event}\n").as_bytes())
+    }
+
+    fn tell(&mut self, reason: &str) {
+        if self.told.is_none_or(|told| PACE <= told.elapsed()) {
+            self.told = Some(Instant::now());
+            tracing::warn!(lost = self.lost, reason, "records of calls are lost");
+        }
+    }
+}
+
+/// An event that says how many are missing before the `next` one.
+fn gap(next: &Value, lost: u64) -> Value {
+    json!({
+        "version": 1,
+        "event": LOST,
+        "timestamp": next["timestamp"],
+        "success": false,
+        "duration_ms": null,
+        "session_id": next["session_id"],
+        "namespace": "",
+        "tool_id": "",
+        "attributes": {"count": lost},
+    })
+}
+
+/// The name of the event that says how many others are missing.
+pub const LOST: &str = "records.lost";
 
 impl Sink for Events {
     fn put(&self, record: Record) {
-        let _ = self.queue.try_send(Task::Record(Box::new(record)));
+        self.send(Task::Record(Box::new(record)));
     }
 
     fn takes_notes(&self) -> bool {
@@ -84,7 +166,7 @@ impl Sink for Events {
     }
 
     fn note(&self, note: Note) {
-        let _ = self.queue.try_send(Task::Note(Box::new(note)));
+        self.send(Task::Note(Box::new(note)));
     }
 }
 
@@ -273,7 +355,8 @@ fn keys(arguments: &Json) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::io::Error;
+    use std::sync::{Arc, Condvar, Mutex};
     use std::time::Duration;
 
     use gateway::Surface;
@@ -412,5 +495,53 @@ mod tests {
         // Every process on a pipe has its own; the other is what it was.
         assert!(sessions[0] == sessions[1] && sessions[0].len() == 34, "{sessions:?}");
         assert_ne!(sessions[0], sessions[3]);
+    }
+
+    /// A file that stands still until it may go on, and is full at first.
+    #[derive(Clone, Default)]
+    struct Stuck {
+        written: Arc<Mutex<Option<Vec<u8>>>>,
+        opened: Arc<Condvar>,
+    }
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let written = self.written.lock().unwrap();
+            let mut written = self.opened.wait_while(written, |it| it.is_none()).unwrap();
+            match written.as_mut().unwrap() {
+                full if full.is_empty() => {
+                    full.push(b'\n');
+                    Err(Error::other("no space left"))
+                }
+                text => text.write(bytes),
+            }
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_lost_is_counted_in_the_file() {
+        let file = Stuck::default();
+        let events = Events::into(file.clone()).unwrap();
+        // One is at the file or waits, as many wait as fit, and some do not.
+        for _ in 0..QUEUE + 10 {
+            events.put(record(Ending::Answered));
+        }
+        *file.written.lock().unwrap() = Some(Vec::new());
+        file.opened.notify_all();
+        let mut told = Vec::new();
+        // Whether the queue has room for a question is for the other thread to say.
+        while told.is_empty() {
+            events.flush(Duration::from_secs(60));
+            let text = String::from_utf8(file.written.lock().unwrap().clone().unwrap()).unwrap();
+            let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            told = events.filter(|event| event["event"] == LOST).collect();
+        }
+        // The first could not be written, and eight or nine had no room.
+        let counts: u64 = told.iter().filter_map(|gap| gap["attributes"]["count"].as_u64()).sum();
+        assert!((9..=11).contains(&counts), "{told:?}");
     }
 }

@@ -42,6 +42,7 @@ struct Attributes {
     raw_tokens: usize,
     compact_tokens: usize,
     tokens_saved: usize,
+    count: usize,
 }
 
 /// What some events add up to.
@@ -65,6 +66,8 @@ struct Stats {
     times: Vec<f64>,
     /// Lines that are no events, such as one that was cut off by a crash.
     odd: usize,
+    /// Records that could not be written, as far as the file says.
+    lost: usize,
 }
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
@@ -84,6 +87,9 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         out(&serde_json::to_string_pretty(&stats.to_json())?);
     } else {
         out(&stats.to_table());
+        if stats.lost != 0 {
+            say(&format!("({} records were lost: they could not be written)", stats.lost));
+        }
         if stats.odd != 0 {
             say(&format!("({} lines are no records)", stats.odd));
         }
@@ -122,6 +128,9 @@ impl Stats {
             match serde_json::from_slice::<Event>(&line) {
                 Ok(event) => {
                     *stats.events.entry(event.event.clone()).or_default() += 1;
+                    if event.event == store::events::LOST {
+                        stats.lost += event.attributes.count;
+                    }
                     if !event.event.starts_with("execute.") {
                         continue;
                     }
@@ -151,6 +160,7 @@ impl Stats {
             "events": self.events,
             "duration_ms": {"p50": self.time(0.5), "p95": self.time(0.95), "max": self.time(1.0)},
             "odd_lines": self.odd,
+            "lost": self.lost,
         })
     }
 
@@ -208,8 +218,17 @@ mod tests {
         assert_eq!(stats.time(1.0), Some(1.5));
         assert_eq!(stats.tools["a:x"], Sum { calls: 2, errors: 0, raw: 107, sent: 17, saved: 90 });
         assert_eq!(stats.total, Sum { calls: 3, errors: 1, raw: 112, sent: 26, saved: 90 });
-        assert_eq!(stats.odd, 1);
+        assert_eq!((stats.odd, stats.lost), (1, 0));
         let table = stats.to_table();
         assert!(table.find("a:x") < table.find("b:y") && table.contains("107"), "{table}");
+    }
+
+    #[test]
+    fn records_that_were_lost_are_added_up() {
+        let gap = json!({"event": "records.lost", "tool_id": "", "success": false,
+                         "duration_ms": null, "attributes": {"count": 3}});
+        let stats = Stats::read(format!("{gap}\n{gap}\n").as_bytes()).unwrap();
+        assert_eq!((stats.lost, stats.total.calls, stats.odd), (6, 0, 0));
+        assert_eq!(stats.to_json()["lost"], 6);
     }
 }
