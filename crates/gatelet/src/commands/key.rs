@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
             if let Some(key) = ring.keys.last_mut() {
                 key.scopes = scope.iter().cloned().collect();
                 key.roles = role.iter().cloned().collect();
-                key.expires = lifetime.map(|seconds| now + seconds);
+                key.expires = lifetime.map(|seconds| now.saturating_add(seconds));
             }
             save(&file, &ring)?;
             out(&fresh.secret);
@@ -116,7 +116,7 @@ fn lifetime(text: &str) -> Result<u64, Stop> {
 
 fn days(text: &str) -> Option<SignedDuration> {
     let n: i64 = text.strip_suffix('d')?.parse().ok()?;
-    Some(SignedDuration::from_hours(n.checked_mul(24)?))
+    SignedDuration::try_from_hours(n.checked_mul(24)?)
 }
 
 fn table(ring: &Ring, now: u64) -> String {
@@ -148,6 +148,7 @@ mod tests {
     fn a_lifetime_is_written_in_days_hours_or_minutes() {
         assert_eq!(lifetime("30d").unwrap(), 30 * 86_400);
         assert_eq!(lifetime("12h").unwrap(), 12 * 3_600);
+        assert!(lifetime("300000000000000000d").is_err());
         assert!(lifetime("soon").is_err() && lifetime("-1h").is_err() && lifetime("0d").is_err());
     }
 }

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use mcp::connect::Certificates;
 use mcp::oauth::{Grant, Login, Revoked, Wanted, revoke};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -167,13 +169,20 @@ async fn log_in(wanted: &Wanted, port: u16, args: &Args) -> anyhow::Result<Grant
 }
 
 /// Waits until the browser comes back with our own `state`; whoever else comes
-/// is sent away.
+/// is sent away. Browsers open connections that they may never use, so none
+/// waits for another.
 async fn wait(listener: &TcpListener, state: &str) -> anyhow::Result<String> {
+    let mut open = FuturesUnordered::new();
     loop {
-        let (stream, _) = listener.accept().await?;
-        let answered = tokio::time::timeout(Duration::from_secs(10), answer(stream, state)).await;
-        if let Ok(Ok(Some(callback))) = answered {
-            return Ok(callback);
+        tokio::select! {
+            accepted = listener.accept() => {
+                open.push(tokio::time::timeout(Duration::from_secs(10), answer(accepted?.0, state)));
+            }
+            Some(answered) = open.next() => {
+                if let Ok(Ok(Some(callback))) = answered {
+                    return Ok(callback);
+                }
+            }
         }
     }
 }
@@ -224,5 +233,23 @@ fn told(grant: &Grant) -> String {
     match grant.scopes.as_slice() {
         [] => String::new(),
         scopes => format!(", allowed: {}", scopes.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_a_browser_opens_ahead_delays_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let _idle = TcpStream::connect(address).await.unwrap();
+        let mut used = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /callback?state=s&code=c HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        used.write_all(request).await.unwrap();
+        // Less than the patience with a connection on which nothing comes.
+        let waited = tokio::time::timeout(Duration::from_secs(8), wait(&listener, "s")).await;
+        assert_eq!(waited.unwrap().unwrap(), "/callback?state=s&code=c");
     }
 }
