@@ -7,6 +7,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
+pub(crate) use gateway::gate::thousands;
 
 pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -125,18 +126,6 @@ pub(crate) fn cell(style: Style, text: &str) -> comfy_table::Cell {
     }
 }
 
-/// `12345` as `12,345`.
-pub(crate) fn thousands(n: usize) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or_default())
-        .collect();
-    groups.join(",")
-}
-
 /// Markdown with a little colour: headings, code and list marks.
 pub(crate) fn markdown(text: &str) -> String {
     let mut fenced = false;
@@ -176,11 +165,6 @@ pub(crate) fn progress(message: &'static str) -> indicatif::ProgressBar {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_are_grouped() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn markdown_loses_no_text() {

@@ -14,7 +14,7 @@ use tool::{Json, Object, Reply};
 use crate::artifact::Artifact;
 
 pub use shape::Shape;
-pub(crate) use shape::thousands;
+pub use shape::thousands;
 
 /// How strict the gate is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,8 @@ mod variable;
 
 use std::path::Path as FilePath;
 
+use catalog::name;
+
 use super::node::{Node, Path};
 use super::problem::Problems;
 use super::upstream::Raw;
@@ -70,7 +72,7 @@ pub(crate) fn relabel(mut found: Vec<Found>, problems: &mut Problems) -> Vec<Fou
             let message = format!("`{name}` becomes the namespace `{label}`");
             problems.warning(&upstream.path, message, None);
         }
-        taken.push(super::upstream::canonical(&label));
+        taken.push(name::canonical(&label));
         upstream.raw.label = Some(label);
     }
     found
@@ -145,7 +147,7 @@ fn legal(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let label: String = name.chars().map(legal).take(60).collect();
     let label = label.trim_matches('-').to_owned();
-    match super::upstream::canonical(&label).as_str() {
+    match name::canonical(&label).as_str() {
         "" => "server".to_owned(),
         "gatelet" => "gatelet-upstream".to_owned(),
         _ => label,
@@ -153,7 +155,7 @@ fn legal(name: &str) -> String {
 }
 
 fn unique(label: &str, taken: &[String]) -> String {
-    let free = |label: &str| !taken.contains(&super::upstream::canonical(label));
+    let free = |label: &str| !taken.contains(&name::canonical(label));
     if free(label) {
         return label.to_owned();
     }

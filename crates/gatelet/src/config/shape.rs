@@ -239,27 +239,6 @@ fn spoken(kind: &str) -> &str {
 
 /// The known name that was probably meant.
 pub(crate) fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let folded = |name: &str| name.to_lowercase().replace(['_', '-'], "");
-    let wanted = folded(text);
-    names
-        .map(|name| (distance(&wanted, &folded(name)), name))
-        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// How many single edits lead from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = at + 1;
-        for (column, other) in to.iter().enumerate() {
-            let replaced = corner + usize::from(letter != *other);
-            corner = row[column + 1];
-            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
+    let (likeness, name) = catalog::nearest::rated(text, names).into_iter().next()?;
+    (catalog::nearest::CLOSE <= likeness).then_some(name)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
+use catalog::name;
 use mcp::connect::Certificates;
 use mcp::revision::Revision;
 use schemars::JsonSchema;
@@ -204,8 +205,8 @@ pub(super) fn parse(
             continue;
         }
         let Some(upstream) = entry.parse(raw, base, environment) else { continue };
-        let canonical = canonical(&upstream.label);
-        if upstreams.iter().any(|other| self::canonical(&other.label) == canonical) {
+        // Labels that differ only in case, `_` and `-` name the same namespace.
+        if upstreams.iter().any(|other| name::same(&other.label, &upstream.label)) {
             let label = &upstream.label;
             entry.error("label", format!("`{label}` is taken by an earlier upstream"), None);
         } else {
@@ -213,11 +214,6 @@ pub(super) fn parse(
         }
     }
     upstreams
-}
-
-/// Labels that differ only in case, `_` and `-` name the same namespace.
-pub(super) fn canonical(label: &str) -> String {
-    label.to_ascii_lowercase().replace(['_', '-'], "")
 }
 
 struct Entry<'a> {
@@ -305,13 +301,14 @@ impl Entry<'_> {
             return None;
         };
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        let fits = label.len() <= 64 && label.bytes().all(legal) && !canonical(label).is_empty();
+        let fits =
+            label.len() <= 64 && label.bytes().all(legal) && !name::canonical(label).is_empty();
         if !fits {
             let hint = "1 to 64 letters, digits, `_` and `-`";
             self.error("label", format!("`{label}` cannot be a namespace"), Some(hint));
             return None;
         }
-        if canonical(label) == "gatelet" {
+        if name::same(label, "gatelet") {
             self.error("label", "`gatelet` is the gate's own namespace", None);
             return None;
         }
