@@ -14,28 +14,15 @@ use crate::tools;
 const SERVERS: [(&str, &str); 2] =
     [("/usr/sbin/mariadbd", "mariadb-server"), ("/usr/lib/postgresql", "postgresql")];
 
-/// The servers of one test run. Dropping it ends them.
-pub(crate) struct Databases {
-    environment: Vec<(String, String)>,
-}
-
-impl Databases {
-    /// Where the tests find the servers.
-    pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        self.environment.clone()
-    }
-}
-
 /// Makes sure that the servers can be started.
-pub(crate) fn start(_tools: &Path) -> Result<Databases> {
-    let is_missing = |place: &str| !Path::new(place).exists();
+pub(crate) fn ensure() -> Result<()> {
     let missing: Vec<&str> = SERVERS
         .into_iter()
-        .filter(|(place, _)| is_missing(place))
+        .filter(|(place, _)| !Path::new(place).exists())
         .map(|(_, package)| package)
         .collect();
-    if !missing.is_empty() {
-        tools::apt(&missing)?;
+    match missing.is_empty() {
+        true => Ok(()),
+        false => tools::apt(&missing),
     }
-    Ok(Databases { environment: Vec::new() })
 }

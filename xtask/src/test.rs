@@ -16,9 +16,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     // The program itself is built first, so that tests which start it find it.
     run::run(&mut cargo(&["build", "--workspace", "--bins", "--examples"]))?;
-    let databases = databases::start(&tools)?;
+    databases::ensure()?;
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]);
-    nextest.args(arguments).env("GATELET_TOOLS", &tools).envs(databases.environment());
+    nextest.args(arguments).env("GATELET_TOOLS", &tools);
     if std::env::var_os(SEED).is_none() {
         nextest.env(SEED, "20261115");
     }

@@ -1,7 +1,9 @@
-//! Scripted providers, fake clock, fixtures.
+//! Scripted providers and servers, for tests.
 //!
 //! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
-//! given, answers with closures, and remembers what it was asked.
+//! given, answers with closures, and remembers what it was asked. One with
+//! [`everything`] is for conformance suites, and [`oauth`] is a server that
+//! wants to be logged in to.
 
 pub mod everything;
 pub mod oauth;
