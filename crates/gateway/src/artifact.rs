@@ -4,8 +4,9 @@
 //! there. It lives for a while and within bounds; the oldest go first. Where
 //! artifacts live is a [`Store`]; [`Memory`] is the one in this process.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
 
 use crate::clock::Clock;
+use crate::envelope::{self, Reference};
 
 /// One kept answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +40,37 @@ pub struct Artifact {
     /// The result as it came, for the operator alone and only if they say so.
     pub raw: Option<Json>,
     pub chars: usize,
+    pub parts: Parts,
+}
+
+/// Where each part of an artifact is. Found out once, however many copies of
+/// the artifact there are, because it takes reading the whole.
+#[derive(Clone, Debug, Default)]
+pub struct Parts(Arc<OnceLock<Vec<Reference>>>);
+
+impl Parts {
+    /// The parts as they were found out before.
+    pub fn known(parts: Vec<Reference>) -> Parts {
+        Parts(Arc::new(OnceLock::from(parts)))
+    }
+}
+
+/// What follows from the rest makes no difference.
+impl PartialEq for Parts {
+    fn eq(&self, _: &Parts) -> bool {
+        true
+    }
+}
+
+/// What is known of an artifact without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub handle: String,
+    pub made: u64,
+    pub upstream: String,
+    pub tool: String,
+    pub chars: usize,
+    pub parts: Vec<Reference>,
 }
 
 /// Whether results are kept as they came beside what may be looked at.
@@ -98,43 +131,90 @@ impl Artifact {
         digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
-    /// What a reader reads: what the result [mainly](main_text) is, or else the
-    /// result as it travels.
+    /// What a reader reads: what the result [mainly](Reading::main) is, or else
+    /// the result as it travels.
     pub fn text(&self) -> String {
         let reply = Reply::Result(self.result.clone());
         let Some(result) = reply.tool_result() else { return self.result.to_string() };
-        main_text(&result).unwrap_or_else(|| self.result.to_string())
+        Reading::of(&result).main().unwrap_or(self.result.as_str()).to_owned()
+    }
+
+    /// Where each part of it is. Reads the whole when it is first asked.
+    pub fn parts(&self) -> &[Reference] {
+        self.parts.0.get_or_init(|| envelope::references(self))
+    }
+
+    pub fn header(&self) -> Header {
+        Header {
+            handle: self.handle.clone(),
+            made: self.made,
+            upstream: self.upstream.clone(),
+            tool: self.tool.clone(),
+            chars: self.chars,
+            parts: self.parts().to_vec(),
+        }
+    }
+
+    /// How much room it takes, all in all.
+    pub fn bytes(&self) -> usize {
+        let raw = self.raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
+        self.result.as_bytes().len() + raw
+    }
+}
+
+/// The two things that a result can be read as, taken out of it once.
+pub(crate) struct Reading<'a> {
+    /// The text of the result, or its structured content when it has no text.
+    pub(crate) text: Option<Cow<'a, str>>,
+    structured: Option<&'a str>,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn of(result: &'a ToolResult) -> Reading<'a> {
+        let block = |block: &Json| {
+            let own = block.member_as::<String>("text");
+            own.or_else(|| block.member("resource")?.member_as("text"))
+        };
+        let mut texts = result.content.iter().filter_map(block);
+        let structured = result.structured.as_ref().map(Json::as_str);
+        // Most have one text, which need not be copied.
+        let text = match texts.next() {
+            Some(mut first) => {
+                for next in texts {
+                    first.push('\n');
+                    first.push_str(&next);
+                }
+                Some(Cow::Owned(first))
+            }
+            None => structured.map(Cow::Borrowed),
+        };
+        Reading { text, structured }
+    }
+
+    /// Whether the structured content of a result is what it consists of, and
+    /// its text says only a little about it.
+    pub(crate) fn is_structured(&self) -> bool {
+        let text = self.text.as_ref().map_or(0, |text| text.len());
+        self.structured.is_some_and(|structured| text < structured.len() / 2)
+    }
+
+    /// What a result mainly is: its text, or its structured content where that
+    /// is much longer.
+    pub(crate) fn main(&self) -> Option<&str> {
+        let structured = self.structured.filter(|_| self.is_structured());
+        structured.or(self.text.as_deref())
     }
 }
 
 /// The text of a result, or its structured content when it has no text.
 pub fn readable(result: &ToolResult) -> Option<String> {
-    let block = |block: &Json| {
-        let own = block.member_as::<String>("text");
-        own.or_else(|| block.member("resource")?.member_as("text"))
-    };
-    let texts: Vec<String> = result.content.iter().filter_map(block).collect();
-    match (texts.is_empty(), &result.structured) {
-        (false, _) => Some(texts.join("\n")),
-        (true, Some(structured)) => Some(structured.to_string()),
-        (true, None) => None,
-    }
+    Reading::of(result).text.map(Cow::into_owned)
 }
 
 /// Whether the structured content of a result is what it consists of, and its
 /// text says only a little about it.
 pub fn is_structured(result: &ToolResult) -> bool {
-    let text = readable(result).map_or(0, |text| text.len());
-    result.structured.as_ref().is_some_and(|structured| text < structured.as_bytes().len() / 2)
-}
-
-/// What a result mainly is: its text, or its structured content where that is
-/// much longer.
-pub fn main_text(result: &ToolResult) -> Option<String> {
-    match &result.structured {
-        Some(structured) if is_structured(result) => Some(structured.to_string()),
-        Some(_) | None => readable(result),
-    }
+    result.structured.is_some() && Reading::of(result).is_structured()
 }
 
 /// How an artifact is kept.
@@ -170,8 +250,8 @@ pub trait Store: Send + Sync {
     /// Forgets which call made an artifact, so that the same call runs again.
     async fn detach(&self, owner: &Owner, handle: &str);
 
-    /// All artifacts of an owner, the latest first.
-    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>>;
+    /// What there is of an owner, the latest first. Nothing is read for it.
+    async fn list(&self, owner: &Owner) -> Vec<Header>;
 }
 
 /// Bounds on what is kept.
@@ -188,8 +268,7 @@ pub struct Config {
 impl Config {
     /// Whether an artifact can be kept at all.
     pub fn takes(&self, artifact: &Artifact) -> Result<(), TooLong> {
-        let (bytes, limit) =
-            (artifact.result.as_bytes().len(), self.owner_bytes.min(self.total_bytes));
+        let (bytes, limit) = (artifact.bytes(), self.owner_bytes.min(self.total_bytes));
         if limit < bytes { Err(TooLong { bytes, limit }) } else { Ok(()) }
     }
 }
@@ -245,7 +324,7 @@ impl Kept {
         self.shelf.retain(|place| {
             let goes = gone(place);
             if goes {
-                *freed -= place.artifact.result.as_bytes().len();
+                *freed -= place.artifact.bytes();
             }
             !goes
         });
@@ -253,7 +332,7 @@ impl Kept {
 
     fn owned(&self, owner: &Owner) -> usize {
         let mine = self.shelf.iter().filter(|place| place.artifact.owner == *owner);
-        mine.map(|place| place.artifact.result.as_bytes().len()).sum()
+        mine.map(|place| place.artifact.bytes()).sum()
     }
 
     /// No artifact answers this call any more.
@@ -269,7 +348,7 @@ impl Kept {
         let matches = |place: &Place| owner.is_none_or(|owner| place.artifact.owner == *owner);
         let Some(at) = self.shelf.iter().position(matches) else { return false };
         let place = self.shelf.remove(at);
-        self.bytes -= place.map_or(0, |place| place.artifact.result.as_bytes().len());
+        self.bytes -= place.map_or(0, |place| place.artifact.bytes());
         true
     }
 }
@@ -278,7 +357,8 @@ impl Kept {
 impl Store for Memory {
     async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
         self.config.takes(&artifact)?;
-        let (bytes, since) = (artifact.result.as_bytes().len(), self.clock.elapsed());
+        artifact.parts();
+        let (bytes, since) = (artifact.bytes(), self.clock.elapsed());
         self.with(|kept| {
             while self.config.owner_bytes < kept.owned(&artifact.owner) + bytes
                 && kept.evict(Some(&artifact.owner))
@@ -324,12 +404,12 @@ impl Store for Memory {
         });
     }
 
-    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>> {
-        let mut mine: Vec<Arc<Artifact>> = self.with(|kept| {
+    async fn list(&self, owner: &Owner) -> Vec<Header> {
+        let mut mine: Vec<Header> = self.with(|kept| {
             let mine = kept.shelf.iter().filter(|place| place.artifact.owner == *owner);
-            mine.map(|place| Arc::clone(&place.artifact)).collect()
+            mine.map(|place| place.artifact.header()).collect()
         });
-        mine.sort_by_key(|artifact| std::cmp::Reverse(artifact.made));
+        mine.sort_by_key(|header| std::cmp::Reverse(header.made));
         mine
     }
 }

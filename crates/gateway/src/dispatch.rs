@@ -434,6 +434,7 @@ impl Dispatcher {
                 (artifact::Raw::Kept | artifact::Raw::Dropped, _) => None,
             },
             chars: over.chars,
+            parts: artifact::Parts::default(),
         };
         let kept = self.artifacts.put(artifact.clone()).await;
         let (artifact, over) = (Arc::new(artifact), over.clone());

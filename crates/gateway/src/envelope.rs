@@ -3,18 +3,21 @@
 //! A summary of what kind of data it is, facts that add something, and where
 //! every part of it is kept. Never a cut in the middle of a value.
 
+mod outline;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
-use crate::artifact::{Artifact, TooLong, is_structured, main_text, readable};
+use crate::artifact::{Artifact, Reading, TooLong};
 use crate::gate::{self, Over, Shape};
 use crate::stage::cache::CACHE_HIT;
 use crate::stage::tolerant::Repair;
 use crate::view;
+use outline::Outline;
 
 /// One piece of a kept answer that can be looked at by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,12 +48,12 @@ pub enum Status {
 }
 
 /// Where a part is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     pub handle: String,
     pub media_type: String,
     pub size_bytes: usize,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
 }
 
@@ -71,13 +74,14 @@ pub fn parts(artifact: &Artifact) -> Vec<Part> {
         }];
     };
     let mut parts = Vec::new();
-    if let Some(text) = main_text(&result) {
-        let media_type = media_type(&text).to_owned();
-        parts.push(Part { media_type, label: String::new(), bytes: text.into_bytes() });
-    }
-    if let Some(text) = readable(&result).filter(|_| is_structured(&result)) {
-        let media_type = media_type(&text).to_owned();
-        parts.push(Part { media_type, label: "text".to_owned(), bytes: text.into_bytes() });
+    let reading = Reading::of(&result);
+    let read = |text: &str, label: &str| {
+        let (media_type, label) = (media_type(text).to_owned(), label.to_owned());
+        Part { media_type, label, bytes: text.as_bytes().to_vec() }
+    };
+    parts.extend(reading.main().map(|text| read(text, "")));
+    if let Some(text) = reading.text.as_deref().filter(|_| reading.is_structured()) {
+        parts.push(read(text, "text"));
     }
     parts.extend(result.content.iter().filter_map(block));
     if let Some(structured) = &result.structured
@@ -103,8 +107,8 @@ pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
     (at < parts.len()).then(|| parts.swap_remove(at))
 }
 
-/// Where each part of a kept answer is.
-pub fn references(artifact: &Artifact) -> Vec<Reference> {
+/// Where each part of a kept answer is; see [`Artifact::parts`].
+pub(crate) fn references(artifact: &Artifact) -> Vec<Reference> {
     let reference = |(at, part): (usize, Part)| Reference {
         handle: match at {
             0 => artifact.handle.clone(),
@@ -141,12 +145,14 @@ impl Envelope {
         if meta.and_then(|meta| meta.member_as::<bool>(CACHE_HIT)) == Some(true) {
             provenance.insert("cache_hit".to_owned(), true.into());
         }
-        let text = result.as_ref().and_then(main_text).unwrap_or_default();
+        let reading = result.as_ref().map(Reading::of);
+        let text = reading.as_ref().and_then(Reading::main).unwrap_or_default();
+        let outline = Outline::of(text);
         Envelope {
             status: if is_error { Status::Error } else { Status::Ok },
-            summary: summary(result.as_ref(), &text, artifact.chars),
-            facts: facts(&text),
-            artifacts: references(artifact),
+            summary: summary(result.as_ref(), text, &outline, artifact.chars),
+            facts: facts(text, &outline),
+            artifacts: artifact.parts().to_vec(),
             provenance,
         }
     }
@@ -181,11 +187,11 @@ impl Envelope {
 }
 
 /// What kind of data it is, how much, and how it begins.
-fn summary(result: Option<&ToolResult>, text: &str, chars: usize) -> String {
+fn summary(result: Option<&ToolResult>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
     let shape = result.map(Shape::of);
     let what = shape.as_ref().map_or_else(|| "result".to_owned(), Shape::describe);
     let mut summary = format!("{what}; {chars} chars, kept. ");
-    match first_rows(text) {
+    match outline.first_rows() {
         Some(rows) => summary.push_str(&format!("First rows: {rows}")),
         None => {
             let lines: Vec<String> =
@@ -196,30 +202,10 @@ fn summary(result: Option<&ToolResult>, text: &str, chars: usize) -> String {
     summary.trim_end().to_owned()
 }
 
-/// The first elements of an array, or of an object's largest array, whole.
-fn first_rows(text: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    let rows = match &value {
-        Value::Array(rows) => rows,
-        Value::Object(members) => {
-            members.values().filter_map(Value::as_array).max_by_key(|rows| rows.len())?
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
-    };
-    let whole = rows.iter().take(ROWS).map(Value::to_string);
-    let shown: Vec<String> = whole.take_while(|row| row.chars().count() <= ROW * 2).collect();
-    Some(format!("[{}]", shown.join(",")))
-}
-
 /// Short `key: value` lines and scalar members that the summary does not show.
-fn facts(text: &str) -> Vec<String> {
-    if let Ok(Value::Object(members)) = serde_json::from_str::<Value>(text) {
-        let scalar = |(key, value): (&String, &Value)| match value {
-            Value::Bool(_) | Value::Number(_) => Some(format!("{key}: {value}")),
-            Value::String(text) if text.chars().count() <= 80 => Some(format!("{key}: {text}")),
-            Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
-        };
-        return members.iter().filter_map(scalar).take(FACTS).collect();
+fn facts(text: &str, outline: &Outline<'_>) -> Vec<String> {
+    if let Some(facts) = outline.facts() {
+        return facts.take(FACTS).collect();
     }
     let told = ["error", "failed", "warning", "total", "exception", "success"];
     let telling = |line: &&str| {
@@ -305,6 +291,7 @@ mod tests {
             id: String::new(),
             key: String::new(),
             raw: None,
+            parts: crate::artifact::Parts::default(),
             chars: result.to_string().chars().count(),
             result: result.into(),
         }

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use gateway::artifact::{Artifact, Config, Keeping, Memory, Owner, Store, TooLong};
+use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
 use gateway::clock::Clock;
+use gateway::envelope::Reference;
 use serde::{Deserialize, Serialize};
 use tool::Json;
 
@@ -38,7 +39,7 @@ struct Kept {
 #[derive(Clone)]
 struct Entry {
     owner: Owner,
-    made: u64,
+    header: Header,
     key: String,
     bytes: usize,
     /// Whether the call that made it may be answered with it.
@@ -62,6 +63,42 @@ struct Written {
     result: Json,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     raw: Option<Json>,
+    #[serde(default)]
+    parts: Option<Vec<Reference>>,
+}
+
+impl Written {
+    fn of(artifact: &Artifact) -> Written {
+        Written {
+            handle: artifact.handle.clone(),
+            owner: artifact.owner.as_str().to_owned(),
+            made: artifact.made,
+            upstream: artifact.upstream.clone(),
+            tool: artifact.tool.clone(),
+            id: artifact.id.clone(),
+            key: artifact.key.clone(),
+            chars: artifact.chars,
+            result: artifact.result.clone(),
+            raw: artifact.raw.clone(),
+            parts: Some(artifact.parts().to_vec()),
+        }
+    }
+
+    fn into_artifact(self) -> Artifact {
+        Artifact {
+            handle: self.handle,
+            owner: Owner::read(&self.owner),
+            made: self.made,
+            upstream: self.upstream,
+            tool: self.tool,
+            id: self.id,
+            key: self.key,
+            result: self.result,
+            raw: self.raw,
+            chars: self.chars,
+            parts: self.parts.map(Parts::known).unwrap_or_default(),
+        }
+    }
 }
 
 impl Disk {
@@ -90,7 +127,10 @@ impl Disk {
             let ours = kinds.iter().any(|kind| path.extension().is_some_and(|own| own == *kind));
             match read(&path).await {
                 Some(written) if path == self.path(&written.handle) => {
-                    found.push((written.handle.clone(), Entry::of(&written)));
+                    // Whether it was detached is not written down; running a
+                    // call again is right where in doubt.
+                    let entry = Entry::of(&written.into_artifact(), false);
+                    found.push((entry.header.handle.clone(), entry));
                 }
                 // Another process that opens the same directory may be faster.
                 Some(_) | None if ours => {
@@ -99,7 +139,7 @@ impl Disk {
                 Some(_) | None => {}
             }
         }
-        found.sort_by_key(|(_, entry)| entry.made);
+        found.sort_by_key(|(_, entry)| entry.header.made);
         let gone = self.with(|kept| {
             for (handle, entry) in found {
                 kept.add(handle, entry);
@@ -126,35 +166,11 @@ impl Disk {
     }
 
     async fn load(&self, handle: &str) -> Option<Arc<Artifact>> {
-        let written = read(&self.path(handle)).await?;
-        Some(Arc::new(Artifact {
-            handle: written.handle,
-            owner: Owner::read(&written.owner),
-            made: written.made,
-            upstream: written.upstream,
-            tool: written.tool,
-            id: written.id,
-            key: written.key,
-            result: written.result,
-            raw: written.raw,
-            chars: written.chars,
-        }))
+        Some(Arc::new(read(&self.path(handle)).await?.into_artifact()))
     }
 
     async fn write(&self, artifact: &Artifact) -> std::io::Result<()> {
-        let written = Written {
-            handle: artifact.handle.clone(),
-            owner: artifact.owner.as_str().to_owned(),
-            made: artifact.made,
-            upstream: artifact.upstream.clone(),
-            tool: artifact.tool.clone(),
-            id: artifact.id.clone(),
-            key: artifact.key.clone(),
-            chars: artifact.chars,
-            result: artifact.result.clone(),
-            raw: artifact.raw.clone(),
-        };
-        let (text, path) = (Json::of(&written), self.path(&artifact.handle));
+        let (text, path) = (Json::of(&Written::of(artifact)), self.path(&artifact.handle));
         let write = move || file::replace(&path, text.as_bytes().as_ref(), Safety::Unsynced);
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }
@@ -165,15 +181,13 @@ impl Disk {
 }
 
 impl Entry {
-    fn of(written: &Written) -> Entry {
+    fn of(artifact: &Artifact, attached: bool) -> Entry {
         Entry {
-            owner: Owner::read(&written.owner),
-            made: written.made,
-            key: written.key.clone(),
-            bytes: written.result.as_bytes().len(),
-            // Whether it was detached is not written down; running a call
-            // again is right where in doubt.
-            attached: false,
+            owner: artifact.owner.clone(),
+            header: artifact.header(),
+            key: artifact.key.clone(),
+            bytes: artifact.bytes(),
+            attached,
             used: 0,
         }
     }
@@ -190,7 +204,7 @@ impl Kept {
     /// bounds of `owner` and of all hold.
     fn over(&mut self, config: &Config, now: u64, owner: Option<&Owner>) -> Vec<String> {
         let life = u64::try_from(config.life.as_millis()).unwrap_or(u64::MAX);
-        let old = |entry: &Entry| life <= now.saturating_sub(entry.made);
+        let old = |entry: &Entry| life <= now.saturating_sub(entry.header.made);
         let mut gone: Vec<String> = self
             .entries
             .iter()
@@ -255,14 +269,7 @@ impl Store for Disk {
             return Ok(Keeping::InMemory { reason: error.to_string() });
         }
         self.unwritten.supersede(&artifact.owner, &artifact.key);
-        let entry = Entry {
-            owner: artifact.owner.clone(),
-            made: artifact.made,
-            key: artifact.key.clone(),
-            bytes: artifact.result.as_bytes().len(),
-            attached: true,
-            used: 0,
-        };
+        let entry = Entry::of(&artifact, true);
         let gone = self.with(|kept| {
             kept.supersede(&artifact.owner, &artifact.key);
             kept.add(artifact.handle.clone(), entry);
@@ -302,19 +309,21 @@ impl Store for Disk {
         self.unwritten.detach(owner, handle).await;
     }
 
-    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>> {
+    async fn list(&self, owner: &Owner) -> Vec<Header> {
         self.remove(self.expire()).await;
-        let mut mine: Vec<(u64, String)> = self.with(|kept| {
-            let mine = kept.entries.iter().filter(|(_, entry)| entry.owner == *owner);
-            mine.map(|(handle, entry)| (entry.made, handle.clone())).collect()
+        let written: Vec<Header> = self.with(|kept| {
+            let mine = kept.entries.values().filter(|entry| entry.owner == *owner);
+            mine.map(|entry| entry.header.clone()).collect()
         });
-        mine.sort_by(|a, b| b.cmp(a));
-        let mut artifacts = self.unwritten.list(owner).await;
-        for (_, handle) in mine {
-            artifacts.extend(self.load(&handle).await);
+        let mut headers = self.unwritten.list(owner).await;
+        for header in written {
+            // Somebody may have cleaned up while the process ran.
+            if tokio::fs::try_exists(self.path(&header.handle)).await.unwrap_or(false) {
+                headers.push(header);
+            }
         }
-        artifacts.sort_by_key(|artifact| std::cmp::Reverse(artifact.made));
-        artifacts
+        headers.sort_by(|a, b| (b.made, &b.handle).cmp(&(a.made, &a.handle)));
+        headers
     }
 }
 
@@ -344,6 +353,7 @@ mod tests {
             result: json!({"content": [{"type": "text", "text": text}]}).into(),
             raw: Some(json!({"secret": text}).into()),
             chars: text.len(),
+            parts: Parts::default(),
         }
     }
 
@@ -372,6 +382,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_there_is_can_be_listed_without_reading_it() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
+        let first = disk(directory.path(), &clock, 10_000).await;
+        let kept = artifact("h1", "ann", "hello", &clock);
+        first.put(kept.clone()).await.unwrap();
+        let file = directory.path().join("h1.artifact");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, "not to be read").unwrap();
+        let listed = first.list(&kept.owner).await;
+        assert_eq!(listed, [kept.header()]);
+        assert_eq!((listed[0].parts.len(), listed[0].parts[0].size_bytes), (1, 5));
+        // One that was written before parts were.
+        let mut written: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(written.as_object_mut().unwrap().remove("parts").is_some());
+        std::fs::write(&file, written.to_string()).unwrap();
+        let second = disk(directory.path(), &clock, 10_000).await;
+        assert_eq!(second.list(&kept.owner).await, listed);
+    }
+
+    #[tokio::test]
     async fn what_is_too_old_goes_from_the_disk_too() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
         let disk = disk(directory.path(), &clock, 10_000).await;
@@ -384,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn an_owner_over_their_quota_loses_what_they_used_least_recently() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Fake::default()));
-        let disk = disk(directory.path(), &clock, 110).await;
+        let disk = disk(directory.path(), &clock, 140).await;
         let ann = Owner::read("ann");
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use gateway::envelope;
+use gateway::artifact::Artifact;
 use gateway::record::{Ending, Happening, Note, Record, Sink, tokens};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
@@ -213,7 +213,7 @@ pub fn event(record: &Record) -> Value {
 fn answered(record: &Record) -> Value {
     let chars = |json: Option<&Json>| json.map_or(0, |json| json.as_str().chars().count());
     let (raw, sent) = (record.tokens_raw(), record.tokens_sent());
-    let parts = record.artifact.as_deref().map(envelope::references).unwrap_or_default();
+    let parts = record.artifact.as_deref().map(Artifact::parts).unwrap_or_default();
     json!({
         "raw_chars": chars(record.raw.as_ref()),
         "raw_tokens": raw,

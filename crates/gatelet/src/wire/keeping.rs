@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway::artifact::{Artifact, Config, Keeping, Memory, Owner, Store, TooLong};
+use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Store, TooLong};
 use gateway::clock::Clock;
 use store::artifacts::Disk;
 use tokio::sync::OnceCell;
@@ -82,7 +82,7 @@ impl Store for WhenNeeded {
         self.store().await.detach(owner, handle).await;
     }
 
-    async fn list(&self, owner: &Owner) -> Vec<Arc<Artifact>> {
+    async fn list(&self, owner: &Owner) -> Vec<Header> {
         self.store().await.list(owner).await
     }
 }

@@ -17,6 +17,7 @@ fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {
         result: Json::of(&"x".repeat(bytes - 2)),
         raw: None,
         chars: bytes,
+        parts: Parts::default(),
     }
 }
 
@@ -92,4 +93,17 @@ async fn what_is_longer_than_everything_that_may_be_kept_is_not_and_displaces_no
     let refused = memory.put(artifact("b", "one", 101)).await;
     assert_eq!(refused, Err(TooLong { bytes: 101, limit: 100 }));
     assert_eq!(handles(&memory, "one").await, ["a"]);
+}
+
+#[tokio::test]
+async fn what_is_kept_for_the_operator_counts_as_well() {
+    let memory = memory(&Arc::default());
+    let both = |handle: &str, bytes| {
+        let one = artifact(handle, "one", bytes);
+        Artifact { raw: Some(one.result.clone()), ..one }
+    };
+    assert_eq!(memory.put(both("a", 51)).await, Err(TooLong { bytes: 102, limit: 100 }));
+    memory.put(both("b", 30)).await.unwrap();
+    memory.put(both("c", 30)).await.unwrap();
+    assert_eq!(handles(&memory, "one").await, ["c"]);
 }

@@ -1,12 +1,10 @@
 //! `gatelet.view`: from plain arguments to a piece of a kept result.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
 
-use crate::artifact::{Artifact, Owner, Store, main_text};
+use crate::artifact::{Artifact, Header, Owner, Reading, Store};
 use crate::envelope;
 use crate::gate::thousands;
 use crate::view::{self, Limits, Selector};
@@ -106,7 +104,7 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
         | Selector::Image => false,
     };
     let result: Option<ToolResult> = Reply::Result(artifact.result.clone()).tool_result();
-    let text = result.as_ref().and_then(main_text);
+    let text = result.as_ref().and_then(|result| Some(Reading::of(result).main()?.to_owned()));
     match (text, result.and_then(|result| result.structured)) {
         (Some(text), _) if is_json(&text) => (text, "application/json"),
         (_, Some(structured)) if wants_json => (structured.to_string(), "application/json"),
@@ -170,26 +168,26 @@ const PAGE: u32 = 99;
 const NAMED: usize = 20;
 
 /// What is kept, or the part of that list that is asked for.
-async fn listed(artifacts: &[Arc<Artifact>], selector: Option<Selector>) -> Reply {
-    let Some(selector) = selector.filter(|_| !artifacts.is_empty()) else {
-        return Reply::text(&kept(artifacts));
+async fn listed(headers: &[Header], selector: Option<Selector>) -> Reply {
+    let Some(selector) = selector.filter(|_| !headers.is_empty()) else {
+        return Reply::text(&kept(headers));
     };
-    let text = artifacts.iter().map(line).collect::<Vec<_>>().join("\n");
+    let text = headers.iter().map(line).collect::<Vec<_>>().join("\n");
     let look = move || view::view(text.as_bytes(), "text/plain", &selector, &limits());
     answered(view::aside(look).await)
 }
 
-fn line(artifact: &Arc<Artifact>) -> String {
-    let Artifact { handle, upstream, tool, chars, .. } = &**artifact;
+fn line(header: &Header) -> String {
+    let Header { handle, upstream, tool, chars, .. } = header;
     format!("- {handle}: {upstream} {tool}, {} characters", thousands(*chars))
 }
 
-fn kept(artifacts: &[Arc<Artifact>]) -> String {
-    if artifacts.is_empty() {
+fn kept(headers: &[Header]) -> String {
+    if headers.is_empty() {
         return "Nothing is kept for you now.".to_owned();
     }
-    let lines: Vec<String> = artifacts.iter().take(NAMED).map(line).collect();
-    let more = match artifacts.len().saturating_sub(NAMED) {
+    let lines: Vec<String> = headers.iter().take(NAMED).map(line).collect();
+    let more = match headers.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => {
             let next = NAMED + 1;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;
 use tool::{Context, Reply, Resource, RpcError};
 
-use crate::artifact::{Artifact, Owner};
+use crate::artifact::{Artifact, Header, Owner};
 use crate::envelope::{self, Reference};
 use crate::gateway::Shared;
 use crate::view::aside;
@@ -18,11 +18,11 @@ pub(crate) const SCHEME: &str = "artifact://";
 /// Everything that is kept for whoever asks, part by part, the latest first.
 pub(crate) async fn listed(shared: &Shared, context: &Context) -> Vec<Resource> {
     let kept = shared.dispatcher.artifacts.list(&Owner::of(context)).await;
-    kept.iter().flat_map(|artifact| described(artifact)).collect()
+    kept.into_iter().flat_map(described).collect()
 }
 
-fn described(artifact: &Artifact) -> Vec<Resource> {
-    let Artifact { upstream, tool, .. } = artifact;
+fn described(header: Header) -> Vec<Resource> {
+    let Header { upstream, tool, parts, .. } = header;
     let resource = |part: Reference| {
         let name = match part.label.is_empty() {
             true => format!("{upstream}/{tool}"),
@@ -37,7 +37,7 @@ fn described(artifact: &Artifact) -> Vec<Resource> {
         });
         Resource::read(raw.into()).expect("our own resource has a URI")
     };
-    envelope::references(artifact).into_iter().map(resource).collect()
+    parts.into_iter().map(resource).collect()
 }
 
 /// The contents of a kept answer, for its owner and nobody else.

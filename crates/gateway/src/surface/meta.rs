@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
 
 use super::{Surface, about};
-use crate::artifact::{Artifact, Owner};
+use crate::artifact::{Header, Owner};
 use crate::dispatch::Refusal;
 use crate::envelope;
 use crate::error::{Code, GatewayError, seconds};
@@ -380,8 +380,8 @@ impl Meta<'_> {
         if kept.is_empty() {
             return Ok(Reply::text("nothing is kept; results too long to send are"));
         }
-        let line = |artifact: &Arc<Artifact>| {
-            let Artifact { handle, upstream, tool, chars, .. } = &**artifact;
+        let line = |header: &Header| {
+            let Header { handle, upstream, tool, chars, .. } = header;
             format!("{handle} {upstream}/{tool} {chars} chars")
         };
         let text = kept.iter().map(line).collect::<Vec<_>>().join("\n");

@@ -81,6 +81,7 @@ fn everything_that_the_reference_keeps_is_a_part() {
             chars: 0,
             result: case["result"].clone().into(),
             raw: None,
+            parts: crate::artifact::Parts::default(),
         };
         let parts = parts(&artifact);
         for (handle, stored) in case["stored"].as_object().unwrap() {
