@@ -15,23 +15,10 @@ pub use truncate::truncate;
 
 /// A card, within its limits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Card {
-    id: String,
-    name: String,
-    description: String,
-    tags: Vec<String>,
-    kind: Kind,
-    namespace: String,
-    has_schema: bool,
-    cost_hint: f64,
-    side_effects: bool,
-    safety: Safety,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    score: Option<f64>,
-}
+pub struct Card(Draft);
 
 /// What a card is made from. Nothing here is bounded yet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Draft {
     pub id: String,
     pub name: String,
@@ -43,6 +30,7 @@ pub struct Draft {
     pub cost_hint: f64,
     pub side_effects: bool,
     pub safety: Safety,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
 
@@ -102,32 +90,7 @@ impl Card {
         if let Some(long) = draft.tags.iter().find(|tag| TAG < tag.chars().count()) {
             return Err(InvalidCard::Tag(long.clone()));
         }
-        let Draft {
-            id,
-            name,
-            description,
-            tags,
-            kind,
-            namespace,
-            has_schema,
-            cost_hint,
-            side_effects,
-            safety,
-            score,
-        } = draft;
-        Ok(Card {
-            id,
-            name,
-            description,
-            tags,
-            kind,
-            namespace,
-            has_schema,
-            cost_hint,
-            side_effects,
-            safety,
-            score,
-        })
+        Ok(Card(draft))
     }
 
     /// A card of these fields cut to the limits: the name and the tags by
@@ -147,42 +110,42 @@ impl Card {
     }
 
     pub fn id(&self) -> &str {
-        &self.id
+        &self.0.id
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     pub fn description(&self) -> &str {
-        &self.description
+        &self.0.description
     }
 
     pub fn tags(&self) -> &[String] {
-        &self.tags
+        &self.0.tags
     }
 
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.0.kind
     }
 
     pub fn safety(&self) -> Safety {
-        self.safety
+        self.0.safety
     }
 
     pub fn score(&self) -> Option<f64> {
-        self.score
+        self.0.score
     }
 
     /// The same card with another score.
     #[must_use]
     pub fn scored(mut self, score: Option<f64>) -> Card {
-        self.score = score;
+        self.0.score = score;
         self
     }
 
     fn described(&self, description: String) -> Card {
-        Card { description, ..self.clone() }
+        Card(Draft { description, ..self.0.clone() })
     }
 }
 
@@ -207,8 +170,8 @@ impl Draft {
 
 /// Sorts cards as a browse shows them: best score first, then by id.
 pub fn sort(cards: &mut [Card]) {
-    let score = |card: &Card| card.score.unwrap_or(0.0);
-    cards.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.id.cmp(&b.id)));
+    let score = |card: &Card| card.0.score.unwrap_or(0.0);
+    cards.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.0.id.cmp(&b.0.id)));
 }
 
 /// The tags that a card keeps: cut, without doubles, at most five, and never

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::truncate::truncate;
-use super::{Card, InvalidCard, Kind, Safety};
+use super::{Card, Draft, InvalidCard, Kind, Safety};
 use crate::tokens;
 
 /// Tokens that a card should stay within.
@@ -25,18 +25,18 @@ impl Line {
     /// shows its id shortened around `…`, which [`crate::selection::resolve`]
     /// understands, instead of failing.
     pub fn text(card: &Card, signature: Option<&str>) -> Line {
-        let with = |description: &str| plain(card, &card.id, description);
+        let with = |description: &str| plain(card, &card.0.id, description);
         let line =
-            within(&card.description, with).unwrap_or_else(|| plain(card, &short_id(card), ""));
+            within(&card.0.description, with).unwrap_or_else(|| plain(card, &short_id(card), ""));
         let signed = signature.map(|signature| format!("{line}\n  {signature}"));
         Line(signed.filter(|signed| tokens::fits(signed, CAP)).unwrap_or(line))
     }
 
     /// The card as a JSON object without the fields that say nothing.
     pub fn json(card: &Card) -> Line {
-        let with = |description: &str| sparse(card, &card.id, description);
+        let with = |description: &str| sparse(card, &card.0.id, description);
         let line =
-            within(&card.description, with).unwrap_or_else(|| sparse(card, &short_id(card), ""));
+            within(&card.0.description, with).unwrap_or_else(|| sparse(card, &short_id(card), ""));
         Line(line)
     }
 
@@ -51,7 +51,7 @@ impl Line {
 
 /// The line that the specification's budget is counted on.
 pub fn budget_line(card: &Card) -> String {
-    numbered(card, 1, 1, &card.tags)
+    numbered(card, 1, 1, &card.0.tags)
 }
 
 /// The card with its description cut so that its budget line keeps the
@@ -62,18 +62,18 @@ pub fn fit(card: &Card) -> Result<Card, InvalidCard> {
     }
     let overhead = tokens::count(&budget_line(&card.described(String::new())));
     let budget = TARGET.saturating_sub(overhead).max(1);
-    let fitted = card.described(truncate(&card.description, budget));
+    let fitted = card.described(truncate(&card.0.description, budget));
     let tokens = tokens::count(&budget_line(&fitted));
     match tokens <= CAP {
         true => Ok(fitted),
-        false => Err(InvalidCard::TooBig { id: card.id.clone(), tokens }),
+        false => Err(InvalidCard::TooBig { id: card.0.id.clone(), tokens }),
     }
 }
 
 /// The numbered list form, one card per line.
 pub fn listing(cards: &[Card]) -> String {
     let line = |(at, card): (usize, &Card)| {
-        let mut tags = card.tags.clone();
+        let mut tags = card.0.tags.clone();
         tags.sort_unstable();
         numbered(card, at + 1, cards.len(), &tags)
     };
@@ -82,33 +82,33 @@ pub fn listing(cards: &[Card]) -> String {
 
 /// One card over several lines, for a prompt that shows a single tool.
 pub fn snippet(card: &Card) -> String {
-    let mut lines = vec![format!("[{}] {}", card.id, card.name), card.description.clone()];
-    if !card.tags.is_empty() {
-        lines.push(format!("tags: {}", card.tags.join(", ")));
+    let mut lines = vec![format!("[{}] {}", card.0.id, card.0.name), card.0.description.clone()];
+    if !card.0.tags.is_empty() {
+        lines.push(format!("tags: {}", card.0.tags.join(", ")));
     }
-    match card.safety {
+    match card.0.safety {
         Safety::Destructive => lines.push("⚠ destructive".to_owned()),
-        Safety::ReadOnly | Safety::Unknown if card.side_effects => {
+        Safety::ReadOnly | Safety::Unknown if card.0.side_effects => {
             lines.push("! has side effects".to_owned());
         }
         Safety::ReadOnly | Safety::Unknown => {}
     }
-    if card.safety == Safety::ReadOnly {
+    if card.0.safety == Safety::ReadOnly {
         lines.push("read-only".to_owned());
     }
-    if card.cost_hint != 0.0 {
-        lines.push(format!("cost: {:.2}", card.cost_hint));
+    if card.0.cost_hint != 0.0 {
+        lines.push(format!("cost: {:.2}", card.0.cost_hint));
     }
     lines.join("\n  ")
 }
 
 fn numbered(card: &Card, at: usize, of: usize, tags: &[String]) -> String {
-    let Card { id, description, .. } = card;
-    let mut line = format!("[{at}/{of}] {id} ({}) — {description}", card.kind.as_str());
+    let Draft { id, description, .. } = &card.0;
+    let mut line = format!("[{at}/{of}] {id} ({}) — {description}", card.0.kind.as_str());
     if !tags.is_empty() {
         line.push_str(&format!(" [{}]", tags.join(", ")));
     }
-    if let Some(score) = card.score {
+    if let Some(score) = card.0.score {
         line.push_str(&format!(" score={score:.2}"));
     }
     line
@@ -140,13 +140,13 @@ fn plain(card: &Card, id: &str, description: &str) -> String {
         line.push_str(&format!(" {description}"));
     }
     let mut notes = Vec::new();
-    match card.safety {
+    match card.0.safety {
         Safety::Destructive => notes.push("destructive".to_owned()),
-        Safety::ReadOnly if card.kind == Kind::Tool => notes.push("read-only".to_owned()),
+        Safety::ReadOnly if card.0.kind == Kind::Tool => notes.push("read-only".to_owned()),
         Safety::ReadOnly | Safety::Unknown => {}
     }
-    if 0.0 < card.cost_hint {
-        notes.push(format!("cost {}", card.cost_hint));
+    if 0.0 < card.0.cost_hint {
+        notes.push(format!("cost {}", card.0.cost_hint));
     }
     if !notes.is_empty() {
         line.push_str(&format!(" [{}]", notes.join(", ")));
@@ -173,11 +173,11 @@ fn sparse(card: &Card, id: &str, description: &str) -> String {
     let sparse = Sparse {
         id,
         description,
-        kind: card.kind,
-        safety: card.safety.as_str(),
-        cost_hint: Some(card.cost_hint).filter(|cost| 0.0 < *cost),
+        kind: card.0.kind,
+        safety: card.0.safety.as_str(),
+        cost_hint: Some(card.0.cost_hint).filter(|cost| 0.0 < *cost),
         // Two decimals rank as well as seventeen and cost a fifth.
-        score: card.score.map(|score| (score * 100.0).round() / 100.0),
+        score: card.0.score.map(|score| (score * 100.0).round() / 100.0),
     };
     serde_json::to_string(&sparse).expect("strings and numbers always serialise")
 }
@@ -189,8 +189,8 @@ fn is_tool(kind: &Kind) -> bool {
 /// An id shortened around `…` so that its card keeps the cap: as much of its
 /// beginning as fits, and all from the version or hash on.
 fn short_id(card: &Card) -> String {
-    let tail_at = card.id.rfind(['@', '#']).unwrap_or(card.id.len());
-    let (head, tail) = card.id.split_at(tail_at);
+    let tail_at = card.0.id.rfind(['@', '#']).unwrap_or(card.0.id.len());
+    let (head, tail) = card.0.id.split_at(tail_at);
     let shortened = |length: usize| {
         let kept: String = head.chars().take(length).collect();
         format!("{kept}…{tail}")
