@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tool::{Json, Reply};
+use tool::{Json, Object, Reply};
 
 use crate::error::Fault;
 
@@ -53,9 +53,17 @@ impl Answer {
                     | Value::Array(_)
                     | Value::Object(_) => value.to_string(),
                 };
-                let structured = if wrap { json!({"result": value}) } else { value };
-                let content = json!([{"type": "text", "text": text}]);
-                Reply::Result(json!({"content": content, "structuredContent": structured}).into())
+                // A result may be large: it is written, never copied.
+                let mut structured = Json::of(&value);
+                if wrap {
+                    let mut wrapped = Object::new();
+                    wrapped.push("result", structured);
+                    structured = wrapped.to_json();
+                }
+                let mut result = Object::new();
+                result.push("content", json!([{"type": "text", "text": text}]).into());
+                result.push("structuredContent", structured);
+                Reply::Result(result.to_json())
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, Json, Severity};
+use crate::{Finding, Json, Object, Severity};
 
 /// Everything one provider offers, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -153,7 +153,9 @@ impl Tool {
     pub fn read(raw: Json) -> Result<Tool, Finding> {
         let fields = Fields::read(&raw, "tool")?;
         let name = fields.require("name")?;
-        let hint = |key: &str| fields.json("annotations")?.member_as::<bool>(key);
+        let said = fields.json("annotations").and_then(|said| Object::parse(&said).ok());
+        let said = said.unwrap_or_default();
+        let hint = |key: &str| said.get(key)?.read::<bool>().ok();
         let annotations = Annotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
@@ -162,7 +164,7 @@ impl Tool {
         };
         Ok(Tool {
             name,
-            title: fields.text("title").or_else(|| fields.json("annotations")?.member_as("title")),
+            title: fields.text("title").or_else(|| said.get("title")?.read().ok()),
             description: fields.text("description"),
             input_schema: fields.json("inputSchema").unwrap_or_else(Json::empty_object),
             output_schema: fields.json("outputSchema"),

@@ -100,12 +100,11 @@ impl Reply {
 
     /// A tool result with structured content and its text mirror.
     pub fn structured(value: &serde_json::Value) -> Reply {
-        let text = value.to_string();
-        let content = json!({
-            "content": [{"type": "text", "text": text}],
-            "structuredContent": value,
-        });
-        Reply::Result(content.into())
+        // A result may be large: it is written, never copied.
+        let mut result = Object::new();
+        result.push("content", json!([{"type": "text", "text": value.to_string()}]).into());
+        result.push("structuredContent", Json::of(value));
+        Reply::Result(result.to_json())
     }
 
     /// The result as a tool result, when it is one.
