@@ -6,8 +6,10 @@
 //! happens, to a typed `query`, to `sql` for one of three engines, and back as
 //! JSON.
 //!
-//! This crate knows no MCP and no gateway. Values are bound, names come from
-//! fixed lists, and what is sensitive is in none of them.
+//! This crate knows no gateway, and of MCP only the words that the contract
+//! names: [`http`] is the contract's own edge, and looks at methods and at the
+//! tool that a message names. Values are bound, names come from fixed lists, and
+//! what is sensitive is in none of them.
 
 mod config;
 
