@@ -5,11 +5,11 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use anyhow::Context;
-use futures::StreamExt;
 use mcp::connect::address::{self, Private};
+use mcp::reach::{self, Unread, deepest};
 use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response, Url};
+use reqwest::{ClientBuilder, Response, Url};
 use web::aggregate::{Refused, Source};
 use web::manifest::MAX_BYTES;
 
@@ -129,26 +129,19 @@ fn trusting(builder: ClientBuilder, authority: Option<&[u8]>) -> ClientBuilder {
 }
 
 fn builder() -> ClientBuilder {
-    // Whoever installs a provider first wins; any is as good.
-    rustls::crypto::ring::default_provider().install_default().ok();
-    Client::builder()
-        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
-        .timeout(PATIENCE)
-        .redirect(Policy::none())
+    reach::builder().timeout(PATIENCE).redirect(Policy::none())
 }
 
 async fn body(response: Response, url: &Url, limit: usize) -> Result<String, Unfetched> {
-    let mut body = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk
-            .map_err(|error| Unfetched::Failed(format!("{url} breaks off: {}", deepest(&error))))?;
-        body.extend_from_slice(&chunk);
-        if limit < body.len() {
-            return Err(Unfetched::Unfit(format!("{url} is larger than {limit} bytes")));
+    let body = reach::body(response, limit).await.map_err(|unread| match unread {
+        Unread::Broken(error) => {
+            Unfetched::Failed(format!("{url} breaks off: {}", deepest(&error)))
         }
-    }
-    String::from_utf8(body).map_err(|_| Unfetched::Unfit(format!("{url} is not text")))
+        Unread::TooLong { limit } => {
+            Unfetched::Unfit(format!("{url} is larger than {limit} bytes"))
+        }
+    })?;
+    String::from_utf8(body.into()).map_err(|_| Unfetched::Unfit(format!("{url} is not text")))
 }
 
 /// The private address among the causes, if that was it.
@@ -161,14 +154,6 @@ fn private(error: &reqwest::Error) -> Option<Private> {
         cause = inner.source();
     }
     None
-}
-
-fn deepest(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -139,7 +139,11 @@ pub enum ConnectError {
     #[error("it ended before the session was open: {reason}")]
     Ended { reason: String },
     #[error("cannot be reached: {reason}")]
-    Unreachable { reason: String },
+    Unreachable {
+        reason: String,
+        /// What it answered, where it did over HTTP.
+        status: Option<u16>,
+    },
     #[error("no answer to `{step}` within {after:?}")]
     Silent { step: String, after: Duration },
     #[error("`{step}` was refused: {} ({})", error.message, error.code)]
@@ -190,9 +194,7 @@ async fn open(
             opening::open(target, &Options { era, ..options.clone() }, client).await
         }
         // The address may be that of an event stream.
-        (Target::Http(endpoint), ConnectError::Unreachable { reason })
-            if reason.starts_with("HTTP 404") || reason.starts_with("HTTP 405") =>
-        {
+        (Target::Http(endpoint), ConnectError::Unreachable { status: Some(404 | 405), .. }) => {
             let older = Target::Sse(endpoint.clone());
             opening::open(&older, options, client).await.map_err(|_| error)
         }
@@ -239,7 +241,7 @@ impl ConnectError {
     fn of(step: &str, failure: Failure) -> ConnectError {
         let step = step.to_owned();
         match failure {
-            Failure::Unavailable { reason } => ConnectError::Unreachable { reason },
+            Failure::Unavailable { reason } => ConnectError::Unreachable { reason, status: None },
             Failure::Timeout { after } => ConnectError::Silent { step, after },
             Failure::Lost { reason, .. } => ConnectError::Ended { reason },
             Failure::Unauthorized { reason } => ConnectError::Unauthorized { reason },

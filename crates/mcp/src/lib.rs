@@ -17,4 +17,5 @@ pub mod oauth;
 pub mod message;
 pub mod peer;
 
+pub mod reach;
 pub mod revision;

@@ -91,6 +91,31 @@ impl Refusal {
     }
 }
 
+/// Sends a request with what there is to show, and once more with what there
+/// is instead when that is refused: what was refused did not run.
+pub(super) async fn shown_until_taken<E: From<Failure>>(
+    credential: Option<&dyn Credential>,
+    request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+    lost: impl Fn(reqwest::Error) -> E,
+) -> Result<reqwest::Response, E> {
+    let Some(credential) = credential else { return request(None).send().await.map_err(lost) };
+    let shown = credential.present().await?;
+    let response = request(shown.as_ref()).send().await.map_err(&lost)?;
+    let Some(refusal) = Refusal::of(response.status(), response.headers()) else {
+        credential.accepted();
+        return Ok(response);
+    };
+    let other = credential.refused(shown.as_ref(), &refusal).await?;
+    let response = request(Some(&other)).send().await.map_err(&lost)?;
+    match Refusal::of(response.status(), response.headers()) {
+        Some(refusal) => Err(credential.refused_again(Some(&other), &refusal).into()),
+        None => {
+            credential.accepted();
+            Ok(response)
+        }
+    }
+}
+
 /// Headers with what is shown.
 pub(super) fn signed(headers: &HeaderMap, shown: Option<&HeaderValue>) -> HeaderMap {
     let mut headers = headers.clone();

@@ -10,7 +10,7 @@ mod answer;
 mod reach;
 mod standing;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::http::header::{ACCEPT, CONTENT_TYPE};
@@ -22,7 +22,7 @@ use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
-use super::credential::{self, Credential, Refusal};
+use super::credential::{self, Credential};
 use super::link::{Manner, Question};
 use super::relay::Relay;
 use super::{ConnectError, Endpoint, Options};
@@ -60,6 +60,8 @@ pub(super) struct Http {
     reopening: tokio::sync::Mutex<()>,
     /// How often it was.
     n_reopened: watch::Sender<u64>,
+    /// The status of the last response that was no answer; 0 after an answer.
+    turned_away: AtomicU16,
     errands: mpsc::Sender<Bytes>,
     closing: CancellationToken,
     why_closed: Mutex<Option<String>>,
@@ -95,6 +97,7 @@ impl Http {
             session: Mutex::default(),
             reopening: tokio::sync::Mutex::new(()),
             n_reopened: watch::Sender::new(0),
+            turned_away: AtomicU16::new(0),
             errands,
             closing: CancellationToken::new(),
             why_closed: Mutex::default(),
@@ -235,27 +238,18 @@ impl Http {
         Ok(reply)
     }
 
-    /// Posts with the credential there is, and once more with another when
-    /// that one is refused and there is another: what was refused did not run.
     async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, Refused> {
-        let send = async |headers: HeaderMap, body: Bytes| {
-            let posted = self.client.post(self.url.clone()).headers(headers).body(body).send();
-            posted.await.map_err(Refused::from)
+        let post = |shown: Option<&HeaderValue>| {
+            let headers = credential::signed(&headers, shown);
+            self.client.post(self.url.clone()).headers(headers).body(body.clone())
         };
-        let Some(credential) = &self.credential else { return send(headers, body).await };
-        let mut shown = credential.present().await?;
-        let mut response = send(credential::signed(&headers, shown.as_ref()), body.clone()).await?;
-        if let Some(refusal) = Refusal::of(response.status(), response.headers()) {
-            shown = Some(credential.refused(shown.as_ref(), &refusal).await?);
-            response = send(credential::signed(&headers, shown.as_ref()), body).await?;
-        }
-        match Refusal::of(response.status(), response.headers()) {
-            Some(refusal) => Err(credential.refused_again(shown.as_ref(), &refusal).into()),
-            None => {
-                credential.accepted();
-                Ok(response)
-            }
-        }
+        let credential = self.credential.as_deref();
+        credential::shown_until_taken(credential, post, Refused::from).await
+    }
+
+    /// How it answered the last question, where that was no answer.
+    pub(super) fn turned_away(&self) -> Option<u16> {
+        Some(self.turned_away.load(Ordering::Relaxed)).filter(|status| *status != 0)
     }
 
     /// Headers with what is shown now; `None` when nothing should be sent.

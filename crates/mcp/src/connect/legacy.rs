@@ -14,7 +14,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 use tool::Failure;
 
-use super::credential::{self, Credential, Refusal};
+use super::credential::{self, Credential};
 use super::http::{client, parse, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
@@ -39,7 +39,9 @@ pub(super) async fn start(
         let signed = credential::signed(&headers, shown);
         client.get(url.clone()).headers(signed).header(ACCEPT, &accept)
     };
-    let response = shown_until_taken(credential.as_deref(), get).await;
+    let response: Result<_, Failure> =
+        credential::shown_until_taken(credential.as_deref(), get, |error| unreachable(&error))
+            .await;
     let response = response.map_err(|failure| ConnectError::of("GET", failure))?;
     let mut stream = Stream::new(response, options.limits.line)?;
     let post = stream.endpoint(&url).await?;
@@ -67,33 +69,6 @@ pub(super) async fn start(
     Ok(())
 }
 
-/// Sends a request with what there is to show, and once more with what there
-/// is instead when that is refused.
-async fn shown_until_taken(
-    credential: Option<&dyn Credential>,
-    request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
-) -> Result<Response, Failure> {
-    let send = async |shown: Option<&HeaderValue>| {
-        request(shown).send().await.map_err(|error| unreachable(&error))
-    };
-    let Some(credential) = credential else { return send(None).await };
-    let shown = credential.present().await?;
-    let response = send(shown.as_ref()).await?;
-    let Some(refusal) = Refusal::of(response.status(), response.headers()) else {
-        credential.accepted();
-        return Ok(response);
-    };
-    let other = credential.refused(shown.as_ref(), &refusal).await?;
-    let response = send(Some(&other)).await?;
-    match Refusal::of(response.status(), response.headers()) {
-        Some(refusal) => Err(credential.refused_again(Some(&other), &refusal)),
-        None => {
-            credential.accepted();
-            Ok(response)
-        }
-    }
-}
-
 /// The server's messages.
 struct Stream {
     response: Response,
@@ -109,7 +84,7 @@ impl Stream {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if !status.is_success() || !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
             let reason = format!("HTTP {status}, and no event stream");
-            return Err(ConnectError::Unreachable { reason });
+            return Err(ConnectError::Unreachable { reason, status: Some(status.as_u16()) });
         }
         Ok(Stream { response, parser: Parser::new(limit) })
     }
@@ -202,7 +177,8 @@ impl Outbox {
         };
         let limit = std::time::Duration::from_secs(30);
         let late = |_| Failure::Timeout { after: limit };
-        let sent = shown_until_taken(self.credential.as_deref(), post);
+        let lost = |error| unreachable(&error);
+        let sent = credential::shown_until_taken(self.credential.as_deref(), post, lost);
         let status = timeout(limit, sent).await.map_err(late)??.status();
         if status.is_success() {
             return Ok(());

@@ -250,8 +250,15 @@ impl Opening<'_> {
         link.request(question).await
     }
 
-    /// A program that ended has more to say than its pipe: wait for that.
+    /// A program that ended has more to say than its pipe: wait for that. A
+    /// server at an address said it with a status.
     async fn explain(&self, error: ConnectError) -> ConnectError {
+        if let (ConnectError::Unreachable { reason, .. }, Link::Http(http)) =
+            (&error, &**self.link())
+        {
+            let (reason, status) = (reason.clone(), http.turned_away());
+            return ConnectError::Unreachable { reason, status };
+        }
         let ConnectError::Ended { .. } = error else { return error };
         let told = async {
             while self.relay.why_gone().is_none() {

@@ -68,8 +68,7 @@ impl Login {
     /// Finds out where to log in and makes the address to open in a browser,
     /// which will lead back to `redirect`.
     pub async fn begin(wanted: &Wanted, redirect: &str) -> Result<Login, LoginError> {
-        // Whoever installs a provider first wins; any is as good.
-        rustls::crypto::ring::default_provider().install_default().ok();
+        crate::reach::provide();
         let mut manager = manager(wanted).await?;
         let challenge = match &wanted.challenge {
             Some(challenge) => Some(challenge.clone()),

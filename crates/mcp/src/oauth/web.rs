@@ -23,10 +23,7 @@ pub(super) fn client(certificates: &Certificates) -> Result<reqwest::Client, Str
 }
 
 fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Client, String> {
-    // Whoever installs a provider first wins; any is as good.
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let builder = reqwest::Client::builder()
-        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+    let builder = crate::reach::builder()
         .redirect(redirects)
         .timeout(PATIENCE)
         .connect_timeout(Duration::from_secs(10));
@@ -34,16 +31,9 @@ fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Clie
     certificates.put_on(builder)?.build().map_err(unbuilt)
 }
 
-/// A body, as far as it is not too long.
-pub(super) async fn body(mut response: reqwest::Response) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        if LARGEST < body.len() + chunk.len() {
-            return None;
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Some(body)
+/// A body that came whole and is not too long.
+pub(super) async fn body(response: reqwest::Response) -> Option<Vec<u8>> {
+    crate::reach::body(response, LARGEST).await.ok().map(Vec::from)
 }
 
 /// The way for somebody with certificates of their own.
@@ -69,7 +59,7 @@ impl Web {
         for (name, value) in response.headers() {
             answer = answer.header(name, value);
         }
-        let body = body(response).await.ok_or("the answer is too long")?;
+        let body = body(response).await.ok_or("the answer breaks off or is too long")?;
         Ok(answer.body(body)?)
     }
 }

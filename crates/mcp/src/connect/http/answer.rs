@@ -1,20 +1,21 @@
 //! From a response to an answer.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use reqwest::Response;
 use tokio::time::sleep;
 use tool::{Failure, Json, Reply, Sent};
 
-use super::reach::deepest;
 use super::{Http, Question, forgot_session, unreachable};
 use crate::connect::sse::Parser;
 use crate::message::{self, Frame, Message};
 use crate::peer::Ticket;
+use crate::reach::{self, Unread, deepest};
 use crate::revision::header;
 
 /// How long to wait before resuming a stream when the server does not say.
@@ -68,6 +69,7 @@ impl Http {
         has_session: bool,
     ) -> Result<Reply, Refused> {
         let status = response.status();
+        self.turned_away.store(0, Ordering::Relaxed);
         if status.is_success() {
             if is_stream(response.headers()) {
                 return Ok(self.follow(question.ticket, response).await?);
@@ -86,6 +88,7 @@ impl Http {
         match Message::parse(&body) {
             Ok(Message::Response(response)) => Ok(response.reply),
             Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => {
+                self.turned_away.store(status.as_u16(), Ordering::Relaxed);
                 Err(Refused::Failed(failed(status, &headers, &body)))
             }
         }
@@ -222,22 +225,14 @@ impl Http {
         answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
     }
 
-    /// The whole body, within the limit. One chunk is not copied.
-    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
-        let lost =
-            |error: reqwest::Error| Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps };
-        let Some(first) = response.chunk().await.map_err(lost)? else { return Ok(Bytes::new()) };
-        let Some(second) = response.chunk().await.map_err(lost)? else { return Ok(first) };
-        let mut body = BytesMut::from(&first[..]);
-        body.extend_from_slice(&second);
-        while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if self.limit < body.len() + chunk.len() {
-                let reason = format!("a response is over the limit of {} bytes", self.limit);
-                return Err(Failure::Unusable { reason });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body.freeze())
+    /// The whole body, within the limit.
+    pub(super) async fn body(&self, response: Response) -> Result<Bytes, Failure> {
+        reach::body(response, self.limit).await.map_err(|unread| match unread {
+            Unread::Broken(error) => Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps },
+            Unread::TooLong { limit } => Failure::Unusable {
+                reason: format!("a response is over the limit of {limit} bytes"),
+            },
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use tool::{Failure, Sent};
 
 use crate::connect::address::{self, Addresses};
 use crate::connect::{ConnectError, Endpoint};
+use crate::reach::{self, deepest};
 
 /// Reads an endpoint as an operator wrote it.
 pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap), ConnectError> {
@@ -38,10 +39,7 @@ pub(in crate::connect) fn client(
     url: &Url,
     endpoint: &Endpoint,
 ) -> Result<reqwest::Client, ConnectError> {
-    // Whoever installs a provider first wins; any is as good.
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+    let mut builder = reach::builder()
         .tcp_nodelay(true)
         .connect_timeout(Duration::from_secs(10))
         .redirect(Policy::custom(|attempt| {
@@ -84,15 +82,6 @@ pub(in crate::connect) fn unreachable(error: &reqwest::Error) -> Failure {
         return Failure::Unavailable { reason };
     }
     Failure::Lost { reason, sent: Sent::Perhaps }
-}
-
-/// The cause of all causes, without the URL, which may hold a secret.
-pub(super) fn deepest(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 fn is_loopback(url: &Url) -> bool {

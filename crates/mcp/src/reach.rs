@@ -1,0 +1,53 @@
+//! What every HTTP client here is made of.
+
+use bytes::{Bytes, BytesMut};
+
+/// A client in the making, under our name.
+pub fn builder() -> reqwest::ClientBuilder {
+    provide();
+    reqwest::Client::builder().user_agent(concat!("gatelet/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Sees to it that connections can be secured.
+pub fn provide() {
+    // Whoever installs a provider first wins; any is as good.
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
+/// Why there is no body.
+#[derive(Debug)]
+pub enum Unread {
+    Broken(reqwest::Error),
+    TooLong { limit: usize },
+}
+
+/// The whole body, within a limit. One chunk is not copied.
+pub async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes, Unread> {
+    let Some(first) = chunk(&mut response, 0, limit).await? else { return Ok(Bytes::new()) };
+    let Some(second) = chunk(&mut response, first.len(), limit).await? else { return Ok(first) };
+    let mut body = BytesMut::from(&first[..]);
+    body.extend_from_slice(&second);
+    while let Some(more) = chunk(&mut response, body.len(), limit).await? {
+        body.extend_from_slice(&more);
+    }
+    Ok(body.freeze())
+}
+
+async fn chunk(
+    response: &mut reqwest::Response,
+    so_far: usize,
+    limit: usize,
+) -> Result<Option<Bytes>, Unread> {
+    let chunk = response.chunk().await.map_err(Unread::Broken)?;
+    let is_over = |chunk: &Bytes| limit < so_far + chunk.len();
+    if chunk.as_ref().is_some_and(is_over) { Err(Unread::TooLong { limit }) } else { Ok(chunk) }
+}
+
+/// The cause of all causes, without the URL, which may hold a secret.
+pub fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
