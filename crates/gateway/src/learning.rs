@@ -84,8 +84,8 @@ impl Learning {
         if !matches!(record.ending, Ending::Answered | Ending::Gated)
             || record.upstream.is_empty()
             || record.upstream == own::LABEL
-            // Whoever reads about a function has not chosen it yet.
-            || matches!(record.meta_tool, "help" | "task")
+            // Whoever reads about a function, or a skill, has not chosen yet.
+            || record.meta_tool != "tool_execute"
         {
             return;
         }

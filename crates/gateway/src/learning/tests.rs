@@ -1,5 +1,5 @@
 use serde_json::json;
-use testkit::{Scripted, listing, tool};
+use testkit::{Scripted, listing};
 use tool::{Ask, Call, Client, Provider, Reply};
 
 use super::*;
@@ -31,8 +31,16 @@ struct Twins {
 
 async fn twins(surface: Surface, notebook: Arc<dyn Notebook>) -> Twins {
     let upstream = |label: &str| {
-        let save = tool("save_note", "Saves a note.", &json!({}));
-        let provider = Scripted::new(listing(vec![save]), |_| Ok(Reply::text("saved")));
+        let raw = json!({
+            "name": "save_note",
+            "description": "Saves a note.",
+            "inputSchema": {},
+            "_meta": {"gatelet/cash": {"namespace": "", "function": "save_note"}},
+        });
+        let save = tool::Tool::read(raw.into()).unwrap();
+        let provider = Scripted::new(listing(vec![save]), |ask| {
+            Ok(Reply::text(if ask.method() == "tools/call" { "saved" } else { "Their page." }))
+        });
         Upstream::new(label, Scripts::of(provider))
     };
     let upstreams = vec![upstream("one"), upstream("two")];
@@ -90,6 +98,20 @@ async fn only_the_first_call_after_a_search_is_learnt() {
     twins.call("two").await;
     twins.call("one").await;
     assert!(pad.read().iter().all(|(_, chosen)| !chosen.contains_key("one/save_note")));
+    assert!(!pad.read().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_reads_about_a_function_has_not_chosen_it_yet() {
+    let pad = Arc::new(Pad::default());
+    let twins = twins(Surface::Cash, Arc::clone(&pad) as _).await;
+    let other = other(twins.first().await);
+    let asked = json!({"namespace": twins.first().await, "function": "save_note"});
+    assert!(twins.ask("help", asked).await.starts_with("Their page."));
+    assert!(pad.read().is_empty());
+    twins.call(other).await;
+    let name = format!("{other}/save_note");
+    assert!(pad.read().iter().all(|(_, chosen)| chosen.contains_key(&name)));
     assert!(!pad.read().is_empty());
 }
 
