@@ -214,7 +214,11 @@ mod tests {
         }
 
         async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
-            if matches!(ask, Ask::Call(call) if call.name == "die") {
+            let Ask::Call(call) = ask else { return Ok(Reply::text(&self.0)) };
+            if call.name == "die late" {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            if call.name.starts_with("die") {
                 return Err(Failure::Unavailable { reason: "gone".to_owned() });
             }
             Ok(Reply::text(&self.0))
@@ -305,6 +309,20 @@ mod tests {
     async fn a_session_that_died_is_opened_again_by_the_next_question() {
         let stage = Stage::new(8);
         assert_eq!(stage.ask("ann", "die").await, "unavailable: gone");
+        assert_eq!(stage.ask("ann", "x").await, "ann");
+        assert_eq!(stage.counts(), (1, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_learns_late_that_a_session_died_leaves_the_next_one_alone() {
+        let stage = Stage::new(8);
+        let late = stage.ask("ann", "die late");
+        let meanwhile = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            stage.ask("ann", "die").await;
+            stage.ask("ann", "x").await
+        };
+        futures::future::join(late, meanwhile).await;
         assert_eq!(stage.ask("ann", "x").await, "ann");
         assert_eq!(stage.counts(), (1, 2));
     }
