@@ -13,7 +13,7 @@ use tool::{Context, Failure, Json, Object, Reply};
 
 use crate::artifact::{self, Artifact, Keeping, Owner, TooLong};
 use crate::envelope;
-use crate::error::code_of;
+use crate::error::{Code, code_of};
 use crate::gate::{self, Gated};
 use crate::own;
 use crate::primitive;
@@ -123,10 +123,80 @@ pub enum CallError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// A stable word for the kind of refusal: `denied`, `rate-limited`.
-    pub code: &'static str,
+    pub code: Refused,
     pub message: String,
     pub retry_after: Option<Duration>,
+}
+
+/// Why the gate does not let a call through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nothing can be made of what was asked.
+    BadCall,
+    BadArguments,
+    /// The tool has a schema that is none.
+    BadSchema,
+    UnknownFunction,
+    UnknownResource,
+    UnknownPrompt,
+    /// Nothing is known of the upstream, and it cannot be reached.
+    Unavailable,
+    RateLimited,
+    /// A rule says no.
+    Denied,
+    Untrusted,
+    /// The user was asked and said no.
+    Declined,
+    /// The user has to be asked first.
+    ApprovalRequired,
+}
+
+impl Refused {
+    /// A stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refused::BadCall => "bad-call",
+            Refused::BadArguments => "bad-arguments",
+            Refused::BadSchema => "bad-schema",
+            Refused::UnknownFunction => "unknown-function",
+            Refused::UnknownResource => "unknown-resource",
+            Refused::UnknownPrompt => "unknown-prompt",
+            Refused::Unavailable => "unavailable",
+            Refused::RateLimited => "rate-limited",
+            Refused::Denied => "policy-denied",
+            Refused::Untrusted => "untrusted",
+            Refused::Declined => "declined",
+            Refused::ApprovalRequired => "approval-required",
+        }
+    }
+
+    /// The code of the taxonomy.
+    pub fn code(self) -> Code {
+        match self {
+            Refused::BadCall | Refused::BadArguments => Code::ArgsInvalid,
+            Refused::BadSchema => Code::SchemaInvalid,
+            Refused::UnknownFunction => Code::HydrateFailed,
+            Refused::UnknownResource => Code::ResourceNotFound,
+            Refused::UnknownPrompt => Code::PromptNotFound,
+            Refused::Unavailable => Code::UpstreamUnavailable,
+            Refused::RateLimited => Code::RateLimited,
+            Refused::Denied | Refused::Declined => Code::PolicyDenied,
+            Refused::Untrusted => Code::PermissionDenied,
+            Refused::ApprovalRequired => Code::AuthRequired,
+        }
+    }
+
+    /// Why a surface did not even carry a call, by the code of its answer.
+    pub(crate) fn before(code: Code) -> Refused {
+        let found = [
+            Refused::UnknownFunction,
+            Refused::UnknownResource,
+            Refused::UnknownPrompt,
+            Refused::BadSchema,
+            Refused::Unavailable,
+        ];
+        found.into_iter().find(|why| why.code() == code).unwrap_or(Refused::BadCall)
+    }
 }
 
 impl What {
@@ -230,15 +300,9 @@ impl Dispatcher {
     }
 
     /// The record of a call that a surface could not make anything of.
-    pub(crate) fn refused(
-        &self,
-        surface: Surface,
-        context: &Context,
-        code: &'static str,
-        reply: &Reply,
-    ) {
+    pub(crate) fn refused(&self, surface: Surface, context: &Context, why: Refused, reply: &Reply) {
         let mut record = self.desk.open(surface, context);
-        record.note(|record| record.ending = Ending::Refused(code));
+        record.note(|record| record.ending = Ending::Refused(why));
         record.close(match reply {
             Reply::Result(json) => json,
             Reply::Error(error) => &error.raw,
@@ -517,7 +581,7 @@ fn reports_error(json: &Json) -> bool {
 
 fn ending(error: &CallError) -> Ending {
     match error {
-        CallError::BadArguments { .. } => Ending::Refused("bad-arguments"),
+        CallError::BadArguments { .. } => Ending::Refused(Refused::BadArguments),
         CallError::Refused(refusal) => Ending::Refused(refusal.code),
         CallError::Failed { cause, .. } => Ending::Failed(cause.clone()),
     }

@@ -13,9 +13,9 @@ use catalog::tokens;
 use tool::{Client, Context, Failure, Finding, Identity, Json};
 
 use crate::artifact::Artifact;
+use crate::dispatch::Refused;
 use crate::error::{Code, classify};
 use crate::roster::Snapshot;
-use crate::stage::{approval, policy};
 use crate::surface::{Surface, exposed};
 
 /// One call, from its arrival to its end.
@@ -66,8 +66,8 @@ pub enum Ending {
     Cached,
     /// A dry run: nothing was asked.
     Planned,
-    /// The gate did not let it through; a stable word for why.
-    Refused(&'static str),
+    /// The gate did not let it through, and why.
+    Refused(Refused),
     /// The upstream refused the request as such; by which code.
     Rejected(Code),
     /// No answer came, and why.
@@ -75,12 +75,6 @@ pub enum Ending {
     /// The caller no longer waited.
     Cancelled,
 }
-
-/// Why a call was refused whose tool has a schema that is none.
-pub(crate) const BAD_SCHEMA: &str = "bad-schema";
-
-/// Why a call was refused to an upstream of which nothing is known.
-pub(crate) const UNAVAILABLE: &str = "unavailable";
 
 /// Where records go.
 pub trait Sink: Send + Sync {
@@ -198,18 +192,7 @@ impl Ending {
             | Ending::Cached
             | Ending::Planned
             | Ending::Cancelled => None,
-            Ending::Refused(word) => Some(match *word {
-                "bad-arguments" | "bad-call" => Code::ArgsInvalid,
-                "rate-limited" => Code::RateLimited,
-                policy::DENIED | approval::DECLINED => Code::PolicyDenied,
-                approval::REQUIRED => Code::AuthRequired,
-                "unknown-function" => Code::HydrateFailed,
-                "unknown-resource" => Code::ResourceNotFound,
-                "unknown-prompt" => Code::PromptNotFound,
-                UNAVAILABLE => Code::UpstreamUnavailable,
-                BAD_SCHEMA => Code::SchemaInvalid,
-                _ => Code::PermissionDenied,
-            }),
+            Ending::Refused(why) => Some(why.code()),
             Ending::Rejected(code) => Some(*code),
             Ending::Failed(failure) => Some(classify(failure)),
         }

@@ -33,7 +33,7 @@ use catalog::{Catalog, Slot};
 use tool::{Context, Failure, Finding, Identity, Listing, Reply};
 
 use crate::artifact::Artifact;
-use crate::dispatch::Refusal;
+use crate::dispatch::{Refusal, Refused};
 use crate::redact::Scrubber;
 use crate::visibility::Thing;
 
@@ -223,7 +223,7 @@ impl Approval for Open {
     /// With nobody to ask, nobody agrees.
     async fn agree(&self, question: &str, _: &Deed<'_>, _: &Context) -> Result<(), Refusal> {
         let message = format!("{question}, and nobody can be asked here");
-        Err(Refusal { code: approval::REQUIRED, message, retry_after: None })
+        Err(Refusal { code: Refused::ApprovalRequired, message, retry_after: None })
     }
 }
 

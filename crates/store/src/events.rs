@@ -397,7 +397,8 @@ mod tests {
         assert_eq!(event["attributes"]["firewall_triggered"], true);
         assert!(event["attributes"]["tokens_saved"].as_u64().is_some_and(|saved| 0 < saved));
         assert!(!event.to_string().contains("three"));
-        let failed = super::event(&record(Ending::Refused("rate-limited")));
+        let failed =
+            super::event(&record(Ending::Refused(gateway::dispatch::Refused::RateLimited)));
         assert_eq!(
             (failed["success"].as_bool(), &failed["attributes"]["error_code"]),
             (Some(false), &json!("RATE_LIMITED"))

@@ -11,13 +11,8 @@ use tool::Context;
 
 use super::{Approval, Deed};
 use crate::clock::Clock;
-use crate::dispatch::Refusal;
+use crate::dispatch::{Refusal, Refused};
 use crate::trust::confirm::{self, Said, Tokens};
-
-/// The code of a refusal that an agreement would lift.
-pub const REQUIRED: &str = "approval-required";
-/// The code of a refusal because the user said no.
-pub const DECLINED: &str = "declined";
 
 /// The stage.
 pub struct Consent {
@@ -53,7 +48,9 @@ impl Approval for Consent {
         let refusal = |code, message| Refusal { code, message, retry_after: None };
         match confirm::ask(context, question, deed.arguments).await {
             Said::Yes => Ok(()),
-            Said::No => Err(refusal(DECLINED, format!("{question}, and the user did not agree"))),
+            Said::No => {
+                Err(refusal(Refused::Declined, format!("{question}, and the user did not agree")))
+            }
             Said::Nothing => {
                 let token = self.tokens().issue(binding, rand::random(), now);
                 let message = format!(
@@ -63,7 +60,7 @@ impl Approval for Consent {
                     confirm::ARGUMENT,
                     confirm::LIFE.as_secs() / 60,
                 );
-                Err(refusal(REQUIRED, message))
+                Err(refusal(Refused::ApprovalRequired, message))
             }
         }
     }

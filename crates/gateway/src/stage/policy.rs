@@ -10,8 +10,7 @@ use tool::{Context, Finding, Identity, Listing};
 use super::pattern::{Named, Pattern};
 use super::{Admission, Trust, ValidCall};
 use crate::artifact::Artifact;
-use crate::dispatch::{Refusal, What};
-use crate::error::{Code, GatewayError};
+use crate::dispatch::{Refusal, Refused, What};
 use crate::visibility::Thing;
 
 /// The operator's rules. Everything is allowed by default.
@@ -127,30 +126,6 @@ impl Rule {
     }
 }
 
-impl Decision {
-    /// The error that a refused caller sees; nothing when it is allowed.
-    pub fn error(&self, subject: &Subject<'_>) -> Option<GatewayError> {
-        let Subject { meta_tool, id, .. } = subject;
-        let reason = &self.reason;
-        let about = |code, message| {
-            GatewayError::new(code, message, *id)
-                .detail("meta_tool", *meta_tool)
-                .detail("reason", reason.as_str())
-        };
-        match self.action {
-            Action::Allow => None,
-            Action::Deny => {
-                let message = format!("policy denied {meta_tool} for '{id}': {reason}");
-                Some(about(Code::PolicyDenied, message))
-            }
-            Action::Ask => {
-                let message = format!("{meta_tool} for '{id}' requires approval: {reason}");
-                Some(about(Code::AuthRequired, message).detail("approval", "required"))
-            }
-        }
-    }
-}
-
 /// The stage: the rules, after whatever else decides who is trusted.
 pub struct Rules {
     config: Config,
@@ -159,9 +134,6 @@ pub struct Rules {
 
 /// What rules call a look at something kept.
 pub const LOOK: &str = "tool_view";
-
-/// The code of a refusal by a rule.
-pub const DENIED: &str = "policy-denied";
 
 impl Rules {
     pub fn new(config: Config, rest: Arc<dyn Trust>) -> Rules {
@@ -225,7 +197,7 @@ fn told(decision: Decision, subject: &Subject<'_>) -> Result<Admission, Refusal>
         }
         Action::Deny => {
             let message = format!("policy denied {meta_tool} for '{id}': {reason}");
-            Err(Refusal { code: DENIED, message, retry_after: None })
+            Err(Refusal { code: Refused::Denied, message, retry_after: None })
         }
     }
 }
@@ -327,8 +299,15 @@ mod tests {
             assert_eq!(decision.action, action(&case["action"]), "{case}");
             assert_eq!(decision.reason, case["reason"]);
             assert_eq!(decision.rule.map(|at| at as u64), case["rule_index"].as_u64());
-            let error = decision.error(&subject).map(|error| serde_json::to_value(error).unwrap());
-            assert_eq!(error.unwrap_or(Value::Null), case["error"]);
+            // What nobody has agreed to is refused by whoever asks for it.
+            let (code, message) = match told(decision, &subject) {
+                Ok(Admission::Free) => (Value::Null, Value::Null),
+                Ok(Admission::Ask(question)) => ("AUTH_REQUIRED".into(), question.into()),
+                Err(refusal) => {
+                    (serde_json::to_value(refusal.code.code()).unwrap(), refusal.message.into())
+                }
+            };
+            assert_eq!((&code, &message), (&case["error"]["error"], &case["error"]["message"]));
         }
     }
 
@@ -342,6 +321,6 @@ mod tests {
             read_only: false,
             tags: vec![],
         };
-        assert_eq!(Config::default().decide(&subject).error(&subject), None);
+        assert_eq!(Config::default().decide(&subject).action, Action::Allow);
     }
 }

@@ -14,7 +14,7 @@ use tool::Context;
 use super::ValidCall;
 use super::pattern::{Named, Pattern};
 use crate::clock::Clock;
-use crate::dispatch::Refusal;
+use crate::dispatch::{Refusal, Refused};
 
 /// The window of a rate.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -201,7 +201,7 @@ impl Limiter {
         let now = self.clock.elapsed();
         let mut meter = self.meter.lock().expect("nothing panics while it holds this");
         meter.judge(&self.config, &act, charge, now).map_err(|exceeded| Refusal {
-            code: "rate-limited",
+            code: Refused::RateLimited,
             message: exceeded.to_string(),
             retry_after: exceeded.retry_after,
         })

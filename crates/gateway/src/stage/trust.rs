@@ -8,7 +8,7 @@ use tool::{Context, Finding, Identity, Json, Listing, QuickMap, Severity, Tool};
 
 use super::{Admission, Trust, ValidCall};
 use crate::clock::Clock;
-use crate::dispatch::Refusal;
+use crate::dispatch::{Refusal, Refused};
 use crate::trust::{Book, Config, Danger, Digest, Ledger, Policy, Standing, Verdict, ledger};
 
 /// Stands in the way of calls.
@@ -83,7 +83,7 @@ impl Keeper {
 }
 
 fn refusal(message: String) -> Refusal {
-    Refusal { code: "untrusted", message, retry_after: None }
+    Refusal { code: Refused::Untrusted, message, retry_after: None }
 }
 
 impl Trust for Keeper {

@@ -26,7 +26,7 @@ use tool::{
 };
 
 use super::{Surface, rest::Rest};
-use crate::dispatch::{CallError, Mode, Outcome, Request};
+use crate::dispatch::{CallError, Mode, Outcome, Refused, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
 use crate::visibility::Thing;
@@ -88,7 +88,7 @@ impl Cash {
         let view = self.view(&snapshot, context);
         let arguments = match arguments {
             Ok(arguments) => arguments,
-            Err(problem) => return view.refuse("bad-call", view.bad_call(&problem)),
+            Err(problem) => return view.refuse(Refused::BadCall, view.bad_call(&problem)),
         };
         let mut found = view.resolve(&arguments.namespace, &arguments.function);
         // What is remembered of an upstream may be out of date: a function that
@@ -102,7 +102,7 @@ impl Cash {
         let view = self.view(&snapshot, context);
         match found {
             Ok(slot) => view.run(slot, arguments, call.rest).await,
-            Err(why) => view.refuse("unknown-function", view.unknown(&why, &arguments)),
+            Err(why) => view.refuse(Refused::UnknownFunction, view.unknown(&why, &arguments)),
         }
     }
 
@@ -132,7 +132,7 @@ impl View<'_> {
         let (kwargs, wanted) = match arguments.settle(contract) {
             Ok(settled) => settled,
             Err(problem) => {
-                return self.refuse("bad-arguments", self.bad_kwargs(slot, &[problem]));
+                return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &[problem]));
             }
         };
         let target = self.snapshot.target(slot);
@@ -144,8 +144,8 @@ impl View<'_> {
 
     /// An answer to a call that never got as far as the pipeline; it leaves a
     /// record all the same.
-    fn refuse(&self, code: &'static str, reply: Reply) -> Reply {
-        self.shared.dispatcher.refused(Surface::Cash, self.context, code, &reply);
+    fn refuse(&self, why: Refused, reply: Reply) -> Reply {
+        self.shared.dispatcher.refused(Surface::Cash, self.context, why, &reply);
         reply
     }
 

@@ -19,13 +19,13 @@ use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
 
 use super::{Surface, about};
 use crate::artifact::{Header, Owner};
-use crate::dispatch::Refusal;
+use crate::dispatch::{Refusal, Refused};
 use crate::envelope;
 use crate::error::{Code, GatewayError, seconds};
 use crate::gateway::Shared;
-use crate::record::{BAD_SCHEMA, Happening, UNAVAILABLE};
+use crate::record::Happening;
 use crate::roster::{Hall, Snapshot};
-use crate::stage::{Trust, approval, policy};
+use crate::stage::Trust;
 use crate::trust::confirm;
 use crate::view::{Limits, Selector, Span, ViewError, aside, view};
 use crate::visibility::Thing;
@@ -161,11 +161,10 @@ pub(crate) fn listing(
 ) -> Listing {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
     let knows = |thing: &Thing<'_>| shared.dispatcher.stages.trust.knows(caller, thing);
-    let findings = snapshot.findings.iter().chain(&snapshot.directory().findings);
     Listing {
         server: about::server(shared, snapshot, capabilities, &knows),
         tools,
-        findings: findings.cloned().collect(),
+        findings: snapshot.report(),
         ..Listing::default()
     }
 }
@@ -221,17 +220,8 @@ impl Meta<'_> {
             Ok(reply) => return reply,
             Err(error) => error,
         };
-        let words = [
-            (Code::HydrateFailed, "unknown-function"),
-            (Code::ResourceNotFound, "unknown-resource"),
-            (Code::PromptNotFound, "unknown-prompt"),
-            (Code::SchemaInvalid, BAD_SCHEMA),
-            (Code::UpstreamUnavailable, UNAVAILABLE),
-        ];
-        let word = words.iter().find(|(code, _)| *code == error.code);
-        let word = word.map_or("bad-call", |(_, word)| *word);
-        let reply = error.to_reply();
-        self.shared.dispatcher.refused(self.surface, self.context, word, &reply);
+        let (why, reply) = (Refused::before(error.code), error.to_reply());
+        self.shared.dispatcher.refused(self.surface, self.context, why, &reply);
         reply
     }
 
@@ -447,12 +437,7 @@ fn missing(key: &str) -> GatewayError {
 
 /// A refusal of the gate in the specification's shape.
 fn refused(refusal: &Refusal, path: &str) -> GatewayError {
-    let code = match refusal.code {
-        "rate-limited" => Code::RateLimited,
-        policy::DENIED | approval::DECLINED => Code::PolicyDenied,
-        approval::REQUIRED => Code::AuthRequired,
-        _ => Code::PermissionDenied,
-    };
+    let code = refusal.code.code();
     // Waiting helps only where a time to wait is known.
     let error =
         GatewayError::new(code, &refusal.message, path).retryable(refusal.retry_after.is_some());

@@ -9,7 +9,7 @@ use tool::{Context, Finding, Identity, Listing};
 
 use super::{Config, Thing};
 use crate::artifact::Artifact;
-use crate::dispatch::{Refusal, What};
+use crate::dispatch::{Refusal, Refused, What};
 use crate::stage::{Admission, Trust, ValidCall};
 
 /// Hides what the rules hide. The rules can be replaced while calls are made.
@@ -110,6 +110,6 @@ impl Veil {
             return Ok(());
         }
         let message = "there is nothing of that name any more".to_owned();
-        Err(Refusal { code: "unknown-function", message, retry_after: None })
+        Err(Refusal { code: Refused::UnknownFunction, message, retry_after: None })
     }
 }

@@ -6,8 +6,8 @@ use tool::{Back, Client, Failure, Note, Object, Reply};
 
 use super::*;
 use crate::clock::Fake;
-use crate::dispatch::{Request, Target};
-use crate::stage::approval::{self, Consent};
+use crate::dispatch::{Refused, Request, Target};
+use crate::stage::approval::Consent;
 use crate::stage::{Approval, validate};
 use crate::trust::confirm;
 use crate::trust::ledger::{Ledger, Memory, Tampered};
@@ -86,7 +86,7 @@ async fn a_fresh_destructive_tool_asks_and_the_token_works_once_for_the_same_arg
     let keeper = keeper(Policy::Warn, Arc::new(Memory::default()));
     let (catalog, context) = (destructive(), Context::anonymous());
     let refused = admit(&keeper, &catalog, "/a", None, &context).await.unwrap_err();
-    assert_eq!(refused.code, approval::REQUIRED);
+    assert_eq!(refused.code, Refused::ApprovalRequired);
     let token = token_in(&refused);
     let swapped = admit(&keeper, &catalog, "/b", Some(&token), &context).await;
     assert!(swapped.is_err(), "other arguments");
@@ -111,7 +111,7 @@ async fn a_client_that_can_ask_its_user_is_asked() {
         r#"{"action":"cancel"}"#,
     ] {
         let refused = admit(&keeper, &catalog, "/a", None, &asking(answer)).await.unwrap_err();
-        assert_eq!(refused.code, approval::DECLINED);
+        assert_eq!(refused.code, Refused::Declined);
         assert!(refused.message.ends_with("the user did not agree"));
     }
 }
@@ -142,10 +142,10 @@ async fn a_tool_does_not_get_around_a_question_or_a_refusal_by_calling_itself_ha
     let keeper = keeper(Policy::Warn, Arc::clone(&book));
     let context = Context::anonymous();
     let asked = admit(&keeper, &destructive(), "/a", None, &context).await.unwrap_err();
-    assert_eq!(asked.code, approval::REQUIRED);
+    assert_eq!(asked.code, Refused::ApprovalRequired);
     let harmless = catalog("Erases.", &json!({"readOnlyHint": true}));
     let asked = admit(&keeper, &harmless, "/a", None, &context).await.unwrap_err();
-    assert_eq!(asked.code, approval::REQUIRED, "{}", asked.message);
+    assert_eq!(asked.code, Refused::ApprovalRequired, "{}", asked.message);
     book.change(&mut |ledger| assert!(ledger.revoke("disk/erase", 2))).unwrap();
     let refused = admit(&keeper, &harmless, "/a", None, &context).await.unwrap_err();
     assert!(refused.message.contains("is not trusted"), "{}", refused.message);

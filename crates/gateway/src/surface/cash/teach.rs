@@ -177,7 +177,7 @@ impl View<'_> {
             CallError::Refused(refusal) => {
                 let text = format!("**Error:** {}", refusal.message);
                 let meta = serde_json::json!({"cash/error": {
-                    "code": refusal.code,
+                    "code": refusal.code.as_str(),
                     "retryAfterMs": refusal.retry_after.map(|after| after.as_millis() as u64),
                 }});
                 super::annotated(&text, true, &meta)

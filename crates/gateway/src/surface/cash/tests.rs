@@ -141,7 +141,9 @@ async fn an_unknown_name_is_answered_with_the_nearest_and_their_signatures() {
     holds(&told, &["!**Error:** `a..b` is no namespace"]);
     assert!(orders.asked().is_empty());
     let records = opened.records.records();
-    let refused = |r: &crate::record::Record| r.ending == Ending::Refused("unknown-function");
+    let refused = |r: &crate::record::Record| {
+        r.ending == Ending::Refused(crate::dispatch::Refused::UnknownFunction)
+    };
     assert_eq!(records.iter().filter(|record| refused(record)).count(), 5, "one record per call");
 }
 
