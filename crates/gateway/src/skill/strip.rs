@@ -1,5 +1,11 @@
 //! Takes out whatever could be run.
 
+mod quoted;
+mod scripts;
+
+#[cfg(test)]
+mod tests;
+
 /// Blocks in these languages are data and stay.
 const DATA: [&str; 18] = [
     "",
@@ -53,7 +59,7 @@ pub(crate) fn executable(text: &str) -> (String, usize) {
             kept.push(format!("{}{}", fence.indent, fence.mark));
         }
     }
-    let (text, scripts) = tags(&kept.join("\n"));
+    let (text, scripts) = scripts::omit(&kept.join("\n"));
     (text, omitted + scripts)
 }
 
@@ -125,19 +131,6 @@ fn data_uris(line: &str) -> (String, usize) {
     }
     kept.push_str(rest);
     (kept, count)
-}
-
-fn tags(text: &str) -> (String, usize) {
-    let lower = text.to_ascii_lowercase();
-    let (mut kept, mut rest, mut omitted) = (String::new(), 0, 0);
-    while let Some(start) = lower[rest..].find("<script").map(|at| rest + at) {
-        let end = lower[start..].find("</script>").map_or(text.len(), |at| start + at + 9);
-        kept.push_str(&text[rest..start]);
-        kept.push_str("[script omitted]");
-        (rest, omitted) = (end, omitted + 1);
-    }
-    kept.push_str(&text[rest..]);
-    (kept, omitted)
 }
 
 /// Replaces what stands between two marks where `with` has a replacement.
