@@ -6,7 +6,7 @@ mod json;
 pub(crate) mod names;
 
 use crate::block::{Block, Kind, scan};
-use crate::document::{Document, Documented, Heading, Located};
+use crate::document::{Document, Documented, Heading, Located, Topic};
 use crate::finding::{Finding, Place};
 use crate::markdown::{label, pairs};
 use names::{bare_bullet_tool, inventory_tools, says_no_tools, tool_names};
@@ -81,7 +81,7 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
     let mut inside: Option<usize> = None;
     let mut in_group = false;
     let marked = blocks.iter().any(|block| match &block.kind {
-        Kind::Heading { text, .. } => names::is_marked(text),
+        Kind::Heading { text, .. } => names::marked(text).is_some(),
         Kind::Fence { .. }
         | Kind::Table(_)
         | Kind::Bullet { .. }
@@ -95,8 +95,13 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
             continue;
         }
         inside = None;
+        let around = names::Around {
+            in_group,
+            marked,
+            has_sections: has_sections(&blocks[at + 1..], *level),
+        };
         let names = match level {
-            2..=4 => tool_names(text, in_group, marked),
+            2..=4 => tool_names(text, around),
             _ => None,
         };
         match names {
@@ -114,6 +119,28 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
         }
     }
     starts
+}
+
+/// Whether a heading of this level is followed by what a tool has: what it is
+/// called, what goes in or what comes out.
+fn has_sections(after: &[Block], level: usize) -> bool {
+    for block in after {
+        let title = match &block.kind {
+            Kind::Heading { level: other, .. } if *other <= level => return false,
+            Kind::Heading { text, .. } => text.as_str(),
+            Kind::Text(text) => label(text).map_or("", |(name, _)| name),
+            Kind::Fence { .. }
+            | Kind::Table(_)
+            | Kind::Bullet { .. }
+            | Kind::Rule
+            | Kind::Comment => continue,
+        };
+        let topic = Topic::of_title(title);
+        if matches!(topic, Some(Topic::Invocation | Topic::Input | Topic::Output)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The block after the last one of a tool.

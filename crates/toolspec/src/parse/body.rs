@@ -163,6 +163,8 @@ fn opens(
     let under_heading = matches!(current, Some((_, Form::Heading(_))));
     let (name, rest) = match label(first) {
         Some(found) => found,
+        // A parameter may be called `output`.
+        None if matches!(kind, Kind::Bullet { .. }) && fields::is_item(first) => return None,
         None if matches!(kind, Kind::Bullet { .. }) && !under_heading => {
             let (name, rest) = first.split_once(':')?;
             (name.trim(), rest.trim())
@@ -383,9 +385,7 @@ fn read_side(blocks: &[Block], side: &mut Side, findings: &mut Vec<Finding>) -> 
                     side.tables.push(shape);
                 }
             }
-            Kind::Fence { language, body }
-                if language == "json" || language == "yaml" || language == "yml" =>
-            {
+            Kind::Fence { language, body } => {
                 for value in values(language, body, place, findings) {
                     tools.extend(take_value(value, place, side));
                 }
@@ -398,7 +398,7 @@ fn read_side(blocks: &[Block], side: &mut Side, findings: &mut Vec<Finding>) -> 
                     None => side.fields.extend(fields::of_inline(text, place)),
                 }
             }
-            Kind::Heading { .. } | Kind::Fence { .. } | Kind::Rule | Kind::Comment => {}
+            Kind::Heading { .. } | Kind::Rule | Kind::Comment => {}
         }
     }
     if side.tables.is_empty() {
@@ -432,10 +432,13 @@ fn take_value(value: Value, place: Place, side: &mut Side) -> Option<ToolParts> 
 }
 
 fn values(language: &str, body: &str, place: Place, findings: &mut Vec<Finding>) -> Vec<Value> {
-    let read = if language == "json" {
-        json::read(body)
-    } else {
-        json::read_yaml(body).map(|value| vec![value])
+    let read = match language {
+        "json" => json::read(body),
+        "jsonc" | "json5" => json::read_loose(body),
+        "yaml" | "yml" => json::read_yaml(body).map(|value| vec![value]),
+        // A sketch may stand in a fence without a language.
+        "" if body.trim_start().starts_with('{') => Ok(json::read(body).unwrap_or_default()),
+        _ => return Vec::new(),
     };
     match read {
         Ok(values) => values,

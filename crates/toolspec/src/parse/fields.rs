@@ -68,10 +68,11 @@ fn of_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<F
     }
     let type_text = cell(Column::Type).map(plain).filter(|text| !text.is_empty());
     let description = cell(Column::Description).unwrap_or("").to_owned();
+    let schema = type_text.as_deref().map_or(Value::Null, |text| types::read(text).schema);
     let default_cell = cell(Column::Default);
     let default = match default_cell {
         Some(text) => default_value(text),
-        None => default_in_prose(&description),
+        None => default_in_prose(&description, &schema).value(),
     };
     let required = match (cell(Column::Required), default_cell) {
         (Some(text), _) => required(text),
@@ -79,7 +80,6 @@ fn of_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<F
         (None, Some(_)) => Some(Required::No),
         (None, None) => None,
     };
-    let schema = type_text.as_deref().map_or(Value::Null, |text| types::read(text).schema);
     let example = cell(Column::Example).map(plain).filter(|text| !is_placeholder(text));
     let place = Place::line(line + 1);
     Some(Field { path, type_text, schema, required, default, description, example, place })
@@ -140,18 +140,101 @@ fn json_text(text: &str) -> String {
     Value::from(inner).to_string()
 }
 
-/// `(default: x)` or `Default: x`.
-fn default_in_prose(text: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let at = lower.find("default: ").or_else(|| lower.find("defaults to "))?;
-    // Lower case may have another length in other scripts.
-    let rest = text.get(at..)?;
-    let rest = rest.split_once(": ").or_else(|| rest.split_once(" to ")).map(|(_, rest)| rest)?;
-    let first = match code_spans(rest).first() {
-        Some(span) if rest.starts_with('`') => span.clone(),
-        Some(_) | None => rest.split([')', '.', ',', ';']).next()?.trim().to_owned(),
+/// What a description says about a default.
+pub(crate) enum Said {
+    Nothing,
+    /// A value, as JSON text.
+    Value(String),
+    /// Something that is no value, or not one of the type.
+    Unclear(String),
+}
+
+impl Said {
+    fn value(self) -> Option<String> {
+        match self {
+            Said::Value(value) => Some(value),
+            Said::Nothing | Said::Unclear(_) => None,
+        }
+    }
+}
+
+/// `(default: x)`, `Default: x` or `defaults to x`.
+///
+/// A value is a code span, a quoted text, JSON, or one word. Nothing is made of
+/// a phrase: what a machine guesses here, callers take for the truth.
+pub(crate) fn default_in_prose(text: &str, schema: &Value) -> Said {
+    let lower = text.to_ascii_lowercase();
+    let after = |mark: &str| lower.find(mark).map(|at| text[at + mark.len()..].trim_start());
+    let Some(rest) = after("default: ").or_else(|| after("defaults to ")) else {
+        return Said::Nothing;
     };
-    (!first.is_empty()).then(|| json_text(&first))
+    if let Some(whole) = enclosed(rest) {
+        return whole;
+    }
+    let phrase = phrase(rest);
+    let word = phrase.split_whitespace().next().unwrap_or("");
+    let kind = schema.get("type").and_then(Value::as_str).unwrap_or("");
+    let of_kind = |text: &str| {
+        let value = serde_json::from_str::<Value>(&json_text(text)).unwrap_or(Value::Null);
+        match kind {
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            _ => false,
+        }
+    };
+    let typed = matches!(kind, "integer" | "number" | "boolean");
+    match phrase {
+        "None" | "null" => Said::Value("null".to_owned()),
+        _ if is_placeholder(phrase) => Said::Nothing,
+        _ if typed && of_kind(word) => Said::Value(json_text(word)),
+        _ if typed || word != phrase => Said::Unclear(phrase.to_owned()),
+        _ if kind == "string" => Said::Value(Value::from(phrase).to_string()),
+        _ => Said::Value(json_text(phrase)),
+    }
+}
+
+/// A value that says itself where it ends.
+fn enclosed(rest: &str) -> Option<Said> {
+    let first = rest.chars().next()?;
+    let unclear = || Said::Unclear(phrase(rest).to_owned());
+    Some(match first {
+        '`' => match code_spans(rest).first() {
+            Some(span) => Said::Value(json_text(span)),
+            None => unclear(),
+        },
+        '"' | '[' | '{' => {
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+            match values.next() {
+                Some(Ok(value)) => Said::Value(value.to_string()),
+                Some(Err(_)) | None => unclear(),
+            }
+        }
+        '\'' => match rest[1..].split_once('\'') {
+            Some((inner, _)) => Said::Value(Value::from(inner).to_string()),
+            None => unclear(),
+        },
+        _ => return None,
+    })
+}
+
+/// Up to the end of the sentence, the clause or the parenthesis. A mark inside
+/// a word, as in `0.5` or in an address, ends nothing.
+fn phrase(rest: &str) -> &str {
+    let mut depth = 0_usize;
+    for (at, letter) in rest.char_indices() {
+        let next = rest[at + letter.len_utf8()..].chars().next();
+        let word_ends = next.is_none_or(|next| next.is_whitespace() || next == ')');
+        match letter {
+            '(' => depth += 1,
+            ')' if depth == 0 => return rest[..at].trim_end(),
+            ')' => depth -= 1,
+            '.' | ',' | ';' if word_ends => return rest[..at].trim_end(),
+            '\n' => return rest[..at].trim_end(),
+            _ => {}
+        }
+    }
+    rest.trim_end()
 }
 
 /// Fields of a list: `` `n` (type, required): text ``, `` `n: type = v` ``,
@@ -161,7 +244,12 @@ pub(super) fn of_bullets(blocks: &[Block]) -> Vec<Field> {
     let mut parents: Vec<(usize, String)> = Vec::new();
     for block in blocks {
         let Kind::Bullet { indent, text } = &block.kind else { continue };
-        let Some(mut field) = of_item(text, Place::line(block.lines.start + 1)) else { continue };
+        let place = Place::line(block.lines.start + 1);
+        if let Some(several) = of_signature(text, place) {
+            fields.extend(several);
+            continue;
+        }
+        let Some(mut field) = of_item(text, place) else { continue };
         parents.retain(|(outer, _)| outer < indent);
         if let Some((_, parent)) = parents.last() {
             let joint =
@@ -179,9 +267,7 @@ pub(super) fn of_bullets(blocks: &[Block]) -> Vec<Field> {
 
 /// One bullet or inline item.
 fn of_item(text: &str, place: Place) -> Option<Field> {
-    let body = text.trim().trim_start_matches("**");
-    let span = code_spans(body).into_iter().next().filter(|_| body.starts_with('`'))?;
-    let after = body.splitn(3, '`').nth(2).unwrap_or("").trim_start_matches("**").trim();
+    let (span, after) = item_head(text)?;
     let (name, inline_type, default) = signature(&span);
     if !super::names::is_identifier(name.trim_end_matches("[]").trim_start_matches('$')) {
         return None;
@@ -197,7 +283,7 @@ fn of_item(text: &str, place: Place) -> Option<Field> {
         example: None,
         place,
     };
-    for word in inside.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+    for word in clauses(inside).into_iter().map(str::trim).filter(|word| !word.is_empty()) {
         let lower = word.to_lowercase();
         if let Some(value) = lower.strip_prefix("default") {
             let value = word[word.len() - value.len()..].trim_start_matches([':', '=', ' ']);
@@ -215,6 +301,80 @@ fn of_item(text: &str, place: Place) -> Option<Field> {
         field.schema = types::read(text).schema;
     }
     Some(field)
+}
+
+/// What a bullet names, and what follows: `` `a` … ``, `**a** (string) …`,
+/// `a (string, required) …`. Without a code span, only a type or `required`
+/// tells a parameter from a sentence.
+fn item_head(text: &str) -> Option<(String, &str)> {
+    let text = text.trim();
+    let body = text.trim_start_matches("**");
+    if body.starts_with('`') {
+        let span = code_spans(body).into_iter().next()?;
+        let after = body.splitn(3, '`').nth(2).unwrap_or("");
+        return Some((span, after.trim_start_matches("**").trim()));
+    }
+    let (name, after) = match text.strip_prefix("**") {
+        Some(rest) => rest.split_once("**")?,
+        None => text.split_at(text.find(char::is_whitespace)?),
+    };
+    let (name, after) = (name.trim().trim_end_matches(':'), after.trim());
+    let telling = |word: &str| types::read(word).known || required(word).is_some();
+    let inside = after.strip_prefix('(').map(|_| parenthesis(after).0)?;
+    let tells = clauses(inside).into_iter().any(|word| telling(plain(word).as_str()));
+    (super::names::is_identifier(name) && tells).then(|| (name.to_owned(), after))
+}
+
+/// Whether a bullet is a parameter, and no label of a section.
+pub(super) fn is_item(text: &str) -> bool {
+    item_head(text).is_some_and(|(span, after)| {
+        !text.trim_start_matches("**").starts_with('`')
+            || span.contains(':')
+            || after.starts_with('(')
+    })
+}
+
+/// Splits at commas outside of brackets, code and quotes.
+fn clauses(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut depth, mut close) = (Vec::new(), 0, 0_usize, None);
+    let mut last = ' ';
+    for (at, letter) in text.char_indices() {
+        // The mark in `user's` opens nothing, nor does one that is never closed.
+        let opens = || !last.is_alphanumeric() && text[at + 1..].contains(letter);
+        match (close, letter) {
+            (Some(mark), _) if letter == mark => close = None,
+            (None, '`' | '"' | '\'') if opens() => close = Some(letter),
+            (None, '[' | '(' | '{' | '<') => depth += 1,
+            (None, ']' | ')' | '}' | '>') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            (Some(_) | None, _) => {}
+        }
+        last = letter;
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Several parameters in one code span: `` `a: str, b: int = 1` ``, also as the
+/// arguments of a call.
+fn of_signature(text: &str, place: Place) -> Option<Vec<Field>> {
+    let span = code_spans(text).into_iter().next().filter(|_| text.trim().starts_with('`'))?;
+    let inner = match span.split_once('(') {
+        Some((name, rest)) if super::names::is_identifier(name.trim()) => rest.rsplit_once(')')?.0,
+        Some(_) | None => span.as_str(),
+    };
+    let parts = clauses(inner);
+    let named = |part: &&str| {
+        let name = part.split([':', '=']).next().unwrap_or("").trim();
+        super::names::is_identifier(name) && part.contains([':', '='])
+    };
+    if parts.len() < 2 || !parts.iter().all(named) {
+        return None;
+    }
+    Some(parts.iter().filter_map(|part| of_item(&format!("`{}`", part.trim()), place)).collect())
 }
 
 /// `a: str = "x"` as name, type and default.
@@ -235,18 +395,38 @@ fn parenthesis(after: &str) -> (&str, &str) {
         text.len() - text.trim_start_matches([':', '-', '—', '–', ' ']).len()
     };
     if let Some(body) = after.strip_prefix('(')
-        && let Some((inside, rest)) = body.split_once(')')
+        && let Some(end) = closing(body)
     {
-        return (inside, &rest[clean(rest)..]);
+        let rest = &body[end + 1..];
+        return (&body[..end], &rest[clean(rest)..]);
     }
     ("", &after[clean(after)..])
+}
+
+/// Where the parenthesis closes that is open at the start.
+fn closing(body: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, letter) in body.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(at),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// `` `a: str`, `b: int = 1` `` in a line of text.
 pub(super) fn of_inline(text: &str, place: Place) -> Vec<Field> {
     let spans = code_spans(text);
     let signatures: Vec<&String> = spans.iter().filter(|span| span.contains(':')).collect();
-    signatures.into_iter().filter_map(|span| of_item(&format!("`{span}`"), place)).collect()
+    let each = signatures.into_iter().map(|span| format!("`{span}`"));
+    each.flat_map(|span| match of_signature(&span, place) {
+        Some(several) => several,
+        None => of_item(&span, place).into_iter().collect(),
+    })
+    .collect()
 }
 
 /// `No parameters required.` and the like.
@@ -266,4 +446,96 @@ pub(super) fn says_nothing(text: &str) -> bool {
             | "none required"
             | "nothing"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn default(text: &str, of: &str, expected: &str) {
+        let said = match default_in_prose(text, &types::read(of).schema) {
+            Said::Nothing => "nothing".to_owned(),
+            Said::Value(value) => value,
+            Said::Unclear(text) => format!("unclear: {text}"),
+        };
+        assert_eq!(said, expected, "{text}");
+    }
+
+    #[test]
+    fn a_default_is_read_whole() {
+        default("How sure (default: 0.5)", "number", "0.5");
+        default("How sure. Default: 0.5.", "float", "0.5");
+        default("At most (default: -1.5e3, never more)", "number", "-1.5e3");
+        default(
+            "Where (default: https://a.example/b;c?d=e,f).",
+            "string",
+            r#""https://a.example/b;c?d=e,f""#,
+        );
+        default("Which (default: v1.2.3)", "string", r#""v1.2.3""#);
+        default("Which (default: 1.0)", "string", r#""1.0""#);
+        default("Which (default: \"a, b. c\")", "string", r#""a, b. c""#);
+        default("Which (default: 'a; b')", "string", r#""a; b""#);
+        default("Which (default: `a, b`)", "string", r#""a, b""#);
+        default("Which (default: f(x)).", "string", r#""f(x)""#);
+        default("Which (default: [\"a\", \"b\"])", "array[string]", r#"["a","b"]"#);
+        default("Whether. Defaults to True.", "bool", "true");
+        default("How many. Defaults to 10 when left out.", "integer", "10");
+        default("ÄÖ İ. Default: None.", "string", "null");
+    }
+
+    #[test]
+    fn what_is_no_value_is_not_guessed() {
+        default(
+            "Where (default: the current directory)",
+            "string",
+            "unclear: the current directory",
+        );
+        default("How many. Defaults to a few.", "integer", "unclear: a few");
+        default("How many (default: 1,000)", "integer", "unclear: 1,000");
+        default("How many (default: 1.5)", "integer", "unclear: 1.5");
+        default("Which (default: [a, b])", "array", "unclear: [a");
+        default("Nothing is said.", "string", "nothing");
+        default("It has none (default: -)", "string", "nothing");
+    }
+
+    #[track_caller]
+    fn bullet(text: &str, expected: &str) {
+        let fields = match of_signature(text, Place::line(1)) {
+            Some(fields) => fields,
+            None => of_item(text, Place::line(1)).into_iter().collect(),
+        };
+        let told: Vec<String> = fields
+            .iter()
+            .map(|field| {
+                let required = field.required == Some(Required::Yes);
+                let default = field.default.as_deref().unwrap_or("-");
+                format!("{} {} {required} {default}", field.path, types::write(&field.schema))
+            })
+            .collect();
+        assert_eq!(told.join("; "), expected, "{text}");
+    }
+
+    #[test]
+    fn a_bullet_is_a_parameter_in_many_forms() {
+        bullet("`x` (string, required): It.", "x string true -");
+        bullet("**x** (string): It.", "x string true -");
+        bullet("x (integer, optional): It.", "x integer false -");
+        bullet("`x` (Dict[str, int], optional): It.", "x object false -");
+        bullet("`x` (`Dict[str, int]`, optional, default `{}`): It.", "x object false {}");
+        bullet("`x` (string, the user's choice, optional)", "x string false -");
+        bullet("`a: str, b: Dict[str, int] = {}`", "a string true -; b object false {}");
+        bullet("`do_it(a: str, b: int = 1)`", "a string true -; b integer false 1");
+        bullet("`a: Dict[str, int]`", "a object true -");
+        bullet("Note (see below): nothing.", "");
+        bullet("**Note**: nothing.", "");
+    }
+
+    #[test]
+    fn an_address_is_no_signature() {
+        assert_eq!(of_inline("see `a: str, or more`", Place::line(1)).len(), 1);
+        assert_eq!(json!(of_inline("`a: str, b: int`", Place::line(1)).len()), json!(2));
+    }
 }

@@ -45,6 +45,35 @@ pub(super) fn read(body: &str) -> Result<Vec<Value>, String> {
     }
 }
 
+/// Reads JSON with comments and trailing commas. It is YAML but for these.
+pub(super) fn read_loose(body: &str) -> Result<Vec<Value>, String> {
+    read(body).or_else(|reason| {
+        let plain = without_blocks(&without_comments(body));
+        read(&plain).or_else(|_| read_yaml(&plain).map(|value| vec![value])).map_err(|_| reason)
+    })
+}
+
+/// Takes `/* … */` away where it is not in a string.
+fn without_blocks(body: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(body.len()), body);
+    let (mut in_string, mut escaped) = (false, false);
+    while let Some(letter) = rest.chars().next() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            '/' if !in_string && rest.starts_with("/*") => {
+                rest = rest.split_once("*/").map_or("", |(_, after)| after);
+                continue;
+            }
+            _ => {}
+        }
+        out.push(letter);
+        rest = &rest[letter.len_utf8()..];
+    }
+    out
+}
+
 /// Reads a YAML fence.
 pub(super) fn read_yaml(body: &str) -> Result<Value, String> {
     serde_saphyr::from_str::<Value>(body)

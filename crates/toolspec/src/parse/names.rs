@@ -5,10 +5,13 @@ use crate::finding::Place;
 use crate::markdown::{code_spans, plain};
 use crate::section::{Topic, normal, without_number};
 
-/// Whether a heading says itself that it is a tool: `Tool: x`.
-pub(super) fn is_marked(text: &str) -> bool {
+/// What stands behind `Tool:` or `Tool 2:` in a heading that says so itself.
+pub(super) fn marked(text: &str) -> Option<&str> {
     let text = without_number(text);
-    text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("tool:"))
+    let rest = text.get(..4).filter(|start| start.eq_ignore_ascii_case("tool"))?;
+    let rest = text[rest.len()..].trim_start();
+    let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    rest.trim_start().strip_prefix(':').map(str::trim)
 }
 
 /// Whether tools are expected below a heading.
@@ -19,33 +22,77 @@ pub(super) fn is_group(text: &str) -> bool {
         && !text.contains("no mcp tool")
 }
 
+/// What else is known about a heading.
+#[derive(Clone, Copy)]
+pub(super) struct Around {
+    /// Tools are expected here.
+    pub(super) in_group: bool,
+    /// Other headings of the document are `Tool: x`.
+    pub(super) marked: bool,
+    /// What follows has the sections of a tool.
+    pub(super) has_sections: bool,
+}
+
 /// The names in a heading that introduces a tool.
 ///
-/// `marked` says that other headings of the document are `Tool: x`; then a
-/// heading that is not is a tool only where tools are expected.
-pub(super) fn tool_names(text: &str, in_group: bool, marked: bool) -> Option<Vec<String>> {
-    if is_marked(text) {
-        let rest = without_number(text)[5..].trim();
+/// Where other headings are `Tool: x`, one that is not is a tool only where
+/// tools are expected, or when it reads like one.
+pub(super) fn tool_names(text: &str, around: Around) -> Option<Vec<String>> {
+    if let Some(rest) = marked(text) {
         let names = spans_or_words(rest);
         return Some(if names.is_empty() { vec![rest.to_owned()] } else { names });
     }
-    if Topic::of_title(text).is_some() || (marked && !in_group) {
+    let foreign = around.marked && !around.in_group && !around.has_sections;
+    if Topic::of_title(text).is_some() || foreign {
         return None;
     }
     let text = without_number(text);
-    if text.starts_with('`') {
-        let names: Vec<String> =
-            code_spans(text).into_iter().map(|span| call_name(&span).to_owned()).collect();
-        let all = !names.is_empty() && names.iter().all(|name| is_identifier(name));
-        return all.then_some(names);
+    if let Some(names) = leading_spans(text) {
+        return names.iter().all(|name| is_identifier(name)).then_some(names);
     }
-    let bare = is_identifier(text) && text == text.to_lowercase();
-    let telling = text.contains(['_', '.']) && !text.ends_with(".md");
-    (bare && (telling || in_group)).then(|| vec![text.to_owned()])
+    // `name (deprecated)`, `name - what it does`
+    let name = text.split([' ', ':']).next().unwrap_or(text);
+    let rest = text[name.len()..].trim_start();
+    let alone = rest.is_empty() || rest.starts_with(['(', '-', '–', '—', ':', '[']);
+    let bare = is_identifier(name) && name == name.to_lowercase() && alone;
+    let other = is_file(name) || is_version(name);
+    let expected = around.in_group && (rest.is_empty() || around.has_sections);
+    (bare && !other && (name.contains(['_', '.']) || expected)).then(|| vec![name.to_owned()])
+}
+
+/// The code spans that a heading starts with, in bold or as a link too:
+/// `` `a` / `b` ``. A span further on is part of the sentence.
+fn leading_spans(text: &str) -> Option<Vec<String>> {
+    let mut rest = text.trim_start_matches(['*', '_', '[']);
+    let mut names = Vec::new();
+    while rest.starts_with('`') {
+        let span = code_spans(rest).into_iter().next()?;
+        names.push(call_name(&span).to_owned());
+        rest = rest.splitn(3, '`').nth(2)?.trim_start_matches(['*', '_']).trim_start();
+        let joint = ["/", ",", "and ", "&"].iter().find_map(|joint| rest.strip_prefix(joint));
+        rest = joint.map_or("", |next| next.trim_start().trim_start_matches(['*', '_', '[']));
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// `server.py` heads a section about a file.
+fn is_file(name: &str) -> bool {
+    let kinds = ["md", "py", "rs", "ts", "js", "json", "yaml", "yml", "toml", "txt", "sh"];
+    name.rsplit_once('.').is_some_and(|(_, kind)| kinds.contains(&kind))
+}
+
+/// `v1.2.0` heads what changed in it.
+fn is_version(name: &str) -> bool {
+    let numbers = name.trim_start_matches('v');
+    !numbers.is_empty() && numbers.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
 }
 
 /// The names in what follows `Tool:`.
 fn spans_or_words(text: &str) -> Vec<String> {
+    let leading = text.starts_with(['`', '*', '_', '[']).then(|| leading_spans(text)).flatten();
+    if let Some(names) = leading {
+        return names;
+    }
     let spans = code_spans(text);
     if !spans.is_empty() {
         return spans.iter().map(|span| call_name(span).to_owned()).collect();
@@ -55,7 +102,7 @@ fn spans_or_words(text: &str) -> Vec<String> {
         return names.into_iter().map(str::to_owned).collect();
     }
     // `Tool: name — what it does`
-    let first = text.split_whitespace().next().unwrap_or("");
+    let first = text.split_whitespace().next().unwrap_or("").trim_end_matches(':');
     if is_identifier(first) { vec![first.to_owned()] } else { Vec::new() }
 }
 

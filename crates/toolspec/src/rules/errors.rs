@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Example, Rule, by_the_parser, changed, with_second};
 use crate::diff::{diff, undocumented};
-use crate::document::{Documented, Required, Topic};
+use crate::document::{Documented, Required, Side, Topic};
 use crate::example::{check_schema, problems};
 use crate::finding::{Edit, Finding, Place};
 use crate::lint::Subject;
@@ -63,8 +63,8 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "E05",
         title: "every tool says what goes in",
-        explanation: "Without section 3 a caller has to guess the arguments. A tool without \
-                      parameters says so: `No parameters.`",
+        explanation: "Without section 3, or with one that no machine can read, a caller has to \
+                      guess the arguments. A tool without parameters says so: `No parameters.`",
         fixable: false,
         example: || {
             let from = super::CLEAN.find("### 3.").unwrap_or(0);
@@ -117,7 +117,7 @@ pub(super) static RULES: &[Rule] = &[
         code: "E09",
         title: "table and schema agree",
         explanation: "Readers use the table, machines the schema. Names, types and which \
-                      parameters are required must be the same in both.",
+                      parameters are required must be the same in both, and each parameter has one row.",
         fixable: false,
         example: || {
             changed("\"required\": [\"path\"]\n", "\"required\": [\"path\", \"max_lines\"]\n").also(
@@ -263,8 +263,21 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     Topic::Input.heading()
                 )),
             );
+        } else if is_unread(&tool.input) {
+            let place = tool.section(Topic::Input).map_or(tool.heading.place, |input| input.place);
+            let message = format!("no parameter of `{}` can be read from this", tool.name);
+            let finding = Finding::new("E05", place, message).of(&tool.name);
+            out.push(finding.hint(
+                "give a table, a JSON Schema or bullets such as `` - `path` (string, required): … ``; \
+                 without parameters say `No parameters.`",
+            ));
         }
     }
+}
+
+/// Whether a section about the input says nothing that a machine can use.
+fn is_unread(input: &Side) -> bool {
+    input.schema.is_none() && input.fields.is_empty() && input.tables.is_empty() && !input.nothing
 }
 
 fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
@@ -292,6 +305,7 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for side in [&tool.input, &tool.output] {
+            out.extend(twice(side).map(|finding| finding.of(&tool.name)));
             let Some(schema) = &side.schema else { continue };
             if side.tables.is_empty() || subject.is_damaged(tool.heading.place.line, tool.end) {
                 continue;
@@ -337,6 +351,21 @@ fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+/// What is listed twice, and not the same both times.
+fn twice(side: &Side) -> impl Iterator<Item = Finding> {
+    side.fields.iter().enumerate().filter_map(|(at, field)| {
+        let first = side.fields[..at].iter().find(|other| other.path == field.path)?;
+        let differs = first.schema != field.schema || first.required != field.required;
+        differs.then(|| {
+            let message = format!(
+                "`{}` stands in line {} already, and differs",
+                field.path, first.place.line
+            );
+            Finding::new("E09", field.place, message).hint("keep the one that is true")
+        })
+    })
 }
 
 fn examples(subject: &Subject<'_>, out: &mut Vec<Finding>) {

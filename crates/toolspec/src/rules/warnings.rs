@@ -9,7 +9,7 @@ use crate::document::{
 use crate::finding::{Edit, Finding, Place};
 use crate::fix::{canonical_table, label_fix, schema_fence};
 use crate::lint::Subject;
-use crate::parse::fields::{Column, column};
+use crate::parse::fields::{Column, Said, column, default_in_prose};
 use crate::section::without_number;
 use crate::types;
 
@@ -65,8 +65,9 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         code: "W06",
         title: "Required says Yes or No",
-        explanation: "A caller must know what can be left out. When it depends, say No and \
-                      describe the condition.",
+        explanation: "A caller must know what can be left out, and what is meant then. When it \
+                      depends, say No and describe the condition. A default is a value: write it \
+                      in a code span.",
         fixable: false,
         example: || changed("| `integer` | No |", "| `integer` | Yes (if long) |"),
         check: required,
@@ -375,6 +376,7 @@ fn python(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 
 fn required(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
+        defaults(tool, out);
         for table in &tool.input.tables {
             let has = table.columns.iter().any(|title| column(title) == Some(Column::Required));
             if !has && !tool.input.fields.is_empty() {
@@ -395,6 +397,20 @@ fn required(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 let finding = Finding::new("W06", field.place, message).of(&tool.name);
                 out.push(finding.hint("say Yes or No, and the condition in the description"));
             }
+        }
+    }
+}
+
+/// A schema says what the default is, if there is one.
+fn defaults(tool: &Documented, out: &mut Vec<Finding>) {
+    let unread = tool.input.schema.is_none().then_some(&tool.input.fields).into_iter().flatten();
+    for field in unread.filter(|field| field.default.is_none()) {
+        if let Said::Unclear(text) = default_in_prose(&field.description, &field.schema) {
+            let message = format!("the default of `{}` is no value: `{text}`", field.path);
+            let finding = Finding::new("W06", field.place, message).of(&tool.name);
+            out.push(
+                finding.hint("write it in a code span, or say without `default` what happens"),
+            );
         }
     }
 }
