@@ -8,12 +8,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 use jsonschema::Validator;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server};
 
-use crate::document::{Document, Documented};
-use crate::example::{compile, synthesise, tell};
-use crate::finding::Finding;
+use crate::document::{Definition, Document, Documented, Field};
+use crate::example::{compile, problems, synthesise, tell};
+use crate::finding::{Finding, Place};
 
 /// A provider that does what a document says.
 pub struct Mock {
@@ -24,31 +24,45 @@ pub struct Mock {
 struct Served {
     name: String,
     validator: Validator,
-    answer: Option<Value>,
+    answer: Answer,
 }
 
-/// Makes the provider. Tools that cannot be served (an invalid schema) are
-/// left out and reported.
+/// What every call of a tool gets.
+enum Answer {
+    Structured(Value),
+    Text(String),
+    /// Nothing that fits can be made up.
+    Missing,
+}
+
+/// Makes the provider. What cannot be served as it is documented is reported.
 pub fn serve(document: &Document) -> (Arc<Mock>, Vec<Finding>) {
     let (mut tools, mut listed, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for documented in &document.tools {
-        let definition = documented.definition();
-        match compile(&definition.input) {
-            Ok(validator) => {
-                let answer = answer(documented);
-                tools.push(Served { name: definition.name.clone(), validator, answer });
-                listed.push(definition.to_tool());
-            }
+        let mut report = |code, place: Place, message: String| {
+            findings.push(Finding::new(code, place, message).of(&documented.name));
+        };
+        let mut definition = documented.definition();
+        let validator = match input(&mut definition) {
+            Ok(validator) => validator,
             Err(reason) => {
-                let message = format!(
-                    "`{}` is not served: its input schema is invalid {reason}",
-                    definition.name
-                );
-                findings.push(
-                    Finding::new("E08", documented.heading.place, message).of(&definition.name),
-                );
+                let message = format!("`{}` is not served: {reason}", definition.name);
+                report("E08", documented.heading.place, message);
+                continue;
             }
+        };
+        // Clients refuse a whole list for one output schema that is no object's.
+        let is_object = |schema: &Value| schema.get("type") == Some(&Value::from("object"));
+        if definition.output.take_if(|schema| !is_object(schema)).is_some() {
+            let message = format!(
+                "the output schema of `{}` is not listed: its `type` is not `object`",
+                definition.name
+            );
+            report("E08", documented.heading.place, message);
         }
+        let answer = answer(documented, definition.output.is_some(), &mut report);
+        tools.push(Served { name: definition.name.clone(), validator, answer });
+        listed.push(definition.to_tool());
     }
     let name = document.title.as_ref().map_or("mock", |title| title.value.as_str());
     let version = document.pair("version").map_or("0.0.0", |version| version.value.as_str());
@@ -57,25 +71,99 @@ pub fn serve(document: &Document) -> (Arc<Mock>, Vec<Finding>) {
     (Arc::new(Mock { listing: Arc::new(listing), tools }), findings)
 }
 
-/// The documented sample, a row of examples, or something that fits.
-fn answer(tool: &Documented) -> Option<Value> {
-    if let Some(sample) = tool.output.samples.first() {
-        return Some(sample.value.clone());
+/// The input schema as MCP wants it: that of an object, and said so.
+fn input(definition: &mut Definition) -> Result<Validator, String> {
+    let validator = compile(&definition.input)
+        .map_err(|reason| format!("its input schema is invalid {reason}"))?;
+    if let Some(members) = definition.input.as_object_mut() {
+        members.entry("type").or_insert_with(|| Value::from("object"));
     }
-    let mut members = Map::new();
-    for field in &tool.output.fields {
-        let example =
-            field.example.as_ref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        if let Some(example) = example.filter(|_| !field.path.contains(['.', '['])) {
-            members.insert(field.path.clone(), example);
+    if definition.input.get("type") != Some(&Value::from("object")) {
+        return Err("the `type` of its input schema is not `object`".to_owned());
+    }
+    Ok(validator)
+}
+
+/// The documented sample, a row of examples, or something that fits.
+fn answer(
+    tool: &Documented,
+    promised: bool,
+    report: &mut impl FnMut(&'static str, Place, String),
+) -> Answer {
+    let schema = tool.output.effective();
+    let misfit = |value: &Value| {
+        schema.as_ref().and_then(|schema| problems(schema, value).into_iter().next())
+    };
+    let mut sample = None;
+    for candidate in &tool.output.samples {
+        match misfit(&candidate.value) {
+            None => sample = sample.or_else(|| Some(candidate.value.clone())),
+            Some(problem) => {
+                let message =
+                    format!("this example of `{}` does not fit its schema: {problem}", tool.name);
+                report("E09", candidate.place, message);
+            }
         }
     }
-    let row = (!members.is_empty()).then_some(Value::Object(members));
-    let schema = tool.output.effective();
-    let fits = |value: &Value| {
-        schema.as_ref().is_none_or(|schema| crate::example::problems(schema, value).is_empty())
-    };
-    row.filter(fits).or_else(|| synthesise(schema.as_ref()?))
+    let row = || examples(&tool.output.fields).filter(|row| misfit(row).is_none());
+    let made_up = || synthesise(schema.as_ref()?);
+    match sample.or_else(row).or_else(made_up) {
+        Some(value) if value.is_object() => Answer::Structured(value),
+        Some(value) if !promised => Answer::Text(value.to_string()),
+        None if schema.is_none() => Answer::Text("ok".to_owned()),
+        Some(_) | None => {
+            let message = format!("no answer of `{}` can be made up from its schema", tool.name);
+            report("W10", tool.heading.place, message);
+            Answer::Missing
+        }
+    }
+}
+
+/// Bounds the nesting of what is put together.
+const DEEPEST: usize = 32;
+
+/// The examples in a table, put together.
+fn examples(fields: &[Field]) -> Option<Value> {
+    let mut whole = json!({});
+    let mut told = false;
+    for field in fields {
+        let deep = DEEPEST < field.path.matches(['.', '[']).count();
+        if let Some(example) = example(field).filter(|_| !deep) {
+            told = true;
+            put(&mut whole, &field.path, example);
+        }
+    }
+    told.then_some(whole)
+}
+
+/// The example of a field. Text needs no quotes where text is meant.
+fn example(field: &Field) -> Option<Value> {
+    let text = field.example.as_ref()?;
+    let fits = |value: &Value| problems(&field.schema, value).is_empty();
+    let read = serde_json::from_str::<Value>(text).ok();
+    read.filter(fits).or_else(|| Some(Value::from(text.as_str())).filter(fits))
+}
+
+/// Puts a value where `a.b` or `items[].x` says.
+fn put(node: &mut Value, path: &str, value: Value) {
+    let (step, rest) = path.split_once('.').map_or((path, None), |(step, rest)| (step, Some(rest)));
+    let name = step.trim_end_matches("[]");
+    if !node.is_object() {
+        *node = json!({});
+    }
+    let mut place = &mut node[name];
+    for _ in 0..(step.len() - name.len()) / 2 {
+        if place.as_array().is_none_or(Vec::is_empty) {
+            *place = json!([null]);
+        }
+        place = &mut place[0];
+    }
+    match rest {
+        Some(rest) => put(place, rest, value),
+        // What is inside may have been told before.
+        None if place.is_null() => *place = value,
+        None => {}
+    }
 }
 
 #[async_trait]
@@ -122,9 +210,13 @@ impl Mock {
             return Reply::error_text(&body.to_string());
         }
         match &tool.answer {
-            Some(answer) if answer.is_object() => Reply::structured(answer),
-            Some(answer) => Reply::text(&answer.to_string()),
-            None => Reply::text("ok"),
+            Answer::Structured(value) => Reply::structured(value),
+            Answer::Text(text) => Reply::text(text),
+            Answer::Missing => Reply::error_text(&format!(
+                "no answer of `{}` can be made up from its output schema; give an example of one \
+                 in its document",
+                tool.name
+            )),
         }
     }
 }
@@ -155,6 +247,58 @@ mod tests {
         let result = reply.tool_result().unwrap();
         assert!(result.is_error && result.text().contains("SchemaError"));
         assert!(matches!(call("other", json!({})).await, Reply::Error(_)));
+        let reply = call("files.read_text", json!({"path": "a", "max_lines": "x"})).await;
+        assert!(reply.tool_result().unwrap().text().contains("at `/max_lines`"));
+    }
+
+    /// What a tool with this output section lists, answers and is reported for.
+    async fn output(section: &str) -> (Option<Value>, tool::reply::ToolResult, Vec<&'static str>) {
+        let text =
+            format!("# T\n\n## Tool: `t`\n\n### Parameters\n\nNone\n\n### Output\n\n{section}\n");
+        let (mock, findings) = serve(&parse(&text).0);
+        let listed =
+            mock.listing().tools[0].output_schema.as_ref().map(|json| json.value().unwrap());
+        let ask = Ask::Call(Call::new("t", json!({}).into()));
+        let reply = mock.ask(ask, &Context::anonymous()).await.unwrap();
+        let codes = findings.iter().map(|finding| finding.code).collect();
+        (listed, reply.tool_result().unwrap(), codes)
+    }
+
+    #[tokio::test]
+    async fn examples_of_nested_fields_and_unquoted_text_are_answered() {
+        let table = "| Field Name | Type | Description | Example Value |\n|---|---|---|---|\n\
+                     | `a.b` | `string` | B. | `plain words` |\n\
+                     | `l[].z` | `integer` | Z. | `7` |\n| `v` | `string` | V. | `1.0` |";
+        let (_, result, codes) = output(table).await;
+        let structured = result.structured.unwrap().value().unwrap();
+        assert_eq!(structured, json!({"a": {"b": "plain words"}, "l": [{"z": 7}], "v": "1.0"}));
+        assert_eq!(codes, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_clients_refuse_is_not_listed() {
+        let (listed, result, codes) =
+            output("```json\n{\"type\": \"array\", \"items\": {\"type\": \"string\"}}\n```").await;
+        assert_eq!((listed, codes), (None, vec!["E08"]));
+        assert!(!result.is_error && result.structured.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_up_is_an_error_and_not_ok() {
+        let schema = "```json\n{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\", \
+                      \"pattern\": \"^q{17}w$\"}}, \"required\": [\"a\"]}\n```";
+        let (listed, result, codes) = output(schema).await;
+        assert!(listed.is_some() && result.is_error, "{}", result.text());
+        assert_eq!(codes, ["W10"]);
+    }
+
+    #[tokio::test]
+    async fn a_sample_that_contradicts_the_schema_is_not_answered() {
+        let section = "```json\n{\"type\": \"object\", \"properties\": {\"n\": {\"type\": \"integer\"}}, \
+                       \"required\": [\"n\"]}\n```\n\n```json\n{\"n\": \"many\"}\n```";
+        let (_, result, codes) = output(section).await;
+        assert_eq!(result.structured.unwrap().value().unwrap(), json!({"n": 1}));
+        assert_eq!(codes, ["E09"]);
     }
 
     #[tokio::test]

@@ -284,7 +284,7 @@ fn diff(old: &str, new: &str, json: bool, place: &Place) -> anyhow::Result<Done>
 }
 
 fn serve(document: &Path) -> anyhow::Result<Done> {
-    let text = subject::read(document)?;
+    let text = subject::as_document(document)?;
     let (parsed, _) = toolspec::parse(&text);
     let (mock, findings) = toolspec::mock::serve(&parsed);
     for finding in &findings {
@@ -292,6 +292,11 @@ fn serve(document: &Path) -> anyhow::Result<Done> {
     }
     let n_tools = tool::Provider::listing(&*mock).tools.len();
     say(&paint(DIM, format!("serving {n_tools} tools of `{}`", document.display())));
+    if n_tools == 0 {
+        let hint =
+            format!("no tool is described there; ask `gatelet spec lint {}`", document.display());
+        say(&format!("{}: {hint}", paint(WARNING, "hint")));
+    }
     let door = std::sync::Arc::new(tool::Always(mock));
     let runtime = tokio::runtime::Runtime::new()?;
     let ended =

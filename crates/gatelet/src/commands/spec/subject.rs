@@ -2,6 +2,7 @@
 //! the tools that are built in.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +28,22 @@ pub(crate) struct Subject {
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| Stop::Usage(format!("cannot read `{}`: {error}", path.display())).into())
+}
+
+/// Reads a document; a listing is written as one.
+pub(super) fn as_document(path: &Path) -> anyhow::Result<String> {
+    let text = read(path)?;
+    if !is_listing(&text) {
+        return Ok(text);
+    }
+    let found = parse(&path.to_string_lossy(), &text)?;
+    let version = if found.version.is_empty() { "0.0.0".to_owned() } else { found.version };
+    let options = toolspec::Options { module: found.name, version, updated: String::new() };
+    Ok(toolspec::generate(&found.tools, &options))
+}
+
+fn is_listing(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
 }
 
 /// The documents that are meant: files as they are, directories searched.
@@ -108,8 +125,16 @@ pub(crate) fn find(subject: &str, place: &Place) -> anyhow::Result<Subject> {
         return built_in(place);
     }
     let path = Path::new(subject);
-    if path.is_file() {
+    if path.is_file() && !is_program(path) {
         return parse(subject, &read(path)?);
+    }
+    // A path in a revision may have a blank; a command has one too.
+    if let Some((revision, inside)) = subject.split_once(':')
+        && subject.contains(' ')
+        && !revision.contains(' ')
+        && is_revision(revision, None).unwrap_or(false)
+    {
+        return parse(inside, &show(subject, None)?);
     }
     if let Some(server) = live(subject, place)? {
         return Ok(of_listing(&server));
@@ -124,6 +149,31 @@ pub(crate) fn find(subject: &str, place: &Place) -> anyhow::Result<Subject> {
     }
 }
 
+/// Whether a file is meant to be run: it may be, and starts as programs do.
+/// The bit alone says little where every file has it.
+fn is_program(path: &Path) -> bool {
+    let mut start = [0; 4096];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut start));
+    let start = &start[..read.unwrap_or(0)];
+    let binary = match std::str::from_utf8(start) {
+        Ok(_) => start.contains(&0),
+        // A letter that is cut off at the end is none the less text.
+        Err(error) => error.error_len().is_some(),
+    };
+    may_run(path) && (start.starts_with(b"#!") || binary)
+}
+
+#[cfg(unix)]
+fn may_run(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|about| about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn may_run(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("exe"))
+}
+
 /// The listing of a server: an upstream by its label, an address or a command.
 pub(crate) fn live(subject: &str, place: &Place) -> anyhow::Result<Option<Listing>> {
     let target = match labelled(subject, place)? {
@@ -131,7 +181,12 @@ pub(crate) fn live(subject: &str, place: &Place) -> anyhow::Result<Option<Listin
         None if subject.starts_with("http://") || subject.starts_with("https://") => {
             Target::Http(Endpoint { url: subject.to_owned(), ..Endpoint::default() })
         }
-        None if subject.contains(' ') || Path::new(subject).is_file() => {
+        None if Path::new(subject).is_file() => {
+            // Without a directory it would be looked for in the path.
+            let command = std::path::absolute(subject)?;
+            Target::Stdio(Program { command, ..Program::default() })
+        }
+        None if subject.contains(' ') => {
             let mut words = subject.split_whitespace().map(str::to_owned);
             let command = PathBuf::from(words.next().unwrap_or_default());
             Target::Stdio(Program { command, args: words.collect(), ..Program::default() })
@@ -207,7 +262,7 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
     let stem = Path::new(name)
         .file_stem()
         .map_or("tools".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    if !text.trim_start().starts_with(['{', '[']) {
+    if !is_listing(text) {
         let (document, _) = toolspec::parse(text);
         let version =
             document.pair("version").map_or(String::new(), |version| version.value.clone());
