@@ -2,6 +2,7 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::identity::token::{Issuer, Keys};
@@ -19,7 +20,7 @@ pub(crate) struct Raw {
     required: Option<bool>,
     /// A scope that every caller needs.
     scope: Option<String>,
-    /// Our own address as clients write it, such as `https://gate.example`.
+    /// Our own address as clients write it, such as `https://gate.example`. Its host is served.
     public_url: Option<String>,
     /// Origins of web pages that may call us, such as `https://app.example`.
     #[serde(default)]
@@ -49,7 +50,9 @@ pub(crate) struct RawIssuer {
 pub(crate) struct Auth {
     pub(crate) required: bool,
     pub(crate) scope: Option<String>,
+    /// Without a slash at the end.
     pub(crate) public_url: Option<String>,
+    /// As browsers write them.
     pub(crate) origins: Vec<String>,
     pub(crate) issuers: Vec<Issuer>,
 }
@@ -77,13 +80,61 @@ pub(super) fn parse(
     for (at, raw) in raw.issuer.into_iter().enumerate() {
         issuers.extend(issuer(raw, base, environment, &path.index(at), problems));
     }
-    let public_url = raw.public_url.map(|url| url.trim_end_matches('/').to_owned());
-    Auth {
-        required: raw.required.unwrap_or(false),
-        scope: raw.scope,
-        public_url,
-        origins: raw.origins,
-        issuers,
+    let key = |name: &str| Path::default().key("auth").key(name);
+    let public_url =
+        raw.public_url.and_then(|url| problems.parse(&key("public_url"), &url, public_url));
+    let scope = raw.scope.and_then(|scope| problems.parse(&key("scope"), &scope, scope_name));
+    let mut origins = Vec::new();
+    for (at, text) in raw.origins.iter().enumerate() {
+        origins.extend(problems.parse(&key("origins").index(at), text, origin));
+    }
+    Auth { required: raw.required.unwrap_or(false), scope, public_url, origins, issuers }
+}
+
+/// An origin as browsers write it: `https://app.example`, a port only where it
+/// is not the usual one.
+fn origin(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Err("must name each page: `*` would let every web page use this gate".to_owned());
+    }
+    let url = address(text)?;
+    if url.path() != "/" || url.query().is_some() || text.contains('*') {
+        return Err(format!("must be scheme, host and port, such as `{EXAMPLE}`"));
+    }
+    Ok(url.origin().ascii_serialization())
+}
+
+/// Our own address, without a slash at the end.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = address(text)?;
+    if url.query().is_some() {
+        return Err("has a query: only scheme, host, port and path".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+const EXAMPLE: &str = "https://app.example";
+
+/// What both must be.
+fn address(text: &str) -> Result<Url, String> {
+    if !text.starts_with("https://") && !text.starts_with("http://") {
+        return Err(format!("must start with `https://` or `http://`, such as `{EXAMPLE}`"));
+    }
+    let url = Url::parse(text).map_err(|error| format!("is no address: {error}"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("has a name or a password in it".to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("has a fragment: leave out `#` and what follows".to_owned());
+    }
+    Ok(url)
+}
+
+fn scope_name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("is empty: name a scope, or leave it out".to_owned()),
+        _ if text.contains(char::is_whitespace) => Err("must be one scope".to_owned()),
+        _ => Ok(text.to_owned()),
     }
 }
 

@@ -72,6 +72,16 @@ fn an_upstream_is_a_program_or_an_address() {
 }
 
 #[test]
+fn an_origin_is_one_however_it_is_written() {
+    let text = "[auth]\norigins = [\"https://APP.example:443/\", \"http://b.example:81\"]\n\
+                public_url = \"https://gate.example/base/\"\n";
+    check(text, &[]);
+    let (config, _) = reading(text).unwrap();
+    assert_eq!(config.auth.origins, ["https://app.example", "http://b.example:81"]);
+    assert_eq!(config.auth.public_url.as_deref(), Some("https://gate.example/base"));
+}
+
+#[test]
 fn every_problem_is_reported_at_once_and_at_its_place() {
     let text = r#"
 [[upstream]]
@@ -107,6 +117,35 @@ limit = 0
 
 /// One mistake each, and what is said about it.
 const MISTAKES: &[(&str, &str)] = &[
+    (
+        "[auth]\norigins = [\"app.example\"]",
+        "2:12 `auth.origins[0]`: must start with `https://` or `http://`, such as `https://app.example`",
+    ),
+    (
+        "[auth]\norigins = [\"https://a.example\", \"*\"]",
+        "2:33 `auth.origins[1]`: must name each page: `*` would let every web page use this gate",
+    ),
+    (
+        "[auth]\norigins = [\"https://*.example\"]",
+        "2:12 `auth.origins[0]`: must be scheme, host and port, such as `https://app.example`",
+    ),
+    (
+        "[auth]\norigins = [\"https://app.example/page\"]",
+        "2:12 `auth.origins[0]`: must be scheme, host and port, such as `https://app.example`",
+    ),
+    (
+        "[auth]\npublic_url = \"gate.example\"",
+        "2:14 `auth.public_url`: must start with `https://` or `http://`, such as `https://app.example`",
+    ),
+    (
+        "[auth]\npublic_url = \"https://u:p@gate.example\"",
+        "2:14 `auth.public_url`: has a name or a password in it",
+    ),
+    (
+        "[auth]\npublic_url = \"https://gate.example?a=b\"",
+        "2:14 `auth.public_url`: has a query: only scheme, host, port and path",
+    ),
+    ("[auth]\nscope = \"\"", "2:9 `auth.scope`: is empty: name a scope, or leave it out"),
     (
         "[controls]\ndefault = \"maybe\"",
         "2:11 `controls.default`: must be \"allow\" or \"deny\" or \"ask\"",

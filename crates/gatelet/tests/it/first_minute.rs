@@ -116,6 +116,22 @@ fn a_page_in_a_browser_cannot_talk_to_the_gate() {
 }
 
 #[test]
+fn a_listed_page_and_our_own_address_are_let_in_however_they_are_written() {
+    let home = Home::with(
+        "[auth]\norigins = [\"https://APP.example:443/\"]\npublic_url = \"https://gate.example\"\n",
+    );
+    let served = Served::start(&home);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let status = |header: (&str, &str)| served.post(&list, &[header]).status;
+    let expected = status(("X-Nothing", "x"));
+    assert_eq!(status(("Origin", "https://app.example")), expected);
+    assert_eq!(status(("Host", "gate.example")), expected);
+    for strange in ["http://app.example", "https://app.example:81", "https://evil.example"] {
+        assert_eq!(status(("Origin", strange)), 403, "{strange}");
+    }
+}
+
+#[test]
 fn a_long_answer_is_kept_and_read_in_parts() {
     let home = Home::new();
     let mut pipe = Pipe::open(&home);

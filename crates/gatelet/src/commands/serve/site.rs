@@ -161,17 +161,29 @@ struct Known {
 
 fn hosts(config: &Config) -> Hosts {
     let serve = &config.serve;
-    // A page of a listed origin is let in by the endpoint, too.
-    let named = serve.hosts.iter().chain(&config.auth.origins).cloned();
     if serve.hosts.iter().any(|host| host == "*") {
-        Hosts::Any
-    } else {
-        let named = named.map(|name| bare(&name).to_owned()).collect::<Vec<_>>();
-        if named.is_empty() { Hosts::Loopback } else { Hosts::Named(named) }
+        return Hosts::Any;
     }
+    // A page of a listed origin is let in by the endpoint, too, and whoever
+    // asks for our own address means us.
+    let own = config.auth.public_url.iter().map(|url| host(url).to_owned());
+    let pages = config.auth.origins.iter().map(|origin| authority(origin).to_owned());
+    let named = serve.hosts.iter().map(|name| authority(name).to_owned());
+    let named: Vec<String> = named.chain(pages).chain(own).collect();
+    if named.is_empty() { Hosts::Loopback } else { Hosts::Named(named) }
 }
 
-/// The host of an origin.
-fn bare(origin: &str) -> &str {
-    origin.split_once("://").map_or(origin, |(_, host)| host)
+/// Host and port of an address, or what is no address as it is.
+fn authority(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// The host of an address.
+fn host(address: &str) -> &str {
+    let authority = authority(address);
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        Some(_) | None => authority,
+    }
 }
