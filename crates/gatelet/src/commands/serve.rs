@@ -14,8 +14,9 @@ use std::time::Duration;
 use anyhow::Context;
 use gateway::Gateway;
 use mcp::serve::stdio;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
+use web::identity::key::Key;
 use web::tls::Callers;
 
 use crate::cli::Place;
@@ -82,9 +83,9 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let runtime = runtime(args)?;
     let outcome = runtime.block_on(async {
         // What the gate says of itself includes where it is.
-        let listener = if args.stdio { None } else { Some(bind(args, &loaded).await?) };
+        let listener = if args.stdio { None } else { Some(listen(args, &loaded, &state)?) };
         if let Some(listener) = &listener {
-            loaded.config.serve.listen = listener.local_addr()?;
+            loaded.config.serve.listen = listener.socket.local_addr()?;
         }
         let wiring = Wiring::new(&state, Pace::Configured, &loaded.config)?;
         let gateway = wiring.gateway(&loaded);
@@ -145,8 +146,29 @@ async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> 
     Ok(Done::Fine)
 }
 
+/// A port that is ours, and the note that says so.
+struct Listening {
+    socket: TcpListener,
+    operator: Key,
+    _note: gate::Left,
+}
+
+/// Takes the port and leaves the note, in this order but before anybody can
+/// connect: whoever finds the port open finds the note.
+fn listen(args: &Args, loaded: &Loaded, state: &Path) -> anyhow::Result<Listening> {
+    let socket = bind(args, loaded)?;
+    let operator = site::operator(&loaded.config);
+    let scheme = if loaded.config.serve.tls.is_some() { "https" } else { "http" };
+    let note = gate::leave(state, scheme, socket.local_addr()?, operator.secret)?;
+    let socket = socket.listen(BACKLOG).context("cannot listen")?;
+    Ok(Listening { socket, operator: operator.key, _note: note })
+}
+
+/// As many may wait to be taken in as the standard library allows.
+const BACKLOG: u32 = 1024;
+
 /// Takes the port, unless strangers could reach it and nobody is asked.
-async fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpListener> {
+fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpSocket> {
     let serve = &loaded.config.serve;
     let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
     let guarded = loaded.config.auth.required || shows || args.open || serve.open;
@@ -158,7 +180,15 @@ async fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpListener> {
         );
         return Err(Stop::Usage(message).into());
     }
-    TcpListener::bind(serve.listen).await.with_context(|| {
+    let socket = if serve.listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let bound = socket.and_then(|socket| {
+        // A port is free again as soon as the gate before is gone.
+        #[cfg(unix)]
+        socket.set_reuseaddr(true)?;
+        socket.bind(serve.listen)?;
+        Ok(socket)
+    });
+    bound.with_context(|| {
         format!("cannot listen on {}; try --listen with another port", serve.listen)
     })
 }
@@ -176,27 +206,18 @@ async fn over_http(
     gateway: &Gateway,
     wiring: &Wiring,
     kept: &Kept<'_>,
-    listener: TcpListener,
+    listener: Listening,
 ) -> anyhow::Result<Done> {
     let state = kept.state;
     let serve = &loaded.config.serve;
     let shown = serve.tls.as_ref().map(showing::showing).transpose();
     let shown = shown.map_err(Stop::Usage)?;
-    let address = listener.local_addr()?;
-    let operator = site::operator(&loaded.config);
-    let scheme = if serve.tls.is_some() { "https" } else { "http" };
-    let _note = gate::leave(state, scheme, address, operator.secret)?;
+    let Listening { socket, operator, _note } = listener;
+    let address = socket.local_addr()?;
     let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
     let issuers = site::Issuers::of(&loaded.config);
-    let site = site::site(
-        gateway,
-        serve.surface,
-        &loaded.config,
-        state,
-        operator.key,
-        desk,
-        issuers.clone(),
-    );
+    let site =
+        site::site(gateway, serve.surface, &loaded.config, state, operator, desk, issuers.clone());
     gateway.warm();
     // The file that was read, whatever is found later.
     let read = Place { config: loaded.file.clone(), ..kept.place.clone() };
@@ -214,8 +235,7 @@ async fn over_http(
         let site = site.clone();
         async move { site.respond(request).await }
     };
-    let served =
-        web::listen::listen(listener, shown, serve.limits.connection, answer, signal).await;
+    let served = web::listen::listen(socket, shown, serve.limits.connection, answer, signal).await;
     for task in keeping {
         task.abort();
         let _ = task.await;

@@ -142,6 +142,23 @@ fn operators_mount_and_unmount_while_the_gate_runs() {
 }
 
 #[test]
+fn a_mounted_server_that_goes_is_missed_before_anybody_calls_it() {
+    let (shop_home, home) = (Home::new(), Home::new());
+    let (shop, served) = (Served::start(&shop_home), Served::start(&home));
+    let (url, address) = (manifest(&shop), shop.authority().to_owned());
+    let mounted = shell(&home, &["mount", &url, "--insecure-loopback", "--label", "shop"]);
+    assert_eq!(mounted.code, 0, "{}", mounted.err);
+    let state = || shell(&home, &["mounts"]).json()[0]["state"].clone();
+    let shows = || served.told(None, "help", &json!({"namespace": "shop"}));
+    eventually("it is there", || shows().contains("**time**") && state() == "mounted");
+    assert!(shop.terminate().success());
+    eventually("it is missed", || state() == "unavailable");
+    assert!(!shell(&home, &["mounts"]).json()[0]["problem"].is_null());
+    let _shop = Served::start_at(&shop_home, &address, &[]);
+    eventually("it is back", || state() == "mounted");
+}
+
+#[test]
 fn a_pinned_key_decides_what_is_mounted() {
     let shop_home = Home::with("[builtin]\ntools = true\n[manifest]\nkey = \"key\"\n");
     let pin = shell(&shop_home, &["manifest", "keygen", "key"]).out.trim().to_owned();

@@ -27,6 +27,9 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// How often in a row a server may not be there before it is gone.
+const TRIES: u32 = 3;
+
 /// Opens the stream that is wanted now and closes the one before.
 pub(super) async fn renew(core: &Arc<Core>) {
     let mut current = core.listening.lock().await;
@@ -59,6 +62,7 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
     let mut wants = Object::new();
     wants.push("notifications", Json::of(&filter));
     let mut pause = PAUSE;
+    let mut n_failed = 0;
     loop {
         let question = Question {
             ticket: core.link.ticket(),
@@ -68,18 +72,28 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
             manner: Manner::Alone(headers::plain(method::LISTEN, None)),
         };
         let before = core.relay.stale.n_acknowledged();
-        match core.link.request(question).await {
-            Ok(Reply::Error(error)) => {
+        let ended = core.link.request(question).await;
+        let stood = before < core.relay.stale.n_acknowledged();
+        if stood {
+            (pause, n_failed) = (PAUSE, 0);
+        }
+        match ended {
+            // A server that closes says so to who listens; then it is looked for again.
+            Ok(Reply::Error(error)) if !stood => {
                 tracing::info!(target: "upstream", upstream = core.label, "it cannot be listened to: {}", error.message);
                 core.relay.stale.acknowledge();
                 return;
             }
             Err(Failure::Unsupported { .. }) => return,
-            Ok(Reply::Result(_)) | Err(_) if core.relay.stale.has_ended() => return,
-            Ok(Reply::Result(_)) | Err(_) => {}
-        }
-        if before < core.relay.stale.n_acknowledged() {
-            pause = PAUSE;
+            Ok(_) | Err(_) if core.relay.stale.has_ended() => return,
+            Err(failure @ (Failure::Unavailable { .. } | Failure::Lost { .. })) if !stood => {
+                n_failed += 1;
+                if TRIES <= n_failed {
+                    core.link.close(&failure.to_string());
+                    return;
+                }
+            }
+            Ok(_) | Err(_) => {}
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

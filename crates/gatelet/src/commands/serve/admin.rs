@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gateway::Gateway;
+use gateway::roster::Phase;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use web::site::admin::Admin;
@@ -29,7 +30,7 @@ impl Admin for Desk {
         }
         let mounts = &self.wiring.mounts;
         match method.as_str() {
-            "GET" => (StatusCode::OK, mounts.told()),
+            "GET" => (StatusCode::OK, self.shown()),
             "POST" => match serde_json::from_slice(body) {
                 Ok(raw) => self.done(StatusCode::CREATED, mounts.mount(raw).await),
                 Err(error) => told(StatusCode::BAD_REQUEST, &format!("this is no mount: {error}")),
@@ -47,6 +48,33 @@ impl Admin for Desk {
 }
 
 impl Desk {
+    /// Every mount and how it fares, also since its manifest was read.
+    fn shown(&self) -> Value {
+        let mut told = self.wiring.mounts.told();
+        for place in told.as_array_mut().into_iter().flatten() {
+            let reason = place["label"].as_str().and_then(|label| self.down(label));
+            if let Some(reason) = reason {
+                place["state"] = json!("unavailable");
+                place["problem"] = json!(reason);
+            }
+        }
+        told
+    }
+
+    /// Why a server does not answer. Clients that differ have links that
+    /// differ, and whoever tried last knows best.
+    fn down(&self, label: &str) -> Option<String> {
+        let halls = self.gateway.roster().halls();
+        let mut links = halls.iter().flat_map(|hall| hall.snapshot().links().to_vec());
+        links.find_map(|link| match link.status() {
+            status if status.label != label => None,
+            status => match status.phase {
+                Phase::Down { reason, .. } => Some(reason),
+                Phase::Asleep | Phase::Starting | Phase::Up => None,
+            },
+        })
+    }
+
     /// Has the gate take up what is different now.
     fn done(&self, status: StatusCode, done: Result<Value, Wrong>) -> (StatusCode, Value) {
         match done {
