@@ -67,7 +67,12 @@ pub(crate) fn write_row(cells: &[String]) -> String {
     let escape = |cell: &String| {
         // Line breaks cannot stand in a cell, and a lone back-tick would
         // swallow the pipes after it.
-        let flat = cell.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        let mut flat = cell.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        // At the end of a cell it would seem to escape the pipe.
+        if flat.ends_with('\\') {
+            flat.pop();
+            flat.push_str("&#92;");
+        }
         if flat.matches('`').count() % 2 == 0 { flat } else { flat.replace('`', "'") }
     };
     let cells: Vec<String> = cells.iter().map(escape).collect();
@@ -188,6 +193,13 @@ mod tests {
         row("| `a` | `str | None` | x \\| y |", &["`a`", "`str | None`", "x | y"]);
         row("a | b", &["a", "b"]);
         row("| a | |", &["a", ""]);
+    }
+
+    #[test]
+    fn a_cell_that_ends_in_a_backslash_escapes_nothing() {
+        let line = write_row(&["C:\\".to_owned(), "x".to_owned()]);
+        assert_eq!(line, "| C:&#92; | x |");
+        row(&line, &["C:&#92;", "x"]);
     }
 
     #[test]

@@ -77,6 +77,38 @@ fn a_document_is_written_from_a_live_server_and_checked_against_it() {
     }
 }
 
+/// A program that serves the tools of `DOC.md`.
+fn program(home: &Home, name: &str) {
+    let gatelet = env!("CARGO_BIN_EXE_gatelet");
+    home.write(name, &format!("#!/bin/sh\nexec {gatelet} spec serve DOC.md\n"));
+    let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(home.path().join(name), runs).unwrap();
+}
+
+#[test]
+fn a_program_file_is_a_server_and_no_document() {
+    let home = Home::new();
+    home.write("DOC.md", toolspec::rules::CLEAN);
+    for name in ["./srv.sh", "srv", "my srv.sh"] {
+        program(&home, name);
+        let written = shell(&home, &["spec", "generate", name, "-o", "OUT.md"]);
+        assert_eq!(written.code, 0, "{}", written.err);
+        assert!(home.read("OUT.md").contains("## Tool: `files.read_text`"), "{name}");
+        let check = shell(&home, &["spec", "check", "DOC.md", "--server", name]);
+        assert_eq!(check.code, 0, "{}{}", check.out, check.err);
+    }
+}
+
+#[test]
+fn a_listing_is_served_like_a_document() {
+    let home = Home::new();
+    let tool = r#"{"tools": [{"name": "a_b", "inputSchema": {"type": "object"}}]}"#;
+    home.write("DOC.md", tool);
+    program(&home, "srv.sh");
+    let written = shell(&home, &["spec", "generate", "./srv.sh"]);
+    assert!(written.out.contains("## Tool: `a_b`"), "{}{}", written.out, written.err);
+}
+
 #[test]
 fn git_revisions_are_compared_and_a_breaking_change_owes_a_version() {
     let home = memory();
@@ -98,6 +130,13 @@ fn git_revisions_are_compared_and_a_breaking_change_owes_a_version() {
         assert!(diff.out.contains(part), "no {part} in: {}", diff.out);
     }
     assert_eq!(shell(&home, &["spec", "lint", "DOC.md", "--since", "HEAD"]).code, 1);
+
+    // A path in a revision may have a blank.
+    home.write("my doc.md", &home.read("DOC.md"));
+    git(&["add", "my doc.md"]);
+    git(&["commit", "-qm", "second"]);
+    let same = shell(&home, &["spec", "diff", "HEAD:my doc.md", "my doc.md"]);
+    assert_eq!(same.code, 0, "{}{}", same.out, same.err);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! step. Lines are left out, so that a baseline survives edits above.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
+use tool::Severity;
 use toolspec::Finding;
 
 use super::report::Report;
@@ -55,6 +56,23 @@ impl Baseline {
     }
 }
 
+/// The same however the path is typed. What is only good to know counts things,
+/// so its words change with every edit.
 fn key(path: &str, finding: &Finding) -> String {
-    format!("{path}: {} {}", finding.code, finding.message)
+    let path = plain(path);
+    match finding.severity {
+        Severity::Info => format!("{path}: {}", finding.code),
+        Severity::Error | Severity::Warning => {
+            format!("{path}: {} {}", finding.code, finding.message)
+        }
+    }
+}
+
+/// The path from here, without detours.
+fn plain(path: &str) -> String {
+    let path = Path::new(path);
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = path.strip_prefix(&here).unwrap_or(path);
+    let parts = path.components().filter(|part| !matches!(part, Component::CurDir));
+    parts.collect::<PathBuf>().to_string_lossy().into_owned()
 }

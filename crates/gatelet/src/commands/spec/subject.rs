@@ -257,6 +257,13 @@ fn of_listing(listing: &Listing) -> Subject {
     }
 }
 
+/// What a title is about: `Files` of `Files - MCP Tool Specification`.
+fn module(title: &str) -> Option<String> {
+    let at = title.to_ascii_lowercase().find("mcp tool")?;
+    let name = title[..at].trim_end_matches([' ', '-', '–', '—', ':']);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 /// A document or a listing, by what is in it.
 fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
     let stem = Path::new(name)
@@ -267,7 +274,8 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
         let version =
             document.pair("version").map_or(String::new(), |version| version.value.clone());
         let tools = document.definitions();
-        return Ok(Subject { name: stem, version, tools });
+        let title = document.title.as_ref().and_then(|title| module(&title.value));
+        return Ok(Subject { name: title.unwrap_or(stem), version, tools });
     }
     let value: Value = serde_json::from_str(text)
         .map_err(|error| Stop::Usage(format!("`{name}` is no listing: {error}")))?;
