@@ -318,7 +318,9 @@ impl Call {
     /// Takes the arguments as a type. They fit the schema already; what can
     /// still go wrong is what a schema cannot say.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        T::deserialize(&self.arguments).map_err(|cause| {
+        // To a schema `1.0` is an integer, to serde it is none.
+        let whole = |_| T::deserialize(whole(&self.arguments));
+        T::deserialize(&self.arguments).or_else(whole).map_err(|cause| {
             let cause = schema::cut(&cause.to_string(), 200);
             Fault::new("SchemaError", format!("the arguments cannot be used: {cause}"))
         })
@@ -333,6 +335,22 @@ impl Call {
             let message = format!("no `{}` is registered", std::any::type_name::<T>());
             Fault::new("RegistrationError", message)
         })
+    }
+}
+
+/// The value with numbers such as `1.0` written as integers.
+fn whole(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            #[expect(clippy::cast_possible_truncation, reason = "checked to be small and whole")]
+            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => Value::from(float as i64),
+            Some(_) | None => value.clone(),
+        },
+        Value::Array(items) => items.iter().map(whole).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(key, value)| (key.clone(), whole(value))).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Registry {
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) states: States,
     pub(crate) report: Report,
+    /// What was found and needs a state that may still come.
+    waiting: Vec<Definition>,
 }
 
 /// A tool that can be called.
@@ -98,6 +100,7 @@ impl Registry {
             by_name: HashMap::new(),
             states: States::default(),
             report: Report::default(),
+            waiting: Vec::new(),
         }
     }
 
@@ -108,7 +111,8 @@ impl Registry {
         self
     }
 
-    /// Keeps something that tools take as `State<T>`.
+    /// Keeps something that tools take as `State<T>`, those that were found
+    /// before too.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(self, state: T) -> Registry {
         self.shared_state(Arc::new(state))
@@ -118,6 +122,11 @@ impl Registry {
     #[must_use]
     pub fn shared_state<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Registry {
         self.states.insert(state);
+        for definition in std::mem::take(&mut self.waiting) {
+            let is_it = |failed: &Failed| failed.name == definition.name;
+            self.report.failed.retain(|failed| !is_it(failed));
+            self.find_one(definition);
+        }
         self
     }
 
@@ -138,17 +147,23 @@ impl Registry {
         entries.sort_by_key(|entry| (entry.module, entry.function));
         self.report.n_scanned += entries.len();
         for entry in entries {
-            let definition = (entry.define)();
-            if let Err(error) = self.register(definition.clone()) {
-                self.report.failed.push(Failed {
-                    name: definition.name,
-                    module: definition.about.module,
-                    error: error.to_string(),
-                });
-            }
+            self.find_one((entry.define)());
         }
         self.report.took += start.elapsed();
         self
+    }
+
+    /// Registers what was found, or notes why not.
+    fn find_one(&mut self, definition: Definition) {
+        let Err(error) = self.register(definition.clone()) else { return };
+        self.report.failed.push(Failed {
+            name: definition.name.clone(),
+            module: definition.about.module.clone(),
+            error: error.to_string(),
+        });
+        if let RegistrationError::MissingState { .. } = error {
+            self.waiting.push(definition);
+        }
     }
 
     /// Registers the tool made of a function: `registry.add::<my_function>()`.
@@ -195,6 +210,14 @@ impl Registry {
 
     /// The registry as a provider. What is registered is fixed from here on.
     pub fn into_provider(self) -> Arc<dyn Provider> {
+        for failed in &self.report.failed {
+            tracing::warn!(
+                tool = failed.name,
+                module = failed.module,
+                "left out: {}",
+                failed.error
+            );
+        }
         Arc::new(Native::new(self))
     }
 
@@ -267,16 +290,32 @@ fn same(first: &Ready, second: &Definition) -> Result<Registered, RegistrationEr
             first: known.about.module.clone(),
         });
     }
-    let differs = if known.input != second.input {
-        "input schema"
-    } else if known.output != second.output {
-        "output schema"
-    } else if first.listed.raw != second.to_json() {
-        "description"
-    } else {
-        return Ok(Registered::Already);
-    };
-    Err(RegistrationError::Changed { tool: tool(), differs: differs.to_owned() })
+    match difference(first, second) {
+        Some(differs) => {
+            Err(RegistrationError::Changed { tool: tool(), differs: differs.to_owned() })
+        }
+        None => Ok(Registered::Already),
+    }
+}
+
+/// What a second registration has otherwise. What runs cannot be compared, but
+/// two functions do not stand on one line.
+fn difference(first: &Ready, second: &Definition) -> Option<&'static str> {
+    let known = &first.definition;
+    let (listed, raw) = (&first.listed.raw, second.to_json());
+    let other = |member: &str| listed.member(member) != raw.member(member);
+    let place = |definition: &Definition| (definition.about.file.clone(), definition.about.line);
+    let checks = [
+        (known.input != second.input, "input schema"),
+        (known.output != second.output, "output schema"),
+        (other("description"), "description"),
+        (other("title"), "title"),
+        (other("annotations"), "set of hints"),
+        (*listed != raw, "category, tags or version"),
+        (known.timeout != second.timeout, "timeout"),
+        (place(known) != place(second), "function"),
+    ];
+    checks.into_iter().find(|(differs, _)| *differs).map(|(_, what)| what)
 }
 
 fn is_within(module: &str, parent: &str) -> bool {

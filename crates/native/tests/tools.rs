@@ -351,6 +351,28 @@ fn a_changed_or_foreign_tool_of_the_same_name_is_refused() {
 }
 
 #[test]
+fn what_differs_is_said() {
+    refused(
+        hand_made("x").read_only(true),
+        "`x` is registered already, and its set of hints differs",
+    );
+    refused(
+        hand_made("x").timeout(Duration::from_secs(1)),
+        "`x` is registered already, and its timeout differs",
+    );
+    refused(
+        hand_made("x").module("here", "elsewhere.rs", 7),
+        "`x` is registered already, and its function differs",
+    );
+}
+
+#[tokio::test]
+async fn an_integer_may_be_written_with_a_point() {
+    let sum = call("math.add", json!({"a": 1.0, "b": 2.0})).await;
+    assert_eq!(sum["structuredContent"]["result"], 3);
+}
+
+#[test]
 fn what_cannot_be_called_cannot_be_registered() {
     refused(
         Definition::new("y").runs(|_| Ok(Answer::done())),
