@@ -85,10 +85,16 @@ pub fn judge(items: &[Item], transcript: &Transcript) -> Vec<Outcome> {
 
 fn decide(item: &Item, transcript: &Transcript) -> Outcome {
     let check = checks().find(|(id, _)| *id == item.id).map(|(_, check)| check);
+    let missing = asked(&item.id).filter(|name| call::schema(transcript, name).is_none());
     let seen = match check {
         Some(_) if !concerns(item, transcript) => Seen::Unseen(format!("binds a {}", item.applies)),
         Some(check) => check(transcript),
         None => Seen::Unseen(reason(&item.id)),
+    };
+    // Who has no `help` cannot break its rules; that is no merit.
+    let seen = match (seen, missing) {
+        (Seen::Good(_), Some(name)) => Seen::Unseen(format!("the server has no `{name}`")),
+        (seen, _) => seen,
     };
     let (verdict, evidence) = match (seen, item.strength()) {
         (Seen::Good(evidence), _) => (Verdict::Pass, evidence),
@@ -103,6 +109,19 @@ fn decide(item: &Item, transcript: &Transcript) -> Outcome {
         requirement: item.requirement.clone(),
         evidence,
     }
+}
+
+/// The tool that shows whether an item is kept.
+fn asked(id: &str) -> Option<&'static str> {
+    let groups = [
+        ("call", call::CHECKS),
+        ("call", gate::CHECKS),
+        ("help", help::CHECKS),
+        ("help", names::CHECKS),
+        ("skill", skill::CHECKS),
+    ];
+    let within = |checks: &[(&str, Check)]| checks.iter().any(|(known, _)| *known == id);
+    groups.into_iter().find(|(_, checks)| within(checks)).map(|(name, _)| name)
 }
 
 fn concerns(item: &Item, transcript: &Transcript) -> bool {

@@ -272,6 +272,15 @@ async fn a_server_that_keeps_every_rule_has_no_failure_and_no_warning() {
 }
 
 #[tokio::test]
+async fn a_server_without_the_three_tools_has_no_merit_of_their_rules() {
+    let report = report(Spoil::Tools(Vec::clear)).await;
+    for id in ["C022", "C031", "C034", "C039", "C106"] {
+        let outcome = report.outcomes.iter().find(|outcome| outcome.id == id).unwrap();
+        assert_ne!(outcome.verdict, Verdict::Pass, "{id}: {}", outcome.evidence);
+    }
+}
+
+#[tokio::test]
 async fn without_a_named_trial_one_is_found() {
     let subject = Subject { provider: Arc::new(Shop(Spoil::Nothing)), web: None };
     let transcript = survey(&subject, &Options::default()).await;

@@ -1,8 +1,11 @@
 //! Reading a manifest that somebody else wrote.
 
+use std::collections::HashSet;
 use std::fmt;
 
+use catalog::name;
 use serde_json::Value;
+use url::Url;
 
 use super::sign::Signature;
 use super::{Advertised, Authentication, Manifest, Scheme, Suggested};
@@ -69,6 +72,23 @@ fn tree(text: &str) -> Result<Value, Problem> {
     if tree.is_object() { Ok(tree) } else { Err(whole("must be a mapping".to_owned())) }
 }
 
+/// Whether `YYYY-MM-DD` is in the calendar.
+fn is_day(text: &str) -> bool {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
+    let (Some(year), Some(month), Some(day)) = (number(0..4), number(5..7), number(8..10)) else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=last).contains(&day)
+}
+
 #[derive(Default)]
 struct Reader {
     problems: Vec<Problem>,
@@ -133,7 +153,7 @@ impl Reader {
             4 | 7 => c == '-',
             _ => c.is_ascii_digit(),
         };
-        if day.len() == 10 && day.chars().enumerate().all(shape) {
+        if day.len() == 10 && day.chars().enumerate().all(shape) && is_day(day) {
             return Some(day.to_owned());
         }
         self.error("last_updated", format!("must be an ISO 8601 date, not `{text}`"));
@@ -174,6 +194,12 @@ impl Reader {
             return None;
         };
         let docs_url = self.optional_text(block, "docs_url");
+        let is_web = |url: &String| {
+            Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"))
+        };
+        if let Some(url) = docs_url.as_ref().filter(|url| !is_web(url)) {
+            self.warn("authentication.docs_url", format!("should be an http(s) URL, not `{url}`"));
+        }
         Some(Authentication { scheme, docs_url })
     }
 
@@ -190,7 +216,7 @@ impl Reader {
     }
 
     /// The entries of a list, as pairs of a label and a description.
-    fn entries(&mut self, tree: &Value, list: &str, name: &str) -> Vec<(String, String)> {
+    fn entries(&mut self, tree: &Value, list: &str, key: &str) -> Vec<(String, String)> {
         let value = &tree[list];
         if value.is_null() {
             return Vec::new();
@@ -203,23 +229,23 @@ impl Reader {
             self.error(list, format!("has more than {MAX_ENTRIES} entries"));
             return Vec::new();
         }
-        let mut found = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for (at, entry) in entries.iter().enumerate() {
-            let place = |key: &str| format!("{list}[{at}].{key}");
-            let label = entry[name].as_str().unwrap_or_default();
+            let place = |of: &str| format!("{list}[{at}].{of}");
+            let label = entry[key].as_str().unwrap_or_default();
             let description = entry["description"].as_str().unwrap_or_default();
             let folded: String = label.chars().filter(|c| *c != '-').collect();
             let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
             if folded.is_empty() || !folded.chars().all(legal) {
-                self.error(&place(name), format!("is no label: `{label}`"));
+                self.error(&place(key), format!("is no label: `{label}`"));
                 continue;
             }
             if folded.split('.').any(|level| LONGEST < level.len()) {
-                self.error(&place(name), format!("is longer than {LONGEST} characters"));
+                self.error(&place(key), format!("is longer than {LONGEST} characters"));
                 continue;
             }
             if folded != label {
-                self.warn(&place(name), format!("has hyphens; read as `{folded}`"));
+                self.warn(&place(key), format!("has hyphens; read as `{folded}`"));
             }
             if description.trim().is_empty() {
                 self.error(&place("description"), "must be a non-empty string");
@@ -227,6 +253,9 @@ impl Reader {
             }
             if description.trim().contains('\n') {
                 self.warn(&place("description"), "should be a single line");
+            }
+            if !seen.insert(name::canonical(&folded)) {
+                self.warn(&place(key), "is there already, as labels are read");
             }
             let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
             found.push((folded, line));

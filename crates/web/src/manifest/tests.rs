@@ -53,6 +53,38 @@ fn hyphens_in_labels_are_folded_with_a_warning() {
 }
 
 #[test]
+fn a_date_is_in_the_calendar() {
+    for (date, good) in [
+        ("2026-13-45", false),
+        ("2026-00-10", false),
+        ("2026-02-29", false),
+        ("2028-02-29", true),
+        ("2026-11-30T10:00:00Z", true),
+        ("2026-11-31", false),
+    ] {
+        let text = manifest().to_yaml().replace("2026-11-15", date);
+        assert_eq!(read(&text).is_ok(), good, "{date}");
+    }
+}
+
+#[test]
+fn odd_addresses_and_labels_that_are_read_alike_are_warnings() {
+    let odd = Manifest {
+        authentication: Some(Authentication {
+            scheme: Scheme::Bearer,
+            docs_url: Some("nope".into()),
+        }),
+        namespaces: ["order_mgmt", "OrderMgmt"]
+            .map(|name| Suggested { suggested: name.into(), description: "Orders.".into() })
+            .into(),
+        ..manifest()
+    };
+    let (_, warnings) = read(&odd.to_yaml()).unwrap();
+    let fields: Vec<&str> = warnings.iter().map(|problem| problem.field.as_str()).collect();
+    assert_eq!(fields, ["namespaces[1].suggested", "authentication.docs_url"]);
+}
+
+#[test]
 fn a_signature_covers_what_we_do_not_understand() {
     let text = manifest().to_yaml()
         + "future: {a: [1, [2, {}], {\"b c\": true}], \"yes\": null, empty: [], n: 1.5}\n";
