@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use catalog::name;
 use minijinja::value::{Object, Value, ValueKind};
@@ -67,14 +68,15 @@ pub(super) fn fill(
         let why = format!("the kwargs are over {} KiB together", VALUES >> 10);
         return Err(TemplateError::Failed(why));
     }
-    let mut missing = Vec::new();
+    let mut missing: Vec<(String, Arc<AtomicBool>)> = Vec::new();
     let bind = |hole: String| {
         let given = values.iter().find(|(key, _)| name::same(key, &hole));
         let value = match given.and_then(|(_, value)| value.value().ok()) {
             Some(value) => read(&value),
             None => {
-                missing.push(hole.clone());
-                Value::from_object(Hole(hole.clone()))
+                let replaced = Arc::<AtomicBool>::default();
+                missing.push((hole.clone(), Arc::clone(&replaced)));
+                Value::from_object(Hole { name: hole.clone(), replaced })
             }
         };
         (hole, value)
@@ -88,6 +90,13 @@ pub(super) fn fill(
     match done {
         Ok(()) => {
             let text = String::from_utf8_lossy(&page.written).into_owned();
+            // A default stands for what nobody gave, unless it is used without one as well.
+            let shown = |name: &str| {
+                text.contains(&format!("{{{{ {name} }}}}"))
+                    || text.contains(&format!("{{{{ {name}."))
+            };
+            missing.retain(|(name, replaced)| !replaced.load(Ordering::Relaxed) || shown(name));
+            let missing = missing.into_iter().map(|(name, _)| name).collect();
             Ok((text, missing))
         }
         Err(_) if page.full => Err(failed(format!("it grows over {} MiB", OUTPUT >> 20))),
@@ -148,8 +157,11 @@ fn engine() -> Environment<'static> {
 
 /// `{{ place | default("here") }}`; a hole counts as nothing.
 fn or_else(_: &State<'_, '_>, value: Value, other: Option<Value>) -> Value {
-    let is_hole = value.downcast_object_ref::<Hole>().is_some();
-    if value.is_undefined() || value.is_none() || is_hole {
+    let hole = value.downcast_object_ref::<Hole>();
+    if let Some(hole) = hole {
+        hole.replaced.store(true, Ordering::Relaxed);
+    }
+    if value.is_undefined() || value.is_none() || hole.is_some() {
         other.unwrap_or_else(|| Value::from(""))
     } else {
         value
@@ -224,11 +236,16 @@ fn summary(text: &str) -> String {
 /// A name that nobody gave a value for. It reads as it was written, and counts
 /// as nothing where it is asked about.
 #[derive(Debug)]
-struct Hole(String);
+struct Hole {
+    name: String,
+    /// Whether a default was taken for it.
+    replaced: Arc<AtomicBool>,
+}
 
 impl Object for Hole {
     fn get_value(self: &Arc<Hole>, key: &Value) -> Option<Value> {
-        Some(Value::from_object(Hole(format!("{}.{key}", self.0))))
+        let name = format!("{}.{key}", self.name);
+        Some(Value::from_object(Hole { name, replaced: Arc::clone(&self.replaced) }))
     }
 
     fn is_true(self: &Arc<Hole>) -> bool {
@@ -236,7 +253,7 @@ impl Object for Hole {
     }
 
     fn render(self: &Arc<Hole>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{{ {} }}}}", self.0)
+        write!(f, "{{{{ {} }}}}", self.name)
     }
 }
 

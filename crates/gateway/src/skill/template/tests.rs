@@ -25,7 +25,8 @@ fn values_are_found_in_any_spelling() {
 fn what_is_missing_stays_and_is_named() {
     check("{{ a }} {{ b.c }}", "{}", "{{ a }} {{ b.c }} (missing a, b)");
     check("{% if a %}yes{% else %}no{% endif %}", "{}", "no (missing a)");
-    check("{{ a | default(\"x\") }}", "{}", "x (missing a)");
+    check("{{ a | default(\"x\") }}", "{}", "x");
+    check("{{ a | default(\"x\") }} {{ a }}", "{}", "x {{ a }} (missing a)");
     check("${{ secrets.TOKEN }}", "{}", "${{ secrets.TOKEN }} (missing secrets)");
 }
 
