@@ -20,7 +20,9 @@ pub(super) fn greet(address: SocketAddr, loaded: &Loaded, gateway: &Gateway, wor
         None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),
     };
     let scheme = if loaded.config.serve.tls.is_some() { "https" } else { "http" };
-    say(&greeting(&format!("{scheme}://{address}/mcp"), &source, &program(), words));
+    let url = format!("{scheme}://{address}/mcp");
+    let callers = if loaded.config.auth.required { Callers::Known } else { Callers::Any };
+    say(&greeting(&url, &source, &program(), words, callers));
 }
 
 /// The words that serve the same on standard input and output, wherever they
@@ -45,8 +47,16 @@ fn program() -> String {
     std::env::current_exe().map_or_else(|_| "gatelet".to_owned(), |path| path.display().to_string())
 }
 
+/// Who may come in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Callers {
+    Any,
+    /// Only who shows a key or a token.
+    Known,
+}
+
 /// The greeting. Every line of it can be copied as it is.
-fn greeting(url: &str, source: &str, program: &str, words: &[String]) -> String {
+fn greeting(url: &str, source: &str, program: &str, words: &[String], callers: Callers) -> String {
     let desktop = json!({"mcpServers": {"gatelet": {"command": program, "args": words}}});
     let cursor = json!({"mcpServers": {"gatelet": {"url": url}}});
     let code = json!({"name": "gatelet", "type": "http", "url": url});
@@ -67,6 +77,11 @@ fn greeting(url: &str, source: &str, program: &str, words: &[String]) -> String 
     for (client, way) in ways {
         text += &format!("  {client:<15} {way}\n");
     }
+    if callers == Callers::Known {
+        let hint = "Over HTTP every caller shows a key: `gatelet key create NAME` prints one, for the \
+                    header `Authorization: Bearer KEY`.";
+        text += &format!("  {}\n", paint(DIM, hint));
+    }
     text
 }
 
@@ -80,13 +95,22 @@ mod tests {
     #[test]
     fn the_greeting_says_how_four_clients_connect() {
         let words = ["serve".to_owned(), "--stdio".to_owned()];
-        let text = greeting("http://127.0.0.1:4747/mcp", "built-in tools", "/bin/gatelet", &words);
+        let text = greeting(
+            "http://127.0.0.1:4747/mcp",
+            "built-in tools",
+            "/bin/gatelet",
+            &words,
+            Callers::Any,
+        );
+        assert!(!text.contains("gatelet key create"));
         for client in ["Claude Code", "Claude Desktop", "Cursor", "VS Code"] {
             assert!(text.contains(client), "{client}");
         }
         assert!(text.contains("claude mcp add --transport http gatelet http://127.0.0.1:4747/mcp"));
         assert!(text.contains(r#""command":"/bin/gatelet""#));
         assert!(text.contains(r#""args":["serve","--stdio"]"#));
+        let guarded = greeting("http://127.0.0.1:4747/mcp", "", "gatelet", &words, Callers::Known);
+        assert!(guarded.contains("gatelet key create"), "{guarded}");
     }
 
     #[test]
