@@ -6,6 +6,12 @@ use crate::name;
 pub const CLOSE: f32 = 0.7;
 /// Names that are less alike have nothing to do with each other.
 const FAINT: f32 = 0.45;
+/// So many characters are compared stroke by stroke, the rest as they come: a
+/// hostile name must not cost quadratic time.
+const HEAD: usize = 64;
+/// A part of a name says something as long as the whole is not this many times
+/// as long.
+const PART: usize = 16;
 
 /// A name that leads nowhere.
 pub struct Wanted(String);
@@ -44,23 +50,42 @@ pub fn nearest<'a>(
 /// How alike two canonical names are, from 0 to 1: the edit distance, lifted
 /// when one contains the other (`ship` for `shiporder`).
 fn likeness(wanted: &str, candidate: &str) -> f32 {
-    let longest = wanted.chars().count().max(candidate.chars().count());
-    if longest == 0 {
+    let (wanted, candidate): (Vec<char>, Vec<char>) =
+        (wanted.chars().collect(), candidate.chars().collect());
+    let (shortest, longest) = match wanted.len() <= candidate.len() {
+        true => (&wanted, &candidate),
+        false => (&candidate, &wanted),
+    };
+    if longest.is_empty() {
         return 0.0;
     }
-    let edits = strokes(wanted, candidate);
-    let closeness = 1.0 - edits as f32 / longest as f32;
-    let shorter = wanted.len().min(candidate.len());
-    let contains = 3 <= shorter && (candidate.contains(wanted) || wanted.contains(candidate));
-    if contains { closeness.max(0.6 + 0.3 * shorter as f32 / longest as f32) } else { closeness }
+    let edits = strokes(head(shortest), head(longest)) + unlike(tail(shortest), tail(longest));
+    let closeness = 1.0 - edits as f32 / longest.len() as f32;
+    // A few letters stand somewhere in any text that is long enough.
+    let is_part = 3 <= shortest.len()
+        && longest.len() <= PART * shortest.len()
+        && longest.windows(shortest.len()).any(|part| part == shortest.as_slice());
+    let share = shortest.len() as f32 / longest.len() as f32;
+    if is_part { closeness.max(0.6 + 0.3 * share) } else { closeness }
+}
+
+fn head(name: &[char]) -> &[char] {
+    &name[..name.len().min(HEAD)]
+}
+
+fn tail(name: &[char]) -> &[char] {
+    &name[name.len().min(HEAD)..]
+}
+
+/// The number of characters in which two ends differ, near enough.
+fn unlike(left: &[char], right: &[char]) -> usize {
+    let same = left.iter().rev().zip(right.iter().rev()).take_while(|(l, r)| l == r).count();
+    left.len().max(right.len()) - same
 }
 
 /// The number of insertions, deletions, replacements and swaps of neighbours
-/// between two words. Only the first 64 characters count: a hostile name must
-/// not cost quadratic time.
-fn strokes(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().take(64).collect();
-    let right: Vec<char> = right.chars().take(64).collect();
+/// between two words.
+fn strokes(left: &[char], right: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=right.len()).collect();
     for row in 1..=left.len() {
@@ -107,5 +132,22 @@ mod tests {
     fn nothing_alike_is_nothing_at_all() {
         check("zzz", &["create", "list"], &[]);
         check("", &["create"], &[]);
+    }
+
+    #[test]
+    fn a_long_name_is_like_no_other_only_because_it_is_long() {
+        let endless = "abcdefghij_".repeat(1_000);
+        check("zzz", &["create", &endless], &[]);
+        check("create", &["create_it", &endless], &["create_it"]);
+        check(&endless, &["create", "list"], &[]);
+        check("abc", &[&endless], &[]);
+    }
+
+    #[test]
+    fn a_slip_in_a_long_name_finds_it() {
+        let name = |slip: &str| format!("list_{slip}_{}", "of_the_organisation_".repeat(10));
+        let name = |slip: &str| name(slip).trim_end_matches('_').to_owned();
+        check(&name("memebrs"), &[&name("members")], &[&name("members")]);
+        check(&name("member"), &[&name("members"), "list"], &[&name("members")]);
     }
 }

@@ -21,6 +21,17 @@ pub fn cut(text: &str, limit: usize) -> String {
     format!("{}…", kept[..at_word].trim_end_matches([' ', ',', ';', ':']))
 }
 
+/// Somebody's own words, to be repeated to them between backticks: on one line,
+/// and short however much they wrote.
+pub fn echo(text: &str) -> String {
+    let head: String = text.chars().take(ECHO + 1).collect();
+    let plain = |c: char| if c.is_control() || c == '`' { ' ' } else { c };
+    cut(&head.chars().map(plain).collect::<String>(), ECHO)
+}
+
+/// How much is repeated.
+const ECHO: usize = 80;
+
 fn first_paragraph(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     // A heading says less than the text below it, where there is any.
@@ -75,6 +86,12 @@ mod tests {
         check("List them:\n- a\n- b", "List them:");
         check("  spread\n over lines  ", "spread over lines");
         check("", "");
+    }
+
+    #[test]
+    fn what_somebody_wrote_is_repeated_on_one_short_line() {
+        assert_eq!(echo("a`b\nc"), "a b c");
+        assert_eq!(echo(&"x".repeat(100_000)).chars().count(), ECHO);
     }
 
     #[test]
