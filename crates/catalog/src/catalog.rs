@@ -225,8 +225,14 @@ impl Catalog {
     /// The function of that name in that namespace, in any spelling.
     pub fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
         let namespace = self.namespace(namespace)?;
-        let found = namespace.by_name.get(&name::canonical(function));
-        found.copied().ok_or(Unresolved::Function)
+        let found = namespace.by_name.get(&name::canonical(function)).copied();
+        // A name that had to be replaced is still known to who reads it elsewhere.
+        let is_own = |slot: &&Slot| {
+            let own = &self.tool(**slot).name;
+            own == function || own.rsplit('.').next() == Some(function)
+        };
+        let own = || namespace.functions.iter().find(is_own).copied();
+        found.or_else(own).ok_or(Unresolved::Function)
     }
 
     /// What the function wants as arguments; read once, when first needed.
@@ -238,6 +244,11 @@ impl Catalog {
     /// `search(query: string, limit?: integer)`.
     pub fn signature(&self, slot: Slot, limit: usize) -> String {
         signature::of(&self.function(slot).name, self.contract(slot), limit)
+    }
+
+    /// The same with the members of required objects, where they fit.
+    pub fn shaped_signature(&self, slot: Slot, limit: usize) -> String {
+        signature::shaped(&self.function(slot).name, self.contract(slot), limit)
     }
 
     /// What the function does, in one line.

@@ -10,6 +10,8 @@ mod check;
 mod fold;
 mod kind;
 mod members;
+mod sample;
+mod shape;
 mod weight;
 
 use std::collections::HashMap;
@@ -24,6 +26,7 @@ use check::Checker;
 pub use check::Problem;
 pub(crate) use kind::Types;
 use members::Member;
+pub use sample::Sample;
 
 /// Why arguments are not checked against a schema that breaks no rule, if they
 /// are not: it asks for more work than any call is worth.

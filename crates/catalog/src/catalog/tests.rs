@@ -102,6 +102,17 @@ fn the_gates_own_label_is_reserved() {
 }
 
 #[test]
+fn a_name_that_had_to_be_replaced_is_still_understood() {
+    let (catalog, _) = Catalog::build(vec![source("x", &["日本語", "sub.für alle", "get user"])]);
+    for (namespace, function, slot) in
+        [("x", "日本語", 0), ("x.sub", "für alle", 1), ("x", "get user", 2)]
+    {
+        assert_eq!(catalog.resolve(namespace, function), Ok(Slot(slot)), "{function}");
+    }
+    assert_eq!(catalog.resolve("x", "中文"), Err(Unresolved::Function));
+}
+
+#[test]
 fn any_spelling_resolves() {
     let (catalog, _) = Catalog::build(vec![source("Order_Mgmt", &["retail.contact_update"])]);
     for (namespace, function) in

@@ -8,6 +8,7 @@ use tool::Json;
 use super::weight::{self, Weight};
 use super::{Contract, kind, members};
 use crate::nearest;
+use crate::summary::echo;
 
 /// How many problems are worth telling. More of them do not help a model, and
 /// a hostile argument must not buy a long answer.
@@ -30,8 +31,9 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A problem at a place, which may be a name that a caller made up.
     pub fn new(at: &str, message: String) -> Problem {
-        Problem { at: at.to_owned(), message }
+        Problem { at: echo(at), message }
     }
 }
 
@@ -97,15 +99,18 @@ impl Contract {
         }
         let mut problems: Vec<Problem> = Vec::new();
         let schema = schema();
-        for error in validator.iter_errors(arguments).take(TOLD) {
+        let mut errors = validator.iter_errors(arguments);
+        for error in errors.by_ref().take(TOLD) {
             let problem = tell(&error, &schema);
             if !problems.contains(&problem) {
                 problems.push(problem);
             }
         }
         let told = problems.iter().any(|problem| problem.message.starts_with(STRANGER));
-        if !told {
-            problems.extend(self.strangers(arguments).take(TOLD - problems.len()));
+        let mut strangers = self.strangers(arguments).filter(|_| !told);
+        problems.extend(strangers.by_ref().take(TOLD - problems.len()));
+        if errors.next().is_some() || strangers.next().is_some() {
+            problems.push(Problem::new("", "there is more; these come first".to_owned()));
         }
         problems
     }
@@ -118,7 +123,7 @@ impl Contract {
         unknown.map(|key| {
             let names = self.parameters.iter().map(|parameter| parameter.name.as_str());
             let near = nearest::nearest(key, names, 1);
-            let meant = near.first().map(|name| format!("; did you mean `{name}`?"));
+            let meant = near.first().map(|name| format!("; did you mean `{}`?", echo(name)));
             Problem::new(key, format!("is not an argument{}", meant.unwrap_or_default()))
         })
     }
@@ -131,11 +136,12 @@ fn tell(error: &ValidationError<'_>, schema: &Value) -> Problem {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
             let at = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
-            return Problem { at, message: "is required".to_owned() };
+            return Problem::new(&at, "is required".to_owned());
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            let names: Vec<String> = unexpected.iter().take(5).map(|n| format!("`{n}`")).collect();
+            let names: Vec<String> =
+                unexpected.iter().take(5).map(|n| format!("`{}`", echo(n))).collect();
             format!("has {STRANGER}: {}", names.join(", "))
         }
         ValidationErrorKind::Type { kind } => {
@@ -151,13 +157,17 @@ fn tell(error: &ValidationError<'_>, schema: &Value) -> Problem {
             let forms = forms(schema, error.schema_path().as_str());
             format!("must fit only one of {}", short(&forms.join(" or ")))
         }
-        _ => short(&error.masked_with("it").to_string()),
+        // Where it is stands before.
+        _ => {
+            let said = error.masked_with("it").to_string();
+            short(said.strip_prefix("it ").filter(|_| !at.is_empty()).unwrap_or(&said))
+        }
     };
     let message = match message.strip_prefix("has ") {
         Some(rest) if at.is_empty() && rest.starts_with(STRANGER) => rest.to_owned(),
         _ => message,
     };
-    Problem { at, message }
+    Problem::new(&at, message)
 }
 
 fn none_of(schema: &Value, place: &str) -> String {
@@ -185,14 +195,37 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
         here = below;
     }
     let mut forms: Vec<String> = Vec::new();
+    let parts = here.as_array().into_iter().flatten().take(N_FORMS);
+    let parts: Vec<Value> =
+        parts.flat_map(|part| choices(schema, part, CHOICES)).take(N_FORMS).collect();
     let mut reader = members::Reader::new(schema);
-    for part in here.as_array().into_iter().flatten().take(N_FORMS) {
+    for part in &parts {
         let form = reader.form(part);
         if !forms.contains(&form) {
             forms.push(form);
         }
     }
     forms
+}
+
+/// How deep a choice in a choice is told apart.
+const CHOICES: usize = 2;
+
+/// The forms that a form of a choice has, where it is a choice itself: what one
+/// of two asks for is not told by what both have in common.
+fn choices(root: &Value, part: &Value, depth: usize) -> Vec<Value> {
+    let part = kind::resolve(root, part);
+    let own = ["anyOf", "oneOf"].into_iter().find(|key| part.get(key).is_some_and(Value::is_array));
+    let (Some(key), true) = (own, 0 < depth) else { return vec![part.clone()] };
+    let mut common = part.clone();
+    let inner = common.as_object_mut().and_then(|members| members.remove(key));
+    let is_object = ["properties", "required", "allOf"].iter().any(|key| common.get(key).is_some());
+    let inner = inner.as_ref().and_then(Value::as_array).into_iter().flatten().take(TOLD);
+    let inner = inner.flat_map(|one| choices(root, one, depth - 1));
+    match is_object {
+        true => inner.map(|one| serde_json::json!({"allOf": [&common, one]})).collect(),
+        false => inner.collect(),
+    }
 }
 
 fn types(kind: &TypeKind) -> String {

@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         Reader { root, nodes: NODES, members: READ, way: Vec::new() }
     }
 
-    fn members(&mut self, schema: &'a Value) -> Vec<(String, Member)> {
+    pub(super) fn members(&mut self, schema: &'a Value) -> Vec<(String, Member)> {
         let members = self.read(schema, DEPTH).unwrap_or_default();
         let owned = |(key, known): (&str, Known<'_>)| {
             let part = match known.parts.as_slice() {

@@ -210,6 +210,32 @@ fn a_choice_that_nothing_fits_names_its_forms() {
     check(&contract, &both, &["`at` must fit only one of {x: number} or {name: string, n?}"]);
 }
 
+#[test]
+fn a_choice_in_a_choice_is_told_by_what_each_asks_for() {
+    let contract = contract(json!({
+        "properties": {"at": {"anyOf": [{"$ref": "#/$defs/place"}, {"type": "string"}]}},
+        "$defs": {"place": {
+            "type": "object",
+            "properties": {"x": {"type": "number"}, "name": {"type": "string"}},
+            "anyOf": [{"required": ["x"]}, {"required": ["name"]}],
+        }},
+    }));
+    let forms = "{x: number, name?: string} or {x?: number, name: string} or string";
+    check(&contract, &json!({"at": {}}), &[&format!("`at` must be {forms}")]);
+}
+
+#[test]
+fn what_is_wrong_is_told_in_short_and_that_there_is_more() {
+    let long = "k".repeat(100_000);
+    let required: Vec<String> = (0..20).map(|n| format!("r{n}")).collect();
+    let contract = contract(json!({"required": required, "additionalProperties": false}));
+    let problems = contract.check(&json!({long: 1, "line\nbreak": 2}));
+    let told: Vec<String> = problems.iter().map(|problem| problem.to_string()).collect();
+    assert!(told.join("\n").len() < 2_000, "{told:?}");
+    assert_eq!(told.last().unwrap(), "there is more; these come first");
+    assert!(!told.iter().any(|line| line.contains('\n')), "{told:?}");
+}
+
 #[track_caller]
 fn check_parameters(schema: Value, expected: &str) {
     assert_eq!(crate::signature::of("f", &contract(schema), 200), expected);

@@ -1,0 +1,45 @@
+//! What an argument looks like inside, one level deep.
+
+use serde_json::Value;
+
+use super::{Contract, Parameter, kind, members};
+
+/// How long the shape of one argument may be.
+const LONGEST: usize = 200;
+/// How many lists and choices are looked through for it.
+const DEPTH: usize = 3;
+
+impl Contract {
+    /// The members of every required argument that is an object or a list of
+    /// them: `edits`, `{oldText: string, newText: string}[]`.
+    pub fn shapes(&self) -> Vec<(&Parameter, String)> {
+        let required = || self.parameters.iter().filter(|parameter| parameter.required);
+        if !required().any(|parameter| parameter.kind.contains("object")) {
+            return Vec::new();
+        }
+        let Ok(schema) = self.schema.value() else { return Vec::new() };
+        let all = members::of(&schema);
+        let shape = |parameter: &Parameter| {
+            let (_, member) = all.iter().find(|(name, _)| *name == parameter.name)?;
+            of(&schema, &member.part, DEPTH)
+        };
+        required().filter_map(|parameter| Some((parameter, shape(parameter)?))).collect()
+    }
+}
+
+fn of(root: &Value, part: &Value, depth: usize) -> Option<String> {
+    let part = kind::resolve(root, part);
+    if let Some(items) = part.get("items").filter(|_| 0 < depth) {
+        return Some(format!("{}[]", of(root, items, depth - 1)?));
+    }
+    let choice = ["anyOf", "oneOf"].iter().find_map(|key| part.get(key)?.as_array());
+    if let (Some(choice), true) = (choice, 0 < depth && part.get("properties").is_none()) {
+        let is_null = |one: &&Value| one.get("type").and_then(Value::as_str) == Some("null");
+        let mut others = choice.iter().filter(|one| !is_null(one));
+        let only = others.next().filter(|_| others.next().is_none())?;
+        return of(root, only, depth - 1);
+    }
+    let form = members::Reader::new(root).form(part);
+    let fits = form.starts_with('{') && form.chars().count() <= LONGEST;
+    fits.then_some(form)
+}
