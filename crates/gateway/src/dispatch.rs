@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use catalog::{Problem, Slot};
+use catalog::{Catalog, Problem, Slot};
 use tool::{Context, Failure, Json, Object, Reply};
 
 use crate::artifact::{self, Artifact, Keeping, Owner, TooLong};
@@ -283,7 +283,8 @@ impl Dispatcher {
         });
         // Boxed, so that neither part is longer than what an allocator has at
         // hand: a kilobyte.
-        let outcome = Box::pin(self.carry(snapshot, request, context, telling, &mut record)).await;
+        let carried = self.carry(snapshot, request, surface, context, telling, &mut record);
+        let outcome = Box::pin(carried).await;
         match &outcome {
             Err(error) => record.note(|record| record.ending = ending(error)),
             Ok(Outcome::Kept { artifact, .. }) => {
@@ -316,6 +317,7 @@ impl Dispatcher {
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
+        surface: Surface,
         context: &Context,
         telling: Option<Telling<'_>>,
         record: &mut Open,
@@ -332,11 +334,15 @@ impl Dispatcher {
             Some(handle) => Box::pin(self.look(&handle, context)).await?,
             None => Admission::Free,
         };
-        self.stages.quota.spend(&call, context)?;
-        self.agreed(admission.and(look), &call, context).await?;
+        // What is kept was agreed to and paid for by the call that made it.
         if let Some(kept) = self.kept(&call, wanted, context).await {
             record.note(|record| record.ending = Ending::Replayed);
             return Ok(kept);
+        }
+        self.stages.quota.spend(&call, context)?;
+        if let Admission::Ask(question) = admission.and(look) {
+            let written = written(surface, &snapshot.catalog, &call);
+            Box::pin(self.agreed(&question, &call, written, context)).await?;
         }
         let limit = match mode {
             Mode::Pass => usize::MAX,
@@ -371,19 +377,19 @@ impl Dispatcher {
         telling.map(|telling| self.stages.scrubber.clean(telling(raw)))
     }
 
-    /// Has somebody agree to a call, where that is wanted.
+    /// Has somebody agree to a call.
     ///
     /// Only to one that the quota lets through, or an agreement that is good
     /// once would be spent on a call that does not run. What nobody agrees to
     /// costs nothing.
     async fn agreed(
         &self,
-        admission: Admission,
+        question: &str,
         call: &ValidCall,
+        written: String,
         context: &Context,
     ) -> Result<(), Refusal> {
-        let Admission::Ask(question) = admission else { return Ok(()) };
-        let agreed = self.stages.approval.agree(&question, &call.deed(), context).await;
+        let agreed = self.stages.approval.agree(question, &call.deed(written), context).await;
         if agreed.is_err() {
             self.stages.quota.give_back(call, context);
         }
@@ -413,7 +419,7 @@ impl Dispatcher {
         {
             let key = format!("{}\u{1f}{handle}", policy::LOOK);
             let arguments = serde_json::json!({"handle": handle}).to_string();
-            let deed = Deed { key, arguments: &arguments, token };
+            let deed = Deed { key, arguments: &arguments, token, written: String::new() };
             self.stages.approval.agree(&question, &deed, context).await?;
         }
         Ok(found)
@@ -527,6 +533,41 @@ struct Asking<'a> {
 impl Attempt for Asking<'_> {
     async fn attempt(&self) -> Result<Reply, Failure> {
         self.snapshot.ask(self.call.source, self.call.ask().clone(), self.context).await
+    }
+}
+
+/// Arguments that are longer are not repeated to who made a call.
+const REPEATED: usize = 400;
+
+/// A call as its surface has it written, open at the end; empty where calls are
+/// not written in one way.
+fn written(surface: Surface, catalog: &Catalog, call: &ValidCall) -> String {
+    let arguments = call.arguments().map_or("{}", Json::as_str);
+    let arguments = if arguments.len() <= REPEATED { arguments } else { "{…}" };
+    match (surface, &call.what) {
+        (Surface::Cash | Surface::Auto, What::Tool(slot)) => format!(
+            "call(namespace=\"{}\", function=\"{}\", kwargs={arguments}",
+            catalog.path(*slot),
+            catalog.function(*slot).name
+        ),
+        (Surface::Gateway | Surface::Proxy, What::Tool(_)) => {
+            format!("tool_execute(tool_id=\"{}\", args={arguments}", call.id)
+        }
+        (Surface::Gateway, What::Prompt { .. }) => {
+            format!("prompt_get(prompt_id=\"{}\", args={arguments}", call.id)
+        }
+        (Surface::Gateway, What::Resource { uri, .. }) => {
+            let uri = Json::of(uri);
+            if uri.as_str().len() <= REPEATED {
+                format!("resource_read(uri={uri}")
+            } else {
+                String::new()
+            }
+        }
+        (
+            Surface::Cash | Surface::Auto | Surface::Proxy | Surface::Direct,
+            What::Tool(_) | What::Resource { .. } | What::Prompt { .. },
+        ) => String::new(),
     }
 }
 

@@ -150,6 +150,9 @@ pub struct Deed<'a> {
     pub arguments: &'a str,
     /// What whoever agreed already was given for it.
     pub token: Option<&'a str>,
+    /// The call as it is written on its surface, open at the end for one more
+    /// argument; empty where that is not known.
+    pub written: String,
 }
 
 /// Answers that need not be asked for again.

@@ -53,15 +53,28 @@ impl Approval for Consent {
             }
             Said::Nothing => {
                 let token = self.tokens().issue(binding, rand::random(), now);
-                let message = format!(
-                    "{question}. Nothing was done. Ask the user; if they agree, make exactly the \
-                     same call again with `{}: \"{token}\"` beside its arguments (good once, for \
-                     {} minutes)",
-                    confirm::ARGUMENT,
-                    confirm::LIFE.as_secs() / 60,
-                );
-                Err(refusal(Refused::ApprovalRequired, message))
+                Err(refusal(Refused::ApprovalRequired, required(question, deed, &token)))
             }
         }
     }
+}
+
+/// What has to be done for a call to go through, with the call in full.
+fn required(question: &str, deed: &Deed<'_>, token: &str) -> String {
+    let argument = confirm::ARGUMENT;
+    let spent = match deed.token {
+        Some(_) => {
+            " The token that came with the call was used, is too old, or is for another call."
+        }
+        None => "",
+    };
+    let how = match deed.written.as_str() {
+        "" => format!("with `{argument}: \"{token}\"` beside its other arguments"),
+        written => format!("with the token: `{written}, {argument}=\"{token}\")`"),
+    };
+    let minutes = confirm::LIFE.as_secs() / 60;
+    format!(
+        "{question}. Nothing was done.{spent} Ask the user; if they agree, make exactly the same call \
+         again {how} (good once, for {minutes} minutes)"
+    )
 }

@@ -78,10 +78,10 @@ impl ValidCall {
         self.what.meta_tool()
     }
 
-    /// The call as something to agree to.
-    pub fn deed(&self) -> Deed<'_> {
+    /// The call, as it is `written`, as something to agree to.
+    pub fn deed(&self, written: String) -> Deed<'_> {
         let arguments = self.arguments().map_or("{}", Json::as_str);
-        Deed { key: self.key(), arguments, token: self.token() }
+        Deed { key: self.key(), arguments, token: self.token(), written }
     }
 
     /// The token by which somebody agrees. It is ours and goes no further.

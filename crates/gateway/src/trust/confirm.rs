@@ -3,11 +3,13 @@
 //! Where the client can ask its user, it is asked. Where it cannot, the call
 //! is answered with a token; the same call with the token goes through, once,
 //! for a while, for the same caller and the same arguments. The token travels
-//! in `_meta` or beside a surface's own arguments, never in the tool's.
+//! in `_meta` or beside a surface's own arguments; among a tool's it is
+//! understood where the tool has no such argument, and never passed on.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use catalog::{Contract, Problem, name};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{Call, Context, Json, Object, Reply};
@@ -89,20 +91,58 @@ pub fn take(rest: &mut Object) -> Option<String> {
 
 /// Moves a token from a surface's own arguments to `_meta`.
 pub fn lift(mut call: Call) -> Call {
-    let Some(arguments) = call.arguments.as_ref().filter(|json| json.mentions(PREFIX)) else {
-        return call;
-    };
-    let Ok(mut members) = Object::parse(arguments) else { return call };
-    let token = members.get(ARGUMENT).and_then(Json::text);
-    let Some(token) = token.filter(|token| token.starts_with(PREFIX)) else { return call };
-    members.remove(ARGUMENT);
-    call.arguments = Some(members.to_json());
-    let meta = call.rest.get("_meta").and_then(|meta| Object::parse(meta).ok());
-    let mut meta = meta.unwrap_or_default();
-    meta.set(META_KEY, Json::of(&token));
-    call.rest.set("_meta", meta.to_json());
+    if let Some(arguments) = &mut call.arguments {
+        lift_out(arguments, &mut call.rest);
+    }
     call
 }
+
+/// Moves a token from a tool's arguments to `_meta`, unless the tool has an
+/// argument of that name.
+pub fn lift_from(arguments: &mut Json, contract: &Contract, rest: &mut Object) {
+    if contract.parameter(ARGUMENT).is_none() {
+        lift_out(arguments, rest);
+    }
+}
+
+fn lift_out(arguments: &mut Json, rest: &mut Object) {
+    if !arguments.mentions(PREFIX) {
+        return;
+    }
+    let Ok(mut members) = Object::parse(arguments) else { return };
+    let Some(key) = key(&members) else { return };
+    let token = members.get(&key).and_then(Json::text);
+    let Some(token) = token.filter(|token| token.starts_with(PREFIX)) else { return };
+    members.remove(&key);
+    *arguments = members.to_json();
+    let meta = rest.get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.set(META_KEY, Json::of(&token));
+    rest.set("_meta", meta.to_json());
+}
+
+fn key(members: &Object) -> Option<String> {
+    members.keys().find(|key| name::same(key, ARGUMENT)).map(str::to_owned)
+}
+
+/// What is wrong with a `confirm` that is no token, once tokens are lifted.
+///
+/// Among a tool's arguments only a yes is: anything else may be meant for a
+/// tool that does not say what it takes.
+pub fn misread(arguments: &Json, contract: &Contract) -> Option<Problem> {
+    if !arguments.mentions(ARGUMENT) || contract.parameter(ARGUMENT).is_some() {
+        return None;
+    }
+    let members = Object::parse(arguments).ok()?;
+    let said = members.get(&key(&members)?)?;
+    let said = said.text().unwrap_or_else(|| said.to_string()).to_lowercase();
+    let is_yes = ["true", "yes", "y", "ok", "1"].contains(&said.trim());
+    is_yes.then(|| Problem::new(ARGUMENT, NO_TOKEN.to_owned()))
+}
+
+/// What is said to who writes something else where a token is wanted.
+pub const NO_TOKEN: &str = "takes the token that was given for this call, not a yes; a call \
+     without it is answered with a token if one is needed";
 
 /// What the user said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +250,15 @@ mod tests {
         );
         assert_eq!(take(&mut lifted.rest).as_deref(), Some("confirm-12"));
         assert!(lifted.rest.is_empty(), "a token does not go on");
+        let mut inner = Object::new();
+        let mut kwargs = Json::parse(r#"{"a":1,"Confirm":"confirm-12"}"#.to_owned()).unwrap();
+        lift_from(&mut kwargs, &Contract::read(&json!({}).into()), &mut inner);
+        assert_eq!(kwargs.as_str(), r#"{"a":1}"#);
+        assert_eq!(take(&mut inner).as_deref(), Some("confirm-12"));
+        let own = Contract::read(&json!({"properties": {"confirm": {"type": "string"}}}).into());
+        let mut kwargs = Json::parse(r#"{"confirm":"confirm-12"}"#.to_owned()).unwrap();
+        lift_from(&mut kwargs, &own, &mut inner);
+        assert_eq!(kwargs.as_str(), r#"{"confirm":"confirm-12"}"#, "the tool's own");
         let mut plain = call(r#"{"confirm":"yes"}"#);
         assert_eq!(plain.arguments.unwrap().as_str(), r#"{"confirm":"yes"}"#);
         assert_eq!(take(&mut plain.rest), None);

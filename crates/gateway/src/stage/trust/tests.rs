@@ -55,7 +55,9 @@ async fn admit(
     let call = validate::check(catalog, request).unwrap();
     match gate.0.admit(catalog, &call, context)? {
         Admission::Free => Ok(()),
-        Admission::Ask(question) => gate.1.agree(&question, &call.deed(), context).await,
+        Admission::Ask(question) => {
+            gate.1.agree(&question, &call.deed(String::new()), context).await
+        }
     }
 }
 

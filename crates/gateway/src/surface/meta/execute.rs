@@ -13,6 +13,7 @@ use crate::error::{Code, GatewayError};
 use crate::stage::{Admission, ValidCall, tolerant};
 use crate::surface::Surface;
 use crate::surface::proxy::encode;
+use crate::trust::confirm;
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -35,7 +36,7 @@ impl Meta<'_> {
         &self,
         id: &str,
         args: Option<Json>,
-        rest: Object,
+        mut rest: Object,
         mode: Mode,
     ) -> Answer {
         let (entry, slot, repaired) = self.resolve(id)?;
@@ -44,7 +45,11 @@ impl Meta<'_> {
             let message = self.shared.dispatcher.stages.scrubber.collapse(damage);
             return Err(GatewayError::new(Code::SchemaInvalid, message, &entry.id));
         }
-        let args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
+        let mut args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
+        confirm::lift_from(&mut args, contract, &mut rest);
+        if let Some(problem) = confirm::misread(&args, contract) {
+            return Err(bad(&problem.to_string()));
+        }
         let (args, repairs) = self.tolerated(args, slot);
         if !args.is_object() {
             return Err(bad("`args` must be an object"));
@@ -251,7 +256,7 @@ impl Meta<'_> {
                     .collect();
                 GatewayError::new(Code::ArgsInvalid, said.join("; "), &entry.id)
                     .detail("problems", each)
-                    .detail("signature", self.snapshot.catalog.signature(slot, SIGNATURE))
+                    .detail("signature", self.snapshot.catalog.shaped_signature(slot, SIGNATURE))
             }
             CallError::Refused(refusal) => refused(refusal, &entry.id),
             CallError::Failed { cause, .. } => {

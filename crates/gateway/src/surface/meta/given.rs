@@ -4,6 +4,7 @@
 //! take may be the one that was meant to keep it from doing something.
 
 use catalog::nearest;
+use catalog::summary::echo;
 use serde_json::{Value, json};
 use tool::{Json, Object};
 
@@ -56,12 +57,19 @@ const SYNONYMS: &[(&[&str], &str)] = &[
     (&["q", "search", "text"], "query"),
 ];
 
+/// How many arguments that a meta-tool does not take are told.
+const TOLD: usize = 12;
+
 /// Whether a meta-tool takes everything it is given.
 pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
     let takes = takes(tool);
     // Only the keys are looked at: what stands below them may be long.
     let given = arguments.filter(|given| !given.is_null()).map(Object::parse).transpose();
     let given = given.map_err(|_| bad("the arguments must be an object"))?.unwrap_or_default();
+    // A token has been taken out by now.
+    if given.get(confirm::ARGUMENT).is_some_and(|left| !left.is_null()) {
+        return Err(bad(&format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN)));
+    }
     let strangers: Vec<&str> = given.keys().filter(|key| !takes.contains(key)).collect();
     if strangers.is_empty() {
         return Ok(());
@@ -73,9 +81,14 @@ pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayE
         }
         None => "is not an argument".to_owned(),
     };
-    let problems: Vec<(&str, String)> =
-        strangers.into_iter().map(|key| (key, message(key))).collect();
-    let said: Vec<String> = problems.iter().map(|(key, said)| format!("`{key}` {said}")).collect();
+    let more = strangers.len().saturating_sub(TOLD);
+    let problems: Vec<(String, String)> =
+        strangers.into_iter().take(TOLD).map(|key| (echo(key), message(key))).collect();
+    let mut said: Vec<String> =
+        problems.iter().map(|(key, said)| format!("`{key}` {said}")).collect();
+    if 0 < more {
+        said.push(format!("{more} more are not arguments either"));
+    }
     let each: Vec<Value> =
         problems.iter().map(|(key, said)| json!({"at": key, "message": said})).collect();
     let error = bad(&format!("{}; {tool} takes {}", said.join("; "), takes.join(", ")));
