@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use catalog::summary::cut;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tool::{Failure, Json, Reply, RpcError, Sent};
@@ -49,6 +50,10 @@ pub struct GatewayError {
     pub details: Box<Map<String, Value>>,
 }
 
+/// How long the message of an error may be, and what it is about.
+const MESSAGE: usize = 2_000;
+const PATH: usize = 256;
+
 impl Code {
     pub const ALL: [Code; 16] = [
         Code::PathInvalid,
@@ -86,10 +91,11 @@ impl Code {
 impl GatewayError {
     /// An error about `path` that making the same call again does not cure.
     pub fn new(code: Code, message: impl Into<String>, path: impl Into<String>) -> GatewayError {
+        // Both may repeat what a caller wrote, however long that is.
         GatewayError {
             code,
-            message: message.into(),
-            path: path.into(),
+            message: cut(&message.into(), MESSAGE),
+            path: cut(&path.into(), PATH),
             retryable: false,
             details: Box::default(),
         }

@@ -58,6 +58,7 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
         Some(viewed) => answered(viewed),
         None => {
             let kept = kept(&store.list(&owner).await);
+            let handle = catalog::summary::echo(&handle);
             Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"))
         }
     }
@@ -73,6 +74,9 @@ fn look(artifact: &Artifact, at: usize, selector: &Selector) -> Option<Viewed> {
     Some(view::view(&part.bytes, &part.media_type, selector, &limits()))
 }
 
+/// How long an error may be, which may repeat what was asked for.
+const MISTAKE: usize = 800;
+
 /// Lines are counted as readers do.
 fn limits() -> Limits {
     Limits { first_line: 1, ..Limits::default() }
@@ -83,7 +87,10 @@ type Viewed = Result<view::View, view::ViewError>;
 fn answered(viewed: Viewed) -> Reply {
     match viewed {
         Ok(view) => Reply::Result(view.to_result()),
-        Err(error) => Reply::error_text(&format!("**Error:** {error}")),
+        Err(error) => {
+            let error = catalog::summary::cut(&error.to_string(), MISTAKE);
+            Reply::error_text(&format!("**Error:** {error}"))
+        }
     }
 }
 
@@ -147,7 +154,8 @@ fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
         _ => "a text",
     };
     let wanted = wanted.ok_or_else(|| format!("`{part}` must be {expected}."))?;
-    Selector::parse(&wanted).map(Some).map_err(|error| error.to_string())
+    let mistaken = |error: view::ViewError| catalog::summary::cut(&error.to_string(), MISTAKE);
+    Selector::parse(&wanted).map(Some).map_err(mistaken)
 }
 
 /// `10-40`, `10-` or `10`, both ends included, as a selector counts them.

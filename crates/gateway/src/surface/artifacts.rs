@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use catalog::summary::echo;
 use serde_json::json;
 use tool::{Context, Reply, Resource, RpcError};
 
@@ -58,7 +59,7 @@ pub(crate) async fn read(
         None => None,
     };
     contents.unwrap_or_else(|| {
-        let message = format!("no artifact `{uri}`: it expired, or is another session's");
+        let message = format!("no artifact `{}`: it expired, or is another session's", echo(uri));
         Reply::Error(RpcError::new(-32002, message))
     })
 }

@@ -29,6 +29,7 @@ use super::{Surface, rest::Rest};
 use crate::dispatch::{CallError, Mode, Outcome, Refused, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
+use crate::trust::confirm;
 use crate::visibility::Thing;
 use arguments::CallArguments;
 
@@ -73,6 +74,7 @@ impl Cash {
             }),
             "skill" => Ok(Box::pin(view.skill(call.arguments.as_ref())).await),
             other => {
+                let other = catalog::summary::echo(other);
                 let message = format!(
                     "no tool `{other}`: there are `call`, `help` and `skill`; functions are run with `call`"
                 );
@@ -82,7 +84,7 @@ impl Cash {
     }
 
     async fn call(&self, call: Call, context: &Context) -> Reply {
-        let call = crate::trust::confirm::lift(call);
+        let call = confirm::lift(call);
         let arguments = CallArguments::read(call.arguments.as_ref());
         let mut snapshot = self.hall.snapshot();
         let view = self.view(&snapshot, context);
@@ -127,8 +129,11 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    async fn run(&self, slot: Slot, arguments: CallArguments, rest: Object) -> Reply {
+    async fn run(&self, slot: Slot, mut arguments: CallArguments, mut rest: Object) -> Reply {
         let contract = self.snapshot.catalog.contract(slot);
+        if let Some(kwargs) = &mut arguments.kwargs {
+            confirm::lift_from(kwargs, contract, &mut rest);
+        }
         let (kwargs, wanted) = match arguments.settle(contract) {
             Ok(settled) => settled,
             Err(problem) => {
@@ -151,6 +156,7 @@ impl View<'_> {
 
     fn say(&self, slot: Slot, outcome: Result<Outcome, CallError>) -> Reply {
         match outcome {
+            Ok(Outcome::Reply(Reply::Error(error))) => self.rejected(error),
             Ok(Outcome::Reply(reply)) => {
                 self.snapshot.notice_task(&self.shared.tasks, slot, self.context, &reply);
                 reply

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use catalog::Slot;
+use catalog::summary::echo;
 use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
@@ -154,7 +155,10 @@ impl Direct {
         let slot = snapshot.names().slots.get(&call.name).copied();
         let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
         let Some(slot) = seen else {
-            return Ok(Reply::Error(RpcError::new(-32602, format!("no tool `{}`", call.name))));
+            return Ok(Reply::Error(RpcError::new(
+                -32602,
+                format!("no tool `{}`", echo(&call.name)),
+            )));
         };
         let request = Request {
             target: snapshot.target(slot),

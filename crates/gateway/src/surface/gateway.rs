@@ -96,6 +96,7 @@ impl Provider for Gateway {
                 };
                 let unknown = || {
                     let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");
+                    let name = catalog::summary::echo(&name);
                     let message = format!(
                         "no tool `{name}`: there are {known}; run others with tool_execute"
                     );

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use catalog::directory::{Entry, Place};
 use catalog::source::{Skill, Source};
+use catalog::summary::echo;
 use catalog::{By, Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
@@ -345,8 +346,9 @@ impl Meta<'_> {
         };
         let failed = |message: String| GatewayError::new(Code::ViewFailed, message, &handle);
         let (own, at) = envelope::split_handle(&handle);
-        let gone =
-            || failed(format!("no artifact `{handle}`: it expired, or is another session's"));
+        let gone = || {
+            failed(format!("no artifact `{}`: it expired, or is another session's", echo(&handle)))
+        };
         let token = confirm::take(&mut self.rest.clone());
         let found = self.shared.dispatcher.looked_up(own, token.as_deref(), self.context).await;
         let artifact = found.map_err(|refusal| refused(&refusal, &handle))?.ok_or_else(gone)?;

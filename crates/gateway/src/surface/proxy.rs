@@ -189,6 +189,7 @@ impl Proxy {
         }
         // A stripped entry that is called by its name is run all the same.
         let Some(id) = snapshot.stripped().id(&name) else {
+            let name = catalog::summary::echo(&name);
             let message = format!("no tool `{name}`; names are those of tools/list");
             return Reply::Error(RpcError::new(-32602, message));
         };

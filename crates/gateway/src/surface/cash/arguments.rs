@@ -3,6 +3,8 @@
 use catalog::{Contract, Problem, name};
 use tool::{Json, Object};
 
+use crate::trust::confirm;
+
 /// The arguments of `call`, as far as they are the same for every function.
 #[derive(Debug)]
 pub(super) struct CallArguments {
@@ -20,11 +22,10 @@ pub(super) enum BadCall {
     NoFunction,
     /// A member of the wrong type: which, and what it must be.
     Wrong(&'static str, &'static str),
-    /// Members that belong into `kwargs`.
+    /// Members beside those that there are, and the call without them.
     Flat {
-        namespace: String,
-        function: String,
-        kwargs: Object,
+        flat: Object,
+        call: CallArguments,
     },
 }
 
@@ -49,10 +50,8 @@ impl CallArguments {
         }
         let namespace = namespace.unwrap_or_default();
         let function = function.filter(|name| !name.is_empty()).ok_or(BadCall::NoFunction)?;
-        if !flat.is_empty() {
-            return Err(BadCall::Flat { namespace, function, kwargs: flat });
-        }
-        Ok(CallArguments { namespace, function, kwargs, wanted })
+        let call = CallArguments { namespace, function, kwargs, wanted };
+        if flat.is_empty() { Ok(call) } else { Err(BadCall::Flat { flat, call }) }
     }
 
     /// The function's own arguments, and the size asked for.
@@ -61,6 +60,9 @@ impl CallArguments {
     /// that name.
     pub(super) fn settle(self, contract: &Contract) -> Result<(Json, Option<usize>), Problem> {
         let kwargs = self.kwargs.unwrap_or_else(Json::empty_object);
+        if let Some(problem) = confirm::misread(&kwargs, contract) {
+            return Err(problem);
+        }
         // Cheap and almost always true: no key spells anything like it.
         let mentions =
             kwargs.as_str().as_bytes().windows(5).any(|w| w.eq_ignore_ascii_case(b"limit"));

@@ -198,6 +198,7 @@ impl View<'_> {
         if homes.is_empty() {
             return self.no_such(&Unresolved::Function, "", function);
         }
+        let function = summary::echo(function);
         let calls = homes
             .iter()
             .map(|path| format!("`help(namespace=\"{path}\", function=\"{function}\")`"));

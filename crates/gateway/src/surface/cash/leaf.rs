@@ -1,7 +1,7 @@
 //! One function, documented.
 
-use catalog::{Contract, Parameter, Slot, summary};
-use serde_json::{Map, Value, json};
+use catalog::{Contract, Parameter, Sample, Slot, summary};
+use serde_json::{Value, json};
 
 use super::View;
 use super::arguments::Loose;
@@ -60,7 +60,7 @@ impl Leaf<'_> {
             text.push_str(&format!("\n## Schema\n\n```json\n{schema}\n```\n"));
         }
         if self.examples {
-            text.push_str(&format!("\n## Example\n\n{}\n", self.example()));
+            text.push_str(&self.example());
         }
         let more = self.contract().parameters.len() - self.shown().len();
         let hidden = if 0 < more { format!(" ({more} more)") } else { String::new() };
@@ -99,12 +99,13 @@ impl Leaf<'_> {
         let mut text = "## Parameters\n\n| Name | Type | Required | Description |\n\
                         |------|------|----------|-------------|\n"
             .to_owned();
+        let shapes = self.contract().shapes();
         for parameter in shown {
             let required = if parameter.required { "yes" } else { "no" };
-            let shown = parameter.display();
             text.push_str(&format!(
-                "| {shown} | {} | {required} | {} |\n",
-                cell(&parameter.kind, CELL),
+                "| {} | {} | {required} | {} |\n",
+                cell(&parameter.display(), CELL),
+                cell(kind(parameter, &shapes), CELL),
                 self.words(parameter),
             ));
         }
@@ -148,40 +149,26 @@ impl Leaf<'_> {
         chooses || self.contract().parameters.iter().any(|parameter| deep(&parameter.kind))
     }
 
+    /// A call that would be let through, or else one that shows the shape.
     fn example(&self) -> String {
         let catalog = &self.view.snapshot.catalog;
-        format!(
-            "`call(namespace=\"{}\", function=\"{}\", kwargs={})`",
-            catalog.path(self.slot),
-            catalog.function(self.slot).name,
-            self.sample(),
-        )
-    }
-
-    /// Arguments that would fit: examples and defaults where the schema has
-    /// them, something of the right type otherwise.
-    fn sample(&self) -> Value {
-        let schema = self.tool().input_schema.value().unwrap_or(Value::Null);
-        let part = |key: &str| schema.get("properties").and_then(|all| all.get(key));
-        let mut sample = Map::new();
-        for parameter in self.contract().parameters.iter().filter(|parameter| parameter.required) {
-            let given = part(&parameter.name).and_then(|part| {
-                let examples = part.get("examples").and_then(|all| all.get(0));
-                let choice = part.get("enum").and_then(|all| all.get(0));
-                examples.or(part.get("default")).or(choice).cloned()
-            });
-            let value = given.unwrap_or_else(|| placeholder(&parameter.kind));
-            sample.insert(parameter.name.clone(), value);
-        }
-        Value::Object(sample)
+        let Sample { arguments, fits } = self.contract().sample();
+        let heading = match fits {
+            true => "## Example",
+            false => "## Shape\n\nThe values below do not keep every rule of the schema.",
+        };
+        let (path, name) = (catalog.path(self.slot), &catalog.function(self.slot).name);
+        let call = format!("call(namespace=\"{path}\", function=\"{name}\", kwargs={arguments})");
+        format!("\n{heading}\n\n`{call}`\n")
     }
 
     fn json(&self) -> Value {
         let catalog = &self.view.snapshot.catalog;
+        let shapes = self.contract().shapes();
         let parameters = self.shown().into_iter().map(|parameter| {
             json!({
                 "name": parameter.display(),
-                "type": parameter.kind,
+                "type": kind(parameter, &shapes),
                 "required": parameter.required,
                 "description": self.words(parameter),
             })
@@ -199,13 +186,20 @@ impl Leaf<'_> {
             told["arguments"] = json!(["params", "examples"]);
         }
         if self.examples {
-            told["example"] = self.sample();
+            let Sample { arguments, fits } = self.contract().sample();
+            told[if fits { "example" } else { "shape" }] = arguments;
         }
         if catalog.source(self.slot).unavailable().is_some() {
             told["available"] = json!(false);
         }
         told
     }
+}
+
+/// The members of an object that has to be given, else the type alone.
+fn kind<'p>(parameter: &'p Parameter, shapes: &'p [(&Parameter, String)]) -> &'p str {
+    let own = shapes.iter().find(|(other, _)| other.name == parameter.name);
+    own.map_or(&parameter.kind, |(_, shape)| shape)
 }
 
 fn cell(text: &str, limit: usize) -> String {
@@ -232,14 +226,4 @@ fn hints(annotations: tool::Annotations) -> String {
         hints.push("idempotent");
     }
     hints.join(", ")
-}
-
-fn placeholder(kind: &str) -> Value {
-    match kind.split('|').next().unwrap_or_default() {
-        "integer" | "number" => json!(1),
-        "boolean" => json!(true),
-        "object" => json!({}),
-        array if array.ends_with("[]") || array == "array" => json!([]),
-        _ => json!("…"),
-    }
 }

@@ -2,18 +2,27 @@
 
 use std::time::Duration;
 
-use catalog::{Problem, Slot, Unresolved};
-use tool::{Failure, Object, Reply, Sent};
+use catalog::summary::{cut, echo as short};
+use catalog::{Contract, Problem, Slot, Unresolved, nearest};
+use serde_json::json;
+use tool::{Failure, Json, Object, Reply, RpcError, Sent};
 
 use super::View;
-use super::arguments::{BadCall, CallArguments};
-use crate::dispatch::CallError;
-use crate::error::classify;
+use super::arguments::{BadCall, CallArguments, object_of};
+use crate::dispatch::{CallError, Refusal};
+use crate::error::{Code, classify};
 use crate::own::line;
 use crate::surface::meta;
+use crate::trust::confirm;
 
 /// How many likely meanings are named.
 const NEAR: usize = 3;
+/// How many arguments are named that are in the wrong place.
+const NAMED: usize = 8;
+/// How long the arguments of a suggested call may be.
+const SUGGESTED: usize = 400;
+/// How much of an upstream's error goes on as it is.
+const REJECTED: usize = 2_000;
 
 impl View<'_> {
     /// Whether a function exists as far as this caller is concerned.
@@ -46,13 +55,18 @@ impl View<'_> {
             && let Ok(found) = self.snapshot.catalog.namespace(namespace)
             && let Some(reason) = self.away(found)
         {
-            return Reply::error_text(&format!(
-                "**Error:** `{}` is unavailable: {reason}. It is tried again by itself; \
+            let told = format!(
+                "`{}` is unavailable: {reason}. It is tried again by itself; \
                  `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
                 found.path
-            ));
+            );
+            return wrong(&format!("**Error:** {told}"), Code::UpstreamUnavailable, Retry::Perhaps);
         }
-        Reply::error_text(&self.no_such(why, namespace, function))
+        let code = match why {
+            Unresolved::Malformed => Code::PathInvalid,
+            Unresolved::Namespace | Unresolved::Function => Code::PathNotFound,
+        };
+        wrong(&self.no_such(why, namespace, function), code, Retry::Never)
     }
 
     /// What is missing, what was probably meant, and where to look.
@@ -112,7 +126,7 @@ impl View<'_> {
             for found in near.into_iter().filter(|found| self.shows(found)).take(NEAR) {
                 match catalog.resolve(&found.path, function) {
                     Ok(slot) if self.sees(slot) => lines.push(line(catalog, slot)),
-                    Ok(_) | Err(_) => lines.push(format!("- namespace `{}`", found.path)),
+                    Ok(_) | Err(_) => lines.push(format!("- namespace `{}`", short(&found.path))),
                 }
             }
         }
@@ -130,32 +144,36 @@ impl View<'_> {
     }
 
     pub(super) fn bad_call(&self, problem: &BadCall) -> Reply {
-        Reply::error_text(&match problem {
+        let told = match problem {
             BadCall::NoObject => "**Error:** The arguments must be an object.".to_owned(),
             BadCall::NoFunction => {
                 "**Error:** `function` is required. Use `help()` to see what there is.".to_owned()
             }
             BadCall::Wrong(what, must) => format!("**Error:** `{what}` must be {must}."),
-            BadCall::Flat { namespace, function, kwargs } => self.flat(namespace, function, kwargs),
-        })
+            BadCall::Flat { flat, call } => self.flat(flat, call),
+        };
+        wrong(&told, Code::ArgsInvalid, Retry::Never)
     }
 
-    /// Arguments beside `kwargs` instead of in it.
-    fn flat(&self, namespace: &str, function: &str, kwargs: &Object) -> String {
+    /// Arguments beside `kwargs` instead of in it: what belongs where, and the
+    /// call as it should have been.
+    fn flat(&self, flat: &Object, call: &CallArguments) -> String {
+        let CallArguments { namespace, function, wanted, .. } = call;
         let slot = match self.resolve(namespace, function) {
             Ok(slot) => slot,
             Err(why) => return self.no_such(&why, namespace, function),
         };
-        let names: Vec<String> = kwargs.keys().map(|key| format!("`{}`", short(key))).collect();
         let catalog = &self.snapshot.catalog;
+        let sorted = Sorted::of(flat, call.kwargs.as_ref(), catalog.contract(slot));
+        let size = wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
         format!(
-            "**Error:** {} must be inside `kwargs`: `call(namespace=\"{}\", function=\"{}\", \
-             kwargs={})`.\nSignature: {}",
-            names.join(", "),
+            "**Error:** {}. Write: `call(namespace=\"{}\", function=\"{}\", kwargs={}{size})`.\n\
+             Signature: {}",
+            sorted.said(),
             catalog.path(slot),
             catalog.function(slot).name,
-            catalog::summary::cut(kwargs.to_json().as_str(), 400),
-            catalog.signature(slot, 600),
+            suggested(&sorted.kwargs),
+            catalog.shaped_signature(slot, 600),
         )
     }
 
@@ -163,39 +181,179 @@ impl View<'_> {
         let catalog = &self.snapshot.catalog;
         let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
         let lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
-        Reply::error_text(&format!(
+        let told = format!(
             "**Error:** The kwargs of `{path}.{name}` do not fit:\n{}\nSignature: {}\nUse \
              `help(namespace=\"{path}\", function=\"{name}\")` for details.",
             lines.join("\n"),
-            catalog.signature(slot, 600),
-        ))
+            catalog.shaped_signature(slot, 600),
+        );
+        wrong(&told, Code::ArgsInvalid, Retry::Never)
+    }
+
+    /// An upstream's refusal of the request as such. It goes on as it came
+    /// unless it is long: then on one line, cut, without what is too long of it.
+    pub(super) fn rejected(&self, error: RpcError) -> Reply {
+        if error.raw.as_str().len() <= REJECTED {
+            return Reply::Error(error);
+        }
+        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        let mut raw = Object::new();
+        raw.push("code", Json::of(&error.code));
+        raw.push("message", Json::of(&scrubber.collapse(&error.message)));
+        let data = error.raw.member("data").filter(|data| data.as_str().len() <= REJECTED);
+        data.into_iter().for_each(|data| raw.push("data", data));
+        Reply::Error(RpcError::read(raw.to_json()))
     }
 
     pub(super) fn failed(&self, slot: Slot, error: &CallError) -> Reply {
         match error {
             CallError::BadArguments { problems } => self.bad_kwargs(slot, problems),
             CallError::Refused(refusal) => {
-                let text = format!("**Error:** {}", refusal.message);
-                let meta = serde_json::json!({"cash/error": {
-                    "code": refusal.code.as_str(),
-                    "retryAfterMs": refusal.retry_after.map(|after| after.as_millis() as u64),
-                }});
-                super::annotated(&text, true, &meta)
+                let told = format!("**Error:** {}", refused(refusal));
+                let retry = refusal.retry_after.map_or(Retry::Never, Retry::After);
+                wrong(&told, refusal.code.code(), retry)
             }
             CallError::Failed { upstream, cause } => {
                 // What an upstream says when it fails may hold its credentials.
                 let told = told(upstream, cause);
                 let told = self.shared.dispatcher.stages.scrubber.scrub(&told);
                 let code = classify(cause);
-                let meta = serde_json::json!({"cash/error": {
-                    "code": code,
-                    "retryable": code.passes(),
-                    "retryAfterMs": retry_after(cause).map(|after| after.as_millis() as u64),
-                }});
-                super::annotated(&format!("**Error:** {told}"), true, &meta)
+                let retry = match retry_after(cause) {
+                    Some(after) => Retry::After(after),
+                    None if code.passes() => Retry::Perhaps,
+                    None => Retry::Never,
+                };
+                wrong(&format!("**Error:** {told}"), code, retry)
             }
         }
     }
+}
+
+/// An error in words, with what a program wants to know of it.
+fn wrong(text: &str, code: Code, retry: Retry) -> Reply {
+    let (retryable, after) = match retry {
+        Retry::Never => (false, None),
+        Retry::Perhaps => (true, None),
+        Retry::After(after) => (true, Some(after.as_millis() as u64)),
+    };
+    let told = json!({"code": code, "retryable": retryable, "retryAfterMs": after});
+    super::annotated(text, true, &json!({"cash/error": told}))
+}
+
+/// Whether the same call may succeed when it is made again.
+enum Retry {
+    Never,
+    Perhaps,
+    After(Duration),
+}
+
+/// Why the gate does not let a call through, and when it would.
+fn refused(refusal: &Refusal) -> String {
+    match (refusal.code.code(), refusal.retry_after) {
+        (_, Some(after)) => {
+            format!("{}; try again in {} s", refusal.message, after.as_secs() + 1)
+        }
+        (Code::RateLimited, None) => {
+            format!("{}; waiting does not help in this session", refusal.message)
+        }
+        (_, None) => refusal.message.clone(),
+    }
+}
+
+/// What stands beside `kwargs`, by where it belongs.
+struct Sorted {
+    /// Everything that belongs into `kwargs`, with what is in it already.
+    kwargs: Object,
+    /// Arguments of the function.
+    inside: Vec<String>,
+    /// What other programs call `kwargs`.
+    wrappers: Vec<String>,
+    /// What the function does not take, with what may be meant.
+    strangers: Vec<String>,
+    /// A `confirm` that is no token.
+    unconfirmed: bool,
+}
+
+impl Sorted {
+    fn of(flat: &Object, kwargs: Option<&Json>, contract: &Contract) -> Sorted {
+        let kwargs = kwargs.and_then(|kwargs| Object::parse(kwargs).ok()).unwrap_or_default();
+        let (inside, wrappers, strangers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sorted = Sorted { kwargs, inside, wrappers, strangers, unconfirmed: false };
+        for (key, value) in flat.iter() {
+            let name = format!("`{}`", short(key));
+            // A function that names no arguments may take any.
+            if contract.parameter(key).is_some() {
+                sorted.inside.push(name);
+                sorted.add(key, value);
+            } else if catalog::name::same(key, confirm::ARGUMENT) {
+                sorted.unconfirmed = true;
+            } else if let Some(members) = wrapped(key, value) {
+                sorted.wrappers.push(name);
+                members.iter().for_each(|(key, value)| sorted.add(key, value));
+            } else if contract.parameters.is_empty() {
+                sorted.inside.push(name);
+                sorted.add(key, value);
+            } else {
+                let names = contract.parameters.iter().map(|parameter| parameter.name.as_str());
+                let meant = nearest::nearest(key, names, 1).first().map(|near| short(near));
+                let meant = meant.map(|near| format!(" (did you mean `{near}`?)"));
+                sorted.strangers.push(format!("{name}{}", meant.unwrap_or_default()));
+            }
+        }
+        sorted
+    }
+
+    /// What stands in `kwargs` already counts.
+    fn add(&mut self, key: &str, value: &Json) {
+        if self.kwargs.get(key).is_none() {
+            self.kwargs.push(key, value.clone());
+        }
+    }
+
+    fn said(&self) -> String {
+        let mut said = Vec::new();
+        if !self.wrappers.is_empty() {
+            said.push(format!("{} is called `kwargs` here", named(&self.wrappers)));
+        }
+        if !self.inside.is_empty() {
+            said.push(format!("{} must be inside `kwargs`", named(&self.inside)));
+        }
+        if self.unconfirmed {
+            said.push(format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN));
+        }
+        if !self.strangers.is_empty() {
+            said.push(format!("no such argument: {}", named(&self.strangers)));
+        }
+        said.join("; ")
+    }
+}
+
+/// The members of an object that stands where `kwargs` should.
+fn wrapped(key: &str, value: &Json) -> Option<Object> {
+    let folded = catalog::name::canonical(key);
+    let known = ["args", "arguments", "params", "parameters", "input", "inputs"];
+    let object = known.contains(&folded.as_str()).then(|| object_of("kwargs", value.clone()))?;
+    Object::parse(&object.ok()?).ok()
+}
+
+fn named(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let more = if 0 < more { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+}
+
+/// Arguments as they should be written: whole, or by name where that is long.
+fn suggested(kwargs: &Object) -> String {
+    let whole = kwargs.to_json();
+    if whole.as_str().chars().count() <= SUGGESTED {
+        return whole.to_string();
+    }
+    let mut members: Vec<String> =
+        kwargs.keys().take(NAMED).map(|key| format!("\"{}\": …", short(key))).collect();
+    if NAMED < kwargs.len() {
+        members.push("…".to_owned());
+    }
+    format!("{{{}}}", members.join(", "))
 }
 
 fn retry_after(cause: &Failure) -> Option<Duration> {
@@ -235,14 +393,9 @@ fn told(upstream: &str, cause: &Failure) -> String {
         Failure::Cancelled => "The call was cancelled.".to_owned(),
         Failure::Unsupported { what } => format!("`{upstream}` needs what is missing: {what}."),
     };
-    let what = catalog::summary::cut(&what.split_whitespace().collect::<Vec<_>>().join(" "), 400);
+    let what = cut(&what.split_whitespace().collect::<Vec<_>>().join(" "), 400);
     match cause.sent() {
         Sent::Perhaps => format!("{what} The function may have run."),
         Sent::No => what,
     }
-}
-
-/// A caller's own words, short enough to be repeated.
-fn short(text: &str) -> String {
-    catalog::summary::cut(&text.replace(['`', '\n', '\r'], " "), 80)
 }

@@ -14,6 +14,9 @@ use crate::skill::{File, Library};
 use crate::stage::{Admission, Stages, Trust, ValidCall};
 use crate::surface::Surface;
 
+mod agreeing;
+mod mistakes;
+
 async fn opened() -> (Opened, Arc<Scripted>) {
     let (upstreams, orders) = shop();
     (open(upstreams, |_| {}).await, orders)
@@ -329,7 +332,7 @@ async fn help_comes_in_strict_layers() {
         &full,
         &[
             "```json",
-            r#"call(namespace="orders", function="create", kwargs={"customer_id":"…","items":[]})"#,
+            r#"call(namespace="orders", function="create", kwargs={"customer_id":"…","items":[{}]})"#,
         ],
     );
     for extra in [

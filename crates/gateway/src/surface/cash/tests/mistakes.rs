@@ -1,0 +1,111 @@
+//! What a model reads after a mistake.
+
+use tool::RpcError;
+
+use super::*;
+
+fn meta(reply: &Reply) -> Value {
+    let Reply::Result(json) = reply else { panic!("{reply:?}") };
+    json.value().unwrap()["_meta"]["cash/error"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_in_the_wrong_place_are_answered_with_the_right_call() {
+    let (opened, orders) = opened().await;
+    let create = |more: Value| {
+        let mut call = json!({"namespace": "orders", "function": "create"});
+        more.as_object().unwrap().iter().for_each(|(k, v)| call[k] = v.clone());
+        opened.say("call", call)
+    };
+    let right = r#"kwargs={"items":[],"customer_id":"C"}"#;
+    let said = create(json!({"kwargs": {"items": []}, "customer_id": "C"})).await;
+    holds(&said, &["`customer_id` must be inside `kwargs`", right]);
+    for wrapper in ["args", "arguments", "params"] {
+        let said = create(json!({wrapper: {"items": [], "customer_id": "C"}})).await;
+        holds(&said, &[&format!("`{wrapper}` is called `kwargs` here"), right]);
+        assert!(!said.contains(&format!("kwargs={{\"{wrapper}\"")), "{said}");
+    }
+    let said = create(json!({"kwargs": {"items": []}, "custmer": "C", "sizelimit": 9})).await;
+    holds(&said, &["no such argument: `custmer` (did you mean `customer_id`?)"]);
+    holds(&said, &[r#"kwargs={"items":[]}, sizelimit=9)`"#]);
+    assert_eq!(orders.asked(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_mistake_buys_a_long_answer() {
+    let (opened, _) = opened().await;
+    let long = "k".repeat(100_000);
+    let mut flat = json!({"namespace": "orders", "function": "get"});
+    (0..20_000).for_each(|n| flat[format!("key{n}")] = json!(n));
+    let mut open = json!({"namespace": "orders", "function": "summary"});
+    (0..20_000).for_each(|n| open[format!("key{n}")] = json!(n));
+    let get = |kwargs: Value| json!({"namespace": "orders", "function": "get", "kwargs": kwargs});
+    for (tool, arguments) in [
+        ("call", flat),
+        ("call", open),
+        ("call", json!({"namespace": long, "function": long})),
+        ("call", json!({"namespace": "orders", "function": "get", long.clone(): 1})),
+        ("call", get(json!({long.clone(): 1}))),
+        ("help", json!({"namespace": long})),
+        ("help", json!({"function": long})),
+        ("skill", json!({"skillname": long, "namespace": long})),
+        ("call", json!({"namespace": "gatelet", "function": "view", "kwargs": {"handle": long}})),
+    ] {
+        let said = opened.say(tool, arguments).await;
+        assert!(said.starts_with('!') && said.len() < 3_000, "{tool}: {} bytes", said.len());
+    }
+    let Reply::Error(error) = opened.ask(&long, json!({})).await else { panic!("a result") };
+    assert!(error.message.len() < 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_refusal_of_an_upstream_is_cut_to_a_line() {
+    let told = RpcError::new(-32000, "it\nbroke ".repeat(40_000));
+    let provider = Scripted::new(listing(vec![tool("f", "F.", &json!({}))]), move |_| {
+        Ok(Reply::Error(told.clone()))
+    });
+    let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |_| {}).await;
+    let reply = opened.ask("call", json!({"namespace": "up", "function": "f"})).await;
+    let Reply::Error(error) = reply else { panic!("a result") };
+    assert_eq!(error.code, -32000);
+    assert!(error.message.starts_with("it broke it broke") && error.raw.as_str().len() < 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_error_tells_a_program_the_same_things() {
+    let (opened, _) = opened().await;
+    for (call, code) in [
+        (json!({"namespace": "orders", "function": "nothing"}), "PATH_NOT_FOUND"),
+        (json!({"namespace": "nowhere", "function": "x"}), "PATH_NOT_FOUND"),
+        (json!({"namespace": "a..b", "function": "x"}), "PATH_INVALID"),
+        (json!({"namespace": "orders", "function": "get"}), "ARGS_INVALID"),
+        (json!({"namespace": "orders", "function": "get", "order_id": "1"}), "ARGS_INVALID"),
+        (json!({"namespace": "orders"}), "ARGS_INVALID"),
+    ] {
+        let told = meta(&opened.ask("call", call.clone()).await);
+        assert_eq!(told, json!({"code": code, "retryable": false, "retryAfterMs": null}), "{call}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_required_object_is_shown_with_its_members() {
+    let edit = json!({
+        "type": "object",
+        "properties": {"oldText": {"type": "string"}, "newText": {"type": "string"}},
+        "required": ["oldText", "newText"],
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "edits": {"type": "array", "items": edit}},
+        "required": ["path", "edits"],
+    });
+    let opened = open(vec![one("files", "edit", "Edits.", &schema)], |_| {}).await;
+    let shape = "{oldText: string, newText: string}[]";
+    let call = json!({"namespace": "files", "function": "edit", "kwargs": {"path": "x"}});
+    holds(&opened.say("call", call).await, &[&format!("edits: {shape}")]);
+    let mut help = json!({"namespace": "files", "function": "edit"});
+    holds(&opened.say("help", help.clone()).await, &[&format!("| edits | {shape} | yes |")]);
+    help["kwargs"] = json!({"examples": true});
+    let example = r#"kwargs={"path":"…","edits":[{"oldText":"…","newText":"…"}]}"#;
+    holds(&opened.say("help", help).await, &["## Example", example]);
+}
