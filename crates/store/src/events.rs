@@ -350,8 +350,14 @@ fn timestamp(millis: u64) -> String {
 
 fn keys(arguments: &Json) -> Vec<String> {
     let object = Object::parse(arguments).unwrap_or_default();
-    object.keys().map(str::to_owned).collect()
+    let short = |key: &str| key.chars().take(KEY).collect();
+    object.keys().take(KEYS).map(short).collect()
 }
+
+/// How many keys of a call's arguments are written down.
+const KEYS: usize = 32;
+/// How much of each.
+const KEY: usize = 80;
 
 #[cfg(test)]
 mod tests {
@@ -394,6 +400,11 @@ mod tests {
         assert_eq!(event["timestamp"], "1970-01-01T00:00:00.001Z");
         assert_eq!(event["tool_id"], "up:t#12345678");
         assert_eq!(event["attributes"]["arg_keys"], json!(["path"]));
+        let mut many = Object::new();
+        many.push("k".repeat(100_000), Json::of(&1));
+        (0..20_000).for_each(|n| many.push(format!("k{n}"), Json::of(&n)));
+        let kept = keys(&many.to_json());
+        assert!(kept.len() == KEYS && kept.iter().all(|key| key.chars().count() <= KEY));
         assert_eq!(event["attributes"]["firewall_triggered"], true);
         assert!(event["attributes"]["tokens_saved"].as_u64().is_some_and(|saved| 0 < saved));
         assert!(!event.to_string().contains("three"));
