@@ -13,12 +13,13 @@ mod units;
 use std::path::Path;
 use std::sync::Arc;
 
+use catalog::name;
 use native::{Registry, Report};
 use tool::Provider;
 
 use memory::Memory;
 
-/// A group of built-in tools and the namespace it is found in.
+/// A group of built-in tools, and what it is called where nobody else is.
 pub(crate) struct Group {
     pub(crate) label: &'static str,
     pub(crate) provider: Arc<dyn Provider>,
@@ -51,6 +52,25 @@ pub(crate) const LABELS: &[(&str, &str)] = &[
     ("time", "The time anywhere, and sums with dates."),
     ("units", "Convert between units of measurement."),
 ];
+
+/// What the groups are called beside upstreams, in the order of [`LABELS`].
+///
+/// A label that an operator wrote is the operator's, and so are the rules for
+/// it: a group of that name gives way.
+pub(crate) fn called<'a>(upstreams: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let taken: Vec<String> = upstreams.map(legal).collect();
+    let called = |(label, _): &(&str, &str)| {
+        let numbered = (2..).map(|number| format!("{label}_{number}"));
+        let mut names = std::iter::once((*label).to_owned()).chain(numbered);
+        names.find(|name| !taken.contains(&legal(name))).unwrap_or_default()
+    };
+    LABELS.iter().map(called).collect()
+}
+
+/// How a label is compared with others.
+fn legal(label: &str) -> String {
+    name::canonical(&name::alias(label))
+}
 
 fn registries(state: &Path) -> Vec<(&'static str, Registry)> {
     let own = module_path!();

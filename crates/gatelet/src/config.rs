@@ -119,6 +119,17 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// What the built-in namespaces are called here, with what is in them;
+    /// none where they are not offered.
+    pub(crate) fn builtin_labels(&self) -> Vec<(String, &'static str)> {
+        if !self.builtin {
+            return Vec::new();
+        }
+        let upstreams = self.upstreams.iter().map(|upstream| upstream.label.as_str());
+        let about = crate::builtin::LABELS.iter().map(|(_, about)| *about);
+        crate::builtin::called(upstreams).into_iter().zip(about).collect()
+    }
+
     /// The sections that are different in the `other`, of those that a running
     /// gate cannot take up.
     pub(crate) fn restart_for(&self, other: &Config) -> Vec<&'static str> {
@@ -305,7 +316,7 @@ fn parse(
         gate: gate::parse(&raw.gate, problems),
         serve: serve::parse(raw.serve, base, problems),
         skills: skills::parse(raw.skills, base, environment),
-        builtin: builtin::parse(&raw.builtin),
+        builtin: builtin::parse(&raw.builtin, &labels, problems),
         auth: auth::parse(raw.auth, base, environment, problems),
         manifest: manifest::parse(raw.manifest, base, problems),
         records: records::parse(raw.records, base, environment),

@@ -19,7 +19,7 @@ use web::aggregate::label;
 
 use crate::commands::key::now;
 use crate::config::{Config, Mount, Process, RawMount, meant};
-use crate::{builtin, fetch};
+use crate::fetch;
 use memory::{Known, Memory};
 
 pub(crate) use place::{Origin, Place};
@@ -62,9 +62,9 @@ impl Wrong {
 
 /// The labels that are not there for mounts: of our own tools and of upstreams.
 pub(crate) fn taken(config: &Config) -> Vec<String> {
-    let own = builtin::LABELS.iter().map(|(label, _)| *label).filter(|_| config.builtin);
-    let upstreams = config.upstreams.iter().map(|upstream| upstream.label.as_str());
-    own.chain(upstreams).chain([gateway::own::LABEL]).map(str::to_owned).collect()
+    let own = config.builtin_labels().into_iter().map(|(label, _)| label);
+    let upstreams = config.upstreams.iter().map(|upstream| upstream.label.clone());
+    own.chain(upstreams).chain([gateway::own::LABEL.to_owned()]).collect()
 }
 
 /// How long the keeper sleeps at most, so that a clock that is set does not

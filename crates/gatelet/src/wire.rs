@@ -214,10 +214,11 @@ impl Wiring {
 
     fn configured(&self, config: &Config) -> Vec<roster::Upstream> {
         let own = if config.builtin { builtin::groups(&self.state) } else { Vec::new() };
-        let own = own.into_iter().map(|group| roster::Upstream {
+        let labels = config.builtin_labels().into_iter().map(|(label, _)| label);
+        let own = own.into_iter().zip(labels).map(|(group, label)| roster::Upstream {
             fingerprint: env!("CARGO_PKG_VERSION").to_owned(),
             known: Some(group.provider.listing()),
-            ..roster::Upstream::new(group.label, Arc::new(connector::Local(group.provider)))
+            ..roster::Upstream::new(&label, Arc::new(connector::Local(group.provider)))
         });
         own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }

@@ -25,7 +25,8 @@ enum Style {
 
 /// Runs a jq filter over JSON and returns its outputs, one per line.
 ///
-/// The whole jq language works: paths, `select`, `map`, `group_by`, `reduce`, functions.
+/// Most of jq works: paths, `select`, `map`, `group_by`, `reduce`, functions. Not `@csv`, `@tsv`,
+/// `IN`, `INDEX`, `tostream`, `input` and `$ENV`.
 #[tool(read_only, idempotent, category = "json", tags = ["jq", "filter", "select", "transform"])]
 fn query(
     /// The JSON: a value, or text that holds one.

@@ -340,3 +340,15 @@ fn wherever_the_schema_is_broken_it_is_said_at_that_place() {
     }
     assert!(5 < lacking && 10 < words && 100 < kinds && 20 < numbers);
 }
+
+#[test]
+fn a_built_in_namespace_gives_way_to_an_upstream_and_that_is_said() {
+    let text = "[builtin]\ntools = true\n\n[[upstream]]\nlabel = \"time\"\nurl = \"https://a.example/mcp\"\n\
+                [[upstream]]\nlabel = \"time_2\"\nurl = \"https://b.example/mcp\"\n";
+    let said = "2:9 `builtin.tools`: an upstream is called `time`, so the built-in namespace of that \
+                name is `time_3` here; rules for `time` are about the upstream";
+    check(text, &[said]);
+    let (config, _) = reading(text).unwrap();
+    let labels: Vec<String> = config.builtin_labels().into_iter().map(|(label, _)| label).collect();
+    assert_eq!(labels, ["json", "memory", "text", "time_3", "units"]);
+}

@@ -13,7 +13,6 @@ use tool::Identity;
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
 
-use crate::builtin;
 use crate::config::Config;
 use crate::mounts::Place;
 
@@ -94,8 +93,8 @@ impl Card {
 
 impl Contents<'_> {
     fn namespaces(&self) -> Vec<Suggested> {
-        let own = if self.config.builtin { builtin::LABELS } else { &[] };
-        let own = own.iter().map(|(label, description)| suggested(label, Some(description)));
+        let own = self.config.builtin_labels().into_iter();
+        let own = own.map(|(label, description)| suggested(&label, Some(description)));
         let upstreams = self.config.upstreams.iter();
         let upstreams = upstreams.map(|one| suggested(&one.label, one.description.as_deref()));
         let mounts = self.mounts.iter();

@@ -8,7 +8,6 @@ use gateway::stage::trust::Keeper;
 use gateway::stage::{Open, Trust};
 use gateway::trust::Policy;
 
-use crate::builtin;
 use crate::config::Config;
 use crate::ledger;
 
@@ -20,7 +19,7 @@ pub(super) fn trust(config: &Config, state: &Path, clock: &Arc<dyn Clock>) -> Ar
     if trust.policy == Policy::Off && policies.all(|policy| policy == Policy::Off) {
         return Arc::new(Open);
     }
-    trust.upstreams.extend(own(config).map(|label| (label.to_owned(), Policy::Off)));
+    trust.upstreams.extend(own(config).map(|label| (label, Policy::Off)));
     let book = ledger::File::at(state);
     Arc::new(Keeper::new(trust, Arc::new(book), Arc::clone(clock)))
 }
@@ -30,10 +29,11 @@ pub(super) fn is_same(one: &Config, other: &Config) -> bool {
     one.trust == other.trust && own(one).eq(own(other))
 }
 
-/// The labels of our own tools, but not one that an upstream goes by.
-fn own(config: &Config) -> impl Iterator<Item = &'static str> {
-    let builtin = builtin::LABELS.iter().map(|(label, _)| *label).filter(|_| config.builtin);
+/// The labels of our own tools, none of which an upstream goes by.
+fn own(config: &Config) -> impl Iterator<Item = String> {
     let taken =
         |label: &str| config.upstreams.iter().any(|one| catalog::name::same(&one.label, label));
-    builtin.chain([gateway::own::LABEL]).filter(move |label| !taken(label))
+    let gate = Some(gateway::own::LABEL).filter(|label| !taken(label));
+    let builtin = config.builtin_labels().into_iter().map(|(label, _)| label);
+    builtin.chain(gate.map(str::to_owned))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Home, Pipe, npm_upstream, shell, text};
+use crate::kit::{Fake, Home, Pipe, npm_upstream, shell, text};
 
 const BUILTIN: &str = "[builtin]\ntools = true\n\n";
 
@@ -80,6 +80,34 @@ fn a_tool_that_is_denied_is_refused_with_the_reason() {
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(text(&refused).contains("no sums"), "{refused}");
     assert!(pipe.call("time.now", &json!({})).contains("UTC"));
+}
+
+#[test]
+fn an_upstream_keeps_its_label_and_its_rules_beside_a_built_in_of_that_name() {
+    let fake = Fake::start();
+    let digits = "0".repeat(64);
+    let pin = format!("[controls.pins.memory]\nexpected_hash = \"{digits}\"\nmode = \"strict\"\n");
+    for rule in [
+        "[[controls.rule]]\naction = \"deny\"\ntool = \"memory.*\"\n",
+        "[[controls.rule]]\naction = \"ask\"\ntool = \"memory.*\"\n",
+        "[[controls.rate]]\ntool = \"memory.*\"\nper_session = 1\n",
+        "[[visibility.rule]]\nhide = [\"memory\"]\n",
+        "[[trust.rule]]\ntool = \"memory.*\"\ndestructive = true\n",
+        &pin,
+    ] {
+        let home = Home::with(&format!("{BUILTIN}{rule}\n{}", fake.upstream("memory", "mcp")));
+        let mut pipe = Pipe::open(&home);
+        for text in ["a", "b"] {
+            pipe.call("memory_2.write", &json!({"key": "k", "text": text}));
+        }
+        answer(&mut pipe, "memory.act", &json!({}));
+        let ruled = answer(&mut pipe, "memory.act", &json!({}));
+        assert_eq!(ruled["isError"], true, "{rule}: {ruled}");
+    }
+    let home = Home::with(&format!("{BUILTIN}{}", fake.upstream("Memory", "mcp")));
+    assert_eq!(Pipe::open(&home).call("memory.act", &json!({})), "acted");
+    let check = shell(&home, &["config", "check"]);
+    assert!(check.err.contains("`memory_2` here"), "{}", check.err);
 }
 
 #[test]
