@@ -39,6 +39,12 @@ pub(crate) fn looks_at(call: &ValidCall) -> Option<String> {
 pub(crate) const FOUND: usize = 5;
 pub(crate) const MOST_FOUND: usize = 50;
 
+/// How what is no function is had: this namespace has nothing for it.
+const READ: &str = "No function reads these: the client does, with `resources/read`; where there is \
+     a tool `resource_read`, that does.";
+const GET: &str = "No function gets these: the client does, with `prompts/get`; where there is a tool \
+     `prompt_get`, that does.";
+
 /// Answers for the namespace `gatelet`.
 pub struct Own {
     listing: Arc<Listing>,
@@ -118,9 +124,14 @@ impl Own {
             [Kind::Skill] => None,
             _ => unsearched(catalog, &*self.trust, caller),
         };
-        Reply::text(&reply::with_line(missing, &config, |config| {
+        let found = reply::with_line(missing, &config, |config| {
             reply::seek(catalog, kinds, &query, config, &Shares::new(), &sees)
-        }))
+        });
+        Reply::text(&match kinds {
+            [Kind::Resource] => format!("{}\n\n{READ}", found.trim_end()),
+            [Kind::Prompt] => format!("{}\n\n{GET}", found.trim_end()),
+            _ => found,
+        })
     }
 }
 
@@ -188,20 +199,47 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
             None | Some(Standing::Fine) => phase,
             Some(standing) => format!("{phase}; credentials: {standing}"),
         };
-        lines.push((
-            matches!(status.phase, Phase::Down { .. }),
-            format!("- {}: {phase}", source.label),
-        ));
+        let fare = match status.phase {
+            Phase::Down { .. } => Fare::Away,
+            Phase::Starting if status.listing.tools.is_empty() => Fare::Starting,
+            Phase::Up | Phase::Asleep | Phase::Starting => Fare::There,
+        };
+        lines.push((fare, format!("- {}: {phase}", source.label)));
     }
-    lines.sort_by_key(|(down, _)| !down);
-    let down = lines.iter().filter(|(down, _)| *down).count();
-    let first = match (lines.len(), down) {
-        (0, _) => "No upstreams are configured.".to_owned(),
-        (all, 0) => format!("All {all} upstreams are available."),
-        (all, down) => format!("{down} of {all} upstreams are unavailable."),
-    };
+    lines.sort_by_key(|(fare, _)| *fare);
+    let count = |wanted: Fare| lines.iter().filter(|(fare, _)| *fare == wanted).count();
+    let first = tally(lines.len(), count(Fare::Away), count(Fare::Starting));
     let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
     format!("{first}\n\n{}", lines.join("\n"))
+}
+
+/// How an upstream fares, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fare {
+    Away,
+    /// For the first time, so that nothing is known of it yet.
+    Starting,
+    There,
+}
+
+/// How all upstreams fare, in a sentence.
+fn tally(all: usize, away: usize, starting: usize) -> String {
+    let upstreams = if all == 1 { "upstream" } else { "upstreams" };
+    let is = |count: usize| if count == 1 { "is" } else { "are" };
+    match (all, away, starting) {
+        (0, _, _) => "No upstreams are configured.".to_owned(),
+        (1, 0, 0) => "The only upstream is available.".to_owned(),
+        (_, 0, 0) => format!("All {all} upstreams are available."),
+        (_, away, 0) => format!("{away} of {all} {upstreams} {} unavailable.", is(away)),
+        (_, 0, starting) => {
+            format!("{starting} of {all} {upstreams} {} still starting.", is(starting))
+        }
+        (_, away, starting) => format!(
+            "{away} of {all} upstreams {} unavailable, {starting} {} still starting.",
+            is(away),
+            is(starting)
+        ),
+    }
 }
 
 fn listing() -> Listing {
@@ -247,4 +285,23 @@ fn listing() -> Listing {
     ];
     let read = |raw: serde_json::Value| Tool::read(raw.into()).expect("our own tools have names");
     Listing { tools: tools.into_iter().map(read).collect(), ..Listing::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tally;
+
+    #[test]
+    fn what_is_still_starting_is_not_said_to_be_available() {
+        for (all, away, starting, expected) in [
+            (0, 0, 0, "No upstreams are configured."),
+            (1, 0, 0, "The only upstream is available."),
+            (22, 0, 0, "All 22 upstreams are available."),
+            (22, 0, 1, "1 of 22 upstreams is still starting."),
+            (1, 1, 0, "1 of 1 upstream is unavailable."),
+            (3, 2, 1, "2 of 3 upstreams are unavailable, 1 is still starting."),
+        ] {
+            assert_eq!(tally(all, away, starting), expected);
+        }
+    }
 }
