@@ -32,7 +32,7 @@ pub(super) fn schema() -> Value {
             "jq": {"type": "string", "description": "A jq filter, for JSON."},
             "selector": {
                 "type": "object",
-                "description": "Any other selector, as given after `next:`.",
+                "description": "Any other selector; what comes after `next:` has one.",
             },
         },
         "additionalProperties": false,
@@ -86,7 +86,13 @@ type Viewed = Result<view::View, view::ViewError>;
 
 fn answered(viewed: Viewed) -> Reply {
     match viewed {
-        Ok(view) => Reply::Result(view.to_result()),
+        Ok(view) => {
+            // As this function takes it, beside the handle.
+            let next = view.next.as_ref().map(|next| {
+                tool::Object::from_iter([("selector".to_owned(), next.clone())]).to_json()
+            });
+            Reply::Result(view::View { next, ..view }.to_result())
+        }
         Err(error) => {
             let error = catalog::summary::cut(&error.to_string(), MISTAKE);
             Reply::error_text(&format!("**Error:** {error}"))

@@ -87,8 +87,7 @@ fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Ou
             Err(exception) => {
                 let error = exception.get_err();
                 let message = error.map_or_else(|_| "it stopped".to_owned(), |e| e.to_string());
-                let message = clip(message.trim_matches('"'), 300).0.into_owned();
-                return Err(ViewError::Jq(message));
+                return Err(ViewError::Jq(shortened(message.trim_matches('"'))));
             }
         };
         let separator = if count == 0 { "" } else { "\n" };
@@ -104,6 +103,21 @@ fn run(bytes: &[u8], media_type: &str, text: &str, limits: &Limits) -> Result<Ou
         true => Err(ViewError::Steps),
         false => Ok(Outputs { text: out.text, count, cut: None }),
     }
+}
+
+/// How much of a message is kept, at both ends of it.
+const ENDS: usize = 140;
+
+/// A message without its middle where it is long. It names the value first,
+/// which may be everything that is kept, and what was asked of it last.
+fn shortened(message: &str) -> String {
+    let all = message.chars().count();
+    if all <= 2 * ENDS {
+        return message.to_owned();
+    }
+    let head: String = message.chars().take(ENDS).collect();
+    let tail: String = message.chars().skip(all - ENDS).collect();
+    format!("{head} … {tail}")
 }
 
 /// The name of the model's filter among the definitions.

@@ -87,7 +87,10 @@ fn pieces(kind: &str, text: &str, all: &[&str], span: Span, limits: &Limits) -> 
         true => range.start,
         false => range.start + limits.first_line,
     };
-    let note = format!("{kind} {first}-{end} of {}", all.len());
+    let note = match range.is_empty() && !all.is_empty() && all.len() <= range.start {
+        true => format!("nothing is there: {} {kind} in all", all.len()),
+        false => format!("{kind} {first}-{end} of {}", all.len()),
+    };
     let mut next = json!({"type": kind, "start": end});
     if range.end != all.len() {
         next["end"] = json!(range.end);

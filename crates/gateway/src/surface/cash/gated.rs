@@ -5,9 +5,10 @@ use std::sync::Arc;
 use catalog::{Slot, tokens};
 use serde_json::json;
 use tool::Reply;
+use tool::reply::ToolResult;
 
 use super::View;
-use crate::artifact::{Artifact, TooLong, is_structured, readable};
+use crate::artifact::{Artifact, TooLong, is_structured, main_text, readable};
 use crate::gate::{self, Over, Shape, thousands};
 
 /// How many arguments are named as ways to narrow a query.
@@ -42,9 +43,13 @@ impl View<'_> {
         }
         lines.push("\nTo go on, prefer the first that does:".to_owned());
         lines.push(self.narrowing(slot));
+        let beside = match result.as_ref().is_some_and(is_beside) {
+            true => " (which reads its `structuredContent`)",
+            false => "",
+        };
         lines.push(format!(
             "- Read a part: `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
-             \"{handle}\", …}})` with `head`, `tail`, `lines`, `grep` or `jq`"
+             \"{handle}\", …}})` with `head`, `tail`, `lines`, `grep` or `jq`{beside}"
         ));
         lines.push(match config.ceiling {
             Some(ceiling) if ceiling < over.chars => format!(
@@ -164,6 +169,12 @@ pub(crate) fn lost(
     );
     let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
     super::annotated(&text, over.is_error || config.gated_is_error, &meta)
+}
+
+/// Whether data stands beside a text that is shown in its stead, and is no data.
+fn is_beside(result: &ToolResult) -> bool {
+    let is_data = |text: String| text.trim_start().starts_with(['{', '[']);
+    result.structured.is_some() && !is_structured(result) && !main_text(result).is_some_and(is_data)
 }
 
 /// `4,821 items in `.orders`, `, before what else is counted.
