@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use catalog::directory::{Entry, Place};
 use catalog::source::{Skill, Source};
-use catalog::summary::echo;
+use catalog::summary::{cut, echo};
 use catalog::{By, Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
@@ -54,6 +54,9 @@ impl Default for Config {
 
 /// How many likely meanings of an unknown id are given.
 pub(crate) const NEAR: usize = 5;
+
+/// How much of a tool's description is told with its schema.
+const DESCRIPTION: usize = 8_000;
 
 /// No browse returns more cards by query.
 pub(crate) const MOST: usize = 50;
@@ -324,7 +327,7 @@ impl Meta<'_> {
         let mut all = tool::Object::new();
         all.push("tool_id", Json::of(&entry.id));
         if let Some(description) = &tool.description {
-            all.push("description", Json::of(description));
+            all.push("description", Json::of(&cut(description, DESCRIPTION)));
         }
         all.push("args_schema", tool.input_schema.clone());
         if let Some(schema) = &tool.output_schema {

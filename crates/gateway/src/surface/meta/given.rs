@@ -55,6 +55,17 @@ const SYNONYMS: &[(&[&str], &str)] = &[
     (&["id", "tool", "name", "tool_name"], "tool_id"),
     (&["limit", "k", "n", "count", "max_results"], "top_k"),
     (&["q", "search", "text"], "query"),
+    (&["id", "name", "prompt", "prompt_name"], "prompt_id"),
+    (&["id", "name", "resource"], "resource_id"),
+    (&["url"], "uri"),
+    (&["id", "artifact", "artifact_id"], "handle"),
+    (
+        &[
+            "type", "chars", "start", "end", "pattern", "filter", "keys", "head", "tail", "lines",
+            "grep", "jq",
+        ],
+        "selector",
+    ),
 ];
 
 /// How many arguments that a meta-tool does not take are told.
@@ -97,8 +108,8 @@ pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayE
 
 fn meant<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
     let folded = key.to_lowercase();
-    let known = SYNONYMS.iter().find(|(others, _)| others.contains(&folded.as_str()));
-    let known = known.and_then(|(_, name)| takes.iter().copied().find(|taken| taken == name));
+    let mut known = SYNONYMS.iter().filter(|(others, _)| others.contains(&folded.as_str()));
+    let known = known.find_map(|(_, name)| takes.iter().copied().find(|taken| taken == name));
     let near = || nearest::rated(key, takes.iter().copied()).into_iter().next();
     known.or_else(|| near().filter(|(score, _)| nearest::CLOSE <= *score).map(|(_, name)| name))
 }
@@ -107,6 +118,19 @@ fn meant<'t>(key: &str, takes: &[&'t str]) -> Option<&'t str> {
 mod tests {
     use super::super::definition;
     use super::*;
+
+    #[test]
+    fn what_other_programs_call_it_is_understood_for_each_tool() {
+        for (tool, key, expected) in [
+            ("tool_execute", "name", "tool_id"),
+            ("prompt_get", "name", "prompt_id"),
+            ("resource_read", "id", "resource_id"),
+            ("tool_view", "type", "selector"),
+            ("tool_browse", "limit", "top_k"),
+        ] {
+            assert_eq!(meant(key, takes(tool)), Some(expected), "{tool}");
+        }
+    }
 
     #[test]
     fn every_meta_tool_takes_what_its_definition_names() {

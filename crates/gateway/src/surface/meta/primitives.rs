@@ -19,12 +19,15 @@ impl Meta<'_> {
     /// By id, or by URI where a template leaves something to fill in.
     pub(super) async fn read(&self, arguments: Option<&Json>) -> Answer {
         let given = members(arguments)?;
-        if let Some(uri) = text(&given, "uri")? {
+        let id = text(&given, "resource_id")?;
+        // No id has this in it.
+        let misplaced = id.as_ref().filter(|id| id.contains("://"));
+        if let Some(uri) = text(&given, "uri")?.or_else(|| misplaced.cloned()) {
             let unknown = || GatewayError::new(Code::ResourceNotFound, "no upstream has it", &uri);
             let source = self.source_of(&uri).ok_or_else(unknown)?;
             return self.asked(self.snapshot.resource(source, &uri), None).await;
         }
-        let id = text(&given, "resource_id")?.ok_or_else(|| missing("resource_id"))?;
+        let id = id.ok_or_else(|| missing("resource_id"))?;
         let entry = self.find(&self.directory().resources, &id, Kind::Resource)?;
         let sources = self.snapshot.catalog.sources();
         let what = match entry.place {
