@@ -87,9 +87,10 @@ pub(crate) fn answer(reply: &Reply, output: Output) -> anyhow::Result<Done> {
         }
         Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.value()?)?),
     }
-    // What the gate says when no answer came tells whether to try again.
+    // Where no answer came, the gate says from whom.
     let told = result.member("_meta").and_then(|meta| meta.member("cash/error"));
-    let is_silence = told.is_some_and(|told| told.member("retryable").is_some());
+    let upstream = told.and_then(|told| told.member("upstream"));
+    let is_silence = upstream.is_some_and(|upstream| !upstream.is_null());
     Ok(match (is_error, is_silence) {
         (false, _) => Done::Fine,
         (true, false) => Done::AnswerIsError,

@@ -19,7 +19,10 @@ pub(super) struct CallArguments {
 #[derive(Debug)]
 pub(super) enum BadCall {
     NoObject,
-    NoFunction,
+    /// With the namespace, which may be the whole address.
+    NoFunction(String),
+    /// `kwargs` of the wrong kind, of this namespace and function.
+    Kwargs(String, String),
     /// A member of the wrong type: which, and what it must be.
     Wrong(&'static str, &'static str),
     /// Members beside those that there are, and the call without them.
@@ -43,13 +46,18 @@ impl CallArguments {
             match name::canonical(&key).as_str() {
                 "namespace" => namespace = Some(text("namespace", &value)?),
                 "function" => function = Some(text("function", &value)?),
-                "kwargs" => kwargs = Some(object_of("kwargs", value)?),
+                "kwargs" => kwargs = Some(object_of("kwargs", value)),
                 "sizelimit" => wanted = Some(size(&value)?),
                 _ => flat.push(key, value),
             }
         }
         let namespace = namespace.unwrap_or_default();
-        let function = function.filter(|name| !name.is_empty()).ok_or(BadCall::NoFunction)?;
+        let Some(function) = function.filter(|name| !name.is_empty()) else {
+            return Err(BadCall::NoFunction(namespace));
+        };
+        let Ok(kwargs) = kwargs.transpose() else {
+            return Err(BadCall::Kwargs(namespace, function));
+        };
         let call = CallArguments { namespace, function, kwargs, wanted };
         if flat.is_empty() { Ok(call) } else { Err(BadCall::Flat { flat, call }) }
     }

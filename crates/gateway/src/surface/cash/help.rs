@@ -290,11 +290,15 @@ fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
     }
     text.push_str(heading);
     text.push_str("\n\n");
-    for entry in entries.iter().skip((page - 1) * PAGE).take(PAGE) {
+    let last = entries.len().div_ceil(PAGE);
+    if last < page {
+        text.push_str(&format!("Nothing is on page {page}: the last is {last}.\n"));
+    }
+    for entry in entries.iter().skip((page - 1).saturating_mul(PAGE)).take(PAGE) {
         text.push_str(&entry.line());
         text.push('\n');
     }
-    let left = entries.len().saturating_sub(page * PAGE);
+    let left = entries.len().saturating_sub(page.saturating_mul(PAGE));
     if 0 < left {
         text.push_str(&format!(
             "\n{} more: `page` {}, or search with `query`.\n",
@@ -321,7 +325,7 @@ impl Entry {
 }
 
 fn as_json(entries: &[Entry], kind: &str, page: usize) -> Value {
-    let told = entries.iter().skip((page - 1) * PAGE).take(PAGE).map(|entry| {
+    let told = entries.iter().skip((page - 1).saturating_mul(PAGE)).take(PAGE).map(|entry| {
         let mut told = json!({"name": entry.name, "kind": kind, "description": entry.description});
         if let Some(reason) = &entry.away {
             told["available"] = json!(false);

@@ -75,7 +75,7 @@ impl Leaf<'_> {
     fn description(&self) -> String {
         let tool = self.tool();
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
-        let mut text = if self.full { text.to_owned() } else { clip(text) };
+        let mut text = fenced(if self.full { text.to_owned() } else { clip(text) });
         let hints = hints(tool.annotations);
         if !hints.is_empty() {
             text = format!("{text}\n\nHints: {hints}.").trim_start().to_owned();
@@ -212,6 +212,12 @@ fn clip(text: &str) -> String {
         Some((at, _)) => format!("{}…", text[..at].trim_end()),
         None => text.to_owned(),
     }
+}
+
+/// A text whose last code block is closed, or it would swallow what follows.
+fn fenced(text: String) -> String {
+    let fences = text.lines().filter(|line| line.trim_start().starts_with("```")).count();
+    if fences % 2 == 0 { text } else { format!("{text}\n```") }
 }
 
 fn hints(annotations: tool::Annotations) -> String {

@@ -86,6 +86,9 @@ impl View<'_> {
                 short(namespace)
             ),
         };
+        if namespace.is_empty() && ["call", "help", "skill"].contains(&function) {
+            return format!("{text} `{function}` is a tool of its own, beside `call`.");
+        }
         let near = self.near(why, namespace, function);
         if !near.is_empty() {
             text.push_str(" Nearest:\n");
@@ -109,13 +112,7 @@ impl View<'_> {
     fn near(&self, why: &Unresolved, namespace: &str, function: &str) -> Vec<String> {
         let catalog = &self.snapshot.catalog;
         let sees = |slot| self.sees(slot);
-        // The whole path in one argument is the commonest slip.
-        let joined = format!("{namespace}.{function}");
-        let joined = joined.trim_matches('.');
-        if let Some((path, name)) = joined.rsplit_once('.')
-            && let Ok(slot) = catalog.resolve(path, name)
-            && self.sees(slot)
-        {
+        if let Some(slot) = self.joined(namespace, function) {
             return vec![line(catalog, slot)];
         }
         let trust = &self.shared.dispatcher.stages.trust;
@@ -143,11 +140,39 @@ impl View<'_> {
         lines
     }
 
+    /// The function that is meant where its whole address stands in one
+    /// argument, the commonest slip; some write it with other marks.
+    fn joined(&self, namespace: &str, function: &str) -> Option<Slot> {
+        let joined = format!("{namespace}.{function}").replace(['/', ':'], ".");
+        let (path, name) = joined.trim_matches('.').rsplit_once('.')?;
+        self.resolve(path, name).ok()
+    }
+
+    /// A call of a function, as far as its arguments.
+    fn address(&self, slot: Slot) -> String {
+        let catalog = &self.snapshot.catalog;
+        let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
+        format!("call(namespace=\"{path}\", function=\"{name}\", ")
+    }
+
     pub(super) fn bad_call(&self, problem: &BadCall) -> Reply {
         let told = match problem {
             BadCall::NoObject => "**Error:** The arguments must be an object.".to_owned(),
-            BadCall::NoFunction => {
-                "**Error:** `function` is required. Use `help()` to see what there is.".to_owned()
+            BadCall::NoFunction(namespace) => {
+                let near = self
+                    .joined(namespace, "")
+                    .map(|slot| format!(" Write: `{}kwargs={{…}})`.", self.address(slot)));
+                let near = near.unwrap_or_else(|| " Use `help()` to see what there is.".to_owned());
+                format!("**Error:** `function` is required.{near}")
+            }
+            BadCall::Kwargs(namespace, function) => {
+                let slot = self.resolve(namespace, function).ok();
+                let signature = slot.map(|slot| {
+                    let signature = self.snapshot.catalog.shaped_signature(slot, 600);
+                    format!("\nSignature: {signature}")
+                });
+                let signature = signature.unwrap_or_default();
+                format!("**Error:** `kwargs` must be an object.{signature}")
             }
             BadCall::Wrong(what, must) => format!("**Error:** `{what}` must be {must}."),
             BadCall::Flat { flat, call } => self.flat(flat, call),
@@ -167,11 +192,9 @@ impl View<'_> {
         let sorted = Sorted::of(flat, call.kwargs.as_ref(), catalog.contract(slot));
         let size = wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
         format!(
-            "**Error:** {}. Write: `call(namespace=\"{}\", function=\"{}\", kwargs={}{size})`.\n\
-             Signature: {}",
+            "**Error:** {}. Write: `{}kwargs={}{size})`.\nSignature: {}",
             sorted.said(),
-            catalog.path(slot),
-            catalog.function(slot).name,
+            self.address(slot),
             suggested(&sorted.kwargs),
             catalog.shaped_signature(slot, 600),
         )
@@ -223,7 +246,7 @@ impl View<'_> {
                     None if code.passes() => Retry::Perhaps,
                     None => Retry::Never,
                 };
-                wrong(&format!("**Error:** {told}"), code, retry)
+                unanswered(&format!("**Error:** {told}"), code, retry, Some(upstream))
             }
         }
     }
@@ -231,12 +254,22 @@ impl View<'_> {
 
 /// An error in words, with what a program wants to know of it.
 fn wrong(text: &str, code: Code, retry: Retry) -> Reply {
+    unanswered(text, code, retry, None)
+}
+
+/// The same, with the upstream from which no answer came.
+fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>) -> Reply {
     let (retryable, after) = match retry {
         Retry::Never => (false, None),
         Retry::Perhaps => (true, None),
         Retry::After(after) => (true, Some(after.as_millis() as u64)),
     };
-    let told = json!({"code": code, "retryable": retryable, "retryAfterMs": after});
+    let told = json!({
+        "code": code,
+        "retryable": retryable,
+        "retryAfterMs": after,
+        "upstream": upstream,
+    });
     super::annotated(text, true, &json!({"cash/error": told}))
 }
 

@@ -83,7 +83,9 @@ async fn every_error_tells_a_program_the_same_things() {
         (json!({"namespace": "orders"}), "ARGS_INVALID"),
     ] {
         let told = meta(&opened.ask("call", call.clone()).await);
-        assert_eq!(told, json!({"code": code, "retryable": false, "retryAfterMs": null}), "{call}");
+        let expected =
+            json!({"code": code, "retryable": false, "retryAfterMs": null, "upstream": null});
+        assert_eq!(told, expected, "{call}");
     }
 }
 
@@ -108,4 +110,48 @@ async fn a_required_object_is_shown_with_its_members() {
     help["kwargs"] = json!({"examples": true});
     let example = r#"kwargs={"path":"…","edits":[{"oldText":"…","newText":"…"}]}"#;
     holds(&opened.say("help", help).await, &["## Example", example]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_in_one_argument_is_taken_apart_for_the_next_attempt() {
+    let (opened, _) = opened().await;
+    let said = opened.say("call", json!({"namespace": "orders.retail.create"})).await;
+    holds(&said, &[r#"`call(namespace="orders.retail", function="create", kwargs={…})`"#]);
+    let said = opened.say("help", json!({"namespace": "orders/get"})).await;
+    holds(&said, &["orders / get(order_id: string)"]);
+    let said = opened.say("call", json!({"function": "help"})).await;
+    holds(&said, &["`help` is a tool of its own"]);
+    let list = json!({"namespace": "orders", "function": "get", "kwargs": [1]});
+    let said = opened.say("call", list).await;
+    holds(&said, &["`kwargs` must be an object", "Signature: get(order_id: string)"]);
+    let said = opened.say("help", json!({"namespace": "orders", "page": 9})).await;
+    holds(&said, &["Nothing is on page 9: the last is 1."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_code_block_in_a_description_swallows_nothing() {
+    let opened = open(vec![one("up", "f", "Do:\n```json\n{}", &json!({}))], |_| {}).await;
+    let said = opened.say("help", json!({"namespace": "up", "function": "f"})).await;
+    holds(&said, &["```json\n{}\n```\n"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_look_cannot_do_is_said_with_what_was_asked() {
+    let long = json!({"text": "x".repeat(20_000)});
+    let text = (0..3_000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+    let content = json!([{"type": "text", "text": text}]);
+    let opened = answering(json!({"content": content, "structuredContent": {"all": long}})).await;
+    let gated = opened.say("call", json!({"namespace": "up", "function": "f"})).await;
+    let handle = gated.split("kept as `").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    holds(&gated, &["`jq` (which reads its `structuredContent`)"]);
+    let view = async |part: &str, value: Value| {
+        let kwargs = json!({"handle": handle, part: value});
+        let call = json!({"namespace": "gatelet", "function": "view", "kwargs": kwargs});
+        opened.say("call", call).await
+    };
+    let filter = json!(".all.text.missing");
+    holds(&view("jq", filter).await, &["the filter failed", "missing"]);
+    let lines = json!("9999-10000");
+    holds(&view("lines", lines).await, &["nothing is there: 3000 lines in all"]);
+    holds(&view("head", json!(100)).await, &[r#"next: {"selector":{"type":"head","#]);
 }
