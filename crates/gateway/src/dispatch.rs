@@ -565,8 +565,13 @@ fn written(surface: Surface, catalog: &Catalog, call: &ValidCall) -> String {
             }
         }
         (
-            Surface::Cash | Surface::Auto | Surface::Proxy | Surface::Direct,
-            What::Tool(_) | What::Resource { .. } | What::Prompt { .. },
+            Surface::Cash | Surface::Auto | Surface::Gateway | Surface::Proxy | Surface::Direct,
+            What::Tool(_)
+            | What::Resource { .. }
+            | What::Prompt { .. }
+            | What::Skill { .. }
+            | What::Task { .. }
+            | What::Help { .. },
         ) => String::new(),
     }
 }
