@@ -450,7 +450,7 @@ async fn an_upstream_that_is_away_keeps_its_place_and_says_why() {
         &["unavailable: no such program"],
     );
     let status = opened.say("call", json!({"namespace": "gatelet", "function": "status"})).await;
-    holds(&status, &["1 of 4 upstreams are unavailable.\n\n- away: UNAVAILABLE: no such program"]);
+    holds(&status, &["1 of 4 upstreams is unavailable.\n\n- away: UNAVAILABLE: no such program"]);
     let told = opened.say("call", json!({"namespace": "away", "function": "x"})).await;
     holds(&told, &["!**Error:**", "`away` is unavailable: no such program"]);
     assert_eq!(
