@@ -8,7 +8,7 @@ use tool::Reply;
 use tool::reply::ToolResult;
 
 use super::View;
-use crate::artifact::{Artifact, TooLong, is_structured, main_text, readable};
+use crate::artifact::{Artifact, TooLong, is_structured, readable};
 use crate::gate::{self, Over, Shape, thousands};
 
 /// How many arguments are named as ways to narrow a query.
@@ -174,7 +174,7 @@ pub(crate) fn lost(
 /// Whether data stands beside a text that is shown in its stead, and is no data.
 fn is_beside(result: &ToolResult) -> bool {
     let is_data = |text: String| text.trim_start().starts_with(['{', '[']);
-    result.structured.is_some() && !is_structured(result) && !main_text(result).is_some_and(is_data)
+    result.structured.is_some() && !is_structured(result) && !readable(result).is_some_and(is_data)
 }
 
 /// `4,821 items in `.orders`, `, before what else is counted.
