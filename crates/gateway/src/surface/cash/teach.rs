@@ -274,6 +274,7 @@ fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>) -> R
 }
 
 /// Whether the same call may succeed when it is made again.
+#[derive(Clone, Copy)]
 enum Retry {
     Never,
     Perhaps,

@@ -31,14 +31,14 @@ fn token(said: &str) -> String {
     said[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect()
 }
 
-fn get(kwargs: Value) -> Value {
+fn get(kwargs: &Value) -> Value {
     json!({"namespace": "orders", "function": "get", "kwargs": kwargs})
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_call_that_would_go_through_is_told_in_full() {
     let (opened, _) = asking(quota::Rate::default()).await;
-    let said = opened.say("call", get(json!({"order_id": "7"}))).await;
+    let said = opened.say("call", get(&json!({"order_id": "7"}))).await;
     let call = r#"call(namespace="orders", function="get", kwargs={"order_id":"7"}, confirm="#;
     holds(&said, &[&format!("`{call}\"{}\")`", token(&said))]);
 }
@@ -46,7 +46,7 @@ async fn the_call_that_would_go_through_is_told_in_full() {
 #[tokio::test(start_paused = true)]
 async fn a_token_is_understood_beside_kwargs_and_in_them() {
     let (opened, orders) = asking(quota::Rate::default()).await;
-    let call = get(json!({"order_id": "7"}));
+    let call = get(&json!({"order_id": "7"}));
     let mut beside = call.clone();
     beside["confirm"] = json!(token(&opened.say("call", call.clone()).await));
     assert_eq!(opened.say("call", beside).await, r#"get {"order_id":"7"}"#);
@@ -62,9 +62,9 @@ async fn a_token_is_understood_beside_kwargs_and_in_them() {
 async fn a_yes_is_no_token_and_that_is_said() {
     let (opened, orders) = asking(quota::Rate::default()).await;
     for yes in [json!(true), json!("yes"), json!("YES")] {
-        let mut beside = get(json!({"order_id": "7"}));
+        let mut beside = get(&json!({"order_id": "7"}));
         beside["confirm"] = yes.clone();
-        let inside = get(json!({"order_id": "7", "confirm": yes}));
+        let inside = get(&json!({"order_id": "7", "confirm": yes}));
         for call in [beside, inside] {
             let said = opened.say("call", call).await;
             holds(&said, &["`confirm` takes the token that was given for this call"]);
