@@ -15,6 +15,9 @@ use tool::{Json, Reply, RpcError};
 
 use envelope::Envelope;
 
+/// The byte order mark. It says nothing in UTF-8, and is sent all the same.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
@@ -79,6 +82,7 @@ pub enum Fault {
 impl Message {
     /// Reads exactly one message.
     pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
+        let bytes = &unmarked(bytes);
         let mut envelope = Envelope::default();
         let ended = envelope.fill(bytes);
         if let Err(error) = ended {
@@ -97,6 +101,7 @@ impl Message {
 impl Frame {
     /// Reads one message or a batch of them.
     pub fn parse(bytes: &Bytes) -> Result<Frame, Invalid> {
+        let bytes = &unmarked(bytes);
         if bytes.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
@@ -127,6 +132,11 @@ impl Invalid {
             ),
         }
     }
+}
+
+/// The bytes without a mark before them.
+fn unmarked(bytes: &Bytes) -> Bytes {
+    if bytes.starts_with(MARK) { bytes.slice(MARK.len()..) } else { bytes.clone() }
 }
 
 /// Appends a request. The id is JSON text.

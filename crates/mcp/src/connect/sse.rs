@@ -4,6 +4,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use std::time::Duration;
 
+use crate::message::MARK;
+
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
@@ -20,8 +22,12 @@ pub(super) struct Parser {
     /// The last line ended in `\r`, so a `\n` belongs to it.
     after_return: bool,
     limit: usize,
+    /// Nothing of the stream has been read yet.
+    at_start: bool,
     name: String,
     data: Option<BytesMut>,
+    /// The id of the event that is being read.
+    id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
 }
@@ -38,14 +44,16 @@ impl Parser {
             searched: 0,
             after_return: false,
             limit,
+            at_start: true,
             name: String::new(),
             data: None,
+            id: None,
             last_id: None,
             retry: None,
         }
     }
 
-    /// The id of the last event that had one: where to resume.
+    /// The id of the last whole event that had one: where to resume.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
@@ -64,14 +72,18 @@ impl Parser {
         self.buffer.clear();
         self.searched = 0;
         self.after_return = false;
+        self.at_start = true;
         self.name.clear();
         self.data = None;
+        self.id = None;
     }
 
     /// The next event that is there whole.
     pub(super) fn next_event(&mut self) -> Result<Option<Event>, TooLong> {
         while let Some(line) = self.line() {
             if line.is_empty() {
+                // Only now: an event that is cut off must come again.
+                self.last_id = self.id.take().or(self.last_id.take());
                 let name = std::mem::take(&mut self.name);
                 if let Some(data) = self.data.take() {
                     return Ok(Some(Event { name, data: data.freeze() }));
@@ -85,6 +97,9 @@ impl Parser {
     }
 
     fn line(&mut self) -> Option<BytesMut> {
+        if self.at_start {
+            self.skip_mark()?;
+        }
         if self.after_return && !self.buffer.is_empty() {
             self.after_return = false;
             if self.buffer[0] == b'\n' {
@@ -100,6 +115,19 @@ impl Parser {
         self.after_return = self.buffer[0] == b'\r';
         self.buffer.advance(1);
         Some(line)
+    }
+
+    /// Passes over the byte order mark that a stream may begin with; `None`
+    /// while that cannot be told.
+    fn skip_mark(&mut self) -> Option<()> {
+        if self.buffer.len() < MARK.len() && MARK.starts_with(&self.buffer) {
+            return None;
+        }
+        if self.buffer.starts_with(MARK) {
+            self.buffer.advance(MARK.len());
+        }
+        self.at_start = false;
+        Some(())
     }
 
     fn field(&mut self, line: &BytesMut) {
@@ -119,7 +147,7 @@ impl Parser {
             },
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => {
-                self.last_id = Some(String::from_utf8_lossy(value).into_owned());
+                self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" => {
                 let millis = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
@@ -170,6 +198,29 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(parser.last_id(), Some("8"));
         assert_eq!(parser.retry(), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn an_event_that_is_cut_off_is_not_where_to_resume() {
+        for cut in ["id: 8\n", "id: 8\ndata: {\"half", "id: 8\ndata: whole\n"] {
+            let (_, mut parser) = events(&["id: 7\ndata: x\n\n", cut]);
+            assert_eq!(parser.last_id(), Some("7"), "{cut:?}");
+            parser.interrupt();
+            parser.push(b"data: y\n\n");
+            assert!(parser.next_event().unwrap().is_some());
+            assert_eq!(parser.last_id(), Some("7"), "{cut:?}");
+        }
+        assert_eq!(events(&["id: 1\n\n"]).1.last_id(), Some("1"), "nothing is cut off");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let mut parser = Parser::new(1000);
+        for byte in b"\xef\xbb\xbfdata: a\n\n" {
+            assert_eq!(parser.next_event(), Ok(None));
+            parser.push(&[*byte]);
+        }
+        assert_eq!(parser.next_event().unwrap().unwrap().data, "a");
     }
 
     #[test]

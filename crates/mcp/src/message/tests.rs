@@ -98,3 +98,11 @@ fn line_breaks_inside_a_payload_do_not_break_the_line() {
     let line = String::from_utf8(out).unwrap();
     assert_eq!(line, "before\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{   \"a\":   1}}");
 }
+
+#[test]
+fn a_byte_order_mark_before_a_message_is_passed_over() {
+    let bytes = Bytes::from_static(b"\xef\xbb\xbf{\"id\":1,\"result\":{}}");
+    assert!(matches!(Message::parse(&bytes), Ok(Message::Response(_))));
+    let batch = Bytes::from_static(b"\xef\xbb\xbf[{\"id\":1,\"result\":{}}]");
+    assert!(matches!(Frame::parse(&batch), Ok(Frame::Batch(_))));
+}
