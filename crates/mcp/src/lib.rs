@@ -17,5 +17,6 @@ pub mod oauth;
 pub mod message;
 pub mod peer;
 
+mod level;
 pub mod reach;
 pub mod revision;

@@ -26,5 +26,4 @@ mod rounds;
 mod session;
 
 mod fit;
-mod level;
 mod welcome;

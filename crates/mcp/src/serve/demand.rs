@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tool::{Ask, Context, Json, Object, Provider, Reply, RpcError};
 
 use super::fit;
-use super::level::Level;
+use crate::level::Level;
 use crate::revision::{code, method};
 
 /// The wishes, by provider.

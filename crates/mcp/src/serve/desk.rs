@@ -12,11 +12,11 @@ use tool::{
 
 use super::demand::{self, Demand};
 use super::exchange::{Call, Exchange};
-use super::level::Level;
 use super::line::{Line, Way};
 use super::park::{self, Park};
 use super::session::{self, Session};
 use super::{fit, rounds, welcome};
+use crate::level::Level;
 use crate::message::Request;
 use crate::peer::Peer;
 use crate::revision::{Revision, code, meta, method};

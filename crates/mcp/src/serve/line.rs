@@ -15,8 +15,8 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use tool::{Back, Client, Failure, Json, Note, Object, Reply};
 
-use super::level::Level;
 use super::session::Session;
+use crate::level::Level;
 use crate::message;
 use crate::peer::{Patience, Peer};
 use crate::revision::{meta, method};

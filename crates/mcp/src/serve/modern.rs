@@ -12,11 +12,11 @@ use tool::{Ask, Client, Context, Deaf, Identity, Json, Object, Provider, Reply, 
 
 use super::desk::{self, Desk};
 use super::exchange::{Exchange, Parking};
-use super::level::Level;
 use super::line::{Line, Way};
 use super::listen::Listening;
 use super::park::{Entry, Park, Ticket};
-use super::{fit, session, welcome};
+use super::{fit, rounds, session, welcome};
+use crate::level::Level;
 use crate::message::Request;
 use crate::peer::Peer;
 use crate::revision::{Revision, code, meta, method};

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tool::{Back, Client, Context, Event, Failure, Identity, Json, Kind, Note, Provider, Reply};
 
-use super::level::Level;
+use crate::level::Level;
 use crate::message::Response;
 use crate::revision::{Revision, method};
 
