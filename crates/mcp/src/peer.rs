@@ -169,6 +169,22 @@ impl Peer {
         self.lock().pending.touch(ticket, Instant::now());
     }
 
+    /// Stops the clock of a question, because the other side waits for us.
+    pub fn hold(&self, ticket: Ticket) {
+        self.lock().pending.hold(ticket, Instant::now());
+    }
+
+    /// Lets the clock of a question go on.
+    pub fn release(&self, ticket: Ticket) {
+        self.lock().pending.release(ticket, Instant::now());
+    }
+
+    /// Fails a question that did not arrive.
+    pub fn fail(&self, ticket: Ticket, failure: Failure) {
+        // Whoever stopped waiting needs no answer.
+        drop(self.lock().pending.settle(&itoa(ticket.0), Err(failure)));
+    }
+
     /// Whether a question still waits for its answer.
     pub fn is_open(&self, ticket: Ticket) -> bool {
         self.lock().pending.contains(ticket)

@@ -1,6 +1,7 @@
 //! The calls that are under way, and whose they are.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tool::{Back, Client, Context, Json, QuickMap};
@@ -22,8 +23,10 @@ pub(super) struct Call {
     session: Arc<str>,
     /// The client's own progress token, which travels as our ticket.
     pub(super) token: Option<Json>,
+    ticket: Ticket,
     alive: Instant,
     kind: Kind,
+    held: Held,
 }
 
 /// Why a client may be asked something.
@@ -40,6 +43,15 @@ enum Kind {
 pub(super) enum About {
     Anything,
     Roots,
+}
+
+/// How long the call's own client was waited for: a server that waits for a
+/// human is not slow.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    n_open: usize,
+    since: Option<Instant>,
+    before: Duration,
 }
 
 /// Whose something without a name is.
@@ -84,8 +96,15 @@ impl Calls {
         kind: Kind,
     ) -> Place<'_> {
         let asker = Asker { back: Arc::clone(&context.back), client: Arc::clone(&context.client) };
-        let session = Arc::clone(&context.session);
-        let call = Call { asker, session, token, alive: Instant::now(), kind };
+        let call = Call {
+            asker,
+            session: Arc::clone(&context.session),
+            token,
+            ticket,
+            alive: Instant::now(),
+            kind,
+            held: Held::default(),
+        };
         self.lock().insert(ticket, call);
         Place { calls: self, ticket }
     }
@@ -122,9 +141,40 @@ impl Calls {
         }
     }
 
-    /// When the call last gave a sign of life.
-    pub(super) fn alive(&self, ticket: Ticket) -> Option<Instant> {
-        self.lock().get(&ticket).map(|call| call.alive)
+    /// When the call last gave a sign of life, and how long it has been held.
+    pub(super) fn alive(&self, ticket: Ticket) -> Option<(Instant, Duration)> {
+        self.lock().get(&ticket).map(|call| match call.held.since {
+            Some(since) => (Instant::now(), call.held.before + since.elapsed()),
+            None => (call.alive, call.held.before),
+        })
+    }
+
+    /// The calls that wait with this one for its client: itself, and on a pipe
+    /// the others of its session, any of which may be the one that asked.
+    pub(super) fn with(&self, call: &Call) -> Vec<Ticket> {
+        let same = |other: &Call| !call.session.is_empty() && other.session == call.session;
+        let calls = self.lock();
+        let all = calls.values().filter(|other| other.ticket == call.ticket || same(other));
+        all.map(|call| call.ticket).collect()
+    }
+
+    /// Stops a call's clock.
+    pub(super) fn hold(&self, ticket: Ticket) {
+        if let Some(call) = self.lock().get_mut(&ticket) {
+            call.held.n_open += 1;
+            call.held.since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Lets it go on.
+    pub(super) fn release(&self, ticket: Ticket) {
+        if let Some(call) = self.lock().get_mut(&ticket) {
+            call.held.n_open = call.held.n_open.saturating_sub(1);
+            if call.held.n_open == 0 {
+                call.held.before += call.held.since.take().map(|s| s.elapsed()).unwrap_or_default();
+                call.alive = Instant::now();
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, Call>> {
@@ -185,6 +235,19 @@ mod tests {
         assert!(matches!(calls.only(About::Roots, |_| false), Whose::Of(_)));
         let _stranger = calls.enter(Ticket(2), &context("b"), None);
         assert!(matches!(calls.only(About::Roots, |_| true), Whose::Unclear));
+    }
+
+    #[test]
+    fn a_held_call_counts_only_the_time_outside() {
+        let calls = Calls::default();
+        let _place = calls.enter(Ticket(1), &context("a"), None);
+        calls.hold(Ticket(1));
+        calls.hold(Ticket(1));
+        calls.release(Ticket(1));
+        assert!(calls.lock()[&Ticket(1)].held.since.is_some(), "one question is still open");
+        calls.release(Ticket(1));
+        let (_, held) = calls.alive(Ticket(1)).unwrap();
+        assert_eq!(calls.alive(Ticket(1)).unwrap().1, held, "it no longer grows");
     }
 
     #[test]

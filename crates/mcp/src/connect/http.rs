@@ -127,8 +127,9 @@ impl Http {
                 cancel.reason = None;
                 return answer;
             }
-            let alive = self.relay.calls.alive(ticket).unwrap_or(asked);
-            let later = (alive + patience.quiet).min(asked + patience.whole);
+            let alive = self.relay.calls.alive(ticket);
+            let (alive, held) = alive.unwrap_or((asked, Duration::ZERO));
+            let later = (alive + patience.quiet).min(asked + held + patience.whole);
             if later <= deadline {
                 cancel.reason = cancel.reason.and(Some("no answer in time"));
                 return Err(Failure::Timeout { after: deadline - asked });

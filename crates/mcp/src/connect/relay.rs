@@ -8,12 +8,12 @@
 //! refused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::broadcast;
-use tool::{Event, Failure, Json, Kind, Note, Object, Reply, RpcError};
+use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError};
 
 use super::calls::{About, Asker, Call, Calls, Whose};
 use super::keeper::Stale;
@@ -35,6 +35,8 @@ pub(super) struct Relay {
     /// Behind a pointer each: the room for them is there before they come.
     events: broadcast::Sender<Arc<Event>>,
     gone: Mutex<Option<String>>,
+    /// What the server asked over HTTP and waits for.
+    asked: Mutex<QuickMap<Json, AbortHandle>>,
     pub(super) stale: Stale,
     /// Where the deadlines are kept when this is a pipe.
     peer: Option<Peer>,
@@ -50,6 +52,7 @@ impl Relay {
             home,
             events: broadcast::Sender::new(EVENTS),
             gone: Mutex::new(None),
+            asked: Mutex::default(),
             stale: Stale::default(),
             peer,
             nonsense: AtomicU64::new(0),
@@ -97,11 +100,12 @@ impl Relay {
         self: &Arc<Relay>,
         message: Message,
         on: Option<Ticket>,
-    ) -> Option<(Json, BoxFuture<'static, Reply>)> {
+    ) -> Option<(Json, BoxFuture<'static, Option<Reply>>)> {
         match message {
             Message::Request(request) => {
                 let id = request.id.clone();
-                Some((id, self.answer(request, on.and_then(|ticket| self.calls.get(ticket)))))
+                let answer = self.answer(request, on.and_then(|ticket| self.calls.get(ticket)));
+                Some((id.clone(), self.withdrawable(id, answer)))
             }
             Message::Notification(notification) => {
                 let call = on.and_then(|ticket| self.calls.get(ticket));
@@ -113,6 +117,36 @@ impl Relay {
                 None
             }
         }
+    }
+
+    /// The answer to a question, `None` when the server no longer wants it.
+    /// On a pipe the conversation itself sees to that.
+    fn withdrawable(
+        self: &Arc<Relay>,
+        id: Json,
+        answer: BoxFuture<'static, Reply>,
+    ) -> BoxFuture<'static, Option<Reply>> {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.asked().insert(id.clone(), handle);
+        let relay = Arc::clone(self);
+        Abortable::new(answer, registration)
+            .map(move |reply| {
+                relay.asked().remove(&id);
+                reply.ok()
+            })
+            .boxed()
+    }
+
+    /// The server takes a question back.
+    fn withdraw(&self, note: &Note) {
+        let asked = note.params.get("requestId").and_then(|id| self.asked().remove(id));
+        if let Some(asked) = asked {
+            asked.abort();
+        }
+    }
+
+    fn asked(&self) -> MutexGuard<'_, QuickMap<Json, AbortHandle>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sorts a notification. `call` is the call it surely belongs to.
@@ -130,7 +164,7 @@ impl Relay {
             method::RESOURCES_CHANGED => self.stale.mark(&[Kind::Resources, Kind::Templates]),
             method::RESOURCES_UPDATED => self.updated(note),
             method::ACKNOWLEDGED => self.stale.acknowledge(),
-            method::CANCELLED => {}
+            method::CANCELLED => self.withdraw(&note),
             method::MESSAGE => match self.whose(call, About::Anything) {
                 Whose::Of(call) => call.asker.back.notify(note),
                 Whose::Nobodys => self.tell(Event::Note(note)),
@@ -172,7 +206,11 @@ impl Relay {
     }
 
     /// Carries a question of the server to the client that it is for.
-    fn answer(&self, request: Request, call: Option<Call>) -> BoxFuture<'static, Reply> {
+    fn answer(
+        self: &Arc<Relay>,
+        request: Request,
+        call: Option<Call>,
+    ) -> BoxFuture<'static, Reply> {
         if request.method == method::PING {
             return std::future::ready(Reply::Result(Json::empty_object())).boxed();
         }
@@ -180,16 +218,23 @@ impl Relay {
             method::ROOTS_LIST => About::Roots,
             _ => About::Anything,
         };
-        let asker = match self.whose(call, about) {
-            Whose::Of(call) => call.asker,
-            Whose::Nobodys => self.home.clone(),
+        let (asker, held) = match self.whose(call, about) {
+            Whose::Of(call) => {
+                let held = Held::of(self, &call);
+                (call.asker, Some(held))
+            }
+            Whose::Nobodys => (self.home.clone(), None),
             Whose::Unclear => {
                 let message = "several clients are calling, and nothing says which one is asked";
                 let error = RpcError::new(code::SERVER, message);
                 return std::future::ready(Reply::Error(error)).boxed();
             }
         };
-        async move { ask_client(&asker, &request.method, request.params).await }.boxed()
+        async move {
+            let _held = held;
+            ask_client(&asker, &request.method, request.params).await
+        }
+        .boxed()
     }
 
     /// The call that something belongs to: the one whose stream it came on, or
@@ -210,6 +255,36 @@ impl Relay {
         let n_before = self.nonsense.fetch_add(1, Ordering::Relaxed);
         if n_before < LOGGED {
             tracing::warn!(target: "upstream", upstream = self.label, "{what}: {}", text());
+        }
+    }
+}
+
+/// The clocks of the calls that wait for their client stand still.
+struct Held {
+    relay: Arc<Relay>,
+    tickets: Vec<Ticket>,
+}
+
+impl Held {
+    fn of(relay: &Arc<Relay>, call: &Call) -> Held {
+        let tickets = relay.calls.with(call);
+        for ticket in &tickets {
+            match &relay.peer {
+                Some(peer) => peer.hold(*ticket),
+                None => relay.calls.hold(*ticket),
+            }
+        }
+        Held { relay: Arc::clone(relay), tickets }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for ticket in &self.tickets {
+            match &self.relay.peer {
+                Some(peer) => peer.release(*ticket),
+                None => self.relay.calls.release(*ticket),
+            }
         }
     }
 }

@@ -16,6 +16,9 @@ pub(super) struct Pending {
     asked: Instant,
     alive: Instant,
     patience: Patience,
+    /// How many hold its clock, and since when.
+    n_holding: usize,
+    held: Option<Instant>,
 }
 
 /// All open questions, and when to look whether one has waited too long.
@@ -28,15 +31,27 @@ pub(super) struct Table {
 impl Pending {
     pub(super) fn new(now: Instant, patience: Patience) -> (Pending, oneshot::Receiver<Answer>) {
         let (answer, receiver) = oneshot::channel();
-        (Pending { answer, queued_at: 0, asked: now, alive: now, patience }, receiver)
+        let pending = Pending {
+            answer,
+            queued_at: 0,
+            asked: now,
+            alive: now,
+            patience,
+            n_holding: 0,
+            held: None,
+        };
+        (pending, receiver)
     }
 
     pub(super) fn queued_at(self, queued_at: u64) -> Pending {
         Pending { queued_at, ..self }
     }
 
-    fn deadline(&self) -> Instant {
-        (self.alive + self.patience.quiet).min(self.asked + self.patience.whole)
+    /// When it has waited too long, if nothing holds its clock until `now`.
+    fn deadline(&self, now: Instant) -> Instant {
+        let alive = self.held.map_or(self.alive, |_| now);
+        let held = self.held.map(|since| now - since).unwrap_or_default();
+        (alive + self.patience.quiet).min(self.asked + held + self.patience.whole)
     }
 }
 
@@ -46,7 +61,7 @@ impl Table {
     }
 
     pub(super) fn insert(&mut self, ticket: Ticket, pending: Pending) {
-        let deadline = pending.deadline();
+        let deadline = pending.deadline(pending.asked);
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
         self.open.insert(ticket, pending);
     }
@@ -60,13 +75,13 @@ impl Table {
 
     /// Fails what has waited too long, and finds out when to look again.
     pub(super) fn expire(&mut self, now: Instant) {
-        let expired = self.open.extract_if(|_, pending| pending.deadline() <= now);
+        let expired = self.open.extract_if(|_, pending| pending.deadline(now) <= now);
         for (_, pending) in expired {
-            let after = pending.deadline() - pending.asked;
+            let after = pending.deadline(now) - pending.asked;
             // Whoever stopped waiting needs no answer.
             pending.answer.send(Err(Failure::Timeout { after })).ok();
         }
-        self.due = self.open.values().map(Pending::deadline).min();
+        self.due = self.open.values().map(|pending| pending.deadline(now)).min();
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
@@ -75,6 +90,26 @@ impl Table {
 
     pub(super) fn touch(&mut self, ticket: Ticket, now: Instant) {
         if let Some(pending) = self.open.get_mut(&ticket) {
+            pending.alive = now;
+        }
+    }
+
+    /// Stops the clock of a question: the other side waits for us.
+    pub(super) fn hold(&mut self, ticket: Ticket, now: Instant) {
+        if let Some(pending) = self.open.get_mut(&ticket) {
+            pending.n_holding += 1;
+            pending.held.get_or_insert(now);
+        }
+    }
+
+    /// Lets it go on.
+    pub(super) fn release(&mut self, ticket: Ticket, now: Instant) {
+        let Some(pending) = self.open.get_mut(&ticket) else { return };
+        pending.n_holding = pending.n_holding.saturating_sub(1);
+        if pending.n_holding == 0
+            && let Some(since) = pending.held.take()
+        {
+            pending.asked += now - since;
             pending.alive = now;
         }
     }

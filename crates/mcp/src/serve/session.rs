@@ -159,18 +159,35 @@ impl Waiting<'_> {
         self.number.to_string()
     }
 
-    /// Waits for the answer; `cancel` tells the client when it takes too long.
+    /// Waits for the answer; `cancel` tells the client when it takes too long,
+    /// or when nobody waits for it any more.
     pub(crate) async fn answer(
         mut self,
         patience: Duration,
         cancel: impl FnOnce(&str),
     ) -> Result<Reply, Failure> {
-        match tokio::time::timeout(patience, &mut self.answer).await {
+        let mut withdrawal = Withdrawal(Some(cancel));
+        let answer = tokio::time::timeout(patience, &mut self.answer).await;
+        let cancel = withdrawal.0.take();
+        match answer {
             Ok(answer) => answer.map_err(|_| Failure::Cancelled),
             Err(_) => {
-                cancel("no answer in time");
+                if let Some(cancel) = cancel {
+                    cancel("no answer in time");
+                }
                 Err(Failure::Timeout { after: patience })
             }
+        }
+    }
+}
+
+/// Takes a question back when it is dropped before its answer.
+struct Withdrawal<F: FnOnce(&str)>(Option<F>);
+
+impl<F: FnOnce(&str)> Drop for Withdrawal<F> {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.0.take() {
+            cancel("no longer wanted");
         }
     }
 }

@@ -136,3 +136,25 @@ pub(crate) fn other(method: &str, params: serde_json::Value) -> Ask {
     let params = Object::parse(&params.into()).unwrap();
     Ask::Other { method: method.to_owned(), params }
 }
+
+/// A client whose human takes longer than most patience lasts.
+pub(crate) fn slow_human() -> Context {
+    struct Slow;
+
+    #[async_trait]
+    impl Back for Slow {
+        fn notify(&self, _: Note) {}
+
+        async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            Ok(Reply::Result(json!({"late": true}).into()))
+        }
+    }
+
+    Context {
+        client: Arc::new(client()),
+        session: "s".into(),
+        back: Arc::new(Slow),
+        ..Context::anonymous()
+    }
+}

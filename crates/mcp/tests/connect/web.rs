@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// One request as it came.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub(crate) enum Sent {
     Events(Vec<String>),
     /// Events, then nothing, for as long as the client likes.
     Open(Vec<String>),
+    /// Events as they come.
+    Live(Arc<tokio::sync::Mutex<UnboundedReceiver<String>>>),
 }
 
 type Script = dyn Fn(&Seen) -> Sent + Send + Sync;
@@ -150,6 +153,14 @@ async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {
             return whole(write, 200, &kind, &body).await;
         }
         Sent::Plain(status, headers, body) => return whole(write, status, &headers, &body).await,
+        Sent::Live(events) => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            write.write_all(head.as_bytes()).await.ok()?;
+            while let Some(event) = events.lock().await.recv().await {
+                write.write_all(format!("{event}\n\n").as_bytes()).await.ok()?;
+            }
+            return None;
+        }
         Sent::Events(events) => ("connection: close\r\n", events, false),
         Sent::Open(events) => ("", events, true),
     };

@@ -220,6 +220,8 @@ impl Http {
         let unusable = |reason: String| Failure::Unusable { reason };
         if let Err(invalid) = Frame::parse(body) {
             return Err(unusable(format!("HTTP {status}: {invalid}")));
+                // What the server no longer wants to know is not told.
+                let Some(reply) = reply else { return };
         }
         let answer = self.hear(body, Some(ticket))?;
         answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
