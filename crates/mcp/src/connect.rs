@@ -189,7 +189,7 @@ async fn open(
     };
     match (target, &error) {
         // The probe may have killed it.
-        (Target::Stdio(_), ConnectError::Ended { .. }) if options.era == Era::Probe => {
+        (Target::Stdio(_), ConnectError::Ended { .. }) if options.era.probes() => {
             let era = Era::Remembered(Revision::LATEST_LEGACY);
             opening::open(target, &Options { era, ..options.clone() }, client).await
         }
@@ -229,6 +229,15 @@ impl Default for Options {
 }
 
 impl Era {
+    /// Whether `server/discover` is what is asked first.
+    fn probes(self) -> bool {
+        match self {
+            Era::Probe => true,
+            Era::Remembered(revision) => revision.is_modern(),
+            Era::Pinned(_) => false,
+        }
+    }
+
     fn pinned(self) -> Option<Revision> {
         match self {
             Era::Pinned(revision) => Some(revision),

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, Json, Object, Severity};
+use crate::{Finding, Json, Kind, Object, Severity};
 
 /// Everything one provider offers, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,10 @@ pub struct Listing {
     /// What was damaged or left out when this was read.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// Which of the lists could not be read, so that they are not what the
+    /// provider has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<Kind>,
     /// How long each list may be kept, where the provider says so.
     #[serde(default)]
     pub lifetimes: Lifetimes,

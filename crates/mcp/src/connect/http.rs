@@ -31,7 +31,8 @@ use crate::peer::Ticket;
 use crate::revision::{Revision, header, method};
 use answer::Refused;
 
-pub(super) use reach::{client, parse, same_origin, unreachable};
+pub(super) use answer::refusal;
+pub(super) use reach::{Redirects, client, parse, same_origin, unreachable};
 
 /// How many notifications and answers may wait to be sent.
 const WAITING: usize = 4096;
@@ -83,7 +84,7 @@ impl Http {
         relay: Arc<Relay>,
     ) -> Result<Arc<Http>, ConnectError> {
         let (url, headers) = parse(endpoint)?;
-        let client = client(&url, endpoint)?;
+        let client = client(&url, endpoint, Redirects::Faithful)?;
         let (errands, waiting) = mpsc::channel(WAITING);
         let http = Arc::new(Http {
             label: options.label.clone(),
@@ -208,7 +209,7 @@ impl Http {
             }
             answer => answer,
         };
-        if let Err(Refused::NobodyThere(reason)) = &answer {
+        if let Err(Refused::NobodyThere(reason) | Refused::Another(reason)) = &answer {
             // Whoever keeps us opens another. Calls under way have connections
             // of their own, and end as they end.
             self.relay.gone(reason);
@@ -295,6 +296,7 @@ impl Http {
             }
             Reply::Error(error) => {
                 let reason = format!("the session cannot be opened again: {}", error.message);
+                self.relay.gone(&reason);
                 Err(Failure::Lost { reason, sent: Sent::No })
             }
         }

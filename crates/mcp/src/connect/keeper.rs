@@ -22,8 +22,11 @@ const BURST: Duration = Duration::from_millis(50);
 /// The longest pause between two readings.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How often a reading that fails is tried again.
+/// How often a reading that fails is tried again before that is told.
 const TRIES: u32 = 3;
+
+/// The longest pause after one that failed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Which lists are no longer what the server has, and whether it still knows
 /// what is watched.
@@ -136,20 +139,31 @@ async fn again(core: &Core, failed: Vec<(Kind, Unread)>, n_failed: u32) {
     if failed.is_empty() || core.relay.stale.has_ended() {
         return;
     }
-    if n_failed < TRIES {
-        sleep(Duration::from_millis(500) * n_failed).await;
-        let kinds: Vec<_> = failed.into_iter().map(|(kind, _)| kind).collect();
-        core.relay.stale.mark(&kinds);
-        return;
+    let kinds: Vec<_> = failed.iter().map(|(kind, _)| *kind).collect();
+    if n_failed == TRIES {
+        for (kind, why) in failed {
+            tracing::warn!(target: "upstream", upstream = core.label, "a list {why}");
+            core.replace(|listing| lists::unread(listing, kind, &why));
+            // What is listed is what it was, but now it is known to be old.
+            core.relay.tell(Event::Changed(kind));
+        }
     }
-    for (kind, why) in failed {
-        tracing::warn!(target: "upstream", upstream = core.label, "a list {why}");
-        core.replace(|listing| lists::unread(listing, kind, &why));
-        // What is listed is what it was, but now it is known to be old.
-        core.relay.tell(Event::Changed(kind));
+    tokio::select! {
+        () = sleep(pause(n_failed)) => {}
+        // Something changed, and perhaps this.
+        _ = core.relay.stale.any() => {}
+    }
+    core.relay.stale.mark(&kinds);
+}
+
+/// How long to wait after so many failures.
+fn pause(n_failed: u32) -> Duration {
+    if n_failed < TRIES {
+        return Duration::from_millis(500) * n_failed;
     }
 }
 
+    (PAUSE * 2_u32.saturating_pow(n_failed - TRIES)).min(LONGEST_PAUSE)
 /// Subscribes a new session to what was watched on the last.
 async fn watch_again(core: &Core) {
     for uri in core.subscriptions.uris() {

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tool::Failure;
 
 use super::credential::{self, Credential};
-use super::http::{client, parse, same_origin, unreachable};
+use super::http::{Redirects, client, parse, refusal, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
 use super::{ConnectError, Endpoint, Options, pipe};
@@ -32,7 +32,7 @@ pub(super) async fn start(
     peer: &Peer,
 ) -> Result<(), ConnectError> {
     let (url, headers) = parse(endpoint)?;
-    let client = client(&url, endpoint)?;
+    let client = client(&url, endpoint, Redirects::All)?;
     let accept = HeaderValue::from_static("text/event-stream");
     let credential = options.credential.clone();
     let get = |shown: Option<&HeaderValue>| {

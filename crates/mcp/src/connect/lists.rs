@@ -47,7 +47,7 @@ pub(super) async fn read(core: &Core, kind: Kind) -> Result<Items, Unread> {
             page => page?,
         };
         list.add(&page, kind, core.lists);
-        let next = page.member("nextCursor").filter(|next| !next.is_null());
+        let next = page.member("nextCursor").filter(|next| !ends(next));
         let Some(next) = next.filter(|_| list.items.len() < core.lists.items) else {
             return Ok(list);
         };
@@ -59,6 +59,12 @@ pub(super) async fn read(core: &Core, kind: Kind) -> Result<Items, Unread> {
     }
     list.note(Severity::Warning, kind, "it has more pages than are read");
     Ok(list)
+}
+
+/// Whether a cursor leads nowhere. Some servers write the last one as an empty
+/// text, which would lead back to the first page.
+fn ends(cursor: &Json) -> bool {
+    cursor.is_null() || cursor.text().is_some_and(|text| text.is_empty())
 }
 
 async fn ask(core: &Core, kind: Kind, cursor: Option<Json>) -> Result<Json, Unread> {
@@ -78,6 +84,7 @@ pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_ht
     let Items { items, mut findings, lifetime } = list;
     *place_of(&mut listing.lifetimes, kind) = lifetime;
     listing.findings.retain(|finding| finding.subject != subject(kind));
+    listing.unread.retain(|unread| *unread != kind);
     let found = &mut findings;
     match kind {
         Kind::Tools => {
@@ -108,6 +115,9 @@ pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_ht
 /// Notes that a list could not be read, and leaves what was there.
 pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &Unread) {
     listing.findings.retain(|finding| finding.subject != subject(kind));
+    if !listing.unread.contains(&kind) {
+        listing.unread.push(kind);
+    }
     let message = format!("cannot be read: {why}");
     listing.findings.push(Finding::new(Severity::Error, "unread-list", subject(kind), message));
 }

@@ -100,7 +100,7 @@ impl Opening<'_> {
         let client = Arc::clone(self.client);
         let core = Core::new(link, Arc::clone(&self.relay), session, client, self.options);
         let core = Arc::new(core);
-        read_all(&core).await?;
+        let refused = read_all(&core).await?;
         if let Some(standing) = standing {
             // What a server asks during a call may come on the standing stream,
             // and is lost when nobody listens there yet.
@@ -108,6 +108,8 @@ impl Opening<'_> {
         }
         self.link = None;
         let upstream = Arc::new(Upstream::new(Arc::clone(&core)));
+        // A list that was refused just now may be there in a moment.
+        core.relay.stale.mark(&refused);
         tokio::spawn(keeper::keep(Arc::clone(&core)));
         if core.session.revision.is_modern() {
             listen::renew(&core).await;
@@ -118,19 +120,53 @@ impl Opening<'_> {
     /// Finds out which revision to speak, and opens the session with it.
     async fn agree(&self) -> Result<Session, ConnectError> {
         match self.options.era {
-            Era::Pinned(revision) | Era::Remembered(revision) if !revision.is_modern() => {
-                self.initialize(revision).await
-            }
+            Era::Pinned(revision) if !revision.is_modern() => self.initialize(revision).await,
+            Era::Remembered(revision) if !revision.is_modern() => self.as_before(revision).await,
             Era::Pinned(_) => self.discovered(self.discover().await)?.ok_or_else(|| {
                 ConnectError::NoCommonRevision { theirs: "no modern revision".to_owned() }
             }),
-            Era::Probe | Era::Remembered(_) => self.probe().await,
+            // One question is enough for who answered it the last time, however
+            // long starting takes.
+            Era::Remembered(_) => self.probe(self.options.opening / 2).await,
+            Era::Probe => self.probe(self.options.probe).await,
         }
     }
 
-    async fn probe(&self) -> Result<Session, ConnectError> {
+    /// Opens the session as the last time. A server that refuses is asked what
+    /// it speaks: it may be another by now.
+    async fn as_before(&self, revision: Revision) -> Result<Session, ConnectError> {
+        let error = match self.initialize(revision).await {
+            Ok(session) => return Ok(session),
+            Err(error) => error,
+        };
+        let doubtful = match &error {
+            ConnectError::Refused { .. }
+            | ConnectError::Unusable { .. }
+            | ConnectError::NoCommonRevision { .. } => true,
+            ConnectError::Unreachable { .. } => match &**self.link() {
+                Link::Http(http) => matches!(http.turned_away(), Some(400..500)),
+                Link::Pipe(_) => false,
+            },
+            ConnectError::BadTarget { .. }
+            | ConnectError::Start { .. }
+            | ConnectError::Ended { .. }
+            | ConnectError::Silent { .. }
+            | ConnectError::Unauthorized { .. }
+            | ConnectError::RateLimited { .. } => false,
+        };
+        if !doubtful {
+            return Err(error);
+        }
+        match self.discovered(self.discover().await) {
+            Ok(Some(session)) => Ok(session),
+            Ok(None) | Err(_) => Err(error),
+        }
+    }
+
+    /// Asks which revision it is; `alone` is how long that is the only question.
+    async fn probe(&self, alone: Duration) -> Result<Session, ConnectError> {
         let discover = Box::pin(self.discover());
-        let answer = match select(discover, Box::pin(sleep(self.options.probe))).await {
+        let answer = match select(discover, Box::pin(sleep(alone))).await {
             Either::Left((answer, _)) => Some(answer),
             // Nobody answers yet: it may be starting, or never answer. Ask the
             // other way too, and take what comes first.
@@ -277,8 +313,9 @@ impl Opening<'_> {
     }
 }
 
-/// Reads every list, side by side.
-async fn read_all(core: &Arc<Core>) -> Result<(), ConnectError> {
+/// Reads every list, side by side, and says which are missing.
+async fn read_all(core: &Arc<Core>) -> Result<Vec<Kind>, ConnectError> {
+    let mut refused = Vec::new();
     let lists = join_all(Kind::ALL.map(|kind| lists::read(core, kind))).await;
     for (kind, list) in Kind::ALL.into_iter().zip(lists) {
         match list {
@@ -288,11 +325,12 @@ async fn read_all(core: &Arc<Core>) -> Result<(), ConnectError> {
             // A list that is refused is missing; a server that is gone is gone.
             Err(why @ Unread::Refused(_)) => {
                 core.replace(|listing| lists::unread(listing, kind, &why));
+                refused.push(kind);
             }
             Err(Unread::Failed(failure)) => return Err(ConnectError::of("list", failure)),
         }
     }
-    Ok(())
+    Ok(refused)
 }
 
 /// Whether a server that does not speak the latest revision speaks another of
@@ -306,7 +344,8 @@ fn older(error: &RpcError) -> Result<(), ConnectError> {
     Err(ConnectError::NoCommonRevision { theirs: theirs.join(", ") })
 }
 
-fn supported(error: &RpcError) -> Vec<String> {
+/// Which revisions an error says are spoken there.
+pub(super) fn supported(error: &RpcError) -> Vec<String> {
     error.data().and_then(|data| data.member_as("supported")).unwrap_or_default()
 }
 

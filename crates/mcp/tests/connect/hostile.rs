@@ -105,6 +105,13 @@ async fn pages_that_go_round_or_never_end_are_left() {
 }
 
 #[tokio::test]
+async fn a_blank_cursor_is_the_end() {
+    let upstream = open("blank").await;
+    let listing = upstream.listing();
+    assert_eq!((listing.tools.len(), listing.findings.len()), (1, 0), "{:?}", listing.findings);
+}
+
+#[tokio::test]
 async fn tools_of_one_name_stay_and_are_reported() {
     let listing = open("duplicates").await.listing();
     assert_eq!(listing.tools.len(), 3);

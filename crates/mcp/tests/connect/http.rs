@@ -534,3 +534,177 @@ async fn a_closed_upstream_answers_nothing() {
     let answer = upstream.ask(crate::support::other("x/y", json!({})), &Context::anonymous()).await;
     assert_eq!(answer.map_err(|failure| failure.sent()), Err(HasLeft::No));
 }
+
+/// A server that another takes the place of when `swapped` is set.
+async fn replaced(
+    first: fn(&Seen) -> Sent,
+    second: fn(&Seen) -> Sent,
+) -> (Web, Arc<std::sync::atomic::AtomicBool>) {
+    let swapped = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let now = Arc::clone(&swapped);
+    let script =
+        move |seen: &Seen| if now.load(Ordering::SeqCst) { second(seen) } else { first(seen) };
+    (Web::serve(script).await, swapped)
+}
+
+fn modern_only(seen: &Seen) -> Sent {
+    if seen.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string() {
+        return modern(seen);
+    }
+    let id = &seen.body["id"];
+    let error = r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}"#;
+    Sent::Json(400, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+}
+
+fn sessions_only(seen: &Seen) -> Sent {
+    if seen.header("mcp-session-id").is_some() || seen.method() == "initialize" {
+        return legacy(seen);
+    }
+    let error = r#"{"code":-32001,"message":"Session not found"}"#;
+    Sent::Json(404, format!(r#"{{"jsonrpc":"2.0","id":null,"error":{error}}}"#))
+}
+
+#[tokio::test]
+async fn a_server_that_was_replaced_by_one_of_another_revision_is_given_up_and_found_again() {
+    for (first, second, revision) in [
+        (legacy as fn(&Seen) -> Sent, modern_only as fn(&Seen) -> Sent, Revision::LATEST),
+        (modern, sessions_only, Revision::V2025_11_25),
+    ] {
+        let (web, swapped) = replaced(first, second).await;
+        let upstream = reach(&web).await;
+        let era = Era::Remembered(upstream.revision());
+        swapped.store(true, Ordering::SeqCst);
+        let failure = call(&upstream, "t", json!({})).await.unwrap_err();
+        assert_eq!(failure.sent(), HasLeft::No, "{failure}");
+        assert!(upstream.gone().is_some(), "{failure}");
+        let options = Options { era, ..options() };
+        let again = connect(&target(&web.url), &options, &client()).await.unwrap();
+        assert_eq!(again.revision(), revision);
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_is_refused_at_first_is_read_a_moment_later() {
+    let n_asked = AtomicU32::new(0);
+    let web = Web::serve(move |seen| match seen.method() {
+        "tools/list" if n_asked.fetch_add(1, Ordering::SeqCst) < 2 => {
+            let id = &seen.body["id"];
+            let error = r#"{"code":-32603,"message":"starting up"}"#;
+            Sent::Json(200, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let mut events = upstream.events();
+    assert_eq!(upstream.listing().unread, [Kind::Tools]);
+    event_where(&mut events, |event| matches!(event, Event::Changed(Kind::Tools))).await;
+    let listing = upstream.listing();
+    assert_eq!((listing.tools.len(), listing.unread.len()), (1, 0));
+    assert!(listing.findings.is_empty(), "{:?}", listing.findings);
+}
+
+#[tokio::test]
+async fn what_came_instead_of_an_answer_is_said() {
+    for (headers, body, word) in [
+        (vec![("content-type", "text/html".to_owned())], "<html>login", "`text/html`"),
+        (vec![("content-encoding", "gzip".to_owned())], "\u{1f}", "`gzip`"),
+    ] {
+        let web = calls(move |_| Sent::Plain(200, headers.clone(), body.to_owned())).await;
+        let told = call(&*reach(&web).await, "t", json!({})).await.unwrap_err().to_string();
+        assert!(told.contains(word), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_would_lose_the_question_is_not_followed() {
+    let web = calls(|_| Sent::Plain(301, vec![("location", "/moved".to_owned())], String::new()));
+    let web = web.await;
+    let told = call(&*reach(&web).await, "t", json!({})).await.unwrap_err().to_string();
+    assert!(told.contains("it redirects to /moved"), "{told}");
+}
+
+#[tokio::test]
+async fn a_404_to_the_very_question_is_the_servers_own_answer() {
+    let web = calls(|seen| {
+        let id = &seen.body["id"];
+        let error = r#"{"code":-32601,"message":"no such method"}"#;
+        Sent::Json(404, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+    })
+    .await;
+    let answer = call(&*reach(&web).await, "t", json!({})).await;
+    let Ok(tool::Reply::Error(error)) = answer else { panic!("{answer:?}") };
+    assert_eq!(error.code, -32601);
+    assert_eq!(web.asked("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn a_question_that_the_server_takes_back_is_not_answered() {
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let told = Arc::new(tokio::sync::Mutex::new(told));
+    let say = tell.clone();
+    let web = calls(move |seen| {
+        let asks = r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}"#;
+        let back =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+        for text in [asks, back, &seen.answer("{}")] {
+            say.send(event(text)).unwrap();
+        }
+        Sent::Live(Arc::clone(&told))
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let context = crate::support::slow_human();
+    result(call_in(&upstream, "t", json!({}), &context).await);
+    upstream.close().await;
+    assert!(web.seen().iter().all(|seen| seen.body["id"] != "q"));
+    drop(tell);
+}
+
+#[tokio::test]
+async fn time_in_which_the_client_is_asked_is_not_the_servers_over_http() {
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let told = Arc::new(tokio::sync::Mutex::new(told));
+    let asking = std::sync::Mutex::new(String::new());
+    let web = Web::serve(move |seen| match seen.method() {
+        "tools/call" => {
+            *asking.lock().unwrap() = seen.answer("{}");
+            let asks =
+                r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}"#;
+            tell.send(event(asks)).unwrap();
+            Sent::Live(Arc::clone(&told))
+        }
+        "" if seen.body["id"] == "q" => {
+            tell.send(event(&asking.lock().unwrap())).unwrap();
+            Sent::Plain(202, vec![], String::new())
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    let patience = Patience::of(Duration::from_millis(300));
+    let options = Options { patience, ..options() };
+    let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
+    result(call_in(&upstream, "t", json!({}), &crate::support::slow_human()).await);
+}
+
+#[tokio::test]
+async fn an_older_server_is_told_how_much_a_modern_question_wants_logged() {
+    let opened = OPENED.replace(r#""tools":"#, r#""logging":{},"tools":"#);
+    let web = Web::serve(move |seen| match seen.method() {
+        "initialize" => Sent::Json(200, seen.answer(&opened)),
+        "tools/call" | "logging/setLevel" => Sent::Json(200, seen.answer("{}")),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    for level in ["info", "debug", "info"] {
+        let mut call = tool::Call::new("t", json!({}).into());
+        let about = json!({"io.modelcontextprotocol/logLevel": level});
+        call.rest.set("_meta", about.into());
+        result(upstream.ask(tool::Ask::Call(call), &Context::anonymous()).await);
+    }
+    let told: Vec<_> = web.asked("logging/setLevel");
+    let told: Vec<_> = told.iter().map(|seen| &seen.body["params"]["level"]).collect();
+    assert_eq!(told, ["info", "debug"]);
+    assert!(web.asked("tools/call").iter().all(|seen| seen.body["params"]["_meta"].is_null()));
+}

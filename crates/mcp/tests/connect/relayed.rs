@@ -1,12 +1,14 @@
 //! What passes besides questions and answers.
 
 use mcp::connect::{Era, Options};
+use mcp::peer::Patience;
 use mcp::revision::Revision;
 use serde_json::json;
 use tool::{Ask, Call, Context, Event, Kind, Object, Provider};
 
 use crate::support::{
-    Listener, call, call_in, client, event_where, open, options, other, result, try_open,
+    Listener, call, call_in, client, event_where, open, options, other, result, slow_human,
+    try_open,
 };
 
 #[tokio::test]
@@ -37,6 +39,36 @@ async fn a_remembered_or_pinned_revision_spares_the_probe() {
         let upstream = try_open("silent", &options).await.unwrap();
         assert_eq!(upstream.revision(), Revision::V2025_11_25);
     }
+}
+
+#[tokio::test]
+async fn a_server_that_was_older_the_last_time_is_asked_again_when_it_refuses() {
+    let era = Era::Remembered(Revision::V2025_11_25);
+    let upstream = try_open("modern", &Options { era, ..options() }).await.unwrap();
+    assert_eq!(upstream.revision(), Revision::V2026_07_28);
+}
+
+#[tokio::test]
+async fn a_server_that_was_modern_the_last_time_is_asked_one_thing() {
+    let era = Era::Remembered(Revision::V2026_07_28);
+    // However slow: the pause before the second question has no room here.
+    let options = Options { era, probe: std::time::Duration::ZERO, ..options() };
+    let upstream = try_open("modern", &options).await.unwrap();
+    assert_eq!(upstream.revision(), Revision::V2026_07_28);
+    assert_eq!(upstream.n_nonsense(), 0);
+    // One that dies of the question now is started again without.
+    let upstream = try_open("fragile", &options).await.unwrap();
+    assert_eq!(upstream.revision(), Revision::V2025_11_25);
+}
+
+#[tokio::test]
+async fn time_in_which_the_client_is_asked_is_not_the_servers() {
+    let patience = Patience::of(std::time::Duration::from_millis(300));
+    let upstream = try_open("plain", &Options { patience, ..options() }).await.unwrap();
+    let context = slow_human();
+    let ask = json!({"method": "sampling/createMessage", "params": "{}"});
+    let answer = call_in(&upstream, "ask", ask, &context).await;
+    assert_eq!(result(answer).as_str(), r#"{"result":{"late":true}}"#);
 }
 
 #[tokio::test]

@@ -5,18 +5,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use reqwest::Response;
 use tokio::time::sleep;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::{Http, Question, forgot_session, unreachable};
+use crate::connect::link::Manner;
+use crate::connect::opening;
 use crate::connect::sse::Parser;
-use crate::message::{self, Frame, Message};
+use crate::message::{self, Frame, Message, Response as Told};
 use crate::peer::Ticket;
 use crate::reach::{self, Unread, deepest};
-use crate::revision::header;
+use crate::revision::{Revision, code, header, method};
 
 /// How long to wait before resuming a stream when the server does not say.
 const RETRY: Duration = Duration::from_secs(1);
@@ -28,6 +30,9 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 pub(super) enum Refused {
     /// The server no longer knows the session; the question did not run.
     NoSession,
+    /// What answers there now speaks another revision; the question did not
+    /// run.
+    Another(String),
     /// No connection can be made; the question never left.
     NobodyThere(String),
     Failed(Failure),
@@ -39,6 +44,7 @@ impl Refused {
             Refused::NoSession => {
                 Failure::Lost { reason: "the server forgot the session".to_owned(), sent: Sent::No }
             }
+            Refused::Another(reason) => Failure::Lost { reason, sent: Sent::No },
             Refused::NobodyThere(reason) => Failure::Unavailable { reason },
             Refused::Failed(failure) => failure,
         }
@@ -70,24 +76,37 @@ impl Http {
     ) -> Result<Reply, Refused> {
         let status = response.status();
         self.turned_away.store(0, Ordering::Relaxed);
+        let ticket = Some(question.ticket);
         if status.is_success() {
             if is_stream(response.headers()) {
                 return Ok(self.follow(question.ticket, response).await?);
             }
+            let headers = response.headers().clone();
             let body = self.body(response).await?;
-            return Ok(self.pick(&body, question.ticket, status)?);
+            if body.trim_ascii().is_empty() || Frame::parse(&body).is_ok() {
+                return Ok(self.pick(&body, question.ticket)?);
+            }
+            let reason = format!("HTTP {status} with {}", what_came(&headers, &body));
+            return Err(Failure::Unusable { reason }.into());
         }
         let headers = response.headers().clone();
         let body = self.body(response).await.unwrap_or_default();
-        if has_session && forgot_session(status, &body) {
+        let told = match Message::parse(&body) {
+            Ok(Message::Response(response)) => Some(response),
+            Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
+        };
+        if let Some(reason) = told.as_ref().and_then(|told| another(question, status, told)) {
+            return Err(Refused::Another(reason));
+        }
+        // Who answers the very question knows the session, unless it says else.
+        let knows = |told: &Told| is_for(&told.id, ticket) && !mentions(&body, "session");
+        if has_session && forgot_session(status, &body) && !told.as_ref().is_some_and(knows) {
             return Err(Refused::NoSession);
         }
-        if let Some(failure) = denied(status, &headers) {
-            return Err(Refused::Failed(failure));
-        }
-        match Message::parse(&body) {
-            Ok(Message::Response(response)) => Ok(response.reply),
-            Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => {
+        match (denied(status, &headers), told) {
+            (None, Some(told)) => Ok(told.reply),
+            (Some(denied), _) => Err(Refused::Failed(denied)),
+            (None, None) => {
                 self.turned_away.store(status.as_u16(), Ordering::Relaxed);
                 Err(Refused::Failed(failed(status, &headers, &body)))
             }
@@ -204,6 +223,8 @@ impl Http {
                     reply = reply => reply,
                     () = http.closing.cancelled() => return,
                 };
+                // What the server no longer wants to know is not told.
+                let Some(reply) = reply else { return };
                 let mut body = Vec::new();
                 message::write_response(&mut body, id.as_str(), &reply);
                 http.send(body);
@@ -211,18 +232,8 @@ impl Http {
         }
     }
 
-    fn pick(
-        self: &Arc<Http>,
-        body: &Bytes,
-        ticket: Ticket,
-        status: StatusCode,
-    ) -> Result<Reply, Failure> {
+    fn pick(self: &Arc<Http>, body: &Bytes, ticket: Ticket) -> Result<Reply, Failure> {
         let unusable = |reason: String| Failure::Unusable { reason };
-        if let Err(invalid) = Frame::parse(body) {
-            return Err(unusable(format!("HTTP {status}: {invalid}")));
-                // What the server no longer wants to know is not told.
-                let Some(reply) = reply else { return };
-        }
         let answer = self.hear(body, Some(ticket))?;
         answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
     }
@@ -243,9 +254,60 @@ fn is_for(id: &Json, ticket: Option<Ticket>) -> bool {
     ticket.is_some() && number == ticket
 }
 
+/// Why whoever answers is no longer who the session was opened with, if so:
+/// the server at the address was replaced by one of another revision.
+fn another(question: &Question, status: StatusCode, told: &Told) -> Option<String> {
+    let Reply::Error(error) = &told.reply else { return None };
+    let opens = matches!(question.method.as_str(), method::INITIALIZE | method::DISCOVER);
+    match &question.manner {
+        _ if opens => None,
+        Manner::OnSession => {
+            let latest = Revision::LATEST.as_str();
+            let is_modern = error.code == code::UNSUPPORTED_VERSION
+                && opening::supported(error).iter().any(|version| version == latest);
+            is_modern.then(|| format!("it speaks {latest} now"))
+        }
+        Manner::Alone(_) => {
+            let refused = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND);
+            // What a modern server says for itself.
+            let is_modern = matches!(
+                error.code,
+                code::METHOD_NOT_FOUND | code::INVALID_PARAMS | -32099..=-32010
+            );
+            let text = error.message.as_bytes();
+            let wants_session = mentions(text, "session") || mentions(text, "initializ");
+            let is_older = refused && !is_modern && wants_session;
+            is_older.then(|| "it speaks an older revision now".to_owned())
+        }
+    }
+}
+
+fn mentions(text: &[u8], word: &str) -> bool {
+    String::from_utf8_lossy(text).to_ascii_lowercase().contains(word)
+}
+
+/// What a body is that is no answer.
+fn what_came(headers: &HeaderMap, body: &Bytes) -> String {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if let Some(coding) = text(CONTENT_ENCODING) {
+        return format!("a body in `{coding}` coding, which was not asked for");
+    }
+    let kind = text(CONTENT_TYPE).unwrap_or("no content type");
+    format!("`{kind}` instead of an answer: {}", message::excerpt(body).trim())
+}
+
 pub(super) fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+/// What a refusal means.
+pub(in crate::connect) fn refusal(
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Failure {
+    denied(status, headers).unwrap_or_else(|| failed(status, headers, body))
 }
 
 /// Refusals that have a remedy of their own.

@@ -33,18 +33,30 @@ pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap),
     Ok((url, headers))
 }
 
+/// Which redirects are followed, to where the credentials already go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::connect) enum Redirects {
+    All,
+    /// Only those that leave a POST a POST. The others would ask for something
+    /// else, and get something else.
+    Faithful,
+}
+
 /// A client for one server: connections are kept, small messages leave at
 /// once, and a redirect is followed only where the credentials already go.
 pub(in crate::connect) fn client(
     url: &Url,
     endpoint: &Endpoint,
+    redirects: Redirects,
 ) -> Result<reqwest::Client, ConnectError> {
     let mut builder = reach::builder()
         .tcp_nodelay(true)
         .connect_timeout(Duration::from_secs(10))
-        .redirect(Policy::custom(|attempt| {
+        .redirect(Policy::custom(move |attempt| {
             let origin = attempt.previous().first().cloned();
             let stays = origin.is_some_and(|origin| same_origin(&origin, attempt.url()));
+            let is_faithful = matches!(attempt.status().as_u16(), 307 | 308);
+            let stays = stays && (is_faithful || redirects == Redirects::All);
             if stays && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
         }));
     if url.scheme() == "http" {

@@ -20,6 +20,10 @@ pub(crate) fn tools(mode: &str, cursor: Option<&str>, n_added: usize) -> String 
             next = Some((page + 1).to_string());
             vec![plain(&format!("tool_{page}"))]
         }
+        ("blank", _) => {
+            next = Some(String::new());
+            vec![plain("once")]
+        }
         ("pages", cursor) => {
             let page = cursor.map_or(0, |cursor| cursor.trim_start_matches('p').parse().unwrap_or(9));
             next = (page < 2).then(|| format!("p{}", page + 1));
