@@ -5,12 +5,14 @@
 //! are treated as one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tool::Failure;
 
@@ -19,10 +21,21 @@ use super::http::{Redirects, client, parse, refusal, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
 use super::{ConnectError, Endpoint, Options, pipe};
-use crate::peer::{Line, Lines, Peer};
+use crate::message::Message;
+use crate::peer::{Line, Lines, Peer, Ticket};
+use crate::revision::method;
 
 /// What may wait between the streams and the conversation.
 const BUFFER: usize = 256 << 10;
+
+/// How long the word that the session is open may be on its way.
+const OPENING: Duration = Duration::from_secs(20);
+
+/// How long any other may: as long as the longest call.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How many messages may be on their way at once.
+const AT_ONCE: usize = 64;
 
 /// Opens the stream and converses until it ends.
 pub(super) async fn start(
@@ -153,17 +166,43 @@ struct Outbox {
 }
 
 impl Outbox {
+    /// Sends the lines as they come. Each has a request of its own, because a
+    /// server may keep one open until it has done what it was asked.
     async fn drain(self, from: tokio::io::ReadHalf<DuplexStream>) {
         let mut lines = Lines::new(from, self.limit.max(BUFFER) * 4);
+        let outbox = Arc::new(self);
+        let mut posts = JoinSet::new();
         while let Ok(more) = lines.fill().await {
             while let Some(Line::Whole(line)) = lines.take() {
-                if let Err(failure) = self.post(line).await {
-                    self.peer.close(&failure.to_string());
-                    return;
+                while posts.try_join_next().is_some() {}
+                if AT_ONCE <= posts.len() {
+                    posts.join_next().await;
+                }
+                let post = Arc::clone(&outbox).deliver(line.clone());
+                // What comes after the opening must find it opened.
+                match opens(&line) {
+                    true => drop(timeout(OPENING, post).await),
+                    false => drop(posts.spawn(timeout(LONGEST, post))),
                 }
             }
             if !more {
                 return;
+            }
+        }
+    }
+
+    /// Sends one line. A question that does not arrive fails, and nothing else
+    /// does: the stream tells when the server is gone.
+    async fn deliver(self: Arc<Outbox>, line: Bytes) {
+        let Err(failure) = self.post(line.clone()).await else { return };
+        match Message::parse(&line) {
+            Ok(Message::Request(request)) => {
+                if let Ok(ticket) = request.id.read() {
+                    self.peer.fail(Ticket(ticket), failure);
+                }
+            }
+            Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => {
+                tracing::debug!(target: "upstream", %failure, "a message was not sent");
             }
         }
     }
@@ -175,14 +214,20 @@ impl Outbox {
             let post = self.client.post(self.url.clone()).headers(headers);
             post.header(CONTENT_TYPE, &kind).body(line.clone())
         };
-        let limit = std::time::Duration::from_secs(30);
-        let late = |_| Failure::Timeout { after: limit };
         let lost = |error| unreachable(&error);
         let sent = credential::shown_until_taken(self.credential.as_deref(), post, lost);
-        let status = timeout(limit, sent).await.map_err(late)??.status();
+        let response = sent.await?;
+        let (status, headers) = (response.status(), response.headers().clone());
         if status.is_success() {
             return Ok(());
         }
-        Err(Failure::Unavailable { reason: format!("HTTP {status}") })
+        let body = response.bytes().await.unwrap_or_default();
+        Err(refusal(status, &headers, &body))
     }
+}
+
+/// Whether a line says that the session is open.
+fn opens(line: &Bytes) -> bool {
+    let word = method::INITIALIZED.as_bytes();
+    line.len() < 1000 && memchr::memmem::find(line, word).is_some()
 }

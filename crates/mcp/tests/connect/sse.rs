@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::HeaderValue;
-use mcp::connect::{ConnectError, Credential, Endpoint, Options, Refusal, Target, connect};
+use mcp::connect::{
+    ConnectError, Credential, Endpoint, Options, Refusal, Target, Upstream, connect,
+};
+use serde_json::json;
 use tool::{Failure, Standing};
 
-use crate::support::{client, options};
-use crate::web::{Sent, Web};
+use crate::support::{call, client, options};
+use crate::web::{Seen, Sent, Web};
 
 async fn refusal(endpoint: &'static str) -> ConnectError {
     let web =
@@ -88,4 +91,66 @@ async fn a_refused_token_is_replaced_once() {
     let (tokens, error) = shown("Bearer none").await;
     assert_eq!(tokens, ["Bearer old", "Bearer new"]);
     assert!(matches!(error, ConnectError::Unauthorized { .. }), "{error}");
+}
+
+const OPENED: &str = r#"{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}"#;
+
+/// A server of the first revision, whose answers come on the stream. `script`
+/// says how a message is taken, where that is not the usual way.
+async fn older(script: impl Fn(&Seen) -> Option<Sent> + Send + Sync + 'static) -> Web {
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tell.send("event: endpoint\ndata: /mcp".to_owned()).unwrap();
+    let told = Arc::new(tokio::sync::Mutex::new(told));
+    Web::serve(move |seen| {
+        if seen.verb == "GET" {
+            return Sent::Live(Arc::clone(&told));
+        }
+        let result = match seen.method() {
+            "initialize" => OPENED,
+            "tools/list" => r#"{"tools":[]}"#,
+            _ => r#"{"content":[]}"#,
+        };
+        let taken = script(seen);
+        let refused = matches!(taken, Some(Sent::Plain(400.., _, _)));
+        if seen.body.get("id").is_some() && !refused {
+            tell.send(format!("data: {}", seen.answer(result))).unwrap();
+        }
+        taken.unwrap_or(Sent::Plain(202, vec![], String::new()))
+    })
+    .await
+}
+
+async fn enter(web: &Web) -> Arc<Upstream> {
+    let target = Target::Sse(Endpoint { url: web.url.clone(), ..Endpoint::default() });
+    connect(&target, &options(), &client()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_message_fails_its_own_call_and_nothing_else() {
+    let web = older(|seen| {
+        let after = vec![("retry-after", "7".to_owned())];
+        (seen.body["params"]["name"] == "busy").then(|| Sent::Plain(429, after, String::new()))
+    })
+    .await;
+    let upstream = enter(&web).await;
+    let refused = call(&upstream, "busy", json!({})).await;
+    let retry_after = Some(std::time::Duration::from_secs(7));
+    assert_eq!(refused, Err(Failure::RateLimited { retry_after }));
+    assert!(call(&upstream, "t", json!({})).await.is_ok());
+    assert_eq!(upstream.gone(), None);
+}
+
+#[tokio::test]
+async fn a_message_that_is_taken_when_all_is_done_holds_nothing_up() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let done = Arc::clone(&go);
+    let web = older(move |seen| {
+        let slow = seen.body["params"]["name"] == "slow";
+        slow.then(|| Sent::Held(Arc::clone(&done), String::new()))
+    })
+    .await;
+    let upstream = enter(&web).await;
+    assert!(call(&upstream, "slow", json!({})).await.is_ok(), "its answer is on the stream");
+    assert!(call(&upstream, "t", json!({})).await.is_ok());
+    go.notify_one();
 }
