@@ -5,6 +5,7 @@
 //! this hop: they become the [`tool::Context`] and go no further. Everything
 //! else is passed on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -159,6 +160,7 @@ fn ask(
     let method = request.method.clone();
     let call = async move {
         let reply = desk::settled(provider.ask(ask, &context).await);
+        let reply = rounds::answerable(reply, &context.client);
         fit::modern(&method, reply, &listing)
     }
     .boxed();
@@ -167,17 +169,29 @@ fn ask(
 
 /// What a parked call would be bound to; `None` where input cannot be asked for.
 fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
-    let name = match ask {
-        Ask::Call(call) => &call.name,
-        Ask::Read(read) => &read.uri,
-        Ask::Prompt(prompt) => &prompt.name,
+    let (name, arguments) = match ask {
+        Ask::Call(call) => (&call.name, call.arguments.as_ref()),
+        Ask::Read(read) => (&read.uri, None),
+        Ask::Prompt(prompt) => (&prompt.name, prompt.arguments.as_ref()),
         Ask::Complete(_) | Ask::Other { .. } => return None,
     };
     Some(Ticket {
         subject: caller.subject.clone(),
         method: ask.method().to_owned(),
         name: name.clone(),
+        arguments: arguments.map(sorted).unwrap_or_default(),
     })
+}
+
+/// The same text for the same arguments, in whichever order they are written.
+fn sorted(arguments: &Json) -> String {
+    let Ok(members) = Object::parse(arguments) else { return arguments.to_string() };
+    let members: BTreeMap<_, _> = members.iter().map(|(key, value)| (key, sorted(value))).collect();
+    let mut text = String::from("{");
+    for (key, value) in members {
+        text.push_str(&format!("{key:?}:{value},"));
+    }
+    text + "}"
 }
 
 /// The parked call that a request takes up again, with its answers handed over.
@@ -209,4 +223,16 @@ pub(crate) fn unsupported(asked: &str) -> RpcError {
     let data = serde_json::json!({"supported": welcome::modern_revisions(), "requested": asked});
     let message = format!("protocol revision `{asked}` is not spoken here without `initialize`");
     RpcError::with_data(code::UNSUPPORTED_VERSION, message, &data.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_the_same_in_any_order() {
+        let of = |text: &str| sorted(&Json::parse(text.to_owned()).unwrap());
+        assert_eq!(of(r#"{"a":{"x":1,"y":"z"},"b":2}"#), of(r#"{ "b": 2, "a":{"y":"z","x":1}}"#));
+        assert_ne!(of(r#"{"function":"ask"}"#), of(r#"{"function":"slow"}"#));
+    }
 }

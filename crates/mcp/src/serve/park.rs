@@ -45,6 +45,9 @@ pub(crate) struct Ticket {
     pub(crate) method: String,
     /// The tool, the prompt or the resource.
     pub(crate) name: String,
+    /// What it is called with, without the order of the members: a tool may
+    /// stand for many, and its arguments say for which.
+    pub(crate) arguments: String,
 }
 
 /// A call that is put aside.
@@ -56,7 +59,9 @@ pub(crate) struct Entry {
 /// Why no parked call belongs to a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("`requestState` was not made here for this request; send it back unchanged")]
+    #[error(
+        "`requestState` was not made for this request, or before a restart: send it back unchanged with the same arguments, or make the call again without `requestState` and `inputResponses`"
+    )]
     Forged,
     #[error(
         "the call no longer waits for this answer; make it again without `requestState` and `inputResponses`"
@@ -117,7 +122,7 @@ impl Park {
         let mut seal =
             Hmac::<Sha256>::new_from_slice(&self.key).expect("any key length is good for HMAC");
         seal.update(id);
-        for part in [&ticket.subject, &ticket.method, &ticket.name] {
+        for part in [&ticket.subject, &ticket.method, &ticket.name, &ticket.arguments] {
             seal.update(&(part.len() as u64).to_le_bytes());
             seal.update(part.as_bytes());
         }

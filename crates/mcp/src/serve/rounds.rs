@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use tool::{Ask, Context, Failure, Json, Object, Provider, Reply, RpcError};
+use tool::{Ask, Client, Context, Failure, Json, Object, Provider, Reply, RpcError};
 
 use super::fit;
 use super::line::missing_capability;
@@ -52,6 +52,20 @@ pub(crate) async fn ask(
     Err(Failure::Unusable { reason })
 }
 
+/// The reply, unless it asks a client for what the client cannot give. Such a
+/// client is never asked.
+pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
+    let wanted = match &reply {
+        Reply::Result(result) if fit::wants_input(result) => Wanted::read(result),
+        Reply::Result(_) | Reply::Error(_) => return reply,
+    };
+    let missing = wanted.requests.iter().find_map(|(_, request)| {
+        let (method, params) = question(request);
+        missing_capability(client, &method, &params)
+    });
+    missing.map_or(reply, |missing| Reply::Error(incapable(missing)))
+}
+
 /// What a provider wants before it answers.
 struct Wanted {
     requests: Object,
@@ -68,8 +82,7 @@ impl Wanted {
     /// The client's answers, all asked for at once; or why one is missing.
     async fn answers(&self, context: &Context) -> Result<Result<Object, RpcError>, Failure> {
         let asked = self.requests.iter().map(|(key, request)| async move {
-            let method = request.member_as::<String>("method").unwrap_or_default();
-            let params = request.member("params").unwrap_or_else(Json::empty_object);
+            let (method, params) = question(request);
             if let Some(missing) = missing_capability(&context.client, &method, &params) {
                 return Ok(Err(incapable(missing)));
             }
@@ -81,6 +94,11 @@ impl Wanted {
         let answers: Vec<Result<_, _>> = try_join_all(asked).await?;
         Ok(answers.into_iter().collect())
     }
+}
+
+fn question(request: &Json) -> (String, Json) {
+    let method = request.member_as::<String>("method").unwrap_or_default();
+    (method, request.member("params").unwrap_or_else(Json::empty_object))
 }
 
 /// The error that a modern server gives for what the client cannot do.

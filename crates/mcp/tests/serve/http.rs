@@ -171,6 +171,14 @@ async fn a_modern_client_is_asked_with_its_answer_and_its_next_request_goes_on()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_modern_client_is_never_asked_for_what_it_cannot_give() {
+    let site = site(Style::Requiring);
+    let params = json!({"name": "test_elicitation", "arguments": {"message": "Who?"}});
+    let answer = site.modern("tools/call", params, &json!({})).await.json();
+    assert_eq!(answer["error"]["code"], -32021, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_parked_call_belongs_to_its_caller() {
     let site = site(Style::Asking);
     let capabilities = json!({"elicitation": {}});

@@ -5,7 +5,12 @@ use super::*;
 use crate::serve::line::Way;
 
 fn ticket(subject: &str, name: &str) -> Ticket {
-    Ticket { subject: subject.into(), method: "tools/call".into(), name: name.into() }
+    Ticket {
+        subject: subject.into(),
+        method: "tools/call".into(),
+        name: name.into(),
+        arguments: "{}".into(),
+    }
 }
 
 fn entry() -> Entry {
@@ -25,6 +30,8 @@ async fn a_state_is_good_once_for_its_caller_and_its_call() {
     assert!(Park::is_ours(&state));
     assert_eq!(park.take(&state, &ticket("bob", "t")).err(), Some(Refused::Forged));
     assert_eq!(park.take(&state, &ticket("ann", "u")).err(), Some(Refused::Forged));
+    let other = Ticket { arguments: r#"{"function":"u"}"#.into(), ..ticket("ann", "t") };
+    assert_eq!(park.take(&state, &other).err(), Some(Refused::Forged));
     assert!(park.take(&state, &ticket("ann", "t")).is_ok());
     assert_eq!(park.take(&state, &ticket("ann", "t")).err(), Some(Refused::Gone));
 }
