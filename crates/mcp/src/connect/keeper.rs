@@ -47,8 +47,8 @@ impl Stale {
         self.wake.notify_one();
     }
 
-    /// The session is a new one: anything may have changed, and nobody watches
-    /// anything.
+    /// The session is a new one: anything may have changed, nobody watches
+    /// anything, and nobody said how much to log.
     pub(super) fn renew(&self) {
         self.is_new.store(true, Ordering::Release);
         self.mark(&Kind::ALL);
@@ -110,6 +110,7 @@ pub(super) async fn keep(core: Arc<Core>) {
     let mut n_failed = 0;
     while core.relay.stale.any().await {
         if core.relay.stale.is_new.swap(false, Ordering::AcqRel) {
+            core.log_again().await;
             watch_again(&core).await;
         }
         sleep(BURST).await;
@@ -134,7 +135,8 @@ pub(super) async fn keep(core: Arc<Core>) {
     }
 }
 
-/// Tries lists again that could not be read, or gives up and says so.
+/// Tries lists again that could not be read, soon at first, and says so when
+/// that does not help.
 async fn again(core: &Core, failed: Vec<(Kind, Unread)>, n_failed: u32) {
     if failed.is_empty() || core.relay.stale.has_ended() {
         return;
@@ -161,9 +163,9 @@ fn pause(n_failed: u32) -> Duration {
     if n_failed < TRIES {
         return Duration::from_millis(500) * n_failed;
     }
+    (PAUSE * 2_u32.saturating_pow(n_failed - TRIES)).min(LONGEST_PAUSE)
 }
 
-    (PAUSE * 2_u32.saturating_pow(n_failed - TRIES)).min(LONGEST_PAUSE)
 /// Subscribes a new session to what was watched on the last.
 async fn watch_again(core: &Core) {
     for uri in core.subscriptions.uris() {

@@ -16,8 +16,9 @@ use super::listen::{self, Listening};
 use super::relay::Relay;
 use super::subscriptions::{Change, Subscriptions};
 use super::{ListLimits, Options, params};
+use crate::level::Level;
 use crate::peer::Patience;
-use crate::revision::{Revision, method};
+use crate::revision::{Revision, meta, method};
 
 /// How long a client that said that its roots changed is the one that is asked
 /// for them.
@@ -49,6 +50,8 @@ pub(super) struct Core {
     patience: Patience,
     pub(super) subscriptions: Subscriptions,
     pub(super) listening: Mutex<Option<Listening>>,
+    /// How much an older server was told to log.
+    level: Mutex<Option<Level>>,
 }
 
 impl Upstream {
@@ -113,6 +116,9 @@ impl Provider for Upstream {
                 // every question carries its own log level.
                 method::PING | method::SET_LEVEL if self.revision().is_modern() => {
                     return Ok(nothing());
+                }
+                method::SET_LEVEL => {
+                    return Box::pin(self.core.set_level(params, &ask, context)).await;
                 }
                 // News of the client, such as that its roots changed.
                 news if news.starts_with("notifications/") => {
@@ -215,6 +221,7 @@ impl Core {
             patience: options.patience,
             subscriptions: Subscriptions::default(),
             listening: Mutex::new(None),
+            level: Mutex::new(None),
         }
     }
 
@@ -249,6 +256,9 @@ impl Core {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        if let Some(level) = wanted_level(&ask) {
+            Box::pin(self.log_at(level)).await;
+        }
         let ticket = self.link.ticket();
         let method = ask.method().to_owned();
         let manner = self.manner(|| headers::of(&ask, &self.listing.load()));
@@ -268,6 +278,51 @@ impl Core {
         }
     }
 
+    /// Passes on how much is to be logged.
+    async fn set_level(
+        &self,
+        params: &Object,
+        ask: &Ask,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let reply = self.ask(ask.clone(), context).await?;
+        if matches!(reply, Reply::Result(_)) {
+            *self.level.lock().await = Level::of(params, "level");
+        }
+        Ok(reply)
+    }
+
+    /// Has an older server log at least this much. A modern client says so with
+    /// every question, and an older server is told once.
+    async fn log_at(&self, level: Level) {
+        let logs = self.session.server.capabilities.member("logging").is_some();
+        if self.session.revision.is_modern() || !logs {
+            return;
+        }
+        let mut told = self.level.lock().await;
+        if told.is_none_or(|told| level < told) {
+            *told = Some(level);
+            self.tell_level(level).await;
+        }
+    }
+
+    /// Tells a new session how much to log.
+    pub(super) async fn log_again(&self) {
+        if let Some(level) = *self.level.lock().await {
+            self.tell_level(level).await;
+        }
+    }
+
+    async fn tell_level(&self, level: Level) {
+        let params = Object::from_iter([("level".to_owned(), level.to_json())]);
+        let why = match self.request_own(method::SET_LEVEL, params).await {
+            Ok(Reply::Result(_)) => return,
+            Ok(Reply::Error(error)) => error.message,
+            Err(failure) => failure.to_string(),
+        };
+        tracing::debug!(target: "upstream", upstream = self.label, "it does not log as told: {why}");
+    }
+
     /// The caller's limit counts in all; ours counts without progress.
     fn patience_of(&self, caller: Option<Duration>) -> Patience {
         match caller {
@@ -278,6 +333,15 @@ impl Core {
             },
         }
     }
+}
+
+/// How much the log of one question is to hold.
+fn wanted_level(ask: &Ask) -> Option<Level> {
+    let about = ask.rest().get("_meta")?;
+    if !about.mentions(meta::LOG_LEVEL) {
+        return None;
+    }
+    Level::of(&Object::parse(about).ok()?, meta::LOG_LEVEL)
 }
 
 fn nothing() -> Reply {

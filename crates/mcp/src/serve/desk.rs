@@ -19,7 +19,7 @@ use super::{fit, rounds, welcome};
 use crate::level::Level;
 use crate::message::Request;
 use crate::peer::Peer;
-use crate::revision::{Revision, code, meta, method};
+use crate::revision::{code, meta, method};
 
 /// What everybody who is served shares.
 pub(crate) struct Desk {
@@ -90,7 +90,7 @@ impl Desk {
             method::SET_LEVEL => self.set_level(session, params),
             method::SUBSCRIBE => subscribe(session, params),
             method::UNSUBSCRIBE => unsubscribe(session, params),
-            method => self.ask(session, listing, method, request.params.clone(), line),
+            method => self.ask(session, method, request.params.clone(), line),
         }
     }
 
@@ -128,7 +128,6 @@ impl Desk {
     fn ask(
         &self,
         session: &Arc<Session>,
-        listing: Arc<Listing>,
         method: &str,
         params: Option<Json>,
         line: &Arc<Line>,
@@ -136,7 +135,6 @@ impl Desk {
         let level = session.level();
         let provider = Arc::clone(&session.provider);
         let params = params.unwrap_or_else(Json::empty_object);
-        let level = level.filter(|_| is_modern(&listing.server.protocol));
         let ask = match read(method, &params, level) {
             Ok(ask) => ask,
             Err(error) => return ready(Reply::Error(error)),
@@ -146,7 +144,7 @@ impl Desk {
         async move {
             let again = || read(&method, &params, level).ok();
             let reply = rounds::ask(&provider, ask, again, &context).await;
-            fit::legacy(&method, settled(reply), &listing)
+            fit::legacy(&method, settled(reply))
         }
         .boxed()
     }
@@ -177,15 +175,14 @@ fn subscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
     let session = Arc::clone(session);
     async move {
-        if !session.subscribe(&uri) {
-            return Reply::Result(Json::empty_object());
-        }
+        // Who asks again may know that it was forgotten, so it is asked again.
+        let is_new = session.subscribe(&uri);
         let context = session.context(Arc::new(Deaf));
         let reply = demand::subscribe(&session.provider, params, &context).await;
-        if matches!(reply, Reply::Error(_)) {
+        if is_new && matches!(reply, Reply::Error(_)) {
             session.unsubscribe(&uri);
         }
-        fit::legacy(method::SUBSCRIBE, reply, &session.provider.listing())
+        fit::legacy(method::SUBSCRIBE, reply)
     }
     .boxed()
 }
@@ -200,7 +197,7 @@ fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     async move {
         let context = session.context(Arc::new(Deaf));
         let reply = demand::unsubscribe(&session.provider, &uri, &context).await;
-        fit::legacy(method::UNSUBSCRIBE, reply, &session.provider.listing())
+        fit::legacy(method::UNSUBSCRIBE, reply)
     }
     .boxed()
 }
@@ -210,6 +207,7 @@ fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcErr
     let mut ask = Ask::read(method, params)
         .map_err(|error| RpcError::new(code::INVALID_PARAMS, error.to_string()))?;
     // A modern server logs for one request at a time, and only when told to.
+    // Which of them is behind the provider is not known here.
     if let Some(level) = level {
         let about = ask.rest().get("_meta").and_then(|about| Object::parse(about).ok());
         let mut about = about.unwrap_or_default();
@@ -235,10 +233,6 @@ pub(crate) fn progress_token(params: &Json) -> Option<Json> {
         return None;
     }
     params.member("_meta")?.member(meta::PROGRESS_TOKEN)
-}
-
-pub(crate) fn is_modern(protocol: &str) -> bool {
-    protocol.parse::<Revision>().is_ok_and(Revision::is_modern)
 }
 
 /// A provider's context for what no session asks.

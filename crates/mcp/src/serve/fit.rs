@@ -8,13 +8,13 @@
 use tool::{Failure, Json, Lifetime, Listing, Object, Reply, RpcError};
 
 use super::welcome;
-use crate::revision::{Revision, code, meta, method};
+use crate::revision::{code, meta, method};
 
 /// Makes a reply fit for a client of an older revision.
-pub(crate) fn legacy(method: &str, reply: Reply, listing: &Listing) -> Reply {
+pub(crate) fn legacy(method: &str, reply: Reply) -> Reply {
     match reply {
         Reply::Result(result) => Reply::Result(without_modern_members(result)),
-        Reply::Error(error) => Reply::Error(legacy_error(method, error, listing)),
+        Reply::Error(error) => Reply::Error(legacy_error(method, error)),
     }
 }
 
@@ -140,15 +140,9 @@ fn modern_error(method: &str, error: RpcError) -> RpcError {
 
 /// A missing resource is an invalid param in the modern revision, and so is
 /// much else; only an error that names the resource is turned back.
-fn legacy_error(method: &str, error: RpcError, listing: &Listing) -> RpcError {
-    let revision = listing.server.protocol.parse::<Revision>();
-    let from_modern = revision.is_ok_and(Revision::is_modern);
+fn legacy_error(method: &str, error: RpcError) -> RpcError {
     let names_it = || error.data().is_some_and(|data| data.member("uri").is_some());
-    if from_modern
-        && method == method::RESOURCES_READ
-        && error.code == code::INVALID_PARAMS
-        && names_it()
-    {
+    if method == method::RESOURCES_READ && error.code == code::INVALID_PARAMS && names_it() {
         return recoded(&error, code::RESOURCE_NOT_FOUND);
     }
     error
