@@ -182,6 +182,7 @@ pub(crate) fn line(catalog: &Catalog, slot: Slot) -> String {
 
 fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
     let mut lines = Vec::new();
+    let mut has_unread = false;
     for (at, source) in snapshot.catalog.sources().iter().enumerate() {
         let Some(link) = snapshot.link(at).filter(|_| shows(at, &source.label)) else { continue };
         let status = link.status();
@@ -195,6 +196,10 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
             Phase::Starting => format!("starting, {tools} functions known"),
             Phase::Down { reason, .. } => format!("UNAVAILABLE: {reason}; retried by itself"),
         };
+        let phase = match unread(&status.listing) {
+            Some(unread) => format!("{phase}; {unread}"),
+            None => phase,
+        };
         let phase = match status.credential {
             None | Some(Standing::Fine) => phase,
             Some(standing) => format!("{phase}; credentials: {standing}"),
@@ -204,11 +209,15 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
             Phase::Starting if status.listing.tools.is_empty() => Fare::Starting,
             Phase::Up | Phase::Asleep | Phase::Starting => Fare::There,
         };
+        has_unread |= !status.listing.unread.is_empty();
         lines.push((fare, format!("- {}: {phase}", source.label)));
     }
     lines.sort_by_key(|(fare, _)| *fare);
     let count = |wanted: Fare| lines.iter().filter(|(fare, _)| *fare == wanted).count();
-    let first = tally(lines.len(), count(Fare::Away), count(Fare::Starting));
+    let mut first = tally(lines.len(), count(Fare::Away), count(Fare::Starting));
+    if has_unread {
+        first.push_str(" Not every list of theirs can be read.");
+    }
     let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
     format!("{first}\n\n{}", lines.join("\n"))
 }
@@ -240,6 +249,19 @@ fn tally(all: usize, away: usize, starting: usize) -> String {
             is(starting)
         ),
     }
+}
+
+/// Which lists are not what the upstream has.
+fn unread(listing: &Listing) -> Option<String> {
+    let word = |kind: &tool::Kind| match kind {
+        tool::Kind::Tools => "functions",
+        tool::Kind::Resources => "resources",
+        tool::Kind::Templates => "resource templates",
+        tool::Kind::Prompts => "prompts",
+    };
+    let words: Vec<&str> = listing.unread.iter().map(word).collect();
+    (!words.is_empty())
+        .then(|| format!("its {} cannot be read and are as last seen", words.join(", ")))
 }
 
 fn listing() -> Listing {

@@ -27,6 +27,29 @@ pub struct Listing {
     pub lifetimes: Lifetimes,
 }
 
+impl Listing {
+    /// The listing, with what could not be read as it was before.
+    pub fn recalling(&self, before: &Listing) -> Listing {
+        let mut listing = self.clone();
+        for kind in &self.unread {
+            match kind {
+                Kind::Tools => recall(&mut listing.tools, &before.tools),
+                Kind::Resources => recall(&mut listing.resources, &before.resources),
+                Kind::Templates => recall(&mut listing.templates, &before.templates),
+                Kind::Prompts => recall(&mut listing.prompts, &before.prompts),
+            }
+        }
+        listing
+    }
+}
+
+/// What was read earlier on the same connection is the newer memory.
+fn recall<T: Clone>(now: &mut Vec<T>, before: &[T]) {
+    if now.is_empty() {
+        *now = before.to_vec();
+    }
+}
+
 /// How long the lists of a provider may be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lifetimes {

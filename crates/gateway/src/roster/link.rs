@@ -7,7 +7,7 @@ use std::time::Duration;
 use catalog::{Source, State};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use tool::{Ask, Context, Failure, Listing, Provider, Reply, Sent, Standing};
+use tool::{Ask, Context, Failure, Json, Kind, Listing, Provider, Reply, Sent, Standing};
 
 use super::masked::Masked;
 use super::{Profile, Start, Upstream};
@@ -170,8 +170,11 @@ impl Link {
             (Phase::Asleep | Phase::Starting, false) if now.is_blank() => {
                 State::Unavailable { reason: "still starting".to_owned() }
             }
-            (Phase::Asleep | Phase::Starting | Phase::Up, true) => State::Available,
-            (Phase::Asleep | Phase::Starting | Phase::Up, false) => State::Remembered,
+            (Phase::Asleep | Phase::Starting | Phase::Up, seen) => {
+                // It is there, but its functions may be others by now.
+                let is_old = now.listing.unread.contains(&Kind::Tools);
+                if seen && !is_old { State::Available } else { State::Remembered }
+            }
         };
         Source {
             description: self.upstream.description.clone(),
@@ -331,8 +334,6 @@ fn usable(reply: Reply) -> Result<Reply, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use tool::Json;
-
     use super::*;
 
     #[test]

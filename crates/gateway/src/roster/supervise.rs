@@ -147,7 +147,10 @@ impl Surroundings {
         provider: &Arc<dyn Provider>,
         phase: Option<Phase>,
     ) -> Result<(), String> {
-        let (inspector, listing) = (Arc::clone(&self.inspector), provider.listing());
+        let (inspector, mut listing) = (Arc::clone(&self.inspector), provider.listing());
+        if !listing.unread.is_empty() {
+            listing = Arc::new(listing.recalling(&link.listing()));
+        }
         let label = link.label().to_owned();
         // Looking at many schemas takes a while.
         let inspect = move || inspector.inspect(&label, &listing);
