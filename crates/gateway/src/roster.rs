@@ -20,6 +20,7 @@ pub mod shelf;
 pub mod snapshot;
 
 mod supervise;
+mod wishes;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -249,6 +250,7 @@ impl Roster {
             memories: Arc::clone(&self.memories),
             own: Arc::clone(&self.own),
             inspector: Arc::clone(&self.inspector),
+            wishes: Arc::default(),
         };
         Hall::open(parts, &self.upstreams.load(), default)
     }

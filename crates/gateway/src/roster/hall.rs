@@ -10,12 +10,13 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::task::AbortOnDropHandle;
-use tool::{Event, Kind};
+use tool::{Ask, Context, Event, Kind};
 
 use super::inspect::Inspector;
 use super::link::{Known, Rousing};
 use super::shelf::Memories;
 use super::supervise::{Surroundings, supervise};
+use super::wishes::Wishes;
 use super::{Config, Indexing, Link, Profile, Snapshot, Upstream};
 use crate::own::Own;
 use crate::surface::meta::Sightings;
@@ -41,6 +42,7 @@ pub(super) struct Parts {
     pub(super) memories: Arc<Memories>,
     pub(super) own: Arc<Own>,
     pub(super) inspector: Arc<Inspector>,
+    pub(super) wishes: Arc<Wishes>,
 }
 
 struct Core {
@@ -201,6 +203,11 @@ impl Hall {
         self.core.parts.inspector.desk.clock.elapsed()
     }
 
+    /// Keeps in mind how much is to be logged, for sessions to come.
+    pub(crate) fn log(&self, ask: &Ask, context: &Context) {
+        self.core.parts.wishes.log(ask, context);
+    }
+
     pub(super) fn announce(&self) {
         for kind in Kind::ALL {
             // Nobody listening is no failure.
@@ -258,6 +265,7 @@ fn link(parts: &Parts, upstream: &Arc<Upstream>, default: Option<&Hall>) -> Arc<
         remembered,
         is_familiar: parts.memories.is_familiar(upstream, &parts.profile),
         scrubber: Arc::clone(&parts.inspector.scrubber),
+        wishes: Arc::clone(&parts.wishes),
     };
     Arc::new(Link::new(Arc::clone(upstream), known))
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tool::{Ask, Context, Failure, Json, Kind, Listing, Provider, Reply, Sent, Standing};
 
 use super::masked::Masked;
+use super::wishes::{Lasting, Wishes};
 use super::{Profile, Start, Upstream};
 use crate::redact::Scrubber;
 
@@ -22,6 +23,8 @@ pub struct Link {
     /// Whether clients like these have seen it in this run.
     pub(super) is_familiar: bool,
     scrubber: Arc<Scrubber>,
+    /// What is asked again of every session.
+    pub(super) wishes: Arc<Wishes>,
     pub(super) now: watch::Sender<Now>,
     /// Somebody needs it.
     pub(super) wake: Notify,
@@ -40,6 +43,7 @@ pub(super) struct Known {
     pub(super) remembered: Option<Arc<Listing>>,
     pub(super) is_familiar: bool,
     pub(super) scrubber: Arc<Scrubber>,
+    pub(super) wishes: Arc<Wishes>,
 }
 
 /// What is started when the first client comes into a hall.
@@ -105,7 +109,7 @@ pub struct Status {
 
 impl Link {
     pub(super) fn new(upstream: Arc<Upstream>, known: Known) -> Link {
-        let Known { profile, elder, remembered, is_familiar, scrubber } = known;
+        let Known { profile, elder, remembered, is_familiar, scrubber, wishes } = known;
         let seen = upstream.known.is_some();
         let listing = upstream.known.clone().or(remembered).unwrap_or_default();
         let now = Now { phase: Phase::Asleep, provider: None, listing, seen };
@@ -115,6 +119,7 @@ impl Link {
             elder,
             is_familiar,
             scrubber,
+            wishes,
             now: watch::Sender::new(now),
             wake: Notify::new(),
             busy: AtomicUsize::new(0),
@@ -185,6 +190,27 @@ impl Link {
 
     /// Asks the upstream, starting it first when it is not up.
     pub async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match Lasting::of(&ask) {
+            Lasting::No => self.ask_now(ask, context).await,
+            Lasting::Watch => {
+                let reply = self.ask_now(ask.clone(), context).await?;
+                if matches!(reply, Reply::Result(_)) {
+                    self.wishes.watch(self.label(), ask, context);
+                }
+                Ok(reply)
+            }
+            Lasting::Unwatch => {
+                self.wishes.unwatch(self.label(), &ask, context);
+                match self.open_session() {
+                    Some(_) => self.ask_now(ask, context).await,
+                    // It watches nothing, and is not started for that.
+                    None => Ok(Reply::Result(Json::empty_object())),
+                }
+            }
+        }
+    }
+
+    async fn ask_now(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let _busy = Busy::enter(self);
         let provider = self.provider().await?;
         let limit = self.upstream.call_timeout;
@@ -266,9 +292,10 @@ impl Link {
         }
     }
 
-    /// How long nobody has used it; zero while somebody does.
+    /// How long nobody has used it; zero while somebody does, or watches
+    /// something of it.
     pub(super) fn idle(&self) -> Duration {
-        if self.busy.load(Ordering::Relaxed) != 0 {
+        if self.busy.load(Ordering::Relaxed) != 0 || self.wishes.any(self.label()) {
             return Duration::ZERO;
         }
         let used = Duration::from_millis(self.used.load(Ordering::Relaxed));

@@ -135,6 +135,7 @@ impl Surroundings {
         link.touch();
         // Listening before listing, so that no change falls between.
         let events = provider.events();
+        link.wishes.ask_again(link.label(), &provider).await;
         let adopted = self.adopt(link, &provider, Some(Phase::Up)).await;
         adopted.map_err(|reason| Failure::Unavailable { reason })?;
         Ok((provider, events))

@@ -462,6 +462,87 @@ async fn a_reload_restarts_only_what_is_not_the_same() {
     assert_eq!((stays.opened(), goes.opened(), comes.opened()), (1, 1, 1));
 }
 
+fn other(method: &str, params: serde_json::Value) -> Ask {
+    let params = tool::Object::parse(&params.into()).unwrap();
+    Ask::Other { method: method.to_owned(), params }
+}
+
+/// A provider that logs and has a resource to watch.
+fn watchable() -> Arc<Scripted> {
+    let capabilities = json!({"logging": {}, "resources": {"subscribe": true}});
+    let server = Server::new("s", "1", capabilities.into());
+    let tools = vec![tool("x", "It.", &json!({}))];
+    Scripted::new(Listing { server, ..listing(tools) }, |_| {
+        Ok(Reply::Result(tool::Json::empty_object()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_watched_and_how_much_is_logged_is_asked_of_the_next_session_too() {
+    let sessions = [watchable(), watchable(), watchable()];
+    let each = sessions.clone();
+    let scripts = Scripts::new(move |n, _| Ok(Arc::clone(&each[n]) as _));
+    let upstream = Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    let level = other("logging/setLevel", json!({"level": "debug"}));
+    let context = Context { session: "s".into(), ..Context::anonymous() };
+    // Nothing is up yet; it is told when it is.
+    hall.log(&level, &context);
+    settle().await;
+    assert_eq!(sessions[0].asked(), std::slice::from_ref(&level));
+    let watch = other("resources/subscribe", json!({"uri": "a://b"}));
+    hall.snapshot().ask(1, watch.clone(), &context).await.unwrap();
+    sessions[0].tell(Event::Gone { reason: "it died".to_owned() });
+    // What dies is not started again at once.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(sessions[1].asked(), [level.clone(), watch]);
+    let unwatch = other("resources/unsubscribe", json!({"uri": "a://b"}));
+    hall.snapshot().ask(1, unwatch, &context).await.unwrap();
+    sessions[1].tell(Event::Gone { reason: "it died".to_owned() });
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(sessions[2].asked(), [level]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_watches_is_not_stopped_for_want_of_calls() {
+    let scripts = Scripts::of(watchable());
+    let idle_stop = Some(Duration::from_secs(60));
+    let upstream = Upstream { idle_stop, ..Upstream::new("a", Arc::clone(&scripts) as _) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let ask = |method: &str| other(method, json!({"uri": "a://b"}));
+    let context = Context { session: "s".into(), ..Context::anonymous() };
+    hall.snapshot().ask(1, ask("resources/subscribe"), &context).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(told(&hall), "a[x] up");
+    hall.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(told(&hall), "a[x] asleep");
+    hall.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] asleep", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_read_is_as_it_was_remembered() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let known = || Upstream::new("a", Scripts::of(provider(&["x", "y"])));
+    let first = roster(vec![known()], &shelf);
+    let hall = first.default_hall();
+    settle().await;
+    assert_eq!(told(&hall), "a[x y] up");
+    let unread = Listing { unread: vec![Kind::Tools], ..listing(Vec::new()) };
+    let refusing = || Scripted::new(unread.clone(), |_| Ok(Reply::text("done")));
+    for _ in 0..2 {
+        let again = roster(vec![Upstream::new("a", Scripts::of(refusing()))], &shelf);
+        let hall = again.default_hall();
+        settle().await;
+        assert_eq!(told(&hall), "a[x y] up");
+        assert_eq!(hall.snapshot().links()[0].source().state, catalog::State::Remembered);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_ends() {
     let scripts = Scripts::new(|_, _| Ok(Arc::new(Hung(provider(&["x"]))) as _));

@@ -69,6 +69,7 @@ impl Rest {
         }
         if let Ask::Other { method, .. } = &ask {
             if method == "logging/setLevel" {
+                self.hall.log(&ask, context);
                 return Ok(to_all(&snapshot, &ask, context, HEARING).await);
             }
             if method.starts_with("notifications/") {
