@@ -133,15 +133,49 @@ pub struct Fixed {
     refused: Mutex<Refused>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Refused {
+/// When a server that refused us may be asked again: ever later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refused {
     times: u32,
     /// Nothing is sent before this.
     until: u64,
+    /// How many refusals are still taken to be about what was asked.
+    credit: u32,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// A server that lets us in may refuse this often in a row before that is taken
+/// to be about us: some refuse single tools that way.
+const CREDIT: u32 = 3;
+
+impl Refused {
+    /// Notes a refusal, and tells whether it is about us.
+    pub(crate) fn again(&mut self, now: u64) -> bool {
+        if 0 < self.credit {
+            self.credit -= 1;
+            return false;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.times.min(10)));
+        let pause = u64::try_from(pause.min(LONGEST_PAUSE).as_millis()).unwrap_or(u64::MAX);
+        *self = Refused { times: self.times + 1, until: now + pause, credit: 0 };
+        true
+    }
+
+    /// The server let us in.
+    pub(crate) fn forget(&mut self) {
+        *self = Refused { credit: CREDIT, ..Refused::default() };
+    }
+
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        self.until <= now
+    }
+
+    pub(crate) fn is_standing(&self) -> bool {
+        self.times != 0
+    }
+}
 
 impl Fixed {
     /// `todo` says in one line what the operator can do.
@@ -162,7 +196,7 @@ impl Fixed {
 impl Credential for Fixed {
     async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
         let refused = *self.lock();
-        if (self.now)() < refused.until { Err(self.failure()) } else { Ok(None) }
+        if refused.is_over((self.now)()) { Ok(None) } else { Err(self.failure()) }
     }
 
     async fn refused(
@@ -178,24 +212,18 @@ impl Credential for Fixed {
         if let Some(scope) = refusal.wanted_scope() {
             return Failure::Unauthorized { reason: format!("scope `{scope}` is missing") };
         }
-        let mut refused = self.lock();
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(refused.times.min(10)));
-        let pause = u64::try_from(pause.min(LONGEST_PAUSE).as_millis()).unwrap_or(u64::MAX);
-        *refused = Refused { times: refused.times + 1, until: (self.now)() + pause };
+        self.lock().again((self.now)());
         self.failure()
     }
 
     fn accepted(&self) {
-        let mut refused = self.lock();
-        if refused.times != 0 {
-            *refused = Refused::default();
-        }
+        self.lock().forget();
     }
 
     fn standing(&self) -> Standing {
-        if self.lock().times == 0 {
-            return Standing::Fine;
+        match self.lock().is_standing() {
+            false => Standing::Fine,
+            true => Standing::NeedsHuman { todo: self.todo.clone() },
         }
-        Standing::NeedsHuman { todo: self.todo.clone() }
     }
 }

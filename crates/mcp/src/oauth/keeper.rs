@@ -1,6 +1,5 @@
 //! Keeps one grant fresh, and leaves everybody alone when it cannot.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use tool::{Failure, Standing};
 use super::state::{State, Step, Trouble};
 use super::{Grant, Keep, web};
 use crate::connect::Certificates;
-use crate::connect::credential::{Credential, Now, Refusal};
+use crate::connect::credential::{Credential, Now, Refusal, Refused};
 
 /// The credential of a server that wants OAuth.
 pub struct Keeper {
@@ -26,9 +25,9 @@ pub struct Keeper {
     /// For the token endpoint, as for the server.
     certificates: Certificates,
     state: Mutex<State>,
-    /// Whether the server has said that it wants a token. Until then, and with
-    /// none at hand, it is asked without one.
-    wanted: AtomicBool,
+    /// How often the server has said that it wants a token. With none at hand
+    /// it is asked without one, and ever less often when it refuses that.
+    wanted: Mutex<Refused>,
     /// Held while the token is being renewed, so that one request does it for
     /// all who wait.
     renewing: tokio::sync::Mutex<()>,
@@ -65,7 +64,7 @@ impl Keeper {
             chance,
             certificates: Certificates::default(),
             state: Mutex::default(),
-            wanted: AtomicBool::new(false),
+            wanted: Mutex::default(),
             renewing: tokio::sync::Mutex::new(()),
         }
     }
@@ -91,9 +90,8 @@ impl Keeper {
         let mut state = self.state();
         match renewed {
             Ok(grant) => {
-                state.renewals += 1;
                 let token = grant.access_token.clone();
-                state.take(grant.clone());
+                state.renew(grant.clone());
                 drop(state);
                 // The old refresh token may be dead by now, so this matters.
                 if let Err(reason) = self.keep.save(&grant) {
@@ -150,13 +148,17 @@ impl Keeper {
         }
     }
 
-    /// Whether there is no token, and nobody wants one so far.
+    /// Whether there is no token, and nobody wants one as far as is known now.
     fn is_unasked(&self) -> bool {
-        if self.wanted.load(Ordering::Relaxed) || self.state().grant.is_some() {
+        if !self.wanted().is_over((self.now)()) || self.state().grant.is_some() {
             return false;
         }
         // What cannot be read is told when it is needed.
         self.look_up().is_ok() && self.state().grant.is_none()
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Refused> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn human(&self) -> Failure {
@@ -191,9 +193,16 @@ impl Credential for Keeper {
                 None => Err(self.refused_again(shown, refusal)),
             };
         }
-        self.wanted.store(true, Ordering::Relaxed);
-        self.state().refuse(&bare(shown));
-        header(&self.token().await?)
+        if shown.is_none() {
+            self.wanted().again((self.now)());
+        }
+        let shown = bare(shown);
+        self.state().refuse(&shown, (self.now)());
+        match self.token().await? {
+            // There is no other.
+            token if token == shown => Err(self.human()),
+            token => header(&token),
+        }
     }
 
     fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
@@ -201,23 +210,17 @@ impl Credential for Keeper {
             let todo = self.todo.trim_end_matches('`');
             return Failure::Unauthorized { reason: format!("{todo} --scope \"{scope}\"`") };
         }
-        self.wanted.store(true, Ordering::Relaxed);
-        let mut state = self.state();
-        state.refuse(&bare(shown));
-        state.trouble = Some(Trouble::Human);
-        drop(state);
+        self.state().refuse_again(&bare(shown), (self.now)());
         self.human()
     }
 
     fn accepted(&self) {
-        let mut state = self.state();
-        if state.renewals != 0 {
-            state.renewals = 0;
-        }
+        self.wanted().forget();
+        self.state().accept();
     }
 
     fn standing(&self) -> Standing {
-        if self.is_unasked() {
+        if self.is_unasked() && !self.wanted().is_standing() {
             return Standing::Fine;
         }
         if self.renewing.try_lock().is_err() {

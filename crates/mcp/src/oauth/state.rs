@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Grant;
+use crate::connect::credential::Refused;
 
 /// A token is renewed this long before it ends.
 const EARLY: u64 = 30;
@@ -18,6 +19,8 @@ pub(super) struct State {
     pub(super) dead: Option<String>,
     /// How often it was renewed since a server last let us in.
     pub(super) renewals: u32,
+    /// How often the server refused what it let in before.
+    pub(super) refused: Refused,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,9 @@ impl State {
             return Step::Human;
         }
         let seconds = now / 1000;
+        if self.refused.is_standing() && !self.refused.is_over(now) {
+            return Step::Human;
+        }
         let is_dead = self.dead.as_ref() == Some(&grant.access_token);
         let ends = |early: u64| grant.expires_at.is_some_and(|at| at <= seconds + early);
         if !is_dead && !ends(EARLY) {
@@ -87,18 +93,39 @@ impl State {
         *self = State { grant: Some(grant), renewals: self.renewals, ..State::default() };
     }
 
-    /// A token was refused. Whether renewing it may help.
-    pub(super) fn refuse(&mut self, token: &str) {
+    /// Takes up what a grant was renewed to.
+    pub(super) fn renew(&mut self, grant: Grant) {
+        let (renewals, refused) = (self.renewals + 1, self.refused);
+        *self = State { grant: Some(grant), renewals, refused, ..State::default() };
+    }
+
+    /// A token was refused. It is renewed where that may help; else it is left
+    /// alone for a while, once that is about us and not about what was asked.
+    pub(super) fn refuse(&mut self, token: &str, now: u64) {
         let Some(grant) = &self.grant else { return };
         if grant.access_token != token {
             return;
         }
-        self.dead = Some(token.to_owned());
         // A token that was just renewed and never worked will not work after
         // another renewal either.
-        if grant.refresh_token.is_none() || 0 < self.renewals {
-            self.trouble = Some(Trouble::Human);
+        if grant.refresh_token.is_some() && self.renewals == 0 {
+            self.dead = Some(token.to_owned());
+            return;
         }
+        self.refuse_again(token, now);
+    }
+
+    /// It was refused, and there is no better one.
+    pub(super) fn refuse_again(&mut self, token: &str, now: u64) {
+        if self.grant.as_ref().is_some_and(|grant| grant.access_token == token) {
+            self.refused.again(now);
+        }
+    }
+
+    /// A server let us in.
+    pub(super) fn accept(&mut self) {
+        self.renewals = 0;
+        self.refused.forget();
     }
 }
 
@@ -143,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn one_refusal_of_a_token_that_works_is_about_what_was_asked() {
+        let mut state = state(grant("a", None, false));
+        state.accept();
+        for _ in 0..3 {
+            state.refuse("a", 0);
+            assert_eq!(state.step(0), Step::Use("a".into()));
+        }
+        state.refuse("a", 0);
+        assert_eq!(state.step(0), Step::Human);
+        state.accept();
+        assert_eq!(state.step(0), Step::Use("a".into()));
+    }
+
+    #[test]
     fn pauses_grow_and_are_kept() {
         let mut state = state(grant("a", Some(10), true));
         for (failures, pause) in [(1, 2), (2, 4), (3, 8), (12, 300)] {
@@ -161,17 +202,19 @@ mod tests {
     #[test]
     fn a_refused_token_is_renewed_once_and_then_left_to_a_human() {
         let mut state = state(grant("a", None, true));
-        state.refuse("other");
+        state.refuse("other", 0);
         assert_eq!(state.step(0), Step::Use("a".into()));
-        state.refuse("a");
+        state.refuse("a", 0);
         assert_eq!(state.step(0), Step::Renew);
-        state.renewals += 1;
-        state.take(grant("b", None, true));
+        state.renew(grant("b", None, true));
         assert_eq!(state.step(0), Step::Use("b".into()));
-        state.refuse("b");
+        state.refuse("b", 0);
         assert_eq!(state.step(0), Step::Human);
         state.take(grant("b", None, true));
         assert_eq!(state.step(0), Step::Human);
+        // It is tried again, but not soon.
+        assert_eq!(state.step(59_999), Step::Human);
+        assert_eq!(state.step(60_000), Step::Use("b".into()));
         state.take(grant("c", None, true));
         assert_eq!(state.step(0), Step::Use("c".into()));
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use mcp::connect::credential::{Fixed, Now};
 use mcp::connect::{
-    Certificates, ConnectError, Credential, Endpoint, Era, Options, Target, connect,
+    Certificates, ConnectError, Credential, Endpoint, Era, Options, Refusal, Target, connect,
 };
 use mcp::oauth::{Grant, Keep, Keeper, Login, Revoked, Wanted};
 use mcp::revision::Revision;
@@ -235,10 +235,14 @@ async fn a_renewed_token_that_never_works_is_not_renewed_for_ever() {
     for _ in 0..20 {
         assert!(matches!(call(&upstream).await, Err(Failure::Unauthorized { .. })));
     }
+    // Some refusals may be about the calls; after those it is left alone.
     assert_eq!(
         (stage.server.asked("/token") - tokens, stage.server.asked("/mcp") - guarded),
-        (1, 2)
+        (1, 5)
     );
+    stage.pass(61);
+    stage.server.book().good.insert(stage.bench.load().unwrap().unwrap().access_token);
+    assert!(call(&upstream).await.is_ok(), "it is tried again later");
 }
 
 #[tokio::test]
@@ -299,4 +303,25 @@ async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
     let options = Options { era, credential, ..Options::default() };
     connect(&Target::Http(endpoint), &options, &Client::named("test", "")).await.unwrap();
     assert_eq!(fixed.standing(), Standing::Fine);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_one_call_is_still_asked_the_next() {
+    let bench = Arc::new(Bench::default());
+    let keeper = Keeper::new("log in", Arc::clone(&bench) as _, now(&bench), || 1.0);
+    let fixed = Fixed::new("change it", now(&bench));
+    let refusal = Refusal { status: http::StatusCode::UNAUTHORIZED, challenge: None };
+    for credential in [&keeper as &dyn Credential, &fixed] {
+        credential.accepted();
+        assert!(credential.refused(None, &refusal).await.is_err());
+        assert_eq!(credential.present().await, Ok(None));
+        assert_eq!(credential.standing(), Standing::Fine);
+        for _ in 0..5 {
+            assert!(credential.refused(None, &refusal).await.is_err());
+        }
+        assert!(credential.present().await.is_err(), "so often that it is about us");
+        assert!(matches!(credential.standing(), Standing::NeedsHuman { .. }));
+        bench.time.fetch_add(3_600_000, Ordering::Relaxed);
+        assert_eq!(credential.present().await, Ok(None));
+    }
 }
