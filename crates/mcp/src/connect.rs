@@ -10,6 +10,7 @@
 mod upstream;
 
 mod opening;
+mod steps;
 
 mod keeper;
 mod listen;
@@ -45,6 +46,7 @@ use tool::{Back, Client, Deaf, Failure, RpcError};
 
 use crate::peer::{Limits, Patience};
 use crate::revision::Revision;
+use steps::Steps;
 
 pub use certificates::Certificates;
 pub use credential::{Credential, Refusal};
@@ -169,10 +171,12 @@ pub async fn connect(
     client: &Client,
 ) -> Result<Arc<Upstream>, ConnectError> {
     let client = Arc::new(client.clone());
-    let opened = open(target, options, &client);
-    match tokio::time::timeout(options.opening, opened).await {
+    let steps = Steps::default();
+    // Pinned here, so that what it waits for is still known when it is late.
+    let mut opened = std::pin::pin!(open(target, options, &client, &steps));
+    match tokio::time::timeout(options.opening, &mut opened).await {
         Ok(opened) => opened,
-        Err(_) => Err(ConnectError::Silent { step: "connect".to_owned(), after: options.opening }),
+        Err(_) => Err(ConnectError::Silent { step: steps.open(), after: options.opening }),
     }
 }
 
@@ -182,8 +186,9 @@ async fn open(
     target: &Target,
     options: &Options,
     client: &Arc<Client>,
+    steps: &Steps,
 ) -> Result<Arc<Upstream>, ConnectError> {
-    let error = match opening::open(target, options, client).await {
+    let error = match opening::open(target, options, client, steps).await {
         Ok(upstream) => return Ok(upstream),
         Err(error) => error,
     };
@@ -191,12 +196,12 @@ async fn open(
         // The probe may have killed it.
         (Target::Stdio(_), ConnectError::Ended { .. }) if options.era.probes() => {
             let era = Era::Remembered(Revision::LATEST_LEGACY);
-            opening::open(target, &Options { era, ..options.clone() }, client).await
+            opening::open(target, &Options { era, ..options.clone() }, client, steps).await
         }
         // The address may be that of an event stream.
         (Target::Http(endpoint), ConnectError::Unreachable { status: Some(404 | 405), .. }) => {
             let older = Target::Sse(endpoint.clone());
-            opening::open(&older, options, client).await.map_err(|_| error)
+            opening::open(&older, options, client, steps).await.map_err(|_| error)
         }
         _ => Err(error),
     }

@@ -12,6 +12,7 @@ use mcp::connect::{
 use mcp::peer::Patience;
 use mcp::revision::Revision;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use tool::{Client, Failure, Provider, Standing};
 
 use super::shelf::Directory;
@@ -75,7 +76,9 @@ impl Remote {
             era: pinned.unwrap_or_default(),
             // Whoever allows a call five minutes means a silent one, too.
             patience: Patience::of(upstream.call_timeout),
-            opening: upstream.start_timeout,
+            // A little less than the roster allows: only the connection knows
+            // the step that hung.
+            opening: upstream.start_timeout.mul_f32(0.95),
             tether: tether(),
             credential: credential.clone(),
             ..defaults
@@ -130,9 +133,11 @@ impl Remote {
 impl Connector for Remote {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let targets = self.targets.as_ref().map_err(|reason| unavailable(reason))?;
-        let options = self.options();
+        let mut options = self.options();
+        let end = Instant::now() + options.opening;
         let mut first = None;
         for target in targets {
+            options.opening = end - Instant::now();
             match connect(target, &options, client).await {
                 Ok(upstream) => {
                     self.remember(upstream.revision());

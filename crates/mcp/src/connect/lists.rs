@@ -203,7 +203,7 @@ fn bound(findings: &mut Vec<Finding>) {
     }
 }
 
-fn list_method(kind: Kind) -> &'static str {
+pub(super) fn list_method(kind: Kind) -> &'static str {
     match kind {
         Kind::Tools => method::TOOLS_LIST,
         Kind::Resources => method::RESOURCES_LIST,

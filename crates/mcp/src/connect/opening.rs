@@ -13,6 +13,7 @@ use super::http::Http;
 use super::link::{Link, Manner, Question};
 use super::lists::{self, Unread};
 use super::relay::Relay;
+use super::steps::Steps;
 use super::upstream::{Core, Session, Upstream};
 use super::{ConnectError, Era, Options, Target, headers, keeper, legacy, listen, params, pipe};
 use crate::peer::{Patience, Peer};
@@ -28,9 +29,10 @@ pub(super) async fn open(
     target: &Target,
     options: &Options,
     client: &Arc<Client>,
+    steps: &Steps,
 ) -> Result<Arc<Upstream>, ConnectError> {
     let (link, relay) = reach(target, options, client).await?;
-    let mut opening = Opening { link: Some(link), relay, options, client };
+    let mut opening = Opening { link: Some(link), relay, options, client, steps };
     match opening.finish().await {
         Ok(upstream) => Ok(upstream),
         Err(error) => Err(opening.explain(error).await),
@@ -71,6 +73,7 @@ struct Opening<'a> {
     relay: Arc<Relay>,
     options: &'a Options,
     client: &'a Arc<Client>,
+    steps: &'a Steps,
 }
 
 impl Drop for Opening<'_> {
@@ -100,7 +103,7 @@ impl Opening<'_> {
         let client = Arc::clone(self.client);
         let core = Core::new(link, Arc::clone(&self.relay), session, client, self.options);
         let core = Arc::new(core);
-        let refused = read_all(&core).await?;
+        let refused = read_all(&core, self.steps).await?;
         if let Some(standing) = standing {
             // What a server asks during a call may come on the standing stream,
             // and is lost when nobody listens there yet.
@@ -274,7 +277,8 @@ impl Opening<'_> {
         Ok(Session { revision, server: server(&result, who, revision) })
     }
 
-    async fn request(&self, method: &str, params: Json, manner: Manner) -> Answer {
+    async fn request(&self, method: &'static str, params: Json, manner: Manner) -> Answer {
+        let _step = self.steps.enter(method);
         let link = self.link();
         let question = Question {
             ticket: link.ticket(),
@@ -314,9 +318,13 @@ impl Opening<'_> {
 }
 
 /// Reads every list, side by side, and says which are missing.
-async fn read_all(core: &Arc<Core>) -> Result<Vec<Kind>, ConnectError> {
+async fn read_all(core: &Arc<Core>, steps: &Steps) -> Result<Vec<Kind>, ConnectError> {
     let mut refused = Vec::new();
-    let lists = join_all(Kind::ALL.map(|kind| lists::read(core, kind))).await;
+    let lists = join_all(Kind::ALL.map(|kind| async move {
+        let _step = steps.enter(lists::list_method(kind));
+        lists::read(core, kind).await
+    }))
+    .await;
     for (kind, list) in Kind::ALL.into_iter().zip(lists) {
         match list {
             Ok(list) => {

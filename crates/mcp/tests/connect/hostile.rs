@@ -160,6 +160,7 @@ async fn a_server_that_hangs_at_any_step_is_given_up() {
     for step in ["initialize", "tools/list", "resources/list", "prompts/list"] {
         let error = refused(&format!("hang-{step}"), &hasty()).await;
         assert!(matches!(error, ConnectError::Silent { .. }), "{step}: {error}");
+        assert!(error.to_string().contains(&format!("`{step}`")), "{step}: {error}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use reqwest::Response;
 use tokio::time::sleep;
@@ -320,11 +320,39 @@ fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
             Some(Failure::Unauthorized { reason })
         }
         StatusCode::TOO_MANY_REQUESTS => {
-            let seconds = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
-            Some(Failure::RateLimited { retry_after: seconds.map(Duration::from_secs) })
+            let retry_after = text(RETRY_AFTER).and_then(|after| pause(after, text(DATE)));
+            Some(Failure::RateLimited { retry_after })
         }
         _ => None,
     }
+}
+
+/// How long `Retry-After` means: seconds, or a date, to be compared with the
+/// server's own clock.
+fn pause(after: &str, now: Option<&str>) -> Option<Duration> {
+    let after = after.trim();
+    if let Ok(seconds) = after.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let seconds = seconds_of(after)?.saturating_sub(seconds_of(now?)?);
+    Some(Duration::from_secs(seconds))
+}
+
+/// A date such as `Sun, 06 Nov 1994 08:49:37 GMT`, in seconds since 1970.
+fn seconds_of(date: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = date.split([' ', ',', ':']).filter(|word| !word.is_empty()).skip(1);
+    let day: u64 = words.next()?.parse().ok()?;
+    let month = words.next()?;
+    let month = 1 + u64::try_from(MONTHS.iter().position(|known| *known == month)?).ok()?;
+    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = || words.next()?.parse::<u64>().ok();
+    let (hour, minute, second) = (clock()?, clock()?, clock()?);
+    // Years begin in March here, so that the odd day comes last.
+    let (years, months) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = years * 365 + years / 4 - years / 100 + years / 400 + (months * 153 + 2) / 5 + day;
+    Some((days - 719_469) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
 /// Every other refusal. A gateway's error may hide a request that ran.
@@ -349,5 +377,24 @@ fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
         | StatusCode::UNPROCESSABLE_ENTITY => Failure::Unusable { reason },
         _ if status.is_server_error() => Failure::Unusable { reason },
         _ => Failure::Unavailable { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_understood_by_the_servers_own_clock() {
+        assert_eq!(seconds_of("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(seconds_of("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(seconds_of("Thu, 29 Feb 2024 12:00:00 GMT"), Some(1_709_208_000));
+        assert_eq!(seconds_of("soon"), None);
+        let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let after = |text: &str| pause(text, now).map(|pause| pause.as_secs());
+        assert_eq!(after("7"), Some(7));
+        assert_eq!(after("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
+        assert_eq!(after("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        assert_eq!((after("soon"), pause("Sun, 06 Nov 1994 08:50:07 GMT", None)), (None, None));
     }
 }

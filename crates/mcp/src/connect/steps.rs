@@ -1,0 +1,41 @@
+//! What an opening waits for, so that one that hangs can say where.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The steps that are not done.
+#[derive(Default)]
+pub(super) struct Steps(Mutex<Vec<&'static str>>);
+
+/// A step, done when dropped.
+pub(super) struct Step<'a> {
+    steps: &'a Steps,
+    name: &'static str,
+}
+
+impl Steps {
+    pub(super) fn enter(&self, name: &'static str) -> Step<'_> {
+        self.lock().push(name);
+        Step { steps: self, name }
+    }
+
+    /// What is waited for now.
+    pub(super) fn open(&self) -> String {
+        match self.lock().as_slice() {
+            [] => "connect".to_owned(),
+            steps => steps.join("`, `"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<&'static str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        let mut steps = self.steps.lock();
+        if let Some(at) = steps.iter().position(|step| *step == self.name) {
+            steps.remove(at);
+        }
+    }
+}
