@@ -44,12 +44,24 @@ fn check(place: &Place) -> anyhow::Result<Done> {
     let upstreams = &loaded.config.upstreams;
     let n_programs = upstreams.iter().filter(|u| matches!(u.reach, Reach::Program { .. })).count();
     let n_addresses = upstreams.iter().filter(|u| matches!(u.reach, Reach::Address { .. })).count();
-    out(&format!(
-        "{} {name}: {} upstreams ({n_programs} programs, {n_addresses} addresses)",
-        paint(GOOD, "ok"),
-        upstreams.len(),
-    ));
+    let kinds = [(n_programs, "program"), (n_addresses, "address")];
+    let kinds = kinds.into_iter().chain([(upstreams.len() - n_programs - n_addresses, "other")]);
+    let kinds = kinds.filter(|(n, _)| *n != 0).map(|(n, word)| counted(n, word));
+    let kinds = match kinds.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => String::new(),
+        some => format!(" ({some})"),
+    };
+    let n_upstreams = counted(upstreams.len(), "upstream");
+    out(&format!("{} {name}: {n_upstreams}{kinds}", paint(GOOD, "ok")));
     Ok(Done::Fine)
+}
+
+fn counted(n: usize, word: &str) -> String {
+    match (n, word) {
+        (1, _) | (_, "other") => format!("{n} {word}"),
+        (_, "address") => format!("{n} addresses"),
+        (_, _) => format!("{n} {word}s"),
+    }
 }
 
 fn path(place: &Place) -> anyhow::Result<Done> {

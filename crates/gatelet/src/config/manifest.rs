@@ -39,13 +39,15 @@ pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Manif
     let path = Path::default().key("manifest").key("key");
     let key = raw.key.and_then(|file| {
         let file = base.join(file);
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if SecretKey::parse(&text).is_err() {
-            let message = format!("`{}` holds no signing key", file.display());
-            problems.error(&path, message, Some("make one with `gatelet manifest keygen FILE`"));
-            return None;
-        }
-        Some(text)
+        let shown = file.display();
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| format!("`{shown}` cannot be read: {error}"));
+        let key = text.and_then(|text| match SecretKey::parse(&text) {
+            Ok(_) => Ok(text),
+            Err(_) => Err(format!("`{shown}` holds no signing key")),
+        });
+        let hint = "make one with `gatelet manifest keygen FILE`";
+        key.map_err(|message| problems.error(&path, message, Some(hint))).ok()
     });
     Manifest {
         publisher: raw.publisher.unwrap_or_else(|| "gatelet".to_owned()),

@@ -156,6 +156,9 @@ impl Tls {
 
 pub(crate) const PORT: u16 = 4747;
 
+/// Where a gate listens that is told nothing.
+pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
+
 pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve {
     let path = Path::default().key("serve").key("listen");
     let tls = raw.tls.and_then(|raw| tls(raw, base, problems));
@@ -163,7 +166,7 @@ pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve
     let listen = raw.listen.as_deref();
     let listen = listen.and_then(|text| problems.parse(&path, text, address));
     Serve {
-        listen: listen.unwrap_or(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)),
+        listen: listen.unwrap_or(USUAL),
         surface: raw.surface.unwrap_or_default(),
         hosts: raw.hosts,
         open: raw.open.unwrap_or(false),
@@ -182,7 +185,20 @@ fn tls(raw: RawTls, base: &FilePath, problems: &mut Problems) -> Option<Tls> {
         problems.error(&path.key("client_required"), "only goes with `client_ca`", None);
     }
     let client_ca = raw.client_ca.map(|file| base.join(file));
-    let tls = Tls { cert: base.join(raw.cert), key: base.join(raw.key), client_ca, callers };
+    let (cert, key) = (base.join(raw.cert), base.join(raw.key));
+    let files = [("cert", Some(&cert)), ("key", Some(&key)), ("client_ca", client_ca.as_ref())];
+    let mut are_there = true;
+    for (name, file) in files.into_iter().filter_map(|(name, file)| Some((name, file?))) {
+        if let Err(error) = std::fs::File::open(file) {
+            let message = format!("`{}` cannot be read: {error}", file.display());
+            problems.error(&path.key(name), message, None);
+            are_there = false;
+        }
+    }
+    if !are_there {
+        return None;
+    }
+    let tls = Tls { cert, key, client_ca, callers };
     if let Err(unfit) = tls.server() {
         let hint = "`cert` holds the chain and `key` its private key, both in PEM";
         problems.error(&path, unfit, Some(hint));
