@@ -3,9 +3,11 @@
 //! A command's own flags live beside its code in `commands/`. To add a command,
 //! add its file, a variant here and an arm in [`commands::run`](crate::commands::run).
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use mcp::revision::Revision;
 
@@ -49,12 +51,31 @@ pub(crate) struct Place {
     /// Without it gatelet reads `gatelet.toml` in the working directory or in
     /// the user's configuration directory, and runs its built-in tools when
     /// there is neither.
-    #[arg(long, short, global = true, value_name = "FILE", env = "GATELET_CONFIG")]
+    #[arg(long, short, global = true, value_name = "FILE", env = "GATELET_CONFIG",
+          value_parser = path())]
     pub(crate) config: Option<PathBuf>,
 
     /// The directory in which listings and kept results are remembered
-    #[arg(long, global = true, value_name = "DIR", env = "GATELET_STATE")]
+    #[arg(long, global = true, value_name = "DIR", env = "GATELET_STATE", value_parser = path())]
     pub(crate) state: Option<PathBuf>,
+
+    /// Where the gate listens, where a command line says so.
+    #[arg(skip)]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+/// A path that may be empty, as a variable that is set to nothing is.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+impl Place {
+    /// Takes what is empty for what is not given.
+    pub(crate) fn settle(&mut self) {
+        for path in [&mut self.config, &mut self.state] {
+            *path = path.take().filter(|path| !path.as_os_str().is_empty());
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,6 +122,13 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn an_empty_path_is_none() {
+        let mut cli = Cli::parse_from(["gatelet", "--config", "", "--state", "", "tokens"]);
+        cli.place.settle();
+        assert_eq!((cli.place.config, cli.place.state), (None, None));
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {

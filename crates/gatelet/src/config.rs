@@ -25,12 +25,15 @@ mod visibility;
 
 pub(crate) mod foreign;
 
+mod itself;
+
 mod jsonc;
 mod node;
 mod problem;
 mod shape;
 mod text;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -55,6 +58,7 @@ pub(crate) use upstream::{Reach, Start, Upstream, Wire, write};
 
 use crate::cli;
 use crate::exit::Stop;
+use itself::Here;
 use problem::{Problem, Weight};
 
 /// The configuration file of gatelet.
@@ -183,8 +187,11 @@ pub(crate) fn load(place: &cli::Place) -> anyhow::Result<Loaded> {
             let shown = file.display().to_string();
             let text = std::fs::read_to_string(&file)
                 .map_err(|error| Stop::Usage(format!("cannot read `{shown}`: {error}")))?;
-            let base = file.parent().unwrap_or(Path::new("")).to_owned();
-            let (config, problems) = read(Source { name: shown, text }, &base, &Process)?;
+            // What stands in the file is meant from there, whoever reads it.
+            let whole = std::path::absolute(&file).with_context(|| format!("`{shown}`"))?;
+            let base = whole.parent().unwrap_or(Path::new("/"));
+            let source = Source { name: shown, text };
+            let (config, problems) = read_for(source, base, &Process, place.listen)?;
             let warnings = Some(problems).filter(|problems| !problems.is_empty());
             Ok(Loaded { config, file: Some(file), warnings })
         }
@@ -218,15 +225,26 @@ pub(crate) fn read(
     base: &Path,
     environment: &dyn Environment,
 ) -> Result<(Config, Problems), Stop> {
+    read_for(source, base, environment, None)
+}
+
+/// Reads a document for a gate that listens where the command line says.
+fn read_for(
+    source: Source,
+    base: &Path,
+    environment: &dyn Environment,
+    listen: Option<SocketAddr>,
+) -> Result<(Config, Problems), Stop> {
+    let here = Here::usual(&source.name, base, listen);
     let (root, mut problems) = tree(source);
     let (raw, found) = if foreign::is_foreign(&root) {
-        (Raw::default(), foreign::read(&root, base, &mut problems))
+        (Raw::default(), foreign::read(&root, &here, environment, &mut problems))
     } else {
         let raw = raw(&root, &mut problems);
         let found = own(&raw);
         (raw, found)
     };
-    let config = parse(raw, found, base, environment, &mut problems);
+    let config = parse(raw, found, here, environment, &mut problems);
     if problems.has_errors() { Err(Stop::Config(problems)) } else { Ok((config, problems)) }
 }
 
@@ -251,15 +269,16 @@ pub(crate) fn import(source: Source, base: &Path) -> Result<(Vec<foreign::Found>
         let known = "`mcpServers`, `servers`, `mcp`, `context_servers` and `mcp_servers` are known";
         return Err(Stop::Usage(format!("`{name}` has no table of servers; {known}")));
     }
-    let found = foreign::read(&root, base, &mut problems);
-    let found = found.into_iter().filter(|one| is_sound(one, base, &mut problems)).collect();
+    let here = Here::usual(&name, base, None);
+    let found = foreign::read(&root, &here, &Process, &mut problems);
+    let found = found.into_iter().filter(|one| is_sound(one, &here, &mut problems)).collect();
     Ok((found, problems))
 }
 
 /// Whether an upstream would be taken from our own file, too. Why not is noted.
-fn is_sound(found: &foreign::Found, base: &Path, problems: &mut Problems) -> bool {
+fn is_sound(found: &foreign::Found, here: &Here, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
-    upstream::parse(vec![found.clone()], base, &Process, &mut own);
+    upstream::parse(vec![found.clone()], here, &Process, &mut own);
     let is_sound = !own.has_errors();
     for problem in own.into_errors() {
         let message = format!("{}: the server was left out", problem.message);
@@ -270,9 +289,13 @@ fn is_sound(found: &foreign::Found, base: &Path, problems: &mut Problems) -> boo
 
 /// The document as a tree, read as JSON when it looks like it, else as TOML.
 fn tree(source: Source) -> (node::Node, Problems) {
+    let mut twice = Vec::new();
     let (root, errors) = if source.is_json() {
         match jsonc::read(&source.text) {
-            Ok(root) => (root, Vec::new()),
+            Ok((root, noted)) => {
+                twice = noted;
+                (root, Vec::new())
+            }
             // Nothing more is said against what cannot be read.
             Err(error) => {
                 let value = node::Value::Table(Vec::new());
@@ -285,6 +308,9 @@ fn tree(source: Source) -> (node::Node, Problems) {
     let mut problems = Problems::new(source, root.clone());
     for (span, message) in errors {
         problems.push(Problem { weight: Weight::Error, span, message, hint: None });
+    }
+    for (span, message) in twice {
+        problems.note(span, message);
     }
     (root, problems)
 }
@@ -299,11 +325,16 @@ fn own(raw: &Raw) -> Vec<foreign::Found> {
 fn parse(
     raw: Raw,
     found: Vec<foreign::Found>,
-    base: &Path,
+    mut here: Here,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Config {
-    let upstreams = upstream::parse(found, base, environment, problems);
+    let base = &here.base.clone();
+    let serve = serve::parse(raw.serve, base, problems);
+    let auth = auth::parse(raw.auth, base, environment, problems);
+    here.listen = here.asked.unwrap_or(serve.listen);
+    here.public = auth.public_url.clone();
+    let upstreams = upstream::parse(found, &here, environment, problems);
     let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
     Config {
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
@@ -314,10 +345,10 @@ fn parse(
         visibility: visibility::parse(&raw.visibility, problems),
         mounts: mount::parse(raw.mount, base, environment, problems),
         gate: gate::parse(&raw.gate, problems),
-        serve: serve::parse(raw.serve, base, problems),
+        serve,
         skills: skills::parse(raw.skills, base, environment),
         builtin: builtin::parse(&raw.builtin, &labels, problems),
-        auth: auth::parse(raw.auth, base, environment, problems),
+        auth,
         manifest: manifest::parse(raw.manifest, base, problems),
         records: records::parse(raw.records, base, environment),
         upstreams,

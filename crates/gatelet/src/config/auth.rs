@@ -147,7 +147,7 @@ fn issuer(
 ) -> Option<Issuer> {
     let keys = match (raw.secret, raw.jwks) {
         (Some(secret), None) => {
-            let fill = |text: &str| text::fill(text, environment);
+            let fill = |text: &str| text::fill(text, base, environment);
             let secret = problems.parse(&path.key("secret"), &secret, fill)?;
             if secret.len() < 32 {
                 problems.error(&path.key("secret"), "is shorter than 32 bytes", None);

@@ -9,12 +9,12 @@
 mod entry;
 mod variable;
 
-use std::path::Path as FilePath;
-
 use catalog::name;
 
-use super::node::{Node, Path};
+use super::itself::{self, Here};
+use super::node::{Node, Path, Value};
 use super::problem::Problems;
+use super::text::Environment;
 use super::upstream::Raw;
 
 /// An upstream found in another client's file, and where it stands there.
@@ -45,21 +45,82 @@ pub(super) fn is_foreign(root: &Node) -> bool {
 }
 
 /// Reads every server in the file, noting what could not be carried over.
-pub(super) fn read(root: &Node, base: &FilePath, problems: &mut Problems) -> Vec<Found> {
+pub(super) fn read(
+    root: &Node,
+    here: &Here,
+    environment: &dyn Environment,
+    problems: &mut Problems,
+) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
+    let scope = variable::Scope { base: &here.base, inputs: inputs(root) };
     for (path, table) in tables(root) {
         for member in table.members() {
             if BESIDE.contains(&member.key.as_str()) {
                 continue;
             }
-            let path = path.key(&member.key);
-            let scope = variable::Scope { base, inputs: inputs(root) };
-            let raw = entry::read(&member.key, &member.node, &path, &scope, problems);
-            found.extend(raw.map(|raw| Found { path, raw }));
+            let at = path.key(&member.key);
+            let place = entry::Place { path: &at, scope: &scope, time: time(root, &path, here) };
+            let raw = entry::read(&member.key, &member.node, &place, problems);
+            let raw = raw.filter(|raw| is_another(raw, here, environment, &at, problems));
+            let raw = raw.map(|raw| switched(root, &member.key, raw, &at, problems));
+            found.extend(raw.map(|raw| Found { path: at, raw }));
         }
     }
     projects(root, problems);
     relabel(found, problems)
+}
+
+/// Whether an entry is another server than this gate. That it is not is told.
+fn is_another(
+    raw: &Raw,
+    here: &Here,
+    environment: &dyn Environment,
+    path: &Path,
+    problems: &mut Problems,
+) -> bool {
+    // How the client starts the gate, whatever it gives it to read.
+    let itself = itself::is_a_gate(raw).then(String::new);
+    let why = itself.or_else(|| Some(format!(" ({})", here.is(raw, environment)?.1)));
+    if let Some(why) = &why {
+        problems.warning(path, format!("is gatelet itself and was left out{why}"), None);
+    }
+    why.is_none()
+}
+
+/// What a number without a unit means as a time.
+fn time(root: &Node, table: &Path, here: &Here) -> entry::Unit {
+    let file = here.file.to_string_lossy();
+    let is_at = |part: &str| file.contains(part);
+    let has = |key: &str| root.get(key).is_some();
+    match table.to_string().as_str() {
+        // Zed.
+        "context_servers" => entry::Unit::Seconds,
+        // opencode.
+        "mcp" | "mcp.servers" => entry::Unit::Milliseconds,
+        _ if is_at("cline_mcp_settings") || is_at(".roo/") || is_at("mcp_settings.json") => {
+            entry::Unit::Seconds
+        }
+        // Gemini CLI.
+        _ if is_at(".gemini/") || has("mcp") => entry::Unit::Milliseconds,
+        _ => entry::Unit::Unknown,
+    }
+}
+
+/// An entry as Gemini CLI's `mcp.allowed` and `mcp.excluded` have it.
+fn switched(root: &Node, name: &str, mut raw: Raw, path: &Path, problems: &mut Problems) -> Raw {
+    let list = |key: &str| root.get("mcp").and_then(|mcp| mcp.get(key));
+    let list = |key: &str| list(key).filter(|list| matches!(list.value, Value::List(_)));
+    let names = |list: &Node| list.items().iter().any(|item| item.text() == Some(name));
+    let why = match (list("excluded"), list("allowed")) {
+        (Some(excluded), _) if names(excluded) => "`mcp.excluded` names it",
+        (_, Some(allowed)) if !names(allowed) => "`mcp.allowed` does not name it",
+        (Some(_) | None, Some(_) | None) => return raw,
+    };
+    if !raw.disabled {
+        problems.warning(path, format!("is switched off: {why}"), None);
+    }
+    raw.disabled = true;
+    raw
 }
 
 /// Gives every upstream a label that a namespace can have and no other has.
@@ -107,11 +168,11 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
 }
 
 fn is_empty(node: &Node) -> bool {
-    matches!(&node.value, super::node::Value::Table(members) if members.is_empty())
+    matches!(&node.value, Value::Table(members) if members.is_empty())
 }
 
 fn is_table(node: &Node) -> bool {
-    matches!(node.value, super::node::Value::Table(_))
+    matches!(node.value, Value::Table(_))
 }
 
 fn looks_like_a_server(node: &Node) -> bool {
@@ -120,12 +181,13 @@ fn looks_like_a_server(node: &Node) -> bool {
         .any(|key| node.get(key).is_some())
 }
 
-/// What VS Code asks its user for: the id and what it is.
-fn inputs(root: &Node) -> Vec<(String, String)> {
+/// What VS Code asks its user for.
+fn inputs(root: &Node) -> Vec<variable::Input> {
     let lists = [root.get("inputs"), root.get("mcp").and_then(|mcp| mcp.get("inputs"))];
     let input = |node: &Node| {
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        Some((text("id")?, text("description").unwrap_or_default()))
+        let what = text("description").unwrap_or_default();
+        Some(variable::Input { id: text("id")?, what, default: text("default") })
     };
     lists.into_iter().flatten().flat_map(Node::items).filter_map(input).collect()
 }

@@ -6,9 +6,10 @@ use super::node::{Member, Node, Span, Value};
 /// Deeper nesting than this is no configuration file.
 const DEEPEST: usize = 64;
 
-/// Reads one JSON value; on a syntax error, where and what.
-pub(super) fn read(text: &str) -> Result<Node, (Span, String)> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+/// Reads one JSON value, and notes what stands there twice; on a syntax error,
+/// where and what.
+pub(super) fn read(text: &str) -> Result<(Node, Vec<(Span, String)>), (Span, String)> {
+    let mut reader = Reader { text, at: 0, depth: 0, twice: Vec::new() };
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
@@ -17,13 +18,15 @@ pub(super) fn read(text: &str) -> Result<Node, (Span, String)> {
     if reader.at < text.len() {
         return Err(reader.wrong("nothing may follow the end of the document"));
     }
-    Ok(node)
+    Ok((node, reader.twice))
 }
 
 struct Reader<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
+    /// Keys that were there before, and what to say of them.
+    twice: Vec<(Span, String)>,
 }
 
 type Read<T> = Result<T, (Span, String)>;
@@ -70,7 +73,12 @@ impl Reader<'_> {
             self.expect(':')?;
             let node = self.value()?;
             // Of duplicate keys the last one counts, as in every common parser.
+            let n_before = members.len();
             members.retain(|member| member.key != key);
+            if members.len() < n_before {
+                let message = format!("`{key}` stands here twice; the last one counts");
+                self.twice.push((key_span.clone(), message));
+            }
             members.push(Member { key, key_span, node });
             self.comma_or('}')?;
         }
@@ -188,7 +196,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let found = match read(text) {
-            Ok(node) => node.to_json().to_string(),
+            Ok((node, _)) => node.to_json().to_string(),
             Err((span, message)) => format!("{}..{} {message}", span.start, span.end),
         };
         assert_eq!(found, expected);
@@ -214,9 +222,15 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_stands_twice_is_noted_at_its_last_place() {
+        let (_, twice) = read(r#"{"a": {"x": 1}, "b": {"x": 2}, "a": 3}"#).unwrap();
+        assert_eq!(twice, [(31..34, "`a` stands here twice; the last one counts".to_owned())]);
+    }
+
+    #[test]
     fn every_value_knows_its_place() {
         let text = r#"{"a": [true, "xy"]}"#;
-        let node = read(text).unwrap();
+        let (node, _) = read(text).unwrap();
         let item = &node.get("a").unwrap().items()[1];
         assert_eq!(&text[item.span.clone()], r#""xy""#);
     }

@@ -107,7 +107,8 @@ pub(crate) fn meant(
     source.admits(&manifest).map_err(|refused| ("manifest", refused.to_string()))?;
     let mut headers = BTreeMap::new();
     for (name, value) in &raw.headers {
-        let value = text::fill(value, environment).map_err(|hole| ("headers", hole.to_string()))?;
+        let value = text::fill(value, base, environment);
+        let value = value.map_err(|hole| ("headers", hole.to_string()))?;
         headers.insert(name.clone(), value);
     }
     let authority = raw.ca.as_ref().map(|file| {

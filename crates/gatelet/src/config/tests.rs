@@ -60,7 +60,7 @@ fn an_upstream_is_a_program_or_an_address() {
         url = "https://example.org/mcp"
         transport = "sse"
     "#;
-    check(text, &[]);
+    check(text, &["6:15 `upstream[0].cwd`: there is no directory `/base/data`"]);
     let (config, _) = reading(text).unwrap();
     let [files, docs] = &config.upstreams[..] else { panic!("two upstreams") };
     assert_eq!(files.start, Start::OnDemand);

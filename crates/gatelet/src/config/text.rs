@@ -32,9 +32,20 @@ pub(crate) enum Hole {
     Open,
 }
 
+impl Hole {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Hole::Unset(_) => "set it, or give a default: ${env:NAME:-default}",
+            Hole::File { .. } => "it is looked for beside this file; `~` is your home",
+            Hole::Unknown(_) | Hole::Open => "write `$${` where `${` is meant as it is",
+        }
+    }
+}
+
 /// Fills in `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}`; `$${`
-/// stands for `${` itself.
-pub(crate) fn fill(text: &str, environment: &dyn Environment) -> Result<String, Hole> {
+/// stands for `${` itself. Files are looked for at `base`.
+pub(crate) fn fill(text: &str, base: &Path, environment: &dyn Environment) -> Result<String, Hole> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -46,14 +57,14 @@ pub(crate) fn fill(text: &str, environment: &dyn Environment) -> Result<String, 
         }
         filled.push_str(&rest[..at]);
         let end = rest[at..].find('}').ok_or(Hole::Open)? + at;
-        filled.push_str(&value(&rest[at + 2..end], environment)?);
+        filled.push_str(&value(&rest[at + 2..end], base, environment)?);
         rest = &rest[end + 1..];
     }
     filled.push_str(rest);
     Ok(filled)
 }
 
-fn value(hole: &str, environment: &dyn Environment) -> Result<String, Hole> {
+fn value(hole: &str, base: &Path, environment: &dyn Environment) -> Result<String, Hole> {
     match hole.split_once(':') {
         Some(("env", name)) => {
             let (name, default) = match name.split_once(":-") {
@@ -63,8 +74,11 @@ fn value(hole: &str, environment: &dyn Environment) -> Result<String, Hole> {
             environment.get(name).or(default).ok_or_else(|| Hole::Unset(name.to_owned()))
         }
         Some(("file", path)) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Hole::File { path: path.to_owned(), reason: error.to_string() })?;
+            let file = place(PathBuf::from(path), base, environment);
+            let text = std::fs::read_to_string(&file).map_err(|error| {
+                let path = file.display().to_string();
+                Hole::File { path, reason: error.to_string() }
+            })?;
             Ok(text.trim_end_matches(['\r', '\n']).to_owned())
         }
         Some(_) | None => Err(Hole::Unknown(hole.to_owned())),
@@ -119,7 +133,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let filled = fill(text, &Fixed).unwrap_or_else(|hole| format!("error: {hole}"));
+        let filled = fill(text, Path::new("/nowhere"), &Fixed)
+            .unwrap_or_else(|hole| format!("error: {hole}"));
         assert_eq!(filled, expected);
     }
 
@@ -139,6 +154,26 @@ mod tests {
             "error: `${input:key}` is not known here; `${env:NAME}` and `${file:PATH}` are",
         );
         check("${env:TOKEN", "error: `${` is never closed");
+    }
+
+    #[test]
+    fn a_secret_file_is_looked_for_beside_the_configuration_and_at_home() {
+        struct Home(String);
+        impl Environment for Home {
+            fn get(&self, name: &str) -> Option<String> {
+                (name == "HOME").then(|| self.0.clone())
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("token"), "s3cret\n").unwrap();
+        let home = Home(directory.path().display().to_string());
+        let beside = fill("${file:token}", directory.path(), &home);
+        assert_eq!(beside.as_deref(), Ok("s3cret"));
+        let at_home = fill("${file:~/token}", Path::new("/nowhere"), &home);
+        assert_eq!(at_home.as_deref(), Ok("s3cret"));
+        let missing = fill("${file:token}", Path::new("/nowhere"), &home).unwrap_err();
+        assert!(missing.to_string().contains("`/nowhere/token`"), "{missing}");
+        assert!(missing.hint().contains("beside this file"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::{Access, Oauth, Own, RawCaller, RawOauth};
 use super::foreign::Found;
+use super::itself::Here;
 use super::node::Path;
 use super::problem::Problems;
 use super::site::Rules;
@@ -194,17 +195,23 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Reads every entry; what is wrong with one does not hide the others.
 pub(super) fn parse(
     found: Vec<Found>,
-    base: &FilePath,
+    here: &Here,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Vec<Upstream> {
     let mut upstreams: Vec<Upstream> = Vec::with_capacity(found.len());
     for Found { path, raw } in found {
-        let mut entry = Entry { path, problems };
+        let mut entry = Entry { path, base: &here.base, problems };
         if raw.disabled {
             continue;
         }
-        let Some(upstream) = entry.parse(raw, base, environment) else { continue };
+        if let Some((key, why)) = here.is(&raw, environment) {
+            let hint = "take it out; to put one gate before another, give each its own \
+                        configuration and its own `[serve] listen`";
+            entry.error(key, format!("{why}: it would stand behind itself"), Some(hint));
+            continue;
+        }
+        let Some(upstream) = entry.parse(raw, environment) else { continue };
         // Labels that differ only in case, `_` and `-` name the same namespace.
         if upstreams.iter().any(|other| name::same(&other.label, &upstream.label)) {
             let label = &upstream.label;
@@ -218,16 +225,13 @@ pub(super) fn parse(
 
 struct Entry<'a> {
     path: Path,
+    /// The directory of the file.
+    base: &'a FilePath,
     problems: &'a mut Problems,
 }
 
 impl Entry<'_> {
-    fn parse(
-        &mut self,
-        raw: Raw,
-        base: &FilePath,
-        environment: &dyn Environment,
-    ) -> Option<Upstream> {
+    fn parse(&mut self, raw: Raw, environment: &dyn Environment) -> Option<Upstream> {
         let label = self.label(raw.label.as_deref());
         let start_timeout = self.duration("start_timeout", raw.start_timeout.as_deref());
         let call_timeout = self.duration("call_timeout", raw.call_timeout.as_deref());
@@ -236,7 +240,7 @@ impl Entry<'_> {
         let revision = revision.and_then(|text| {
             self.problems.parse(&self.path.key("revision"), text, str::parse::<Revision>)
         });
-        let reach = self.reach(&raw, base, environment);
+        let reach = self.reach(&raw, environment);
         let access = self.access(&raw, environment);
         Some(Upstream {
             label: label?,
@@ -315,12 +319,7 @@ impl Entry<'_> {
         Some(label.to_owned())
     }
 
-    fn reach(
-        &mut self,
-        raw: &Raw,
-        base: &FilePath,
-        environment: &dyn Environment,
-    ) -> Option<Reach> {
+    fn reach(&mut self, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
         if raw.kind == Some(Kind::Content) {
             self.misplaced(raw.command.is_some(), "command", "a program");
             self.misplaced(raw.url.is_some(), "url", "an address");
@@ -335,14 +334,14 @@ impl Entry<'_> {
                 self.misplaced(!raw.headers.is_empty(), "headers", "url");
                 self.misplaced(raw.ca.is_some(), "ca", "url");
                 self.misplaced(raw.cert.is_some(), "cert", "url");
-                Some(self.program(command, raw, base, environment))
+                Some(self.program(command, raw, environment))
             }
             (None, Some(url)) => {
                 self.misplaced(!raw.args.is_empty(), "args", "command");
                 self.misplaced(!raw.env.is_empty(), "env", "command");
                 self.misplaced(raw.env_file.is_some(), "env_file", "command");
                 self.misplaced(raw.cwd.is_some(), "cwd", "command");
-                self.address(url, raw, base, environment)
+                self.address(url, raw, environment)
             }
             (Some(_), Some(_)) => {
                 self.error("url", "an upstream has either `command` or `url`, not both", None);
@@ -356,13 +355,8 @@ impl Entry<'_> {
         }
     }
 
-    fn program(
-        &mut self,
-        command: &str,
-        raw: &Raw,
-        base: &FilePath,
-        environment: &dyn Environment,
-    ) -> Reach {
+    fn program(&mut self, command: &str, raw: &Raw, environment: &dyn Environment) -> Reach {
+        self.one_word(command);
         let mut holes = Vec::new();
         let mut fill = |this: &mut Self, path: Path, text: &str| {
             this.fill(&path, text, environment, &mut holes)
@@ -375,24 +369,55 @@ impl Entry<'_> {
         let env = raw.env.iter();
         let env: BTreeMap<String, String> =
             env.map(|(name, text)| (name.clone(), fill(self, env_path.key(name), text))).collect();
-        let mut all = self.env_file(raw, base, &mut holes);
+        let mut all = self.env_file(raw, environment, &mut holes);
         all.extend(env);
-        let cwd = raw.cwd.as_ref().map(|cwd| base.join(cwd));
+        let cwd = self.place("cwd", raw.cwd.as_deref(), environment, &mut holes);
+        if let Some(cwd) = cwd.as_ref().filter(|cwd| holes.is_empty() && !cwd.is_dir()) {
+            let message = format!("there is no directory `{}`", cwd.display());
+            self.problems.warning(&self.path.key("cwd"), message, None);
+        }
         match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
             None => Reach::Program { command, args, env: all, cwd },
         }
     }
 
+    /// Notes a command that has its arguments in it, as a shell takes it.
+    fn one_word(&mut self, command: &str) {
+        let mut words = command.split_whitespace();
+        let (first, rest) = (words.next(), words.collect::<Vec<_>>());
+        if let Some(first) = first.filter(|_| !rest.is_empty() && !self.base.join(command).exists())
+        {
+            let hint = format!("arguments belong in `args`: command = {first:?}, args = {rest:?}");
+            let message = format!("no program is called `{command}`");
+            self.problems.warning(&self.path.key("command"), message, Some(&hint));
+        }
+    }
+
+    /// A path that is filled in, and stands where it is meant from.
+    fn place(
+        &mut self,
+        key: &str,
+        written: Option<&FilePath>,
+        environment: &dyn Environment,
+        holes: &mut Vec<String>,
+    ) -> Option<PathBuf> {
+        let written = written?.to_string_lossy();
+        let filled = self.fill(&self.path.key(key), &written, environment, holes);
+        Some(text::place(PathBuf::from(filled), self.base, environment))
+    }
+
     /// The variables in `env_file`; those in `env` come on top.
     fn env_file(
         &mut self,
         raw: &Raw,
-        base: &FilePath,
+        environment: &dyn Environment,
         holes: &mut Vec<String>,
     ) -> BTreeMap<String, String> {
-        let Some(file) = &raw.env_file else { return BTreeMap::new() };
-        match std::fs::read_to_string(base.join(file)) {
+        let Some(file) = self.place("env_file", raw.env_file.as_deref(), environment, holes) else {
+            return BTreeMap::new();
+        };
+        match std::fs::read_to_string(&file) {
             Ok(text) => text::variables(&text).collect(),
             Err(error) => {
                 let message = format!("`{}` cannot be read: {error}", file.display());
@@ -418,13 +443,7 @@ impl Entry<'_> {
         }
     }
 
-    fn address(
-        &mut self,
-        url: &str,
-        raw: &Raw,
-        base: &FilePath,
-        environment: &dyn Environment,
-    ) -> Option<Reach> {
+    fn address(&mut self, url: &str, raw: &Raw, environment: &dyn Environment) -> Option<Reach> {
         let mut holes = Vec::new();
         let url = self.fill(&self.path.key("url"), url, environment, &mut holes);
         if holes.is_empty() && !(url.starts_with("http://") || url.starts_with("https://")) {
@@ -436,7 +455,7 @@ impl Entry<'_> {
             let path = self.path.key("headers").key(name);
             headers.insert(name.clone(), self.fill(&path, text, environment, &mut holes));
         }
-        let certificates = self.certificates(raw, base, &mut holes);
+        let certificates = self.certificates(raw, environment, &mut holes);
         Some(match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
             None => Reach::Address { url, headers, wire: raw.transport, certificates },
@@ -446,13 +465,13 @@ impl Entry<'_> {
     fn certificates(
         &mut self,
         raw: &Raw,
-        base: &FilePath,
+        environment: &dyn Environment,
         holes: &mut Vec<String>,
     ) -> Certificates {
         self.misplaced(raw.key.is_some() && raw.cert.is_none(), "key", "cert");
         let mut read = |key: &str, file: Option<&PathBuf>| {
-            let file = file?;
-            match std::fs::read(base.join(file)) {
+            let file = text::place(file?.clone(), self.base, environment);
+            match std::fs::read(&file) {
                 Ok(pem) => Some(pem),
                 Err(error) => {
                     let message = format!("`{}` cannot be read: {error}", file.display());
@@ -480,9 +499,8 @@ impl Entry<'_> {
         environment: &dyn Environment,
         holes: &mut Vec<String>,
     ) -> String {
-        text::fill(text, environment).unwrap_or_else(|hole| {
-            let hint = "set it, or give a default: ${env:NAME:-default}";
-            self.problems.warning(path, hole.to_string(), Some(hint));
+        text::fill(text, self.base, environment).unwrap_or_else(|hole| {
+            self.problems.warning(path, hole.to_string(), Some(hole.hint()));
             holes.push(hole.to_string());
             String::new()
         })
@@ -526,6 +544,10 @@ impl std::fmt::Debug for Reach {
 
 /// Writes upstreams as they stand in our own file.
 pub(crate) fn write(upstream: Vec<Raw>) -> String {
+    if upstream.is_empty() {
+        // An empty list would leave no room for `[[upstream]]`.
+        return "# No servers were found.\n".to_owned();
+    }
     #[derive(Serialize)]
     struct File {
         upstream: Vec<Raw>,

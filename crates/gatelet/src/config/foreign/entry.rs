@@ -1,33 +1,66 @@
 //! One server in another client's file, read as an upstream of ours.
 
-use std::path::PathBuf;
-
+use super::super::access::RawOauth;
 use super::super::node::{Member, Node, Path, Value};
 use super::super::problem::Problems;
 use super::super::text;
 use super::super::upstream::{Raw, Wire};
 use super::variable::{self, Scope};
 
+/// Where an entry stands.
+pub(super) struct Place<'a> {
+    pub(super) path: &'a Path,
+    pub(super) scope: &'a Scope<'a>,
+    /// How its file counts time.
+    pub(super) time: Unit,
+}
+
+/// What a number without a unit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Milliseconds,
+    Unknown,
+}
+
 /// Reads one entry; `None` when there is nothing here that could be reached.
 pub(super) fn read(
     name: &str,
     node: &Node,
-    path: &Path,
-    scope: &Scope<'_>,
+    place: &Place<'_>,
     problems: &mut Problems,
 ) -> Option<Raw> {
     let raw = Raw { label: Some(name.to_owned()), ..Raw::default() };
-    let mut entry = Entry { raw, path, scope, problems };
+    let time = unit(node, place.time);
+    let Place { path, scope, .. } = *place;
+    let mut entry = Entry { raw, path, scope, time, address: "", problems };
     for member in node.members() {
         entry.member(member);
     }
     entry.finish()
 }
 
+/// What the keys of an entry tell of the client that counts here.
+fn unit(node: &Node, known: Unit) -> Unit {
+    let has = |keys: &[&str]| keys.iter().any(|key| node.get(key).is_some());
+    match known {
+        // Cline and Roo Code.
+        Unit::Unknown if has(&["autoApprove", "alwaysAllow"]) => Unit::Seconds,
+        // Gemini CLI.
+        Unit::Unknown if has(&["httpUrl", "trust", "includeTools", "excludeTools"]) => {
+            Unit::Milliseconds
+        }
+        Unit::Seconds | Unit::Milliseconds | Unit::Unknown => known,
+    }
+}
+
 struct Entry<'a> {
     raw: Raw,
     path: &'a Path,
     scope: &'a Scope<'a>,
+    time: Unit,
+    /// The key that the address came from.
+    address: &'static str,
     problems: &'a mut Problems,
 }
 
@@ -41,9 +74,18 @@ impl Entry<'_> {
                 self.raw.args.extend(args);
             }
             "env" | "environment" | "envs" => self.env(member),
-            "envFile" | "env_file" => self.raw.env_file = self.text(member).map(PathBuf::from),
-            "cwd" | "workingDirectory" => self.raw.cwd = self.text(member).map(PathBuf::from),
-            "url" | "serverUrl" | "httpUrl" | "uri" => self.raw.url = self.text(member),
+            "envFile" | "env_file" => {
+                let file = self.text(member);
+                self.raw.env_file = file.map(|file| variable::place(&file, self.scope));
+            }
+            "cwd" | "workingDirectory" => {
+                let cwd = self.text(member);
+                self.raw.cwd = cwd.map(|cwd| variable::place(&cwd, self.scope));
+            }
+            "url" => self.url(member, "url"),
+            "serverUrl" => self.url(member, "serverUrl"),
+            "httpUrl" => self.url(member, "httpUrl"),
+            "uri" => self.url(member, "uri"),
             "headers" | "http_headers" => self.headers(member),
             "env_http_headers" => self.env_headers(member),
             "bearer_token_env_var" => match node.text() {
@@ -74,9 +116,8 @@ impl Entry<'_> {
             "autoApprove" | "alwaysAllow" | "trust" | "alwaysAllowTools" => {
                 self.left_out(member, "approval stays with the client");
             }
-            "oauth" | "auth" | "authProviderType" => {
-                self.left_out(member, "give the credentials in `headers`");
-            }
+            "oauth" | "auth" => self.oauth(member),
+            "authProviderType" => self.left_out(member, "give the credentials in `headers`"),
             "settings" => self.left_out(member, "these are for the client's extension"),
             _ => self.left_out(member, "gatelet has no counterpart for it"),
         }
@@ -101,6 +142,50 @@ impl Entry<'_> {
                 self.left_out(member, "it is not a command");
             }
         }
+    }
+
+    /// The address. Of several the newer way to reach a server counts.
+    fn url(&mut self, member: &Member, key: &'static str) {
+        let taken = match (self.address, key) {
+            ("", _) | (_, "httpUrl") => {
+                let before = std::mem::replace(&mut self.address, key);
+                self.raw.url = self.text(member);
+                before
+            }
+            _ => key,
+        };
+        if !taken.is_empty() {
+            let message = format!("was left out: `{}` is taken", self.address);
+            self.problems.warning(&self.path.key(taken), message, None);
+        }
+    }
+
+    /// A registered client, as Claude Code, Cursor, Gemini CLI and opencode
+    /// name one.
+    fn oauth(&mut self, member: &Member) {
+        // That there is a login, or none, is found out.
+        if matches!(member.node.value, Value::Bool(_)) {
+            return;
+        }
+        let mut oauth = RawOauth::default();
+        for inner in self.table(member) {
+            match key(&inner).to_ascii_lowercase().replace('_', "").as_str() {
+                "clientid" => oauth.client_id = self.text(&inner),
+                "clientsecret" => oauth.client_secret = self.text(&inner),
+                "scopes" => oauth.scopes = self.texts(&inner),
+                "scope" => {
+                    let scope = self.text(&inner).unwrap_or_default();
+                    oauth.scopes = scope.split_whitespace().map(str::to_owned).collect();
+                }
+                "callbackport" | "redirectport" => {
+                    let port = inner.node.to_json().as_u64().and_then(|port| port.try_into().ok());
+                    oauth.redirect_port = port;
+                }
+                "enabled" => {}
+                _ => self.left_out(&inner, "gatelet finds it out, or has no counterpart for it"),
+            }
+        }
+        self.raw.oauth = Some(oauth).filter(|oauth| *oauth != RawOauth::default());
     }
 
     fn env(&mut self, member: &Member) {
@@ -152,17 +237,33 @@ impl Entry<'_> {
         }
     }
 
-    /// Milliseconds, except where the key or a small number says seconds.
+    /// Seconds or milliseconds, as the key or the client has it. Nobody says so
+    /// in a file of which that is not known; there a time that is an hour or
+    /// less as seconds is taken for seconds.
     fn timeout(&mut self, member: &Member) {
         let Value::Number(number) = &member.node.value else {
             return self.left_out(member, "it is not a number");
         };
         let amount = number.as_f64().unwrap_or_default();
-        let seconds = member.key.ends_with("_sec") || amount < 1000.0;
+        let unit = if member.key.ends_with("_sec") { Unit::Seconds } else { self.time };
+        let seconds = match unit {
+            Unit::Seconds => true,
+            Unit::Milliseconds => false,
+            Unit::Unknown => amount <= 3600.0,
+        };
         let millis = if seconds { amount * 1000.0 } else { amount };
-        let written = format!("{millis:.0}ms");
+        let written = match millis % 1000.0 {
+            0.0 => format!("{:.0}s", millis / 1000.0),
+            _ => format!("{millis:.0}ms"),
+        };
         if text::duration(&written).is_err() {
             return self.left_out(member, "nobody waits that long, or that short");
+        }
+        if unit == Unit::Unknown {
+            let unit = if seconds { "seconds" } else { "milliseconds" };
+            let key = self.path.key(&member.key);
+            let message = format!("`{key}`: {number} is taken for {unit}");
+            self.problems.note(member.node.span.clone(), message);
         }
         match member.key.as_str() {
             "startup_timeout_sec" => self.raw.start_timeout = Some(written),
@@ -177,9 +278,10 @@ impl Entry<'_> {
         let raw = &mut self.raw;
         let why = if raw.command.is_some() {
             raw.transport = None;
-            take(raw.url.take().is_some(), "url");
+            take(raw.url.take().is_some(), self.address);
             take(!std::mem::take(&mut raw.headers).is_empty(), "headers");
-            "a program has none"
+            take(raw.oauth.take().is_some(), "oauth");
+            "`command` is taken, and a program has none"
         } else {
             take(!std::mem::take(&mut raw.args).is_empty(), "args");
             take(!std::mem::take(&mut raw.env).is_empty(), "env");
@@ -197,10 +299,6 @@ impl Entry<'_> {
             self.sort_out();
         }
         let Entry { raw, path, problems, .. } = self;
-        if raw.command.as_deref().is_some_and(is_gatelet) {
-            problems.warning(path, "is gatelet itself and was left out", None);
-            return None;
-        }
         if raw.command.is_none() && raw.url.is_none() {
             let message = "has neither a command nor an address and was left out";
             problems.warning(path, message, None);
@@ -254,9 +352,4 @@ impl Entry<'_> {
 fn key(inner: &Member) -> String {
     let (_, key) = inner.key.split_once('.').unwrap_or(("", &inner.key));
     key.to_owned()
-}
-
-fn is_gatelet(command: &str) -> bool {
-    let name = command.rsplit(['/', '\\']).next().unwrap_or_default();
-    name.strip_suffix(".exe").unwrap_or(name) == "gatelet"
 }

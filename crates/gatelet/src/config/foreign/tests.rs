@@ -116,7 +116,7 @@ url = "https://example.org/mcp"
 [[upstream]]
 label = "b"
 command = "b"
-call_timeout = "60000ms"
+call_timeout = "60s"
 disabled = true
 "#,
         &[
@@ -137,8 +137,8 @@ fn gemini_cli() {
 label = "py"
 command = "python"
 args = ["-m", "s"]
-cwd = "./s"
-call_timeout = "30000ms"
+cwd = "/home/me/work/s"
+call_timeout = "30s"
 
 [upstream.env]
 KEY = "${env:MY_TOKEN}"
@@ -146,8 +146,12 @@ KEY = "${env:MY_TOKEN}"
 [[upstream]]
 label = "web"
 url = "http://localhost:3000/mcp"
+disabled = true
 "#,
-        &["`mcpServers.py.trust` was left out: approval stays with the client"],
+        &[
+            "`mcpServers.py.trust` was left out: approval stays with the client",
+            "`mcpServers.web`: is switched off: `mcp.allowed` does not name it",
+        ],
     );
 }
 
@@ -220,7 +224,7 @@ tool_timeout_sec = 5
     assert!(problems.is_empty());
     let raw = &found[0].raw;
     assert_eq!(raw.headers["Authorization"], "Bearer ${env:DOCS_TOKEN}");
-    assert_eq!(raw.call_timeout.as_deref(), Some("5000ms"));
+    assert_eq!(raw.call_timeout.as_deref(), Some("5s"));
 }
 
 #[test]
@@ -309,8 +313,8 @@ fn what_is_written_is_a_configuration_that_can_be_read() {
         text,
         expected,
         &[
-            "`mcpServers.both.url`: was left out: a program has none",
-            "`mcpServers.dressed.headers`: was left out: a program has none",
+            "`mcpServers.both.url`: was left out: `command` is taken, and a program has none",
+            "`mcpServers.dressed.headers`: was left out: `command` is taken, and a program has none",
             "`mcpServers.loaded.args`: was left out: a server at an address has none",
             "`mcpServers.loaded.env`: was left out: a server at an address has none",
             "`mcpServers.loaded.cwd`: was left out: a server at an address has none",
@@ -323,4 +327,146 @@ fn what_is_written_is_a_configuration_that_can_be_read() {
     let written = Source { name: "gatelet.toml".to_owned(), text: written };
     let (_, problems) = read(written, FilePath::new("/"), &Process).unwrap();
     assert!(problems.is_empty(), "{problems}");
+}
+
+#[test]
+fn the_gate_itself_is_left_out_however_it_is_reached() {
+    let text = r#"{"mcpServers": {
+        "a": {"command": "env", "args": ["X=1", "gatelet", "serve", "--stdio"]},
+        "b": {"command": "cargo", "args": ["run", "-p", "gatelet", "--", "serve", "--stdio"]},
+        "c": {"url": "http://127.0.0.1:4747/mcp"},
+        "d": {"url": "http://localhost:4747/mcp/direct"},
+        "e": {"command": "npx", "args": ["-y", "mcp-remote", "http://[::1]:4747/mcp"]},
+        "f": {"command": "gatelet", "args": ["serve", "--stdio", "--config", "/other.toml"]},
+        "site": {"command": "gatelet", "args": ["content", "serve", "--stdio"]},
+        "tools": {"command": "gatelet", "args": ["spec", "serve", "x.md"]},
+        "far": {"url": "http://127.0.0.1:4848/mcp"}}}"#;
+    let (found, problems) = import(source(text), FilePath::new("/home/me/.cursor")).unwrap();
+    let labels: Vec<_> = found.iter().filter_map(|found| found.raw.label.as_deref()).collect();
+    assert_eq!(labels, ["site", "tools", "far"]);
+    let told = problems.iter().filter(|one| one.message.contains("is gatelet itself")).count();
+    assert_eq!(told, 6, "{problems}");
+    let (config, _) = read(source(text), FilePath::new("/home/me/.cursor"), &Process).unwrap();
+    assert_eq!(config.upstreams.len(), 3);
+}
+
+#[test]
+fn in_our_own_file_the_gate_itself_is_an_error() {
+    let check = |text: &str| {
+        let own = Source { name: "/etc/gatelet.toml".to_owned(), text: text.to_owned() };
+        read(own, FilePath::new("/etc"), &Process).map_err(|stop| stop.to_string())
+    };
+    let itself = "[[upstream]]\nlabel = \"x\"\nurl = \"http://localhost:4747/mcp\"\n";
+    let error = check(itself).unwrap_err();
+    assert!(error.contains("is where this gate listens: it would stand behind itself"), "{error}");
+    assert!(error.contains("[serve] listen"), "{error}");
+    check(&format!("[serve]\nlisten = \"127.0.0.1:4748\"\n{itself}")).unwrap();
+    let again =
+        "[[upstream]]\nlabel = \"x\"\ncommand = \"gatelet\"\nargs = [\"serve\", \"--stdio\"]";
+    let error = check(again).unwrap_err();
+    assert!(error.contains("this runs the gate itself"), "{error}");
+}
+
+#[test]
+fn a_time_without_a_unit_is_read_as_its_client_means_it() {
+    let timeout = |file: &str, text: &str| {
+        let source = Source { name: file.to_owned(), text: text.to_owned() };
+        let (found, problems) = import(source, FilePath::new("/")).unwrap();
+        let said = problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
+        (found[0].raw.call_timeout.clone().unwrap(), said.join("\n"))
+    };
+    let server = r#"{"mcpServers": {"a": {"command": "x", "timeout": 1800}}}"#;
+    let sure = |written: &str| (written.to_owned(), String::new());
+    assert_eq!(timeout("/u/cline_mcp_settings.json", server), sure("1800s"));
+    assert_eq!(timeout("/u/.gemini/settings.json", server), sure("1800ms"));
+    let zed = r#"{"context_servers": {"a": {"command": "x", "timeout": 1800}}}"#;
+    assert_eq!(timeout("/u/settings.json", zed), sure("1800s"));
+    let (written, said) = timeout("/u/mcp.json", server);
+    assert_eq!(written, "1800s");
+    assert_eq!(said, "`mcpServers.a.timeout`: 1800 is taken for seconds");
+    let (written, said) = timeout("/u/mcp.json", &server.replace("1800", "60000"));
+    assert_eq!(written, "60s");
+    assert_eq!(said, "`mcpServers.a.timeout`: 60000 is taken for milliseconds");
+}
+
+#[test]
+fn a_registered_client_is_carried_over() {
+    check(
+        r#"{"mcpServers": {
+            "cursor": {"url": "https://a.example", "auth": {"CLIENT_ID": "c", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}},
+            "claude": {"url": "https://b.example", "oauth": {"clientId": "d", "callbackPort": 8080}},
+            "opencode": {"url": "https://c.example", "oauth": {"clientId": "e", "scope": "r w", "tokenUrl": "x"}},
+            "no": {"url": "https://d.example", "oauth": false}}}"#,
+        r#"
+[[upstream]]
+label = "cursor"
+url = "https://a.example"
+
+[upstream.oauth]
+client_id = "c"
+client_secret = "${env:S}"
+scopes = ["r"]
+
+[[upstream]]
+label = "claude"
+url = "https://b.example"
+
+[upstream.oauth]
+client_id = "d"
+redirect_port = 8080
+
+[[upstream]]
+label = "opencode"
+url = "https://c.example"
+
+[upstream.oauth]
+client_id = "e"
+scopes = ["r", "w"]
+
+[[upstream]]
+label = "no"
+url = "https://d.example"
+"#,
+        &[
+            "`mcpServers.opencode.oauth.tokenUrl` was left out: gatelet finds it out, or has no counterpart for it",
+        ],
+    );
+}
+
+#[test]
+fn what_is_ambiguous_is_told() {
+    check(
+        r#"{"inputs": [{"id": "level", "default": "info"}],
+           "servers": {
+            "a": {"command": "old"},
+            "a": {"command": "x", "args": ["${file}", "${input:level}"], "envFile": ".env", "cwd": "~/s"},
+            "b": {"url": "https://old.example", "httpUrl": "https://new.example"}}}"#,
+        r#"
+[[upstream]]
+label = "a"
+command = "x"
+args = ["${file}", "${env:LEVEL:-info}"]
+env_file = "/home/me/work/.env"
+cwd = "~/s"
+
+[[upstream]]
+label = "b"
+url = "https://new.example"
+"#,
+        &[
+            "`a` stands here twice; the last one counts",
+            "`servers.a.args[0]`: `${file}` has no counterpart: write what it is",
+            "`servers.a.args[1]`: `${input:level}` is read from the environment variable `LEVEL`",
+            "`servers.b.url`: was left out: `httpUrl` is taken",
+        ],
+    );
+}
+
+#[test]
+fn a_file_without_any_server_leaves_room_for_the_first() {
+    let (found, _) = import(source(r#"{"mcpServers": {}}"#), FilePath::new("/")).unwrap();
+    let written = upstream::write(found.into_iter().map(|found| found.raw).collect());
+    let text = written + "[[upstream]]\nlabel = \"a\"\ncommand = \"x\"\n";
+    let source = Source { name: "gatelet.toml".to_owned(), text };
+    assert_eq!(read(source, FilePath::new("/"), &Process).unwrap().0.upstreams.len(), 1);
 }

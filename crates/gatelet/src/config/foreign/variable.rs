@@ -8,8 +8,14 @@ use super::super::text::{Environment, Process};
 pub(super) struct Scope<'a> {
     /// The directory of the file.
     pub(super) base: &'a FilePath,
-    /// What VS Code asks its user for: the id and what it is.
-    pub(super) inputs: Vec<(String, String)>,
+    pub(super) inputs: Vec<Input>,
+}
+
+/// What VS Code asks its user for.
+pub(super) struct Input {
+    pub(super) id: String,
+    pub(super) what: String,
+    pub(super) default: Option<String>,
 }
 
 /// A text in our own form, and what to tell about it.
@@ -62,6 +68,24 @@ pub(super) fn rewrite(text: &str, scope: &Scope<'_>) -> Written {
     written
 }
 
+/// What only an editor knows. These look like variables of the environment.
+const OF_EDITOR: &[&str] = &[
+    "file",
+    "fileBasename",
+    "fileBasenameNoExtension",
+    "fileDirname",
+    "fileDirnameBasename",
+    "fileExtname",
+    "fileWorkspaceFolder",
+    "relativeFile",
+    "relativeFileDirname",
+    "lineNumber",
+    "columnNumber",
+    "selectedText",
+    "execPath",
+    "defaultBuildTask",
+];
+
 /// What our own files fill in.
 fn is_ours(inside: &str) -> bool {
     inside.starts_with("env:") || inside.starts_with("file:")
@@ -90,6 +114,7 @@ fn placeholder(inside: &str, scope: &Scope<'_>) -> Option<Written> {
         }
         "userHome" => plain("${env:HOME}".to_owned()),
         "pathSeparator" | "/" => plain(std::path::MAIN_SEPARATOR.to_string()),
+        _ if OF_EDITOR.contains(&inside) => None,
         _ => {
             let name = inside.split(":-").next().unwrap_or_default();
             is_variable(name).then(|| Written::plain(format!("${{env:{inside}}}")))
@@ -119,11 +144,31 @@ fn braces(inside: &str, scope: &Scope<'_>) -> Option<Written> {
 fn input(id: &str, scope: &Scope<'_>) -> Written {
     let shout = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = id.chars().map(shout).collect();
-    let asked = scope.inputs.iter().find(|(known, _)| known == id);
-    let what = asked.map(|(_, what)| what.as_str()).filter(|what| !what.is_empty());
+    let asked = scope.inputs.iter().find(|input| input.id == id);
+    let what = asked.map(|input| input.what.as_str()).filter(|what| !what.is_empty());
     let what = what.map(|what| format!(" ({what})")).unwrap_or_default();
-    let note = format!("`${{input:{id}}}`{what} is read from the environment variable `{name}`");
-    Written { text: format!("${{env:{name}}}"), notes: vec![note] }
+    let mut note =
+        format!("`${{input:{id}}}`{what} is read from the environment variable `{name}`");
+    let default = match asked.and_then(|input| input.default.as_deref()) {
+        // A brace would end the variable.
+        Some(default) if default.contains('}') => {
+            note += &format!("; its default `{default}` cannot be written here");
+            String::new()
+        }
+        Some(default) => format!(":-{default}"),
+        None => String::new(),
+    };
+    Written { text: format!("${{env:{name}{default}}}"), notes: vec![note] }
+}
+
+/// A path that is meant from the workspace, as it means the same everywhere.
+pub(super) fn place(path: &str, scope: &Scope<'_>) -> std::path::PathBuf {
+    if path.starts_with(['~', '$']) {
+        return path.into();
+    }
+    let path = FilePath::new(path);
+    let below = path.strip_prefix(".").unwrap_or(path);
+    FilePath::new(&workspace(scope.base)).join(below)
 }
 
 /// The folder that a file in `.vscode`, `.cursor` and the like belongs to.
