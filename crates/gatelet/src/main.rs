@@ -34,10 +34,14 @@ fn main() -> ExitCode {
     if let Some(done) = mcp::connect::tether::take(std::env::args_os().skip(1)) {
         return match done {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => exit::failure(&error.into()),
+            Err(error) => {
+                terminal::say(&error.to_string());
+                ExitCode::from(mcp::connect::tether::UNSTARTED)
+            }
         };
     }
-    let cli = cli::Cli::parse();
+    let mut cli = cli::Cli::parse();
+    cli.place.settle();
     cli.color.write_global();
     telemetry::init(&cli);
     match commands::run(cli) {

@@ -14,6 +14,7 @@ use super::link::{Link, Manner, Question};
 use super::lists::{self, Unread};
 use super::relay::Relay;
 use super::steps::Steps;
+use super::tether::CANNOT_RUN;
 use super::upstream::{Core, Session, Upstream};
 use super::{ConnectError, Era, Options, Target, headers, keeper, legacy, listen, params, pipe};
 use crate::peer::{Patience, Peer};
@@ -291,10 +292,13 @@ impl Opening<'_> {
     }
 
     /// A program that ended has more to say than its pipe: wait for that. A
-    /// server at an address said it with a status.
+    /// server at an address did not end: it was not reached, or said it with a
+    /// status.
     async fn explain(&self, error: ConnectError) -> ConnectError {
-        if let (ConnectError::Unreachable { reason, .. }, Link::Http(http)) =
-            (&error, &**self.link())
+        if let (
+            ConnectError::Unreachable { reason, .. } | ConnectError::Ended { reason },
+            Link::Http(http),
+        ) = (&error, &**self.link())
         {
             let (reason, status) = (reason.clone(), http.turned_away());
             return ConnectError::Unreachable { reason, status };
@@ -307,6 +311,7 @@ impl Opening<'_> {
         };
         timeout(self.options.grace * 4, told).await.ok();
         match self.relay.why_gone() {
+            Some(reason) if reason.starts_with(CANNOT_RUN) => ConnectError::BadTarget { reason },
             Some(reason) => ConnectError::Ended { reason },
             None => error,
         }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::child::{Child, Pipes};
 use super::relay::Relay;
+use super::tether::{self, CANNOT_RUN};
 use super::{ConnectError, Options, Program};
 use crate::message::excerpt;
 use crate::peer::{self, Line, Lines, Peer};
@@ -27,6 +28,10 @@ pub(super) async fn start(
     relay: &Arc<Relay>,
     peer: &Peer,
 ) -> Result<(), ConnectError> {
+    if let Some(cwd) = program.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+        let reason = format!("there is no directory `{}` to run it in", cwd.display());
+        return Err(ConnectError::BadTarget { reason });
+    }
     let started = Child::start(program, options.tether.as_ref()).await;
     let (child, pipes) = started.map_err(|source| ConnectError::Start {
         program: program.command.display().to_string(),
@@ -77,11 +82,17 @@ impl Life {
             abort.abort();
         }
         let reason = match words.last() {
+            // There was no program but our own, which says why.
+            Some(line) if line.starts_with(CANNOT_RUN) && how == unstarted() => line,
             Some(line) => format!("{reason} ({how}): {line}"),
             None => format!("{reason} ({how})"),
         };
         self.relay.gone(&reason);
     }
+}
+
+fn unstarted() -> String {
+    format!("exit code {}", tether::UNSTARTED)
 }
 
 fn told(line: &Line) -> String {

@@ -19,6 +19,12 @@ use super::guard;
 /// The first argument that makes our executable a tether.
 pub const ARGUMENT: &str = "__tether";
 
+/// How an executable ends that could not become the program, as shells do.
+pub const UNSTARTED: u8 = 127;
+
+/// How it begins to say why.
+pub(super) const CANNOT_RUN: &str = "cannot run `";
+
 /// An executable that calls [`take`] before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tether {
@@ -74,7 +80,11 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
         return Err(io::Error::other("the parent is gone already"));
     }
     let error = Command::new(&program).args(args).exec();
-    Err(io::Error::new(error.kind(), format!("cannot run `{}`: {error}", program.display())))
+    Err(unstarted(&program, &error))
+}
+
+fn unstarted(program: &OsString, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{CANNOT_RUN}{}`: {error}", program.display()))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
@@ -84,5 +94,6 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     let _parent = args.next();
     let usage = || io::Error::new(io::ErrorKind::InvalidInput, "a tether needs a program");
     let program = args.next().ok_or_else(usage)?;
-    Err(Command::new(program).args(args).exec())
+    let error = Command::new(&program).args(args).exec();
+    Err(unstarted(&program, &error))
 }
