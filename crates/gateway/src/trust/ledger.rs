@@ -43,7 +43,7 @@ pub enum Tampered {
     /// There is none, and there cannot be one.
     #[error(
         "the trust ledger cannot be kept: {0}; give a state directory that can be written \
-         (`--state`), or set `policy = \"off\"` under `[trust]`"
+         (`--state`), or set `mode = \"off\"` under `[trust]`"
     )]
     Homeless(String),
 }
