@@ -58,7 +58,9 @@ impl Profile {
     /// A client that can do exactly this.
     pub fn client(&self) -> Client {
         let capabilities = Json::parse(self.0.clone()).unwrap_or_else(|_| Json::empty_object());
-        Client { capabilities, ..Client::named("gatelet", "") }
+        let version = env!("CARGO_PKG_VERSION");
+        let raw = json!({"name": "gatelet", "version": version}).into();
+        Client { capabilities, raw, version: version.to_owned(), ..Client::named("gatelet", "") }
     }
 }
 
@@ -98,6 +100,12 @@ mod tests {
             one.client().capabilities.as_str(),
             r#"{"roots":{"listChanged":true},"sampling":{}}"#
         );
+    }
+
+    #[test]
+    fn upstreams_are_told_which_gatelet_asks() {
+        let raw = profile("{}").client().raw;
+        assert_eq!(raw.member_as("version"), Some(env!("CARGO_PKG_VERSION").to_owned()));
     }
 
     #[test]
