@@ -24,6 +24,9 @@ const SUGGESTED: usize = 400;
 /// How much of an upstream's error goes on as it is.
 const REJECTED: usize = 2_000;
 
+/// A namespace of so few functions is told whole.
+const FEW: usize = 5;
+
 impl View<'_> {
     /// Whether a function exists as far as this caller is concerned.
     pub(super) fn sees(&self, slot: Slot) -> bool {
@@ -56,7 +59,7 @@ impl View<'_> {
             && let Some(reason) = self.away(found)
         {
             let told = format!(
-                "`{}` is unavailable: {reason}. It is tried again by itself; \
+                "`{}` is unavailable: {reason}. \
                  `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
                 found.path
             );
@@ -131,9 +134,17 @@ impl View<'_> {
         if !function.is_empty() {
             slots = catalog.nearest_functions(namespace, function, NEAR, by, &sees);
         }
-        for slot in slots {
+        // Whoever names a namespace that there is means something in it.
+        let home = catalog.namespace(namespace).ok().filter(|home| !home.path.is_empty());
+        let own = home.map(|home| home.functions.as_slice()).unwrap_or_default();
+        let mut own: Vec<Slot> = own.iter().copied().filter(|slot| self.sees(*slot)).collect();
+        slots.sort_by_key(|slot| !own.contains(slot));
+        own.truncate(if own.len() <= FEW { FEW } else { 0 });
+        let most = (NEAR + 1).max(own.len() + 1);
+        let near_first = slots.iter().copied().filter(|slot| own.contains(slot));
+        for slot in near_first.chain(own.iter().copied()).chain(slots.iter().copied()) {
             let told = line(catalog, slot);
-            if !lines.contains(&told) && lines.len() < NEAR + 1 {
+            if !lines.contains(&told) && lines.len() < most {
                 lines.push(told);
             }
         }
