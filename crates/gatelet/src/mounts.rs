@@ -30,6 +30,8 @@ pub(crate) struct Mounts {
     places: Mutex<Vec<Place>>,
     /// Labels of everything that is not mounted.
     taken: Mutex<Vec<String>>,
+    /// Where this gate itself is reached, once it is known.
+    own: Mutex<Option<String>>,
     wake: Notify,
 }
 
@@ -40,6 +42,8 @@ pub(crate) enum Wrong {
     Wish { key: &'static str, message: String },
     #[error("`{0}` is mounted already")]
     There(String),
+    #[error("`{0}` is this gate itself: it cannot stand behind itself")]
+    Itself(String),
     #[error("the manifest is not believed: {0}")]
     Refused(String),
     #[error("nothing is mounted as `{0}`")]
@@ -52,7 +56,7 @@ impl Wrong {
     /// The HTTP status that says so.
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Wrong::Wish { .. } => 400,
+            Wrong::Wish { .. } | Wrong::Itself(_) => 400,
             Wrong::Unknown(_) => 404,
             Wrong::There(_) | Wrong::Configured(_) => 409,
             Wrong::Refused(_) => 422,
@@ -89,7 +93,17 @@ impl Mounts {
                 Err((key, message)) => tracing::warn!("a mount is left out: `{key}` {message}"),
             }
         }
-        Mounts { file, places: Mutex::new(places), taken: Mutex::default(), wake: Notify::new() }
+        let (taken, own) = (Mutex::default(), Mutex::default());
+        Mounts { file, places: Mutex::new(places), taken, own, wake: Notify::new() }
+    }
+
+    /// Says where this gate itself is reached; nothing there is mounted.
+    pub(crate) fn served_at(&self, endpoint: &str) {
+        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.to_owned());
+    }
+
+    fn is_own(&self, endpoint: &str) -> bool {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(endpoint)
     }
 
     /// Takes up a changed configuration.
@@ -181,6 +195,11 @@ impl Mounts {
             && why.is_final()
         {
             return Err(Wrong::Refused(why.to_string()));
+        }
+        if let Ok((_, endpoint)) = &seen
+            && self.is_own(endpoint.as_str())
+        {
+            return Err(Wrong::Itself(endpoint.to_string()));
         }
         let manifest = mount.source.manifest.clone();
         let mut place = Place::new(mount, Origin::Command, &Memory::load(&self.file));

@@ -3,6 +3,7 @@
 
 mod callers;
 mod card;
+pub(crate) mod chain;
 mod connector;
 mod credential;
 mod farewell;
@@ -44,7 +45,7 @@ use crate::mounts::{self, Mounts, Place};
 use crate::{builtin, habits};
 use card::{Card, Contents};
 use connector::{Remote, Site};
-use nested::Nesting;
+use nested::{Nesting, Opening};
 use shelf::Directory;
 
 /// When upstreams are started.
@@ -73,12 +74,17 @@ pub(crate) struct Wiring {
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
     pub(crate) card: Arc<Card>,
+    /// Tells this gate from every other.
+    instance: Arc<str>,
+    /// The configurations that are served on the way to a program.
+    chain: Arc<str>,
     /// What was taken up last, with its skills.
     current: Arc<Mutex<(Config, Library)>>,
 }
 
 impl Wiring {
-    pub(crate) fn new(state: &Path, pace: Pace, config: &Config) -> anyhow::Result<Wiring> {
+    pub(crate) fn new(state: &Path, pace: Pace, loaded: &Loaded) -> anyhow::Result<Wiring> {
+        let config = &loaded.config;
         let shelf = Arc::new(Directory::new(&state.join("listings")));
         let records = config.records.file.as_deref().map(open_records).transpose()?;
         Ok(Wiring {
@@ -90,6 +96,8 @@ impl Wiring {
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
             controls: Arc::default(),
             card: Arc::new(Card::new(config)),
+            chain: chain::with(loaded.file.as_deref()).into(),
+            instance: format!("{:032x}", rand::random::<u128>()).into(),
             current: Arc::new(Mutex::new((config.clone(), Library::default()))),
         })
     }
@@ -129,6 +137,7 @@ impl Wiring {
                     Pace::Configured => Indexing::Ahead,
                     Pace::WhenAsked | Pace::AtOnce => Indexing::WhenNeeded,
                 },
+                instance: Arc::clone(&self.instance),
                 ..roster::Config::default()
             },
             ..Parts::new(upstreams, clock)
@@ -197,7 +206,9 @@ impl Wiring {
     fn draw(&self, catalog: Option<&Catalog>) -> Manifest {
         let (config, skills) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let mounts = self.mounts.settled(mounts::taken(config));
-        self.card.draw(&Contents { config, mounts: &mounts, skills, catalog })
+        let manifest = self.card.draw(&Contents { config, mounts: &mounts, skills, catalog });
+        self.mounts.served_at(&manifest.endpoint);
+        manifest
     }
 
     fn take_up(&self, config: &Config, skills: &Library) {
@@ -223,7 +234,12 @@ impl Wiring {
         own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }
 
+    fn nesting<C: Opening + 'static>(&self, opening: C) -> Arc<dyn roster::Connector> {
+        Arc::new(Nesting { opening, instance: Arc::clone(&self.instance) })
+    }
+
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {
+        let upstream = &chain::told(upstream, &self.chain);
         let start = match (self.pace, upstream.start) {
             (Pace::Configured, config::Start::Eager) | (Pace::AtOnce, _) => Start::Eager,
             (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
@@ -243,9 +259,9 @@ impl Wiring {
                 let access = &upstream.access;
                 if access.per_caller || !access.callers.is_empty() {
                     let shelf = Arc::clone(&self.shelf);
-                    Arc::new(Nesting(callers::Front::new(remote, upstream, shelf, vault)))
+                    self.nesting(callers::Front::new(remote, upstream, shelf, vault))
                 } else {
-                    Arc::new(Nesting(remote))
+                    self.nesting(remote)
                 }
             }
         };
@@ -290,7 +306,7 @@ impl Wiring {
         }
         roster::Upstream {
             fingerprint: pinned(remote.fingerprint(), config, &upstream.label),
-            connector: Arc::new(Nesting(remote)),
+            connector: self.nesting(remote),
             ..self.upstream(config, &upstream)
         }
     }

@@ -11,6 +11,7 @@
 
 pub mod backoff;
 pub mod callers;
+pub mod gates;
 pub mod hall;
 pub mod inspect;
 pub mod link;
@@ -99,6 +100,9 @@ pub struct Config {
     pub meaning: Meaning,
     /// A number from 0 to 1, for jitter.
     pub chance: fn() -> f64,
+    /// Tells this gate from every other, so that it is not mounted behind
+    /// itself; empty where nobody needs to tell.
+    pub instance: Arc<str>,
 }
 
 /// How long nobody may have entered a hall before it gives way to another.
@@ -122,6 +126,7 @@ impl Default for Config {
             indexing: Indexing::WhenNeeded,
             meaning: Meaning::Compared,
             chance: rand::random,
+            instance: "".into(),
         }
     }
 }
@@ -209,6 +214,11 @@ impl Roster {
         for hall in self.lock().iter() {
             hall.announce();
         }
+    }
+
+    /// What tells this gate from every other.
+    pub(crate) fn instance(&self) -> &str {
+        &self.config.instance
     }
 
     /// Every hall there is, the default one first.

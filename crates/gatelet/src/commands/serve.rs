@@ -24,7 +24,7 @@ use crate::config::{self, Loaded, Surface, Tls};
 use crate::exit::{Done, Stop};
 use crate::gate;
 use crate::terminal::say;
-use crate::wire::{self, Pace, Wiring};
+use crate::wire::{self, Pace, Wiring, chain};
 
 /// Serve everything behind the gate to MCP clients
 ///
@@ -65,7 +65,11 @@ pub(crate) struct Args {
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+    let place = &Place { listen: args.listen, ..place.clone() };
     let written = config::load(place)?;
+    if args.stdio {
+        chain::not_again(written.file.as_deref())?;
+    }
     let mut loaded = written.clone();
     loaded.config.serve.listen = args.listen.unwrap_or(loaded.config.serve.listen);
     loaded.config.serve.surface = args.surface.unwrap_or(loaded.config.serve.surface);
@@ -87,9 +91,11 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         if let Some(listener) = &listener {
             loaded.config.serve.listen = listener.socket.local_addr()?;
         }
-        let wiring = Wiring::new(&state, Pace::Configured, &loaded.config)?;
+        let wiring = Wiring::new(&state, Pace::Configured, &loaded)?;
         let gateway = wiring.gateway(&loaded);
-        let watching = wire::watch(wiring.clone(), gateway.clone(), place.clone(), written);
+        let listen = listener.as_ref().map(|_| loaded.config.serve.listen);
+        let here = Place { listen, ..place.clone() };
+        let watching = wire::watch(wiring.clone(), gateway.clone(), here, written);
         let watching = tokio::spawn(watching);
         let changed = {
             let (wiring, gateway) = (wiring.clone(), gateway.clone());

@@ -15,18 +15,23 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use gateway::roster::Connector;
+use gateway::roster::{Connector, Profile, gates};
 use gateway::skill::upstream::cash;
+use mcp::revision::{Revision, method};
 use serde_json::json;
 use tool::{
     Ask, Call, Client, Context, Event, Failure, Json, Kind, Listing, Object, Provider, Reply,
-    RpcError, Standing, Tool,
+    RpcError, Server, Standing, Tool,
 };
 
 use super::connector::Remote;
 
 /// Opens sessions, and looks whether it is a CaSH server that answers.
-pub(super) struct Nesting<C>(pub(super) C);
+pub(super) struct Nesting<C> {
+    pub(super) opening: C,
+    /// What tells this gate from every other.
+    pub(super) instance: Arc<str>,
+}
 
 /// Opens sessions with a server that may be a CaSH server.
 #[async_trait]
@@ -60,7 +65,11 @@ impl Opening for Remote {
 #[async_trait]
 impl<C: Opening> Connector for Nesting<C> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        let Opened { upstream, first } = self.0.open(client).await?;
+        let Opened { upstream, first } = self.opening.open(client).await?;
+        // Before it is read: this gate would wait for what it tells itself.
+        if let Some(reason) = gates::refuse(&upstream.listing().server, &self.instance) {
+            return Err(Failure::Unavailable { reason });
+        }
         if !is_cash(&upstream.listing()) {
             return Ok(upstream);
         }
@@ -70,7 +79,7 @@ impl<C: Opening> Connector for Nesting<C> {
     }
 
     fn standing(&self) -> Option<Standing> {
-        self.0.standing()
+        self.opening.standing()
     }
 }
 
@@ -104,7 +113,9 @@ impl Shared {
         let (functions, cuts) = walk::functions(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
-        server.capabilities = capabilities(&server.capabilities);
+        // Which gates stand behind it may be different now.
+        let told = self.discover(&server).await.unwrap_or(server.capabilities);
+        server.capabilities = capabilities(&told);
         // Who this gate is is ours to say.
         let resources = own.resources.iter().filter(|one| one.uri != "cash://server");
         let listing = Listing {
@@ -118,6 +129,18 @@ impl Shared {
         };
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);
         Ok(())
+    }
+
+    /// What the server says now that it can do, where it can be asked again.
+    async fn discover(&self, server: &Server) -> Option<Json> {
+        if server.protocol.as_str() < Revision::LATEST.as_str() {
+            return None;
+        }
+        let ask = Ask::Other { method: method::DISCOVER.to_owned(), params: Object::new() };
+        match self.first.ask(ask, &nobody()).await {
+            Ok(Reply::Result(told)) => told.member("capabilities"),
+            Ok(Reply::Error(_)) | Err(_) => None,
+        }
     }
 
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
@@ -185,6 +208,11 @@ impl Provider for Nested {
             }
         }
     }
+}
+
+/// Nobody's question but the gate's own.
+fn nobody() -> Context {
+    Context { client: Arc::new(Profile::default().client()), ..Context::anonymous() }
 }
 
 /// The text of one of the three tools.

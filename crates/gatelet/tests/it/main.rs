@@ -15,6 +15,7 @@ mod finding;
 mod first_minute;
 mod limits;
 mod logins;
+mod loops;
 mod mounts;
 mod nested;
 mod primitives;

@@ -293,6 +293,7 @@ impl Core {
             events: self.events.clone(),
             idle_stop,
             dormant,
+            instance: Arc::clone(&self.parts.config.instance),
         };
         let task = tokio::spawn(supervise(Arc::clone(&link), around));
         Seat { link, supervisor: AbortOnDropHandle::new(task) }

@@ -12,7 +12,7 @@ use super::inspect::Inspector;
 use super::link::{Link, Now, Phase, one_line, reason};
 use super::masked::masked;
 use super::shelf::Memories;
-use super::{Start, backoff};
+use super::{Start, backoff, gates};
 
 /// The first protocol revision whose sessions know no client, so that one
 /// session serves clients of every kind.
@@ -35,6 +35,8 @@ pub(super) struct Surroundings {
     pub(super) idle_stop: Option<Duration>,
     /// Whether it waits to be woken before its first start.
     pub(super) dormant: bool,
+    /// What tells this gate from every other.
+    pub(super) instance: Arc<str>,
 }
 
 /// A session, and what it tells from its beginning on.
@@ -149,6 +151,9 @@ impl Surroundings {
         phase: Option<Phase>,
     ) -> Result<(), String> {
         let (inspector, mut listing) = (Arc::clone(&self.inspector), provider.listing());
+        if let Some(why) = gates::refuse(&listing.server, &self.instance) {
+            return Err(why);
+        }
         if !listing.unread.is_empty() {
             listing = Arc::new(listing.recalling(&link.listing()));
         }

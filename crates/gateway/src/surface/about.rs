@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tool::{Json, Server};
 
 use crate::gateway::Shared;
-use crate::roster::Snapshot;
+use crate::roster::{Snapshot, gates};
 use crate::visibility::Thing;
 
 /// What the protocol knows of a server, and the gate says for itself.
@@ -28,9 +28,10 @@ const CAPABILITIES: [&str; 8] = [
 pub(crate) fn server(
     shared: &Shared,
     snapshot: &Snapshot,
-    capabilities: Value,
+    mut capabilities: Value,
     knows: &dyn Fn(&Thing<'_>) -> bool,
 ) -> Server {
+    gates::tell(&mut capabilities, shared.roster.instance(), snapshot.catalog.sources().iter());
     let mut server = Server::new("gatelet", &shared.version, capabilities.into());
     for source in snapshot.catalog.sources() {
         let theirs = &source.listing.server;

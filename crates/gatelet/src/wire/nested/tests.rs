@@ -107,9 +107,13 @@ impl Opening for Guarded {
     }
 }
 
+fn nesting<C>(opening: C) -> Nesting<C> {
+    Nesting { opening, instance: "".into() }
+}
+
 #[tokio::test]
 async fn what_there_is_is_told_where_nobody_gets_in_without_a_name() {
-    let nested = Nesting(Guarded).connect(&Client::named("t", "")).await.unwrap();
+    let nested = nesting(Guarded).connect(&Client::named("t", "")).await.unwrap();
     assert_eq!(nested.listing().tools.len(), 2);
     let ask = || Ask::Call(Call::new("orders.list", json!({}).into()));
     let refused = nested.ask(ask(), &Context::anonymous()).await;
@@ -124,7 +128,7 @@ async fn what_there_is_is_told_where_nobody_gets_in_without_a_name() {
 
 async fn nested() -> (Arc<Cash>, Arc<dyn Provider>) {
     let cash = Arc::new(Cash::default());
-    let provider = Nesting(Direct(Arc::clone(&cash))).connect(&Client::named("t", "")).await;
+    let provider = nesting(Direct(Arc::clone(&cash))).connect(&Client::named("t", "")).await;
     (cash, provider.unwrap())
 }
 

@@ -74,7 +74,7 @@ const NAMED: usize = 5;
 pub(super) async fn functions(
     upstream: &dyn Provider,
 ) -> Result<(Vec<Function>, Vec<Finding>), Failure> {
-    let context = Context::anonymous();
+    let context = super::nobody();
     let mut cuts = Cuts::default();
     let mut found: Vec<Function> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
