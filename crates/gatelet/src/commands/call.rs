@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
-use super::verb::{self, Output, Wait};
+use super::verb::{self, Output, Wait, Words};
 use crate::cli::Place;
 use crate::exit::{Done, Stop};
 use crate::wire::Pace;
@@ -51,7 +51,8 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
         let label = args.function.split('.').next().unwrap_or_default();
         verb::settle(gateway, Wait::For(label)).await;
-        let done = verb::answer(&verb::ask(gateway, "call", arguments).await?, args.output)?;
+        let reply = verb::ask(gateway, "call", arguments).await?;
+        let done = verb::answer(&reply, Words::Theirs, args.output)?;
         let down = done == Done::AnswerIsError && verb::is_down(gateway, label);
         Ok(if down { Done::NoAnswer } else { done })
     })
@@ -68,26 +69,11 @@ fn read(words: &[String]) -> Result<Map<String, Value>, Stop> {
         } else if word.trim_start().starts_with('{') {
             arguments.extend(object(word)?);
         } else {
-            let (key, value) = pair(word)?;
+            let (key, value) = verb::pair(word)?;
             arguments.insert(key, value);
         }
     }
     Ok(arguments)
-}
-
-fn pair(word: &str) -> Result<(String, Value), Stop> {
-    let Some((key, text)) = word.split_once('=') else {
-        let message = format!("`{word}` is no argument; write `key=text` or `key:=JSON`");
-        return Err(Stop::Usage(message));
-    };
-    match key.strip_suffix(':') {
-        None => Ok((key.to_owned(), json!(text))),
-        Some(key) => {
-            let value = serde_json::from_str(text);
-            let wrong = |error| Stop::Usage(format!("`{key}` is not JSON: {error}"));
-            Ok((key.to_owned(), value.map_err(wrong)?))
-        }
-    }
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, Stop> {

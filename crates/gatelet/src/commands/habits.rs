@@ -3,7 +3,7 @@
 use catalog::habits::Habits;
 
 use crate::cli::Place;
-use crate::config;
+use crate::config::{self, Learning};
 use crate::exit::{Done, Stop};
 use crate::habits::File;
 use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let file = File::at(&config::state_directory(place)?);
     match &args.action {
         Action::Show { json: true } => out(&serde_json::to_string_pretty(&*file.load()?)?),
-        Action::Show { json: false } => show(&*file.load()?, &file),
+        Action::Show { json: false } => show(&*file.load()?, &file, learning(place)),
         Action::Forget { tool: Some(tool), .. } => {
             let habits = file.load()?;
             if !habits.iter().any(|(_, all)| all.contains_key(tool)) {
@@ -57,9 +57,17 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-fn show(habits: &Habits, file: &File) {
+/// Whether anything is learnt. A configuration that is wrong switches nothing on.
+fn learning(place: &Place) -> Learning {
+    config::load(place).map_or(Learning::Off, |loaded| loaded.config.learning)
+}
+
+fn show(habits: &Habits, file: &File, learning: Learning) {
     if habits.is_empty() {
-        say("nothing is learnt; `[learning] enabled = true` switches it on");
+        say(match learning {
+            Learning::On => "nothing is learnt yet",
+            Learning::Off => "nothing is learnt; `[learning] enabled = true` switches it on",
+        });
         return;
     }
     for (word, choices) in habits.iter() {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tool::Reply;
 
-use super::verb::{self, Output, Wait};
+use super::verb::{self, Output, Wait, Words};
 use crate::cli::Place;
 use crate::exit::Done;
 use crate::wire::Pace;
@@ -29,6 +29,14 @@ pub(crate) struct Args {
     #[arg(long)]
     examples: bool,
 
+    /// How many functions a search gives
+    #[arg(long, value_name = "NUMBER", requires = "query")]
+    limit: Option<u32>,
+
+    /// Which page of a long list
+    #[arg(long, value_name = "NUMBER", conflicts_with = "query")]
+    page: Option<u32>,
+
     #[command(flatten)]
     output: Output,
 }
@@ -48,7 +56,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
                 reply = second;
             }
         }
-        verb::answer(&reply, args.output)
+        verb::answer(&reply, Words::Ours, args.output)
     })
 }
 
@@ -64,6 +72,9 @@ impl Args {
         if self.examples {
             kwargs.insert("examples".to_owned(), json!(true));
         }
+        for (key, number) in [("limit", self.limit), ("page", self.page)] {
+            kwargs.extend(number.map(|number| (key.to_owned(), json!(number))));
+        }
         if self.output.is_json() {
             kwargs.insert("format".to_owned(), json!("json"));
         }
@@ -76,6 +87,6 @@ impl Args {
     }
 }
 
-fn is_error(reply: &Reply) -> bool {
+pub(super) fn is_error(reply: &Reply) -> bool {
     reply.tool_result().is_some_and(|result| result.is_error)
 }

@@ -9,7 +9,8 @@ use gateway::skill::{Flag, Library, Lock, Reference, Sight, Skill, export, lock}
 use serde_json::{Map, Value, json};
 use tool::{Finding, Severity};
 
-use super::verb::{self, Output, Wait};
+use super::help::is_error;
+use super::verb::{self, Output, Wait, Words};
 use crate::cli::Place;
 use crate::config::{self, Config};
 use crate::exit::{Done, Stop};
@@ -26,16 +27,17 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
 
-    /// A skill, or a namespace and a skill
-    #[arg(value_name = "NAME", num_args = 0..=2)]
-    names: Vec<String>,
+    /// A skill, a namespace, or both as two words; then the skill's arguments as `key=text` or
+    /// `key:=JSON`
+    #[arg(value_name = "NAME")]
+    words: Vec<String>,
 
     /// Another version than the latest
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 
     /// Search for skills by what they are for
-    #[arg(long, short, value_name = "WORDS", conflicts_with_all = ["names", "version"])]
+    #[arg(long, short, value_name = "WORDS", conflicts_with = "version")]
     query: Option<String>,
 
     #[command(flatten)]
@@ -75,23 +77,47 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 const LONGEST: usize = 4 << 20;
 
 fn show(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let keys: &[&str] =
-        if args.names.len() == 2 { &["namespace", "skillname"] } else { &["skillname"] };
-    let names = keys.iter().zip(&args.names);
-    let mut arguments: Map<String, Value> =
-        names.map(|(key, name)| ((*key).to_owned(), json!(name))).collect();
-    // A terminal takes all of it, and has no other call to read a part with.
-    if !args.names.is_empty() {
-        arguments.insert("sizelimit".to_owned(), json!(LONGEST));
+    let is_argument = |word: &&String| word.contains('=');
+    let (given, names): (Vec<&String>, Vec<&String>) = args.words.iter().partition(is_argument);
+    let mut kwargs = Map::new();
+    for word in given {
+        let (key, value) = verb::pair(word)?;
+        kwargs.insert(key, value);
     }
-    if let Some(version) = &args.version {
-        arguments.insert("kwargs".to_owned(), json!({"version": version}));
+    for (key, value) in [("version", &args.version), ("query", &args.query)] {
+        kwargs.extend(value.as_ref().map(|value| (key.to_owned(), json!(value))));
     }
-    if let Some(query) = &args.query {
-        arguments.insert("kwargs".to_owned(), json!({"query": query}));
-    }
+    let keys: &[&str] = match (names.len(), &args.query) {
+        (0, _) => &[],
+        (1, Some(_)) => &["namespace"],
+        (1, None) => &["skillname"],
+        (2, None) => &["namespace", "skillname"],
+        (_, _) => {
+            return Err(Stop::Usage("name a skill, or a namespace and a skill".to_owned()).into());
+        }
+    };
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
-        verb::answer(&verb::ask(gateway, "skill", arguments).await?, args.output)
+        let ask = async |keys: &[&str]| {
+            let names = keys.iter().zip(&names);
+            let mut arguments: Map<String, Value> =
+                names.map(|(key, name)| ((*key).to_owned(), json!(name))).collect();
+            arguments.insert("kwargs".to_owned(), Value::Object(kwargs.clone()));
+            // A terminal takes all of it, and has no other call to read a part with.
+            if keys.contains(&"skillname") {
+                arguments.insert("sizelimit".to_owned(), json!(LONGEST));
+            }
+            verb::ask(gateway, "skill", arguments).await
+        };
+        let mut reply = ask(keys).await?;
+        let mut words = if keys.contains(&"skillname") { Words::Theirs } else { Words::Ours };
+        if keys == ["skillname"] && is_error(&reply) {
+            // What is no skill may be a namespace that has some.
+            let listed = ask(&["namespace"]).await?;
+            if !is_error(&listed) {
+                (reply, words) = (listed, Words::Ours);
+            }
+        }
+        verb::answer(&reply, words, args.output)
     })
 }
 
@@ -184,7 +210,9 @@ fn export_all(directory: &Path, place: &Place) -> anyhow::Result<Done> {
         target.push(&exported.directory);
         // Versions come latest first; a directory holds one.
         if !written.insert(target.clone()) {
-            say(&format!("left out: `{}` is there already", target.display()));
+            let path = skill.path();
+            let version = skill.version.as_deref().unwrap_or("0");
+            say(&format!("left out: version {version} of `{path}`, which has a later one"));
             continue;
         }
         let write = std::fs::create_dir_all(&target)

@@ -29,7 +29,7 @@ struct Cost {
 
 pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
-        verb::settle(gateway, Wait::Brief).await;
+        verb::settle(gateway, Wait::Known).await;
         let (mut direct, gate) = costs(gateway);
         let uncounted = uncounted(gateway);
         direct

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
 use gateway::roster::{Link, Phase, Snapshot, Status, inspect};
+use mcp::revision::{Revision, method};
 use serde_json::json;
 use tool::{Ask, Object, Standing};
 
@@ -86,15 +87,35 @@ async fn row(link: &Arc<Link>) -> Row {
     Row { status, tokens, ping }
 }
 
-/// How long the smallest question takes. Upstreams of the newest revision
-/// have no `ping`; their refusal takes as long.
+/// How long the smallest question takes that the server answers itself.
+/// Servers of the newest revision have no `ping`.
 async fn ping(link: &Link) -> Option<Duration> {
-    let ask = Ask::Other { method: "ping".to_owned(), params: Object::new() };
+    let is_modern = Revision::LATEST.as_str() <= link.listing().server.protocol.as_str();
+    let method = if is_modern { method::DISCOVER } else { method::PING };
+    let ask = Ask::Other { method: method.to_owned(), params: Object::new() };
     let since = Instant::now();
     link.ask(ask, &verb::context()).await.ok().map(|_| since.elapsed())
 }
 
 impl Row {
+    /// What stands in each column.
+    fn texts(&self) -> Vec<String> {
+        let listing = &self.status.listing;
+        let server = format!("{} {}", listing.server.name, listing.server.version);
+        let ping = self.ping.map(|ping| format!("{:.1}", ping.as_secs_f64() * 1000.0));
+        vec![
+            self.status.label.clone(),
+            state(&self.status.phase).0.to_owned(),
+            server.trim().to_owned(),
+            listing.server.protocol.clone(),
+            listing.tools.len().to_string(),
+            (listing.resources.len() + listing.templates.len()).to_string(),
+            listing.prompts.len().to_string(),
+            self.tokens.to_string(),
+            ping.unwrap_or_default(),
+        ]
+    }
+
     fn json(&self) -> serde_json::Value {
         let listing = &self.status.listing;
         let (state, reason) = state(&self.status.phase);
@@ -124,29 +145,43 @@ fn credentials(standing: &Standing) -> serde_json::Value {
     }
 }
 
+/// The columns in the order in which they are given up where there is no room.
+const GIVEN_UP: [usize; 5] = [5, 6, 3, 2, 7];
+
+/// Which columns fit: a word that is broken over three lines tells nothing.
+fn fitting(rows: &[Vec<String>], room: usize) -> Vec<usize> {
+    let widest = |at: &usize| rows.iter().map(|row| row[*at].chars().count()).max().unwrap_or(0);
+    let mut columns: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).collect();
+    for gone in GIVEN_UP {
+        let wide: usize = columns.iter().map(|at| widest(at) + 2).sum();
+        if wide <= room {
+            break;
+        }
+        columns.retain(|at| *at != gone);
+    }
+    columns
+}
+
 fn table(rows: &[Row]) -> String {
     let head =
         ["upstream", "state", "server", "protocol", "tools", "res.", "prompts", "tokens", "ms"];
-    let mut table = terminal::table(&head);
+    let mut texts = vec![head.map(str::to_owned).to_vec()];
+    texts.extend(rows.iter().map(Row::texts));
+    let room = match terminal::is_read_by_a_person() {
+        true => usize::from(terminal::width()),
+        false => usize::MAX,
+    };
+    let columns = fitting(&texts, room);
+    let mut table = terminal::table(&columns.iter().map(|at| head[*at]).collect::<Vec<_>>());
     for row in rows {
-        let listing = &row.status.listing;
-        let (state, _) = state(&row.status.phase);
         let down = matches!(row.status.phase, Phase::Down { .. });
         let style = if down { terminal::BAD } else { terminal::GOOD };
-        let server = format!("{} {}", listing.server.name, listing.server.version);
-        let number = |n: usize| Cell::new(n).set_alignment(CellAlignment::Right);
-        let ping = row.ping.map(|ping| format!("{:.1}", ping.as_secs_f64() * 1000.0));
-        table.add_row(vec![
-            Cell::new(&row.status.label),
-            terminal::cell(style, state),
-            Cell::new(server.trim()),
-            Cell::new(&listing.server.protocol),
-            number(listing.tools.len()),
-            number(listing.resources.len() + listing.templates.len()),
-            number(listing.prompts.len()),
-            number(row.tokens),
-            Cell::new(ping.unwrap_or_default()).set_alignment(CellAlignment::Right),
-        ]);
+        let texts = row.texts();
+        table.add_row(columns.iter().map(|at| match at {
+            1 => terminal::cell(style, &texts[*at]),
+            4.. => Cell::new(&texts[*at]).set_alignment(CellAlignment::Right),
+            _ => Cell::new(&texts[*at]),
+        }));
     }
     let mut text = table.to_string();
     for row in rows {
@@ -167,5 +202,20 @@ fn state(phase: &Phase) -> (&'static str, Option<&str>) {
         Phase::Starting => ("starting", None),
         Phase::Up => ("up", None),
         Phase::Down { reason, .. } => ("down", Some(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_shows_fewer_columns_and_no_broken_words() {
+        let row =
+            ["github", "up", "github-mcp-server 0.20", "2025-11-25", "40", "5", "2", "9000", "1"];
+        let rows = [row.map(str::to_owned).to_vec()];
+        assert_eq!(fitting(&rows, 200).len(), 9);
+        assert_eq!(fitting(&rows, 40), [0, 1, 4, 7, 8]);
+        assert_eq!(fitting(&rows, 10), [0, 1, 4, 8]);
     }
 }

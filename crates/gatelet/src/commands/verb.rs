@@ -1,13 +1,15 @@
 //! The three verbs from the shell: one question to the gate, and its answer
 //! for a person or for a program.
 
+mod hints;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catalog::{Source, State};
-use gateway::roster::{Link, Phase, Status};
+use gateway::roster::{Link, Phase, Profile, Status};
 use gateway::{Gateway, Surface};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 
 use crate::cli::Place;
@@ -34,6 +36,31 @@ impl Output {
     }
 }
 
+/// Whose words an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// The gate's, with hints how to go on.
+    Ours,
+    /// A function's or a skill's.
+    Theirs,
+}
+
+/// `key=text` and `key:=JSON` among the words of a command line.
+pub(crate) fn pair(word: &str) -> Result<(String, Value), Stop> {
+    let Some((key, text)) = word.split_once('=') else {
+        let message = format!("`{word}` is no argument; write `key=text` or `key:=JSON`");
+        return Err(Stop::Usage(message));
+    };
+    match key.strip_suffix(':') {
+        None => Ok((key.to_owned(), json!(text))),
+        Some(key) => {
+            let value = serde_json::from_str(text);
+            let wrong = |error| Stop::Usage(format!("`{key}` is not JSON: {error}"));
+            Ok((key.to_owned(), value.map_err(wrong)?))
+        }
+    }
+}
+
 /// Runs something with a gateway of its own.
 pub(crate) fn with_gateway<T>(
     place: &Place,
@@ -44,7 +71,7 @@ pub(crate) fn with_gateway<T>(
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
-    let wiring = Wiring::new(&config::state_directory(place)?, pace, &loaded.config)?;
+    let wiring = Wiring::new(&config::state_directory(place)?, pace, &loaded)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gateway = wiring.gateway(&loaded);
@@ -70,7 +97,7 @@ pub(crate) async fn ask(
 }
 
 /// Writes an answer: its text for a person, the whole result for a program.
-pub(crate) fn answer(reply: &Reply, output: Output) -> anyhow::Result<Done> {
+pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Result<Done> {
     let result = match reply {
         Reply::Error(error) => return Err(Stop::Usage(error.message.clone()).into()),
         Reply::Result(result) => result,
@@ -79,7 +106,11 @@ pub(crate) fn answer(reply: &Reply, output: Output) -> anyhow::Result<Done> {
     let is_error = view.as_ref().is_some_and(|view| view.is_error);
     match view {
         Some(view) if !output.is_json() => {
-            terminal::out(&terminal::markdown(&view.text()));
+            let text = view.text();
+            // What a function gives, and what a skill says, is not ours to change.
+            let is_ours = words == Words::Ours || is_error && text.starts_with("**Error:**");
+            let text = if is_ours { hints::typed(&text) } else { text };
+            terminal::out(&terminal::markdown(&text));
             let unread = view.content.iter().filter(|block| block.member("text").is_none()).count();
             if unread != 0 {
                 say(&format!("({unread} parts are not text; --json shows them)"));
@@ -107,6 +138,8 @@ const BRIEF: Duration = Duration::from_secs(5);
 pub(crate) enum Wait<'a> {
     /// Until every upstream is up or down.
     All,
+    /// Until it is known what every upstream has, or that it cannot be.
+    Known,
     /// Until it is known what the upstream of this name has; as [`Wait::Brief`]
     /// where there is none.
     For(&'a str),
@@ -122,7 +155,9 @@ pub(crate) async fn settle(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
     let mut still = unsettled(gateway, wait);
     let mut since = Instant::now();
     while !still.is_empty()
-        && (wait == Wait::All || is_for_one(gateway, wait) || since.elapsed() < BRIEF)
+        && (matches!(wait, Wait::All | Wait::Known)
+            || is_for_one(gateway, wait)
+            || since.elapsed() < BRIEF)
     {
         progress.set_message(format!("starting {}", still.join(", ")));
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -158,7 +193,7 @@ impl<'a> Wait<'a> {
     fn label(self) -> Option<&'a str> {
         match self {
             Wait::For(label) => Some(label),
-            Wait::All | Wait::Brief => None,
+            Wait::All | Wait::Known | Wait::Brief => None,
         }
     }
 }
@@ -194,10 +229,8 @@ fn is_unsettled(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {
 }
 
 pub(crate) fn context() -> Context {
-    let client = Client {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..Client::named("gatelet", mcp::revision::Revision::LATEST.as_str())
-    };
+    let protocol = mcp::revision::Revision::LATEST.as_str().to_owned();
+    let client = Client { protocol, ..Profile::default().client() };
     Context {
         client: Arc::new(client),
         caller: Arc::new(Identity::default()),

@@ -117,14 +117,18 @@ fn an_upstream_that_hangs_delays_only_what_is_asked_of_it() {
         assert_eq!(ended.code, 0, "{ended:?}");
         assert!(!ended.err.contains("still starting"), "{words:?}: {ended:?}");
     }
-    for words in [&["help"][..], &["help", "-q", "acts"], &["tokens"]] {
+    for words in [&["help"][..], &["help", "-q", "acts"]] {
         let ended = shell(&home, words);
         assert_eq!(ended.code, 0, "{ended:?}");
         assert!(ended.out.contains("good"), "{words:?}: {ended:?}");
         assert!(ended.err.contains("still starting: stuck"), "{words:?}: {ended:?}");
     }
-    let tokens = shell(&home, &["tokens", "--text"]).out;
-    assert!(tokens.contains("not counted: stuck (still starting)"), "{tokens}");
+    // Who counts wants to have counted them all.
+    let patient = stuck.replace("10m", "6s");
+    let home = Home::with(&format!("{}{patient}", fake.upstream("good", "mcp")));
+    let tokens = shell(&home, &["tokens", "--text"]);
+    assert_eq!(tokens.code, 0, "{tokens:?}");
+    assert!(tokens.out.contains("not counted: stuck (did not start within 6 s)"), "{tokens:?}");
 }
 
 #[test]
@@ -168,5 +172,75 @@ fn what_is_measured_must_be_there_and_whole() {
     assert_eq!(halves.code, 2, "{halves:?}");
     for part in ["a` has no `queries.jsonl`", "b` has no `corpus.jsonl`"] {
         assert!(halves.err.contains(part), "{halves:?}");
+    }
+}
+
+#[test]
+fn the_verbs_take_from_the_shell_what_the_tools_take() {
+    let home = Home::with("[skills]\ndirectories = [\"skills\"]\n\n[builtin]\ntools = true\n");
+    home.write(
+        "skills/shop/greet/SKILL.md",
+        "---\nname: greet\ndescription: Greets somebody.\narguments:\n  - name: who\n---\nGreet them.\n",
+    );
+    let listed = shell(&home, &["skill", "shop", "--text"]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    assert!(listed.out.contains("greet") && !listed.out.contains("first_steps"), "{listed:?}");
+    let told = shell(&home, &["skill", "shop", "greet", "who=Ann", "--text"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let few = shell(&home, &["help", "--query", "text", "--limit", "1", "--text"]);
+    let more = shell(&home, &["help", "--query", "text", "--limit", "4", "--text"]);
+    assert!(few.out.len() < more.out.len(), "{few:?} {more:?}");
+    let page = shell(&home, &["help", "text", "--page", "2", "--text"]);
+    assert!(!page.out.contains("replace"), "{page:?}");
+    let wrong = shell(&home, &["help", "units.nonsense", "--text"]);
+    assert!(wrong.out.contains("gatelet help units"), "{wrong:?}");
+    assert!(wrong.out.contains("units.convert") && wrong.out.contains("units.list"), "{wrong:?}");
+}
+
+#[test]
+fn why_an_upstream_does_not_start_is_said_as_it_is() {
+    let home = Home::with(
+        "[[upstream]]\nlabel = \"words\"\ncommand = \"npx -y server\"\n\n\
+         [[upstream]]\nlabel = \"gone\"\ncommand = \"no-such-program-at-all\"\n\n\
+         [[upstream]]\nlabel = \"homeless\"\ncommand = \"cat\"\ncwd = \"nowhere\"\n\n\
+         [[upstream]]\nlabel = \"closed\"\nurl = \"http://127.0.0.1:1/mcp\"\n",
+    );
+    let ended = shell(&home, &["upstreams"]);
+    let rows = ended.json();
+    let reason = |at: usize| rows[at]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(ended.err.contains("arguments belong in `args`"), "{ended:?}");
+    assert!(ended.err.contains("there is no directory"), "{ended:?}");
+    assert!(reason(1).starts_with("cannot run `no-such-program-at-all`"), "{}", reason(1));
+    assert!(reason(2).starts_with("there is no directory"), "{}", reason(2));
+    assert!(reason(3).starts_with("cannot be reached:"), "{}", reason(3));
+}
+
+#[test]
+fn a_file_named_by_a_relative_path_means_the_same() {
+    let home = Home::new();
+    home.write(
+        "work/.vscode/mcp.json",
+        r#"{"servers": {"a": {"command": "cat",
+        "cwd": "${workspaceFolder}/sub", "envFile": "${workspaceFolder}/.env"}}}"#,
+    );
+    home.write("work/.env", "A=1\n");
+    home.write("work/sub/x", "");
+    let check = shell(&home, &["config", "check", "--config", "work/.vscode/mcp.json"]);
+    assert_eq!(check.code, 0, "{check:?}");
+    assert!(!check.err.contains("warning"), "{check:?}");
+    assert!(check.out.contains("1 upstream (1 program)"), "{check:?}");
+}
+
+#[test]
+fn every_missing_file_is_told_at_its_key() {
+    let home = Home::with(
+        "[serve.tls]\ncert = \"a.pem\"\nkey = \"b.pem\"\nclient_ca = \"c.pem\"\n\n\
+         [manifest]\nkey = \"d.key\"\n",
+    );
+    let check = shell(&home, &["config", "check"]);
+    assert_eq!(check.code, 2, "{check:?}");
+    for key in ["serve.tls.cert", "serve.tls.key", "serve.tls.client_ca", "manifest.key"] {
+        let line = check.err.lines().find(|line| line.contains(key));
+        assert!(line.is_some_and(|line| line.contains("cannot be read")), "{key}: {check:?}");
     }
 }
