@@ -134,21 +134,30 @@ impl View<'_> {
         if !function.is_empty() {
             slots = catalog.nearest_functions(namespace, function, NEAR, by, &sees);
         }
-        // Whoever names a namespace that there is means something in it.
-        let home = catalog.namespace(namespace).ok().filter(|home| !home.path.is_empty());
-        let own = home.map(|home| home.functions.as_slice()).unwrap_or_default();
-        let mut own: Vec<Slot> = own.iter().copied().filter(|slot| self.sees(*slot)).collect();
-        slots.sort_by_key(|slot| !own.contains(slot));
-        own.truncate(if own.len() <= FEW { FEW } else { 0 });
-        let most = (NEAR + 1).max(own.len() + 1);
-        let near_first = slots.iter().copied().filter(|slot| own.contains(slot));
-        for slot in near_first.chain(own.iter().copied()).chain(slots.iter().copied()) {
+        for slot in self.likely(namespace, slots) {
             let told = line(catalog, slot);
-            if !lines.contains(&told) && lines.len() < most {
+            if !lines.contains(&told) && lines.len() < FEW + 1 {
                 lines.push(told);
             }
         }
         lines
+    }
+
+    /// The functions that may be meant, of those that are near. Whoever names a
+    /// namespace that there is means something in it: its own come before
+    /// others, and all of them where they are few.
+    fn likely(&self, namespace: &str, mut near: Vec<Slot>) -> Vec<Slot> {
+        let home = self.snapshot.catalog.namespace(namespace).ok();
+        let home = home.filter(|home| !home.path.is_empty());
+        let own = home.map(|home| home.functions.as_slice()).unwrap_or_default();
+        let own: Vec<Slot> = own.iter().copied().filter(|slot| self.sees(*slot)).collect();
+        near.sort_by_key(|slot| !own.contains(slot));
+        if own.len() <= FEW {
+            let n_near = near.iter().filter(|slot| own.contains(slot)).count();
+            let rest: Vec<Slot> = own.into_iter().filter(|slot| !near.contains(slot)).collect();
+            near.splice(n_near..n_near, rest);
+        }
+        near
     }
 
     /// The function that is meant where its whole address stands in one

@@ -79,6 +79,20 @@ async fn a_call_reaches_its_function_in_any_spelling() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wrong_function_is_answered_with_what_its_namespace_has() {
+    let schema = json!({"type": "object", "properties": {"expression": {"type": "string"}}});
+    let upstreams = vec![
+        one("calc", "evaluate", "Computes an expression.", &schema),
+        one("time", "add", "Adds a span to a moment.", &json!({})),
+    ];
+    let opened = open(upstreams, |_| {}).await;
+    let told = opened.say("call", json!({"namespace": "calc", "function": "add"})).await;
+    holds(&told, &["!**Error:** No function `add` in namespace `calc`", "calc / evaluate("]);
+    let own = told.find("calc / evaluate(").unwrap();
+    assert!(told.find("time / add").is_none_or(|other| own < other), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn results_under_the_gate_pass_byte_for_byte() {
     for result in [
         r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}],"structuredContent":{"n":1e400},"isError":true,"_meta":{"x": 1},"odd":[ ]}"#,
