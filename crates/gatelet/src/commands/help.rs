@@ -51,10 +51,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
             && let Some((namespace, function)) = name.rsplit_once('.')
         {
             let names = [namespace.to_owned(), function.to_owned()];
-            let second = verb::ask(gateway, "help", args.arguments(&names)).await?;
-            if !is_error(&second) {
-                reply = second;
-            }
+            reply = verb::ask(gateway, "help", args.arguments(&names)).await?;
         }
         verb::answer(&reply, Words::Ours, args.output)
     })

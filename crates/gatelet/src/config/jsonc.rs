@@ -8,7 +8,7 @@ const DEEPEST: usize = 64;
 
 /// Reads one JSON value, and notes what stands there twice; on a syntax error,
 /// where and what.
-pub(super) fn read(text: &str) -> Result<(Node, Vec<(Span, String)>), (Span, String)> {
+pub(super) fn read(text: &str) -> Read<(Node, Noted)> {
     let mut reader = Reader { text, at: 0, depth: 0, twice: Vec::new() };
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
@@ -26,10 +26,13 @@ struct Reader<'t> {
     at: usize,
     depth: usize,
     /// Keys that were there before, and what to say of them.
-    twice: Vec<(Span, String)>,
+    twice: Noted,
 }
 
 type Read<T> = Result<T, (Span, String)>;
+
+/// What is odd, and where.
+type Noted = Vec<(Span, String)>;
 
 impl Reader<'_> {
     fn value(&mut self) -> Read<Node> {

@@ -29,7 +29,7 @@ fn a_gate_that_is_mounted_in_itself_says_so_and_stays_as_it_is() {
     assert!(!below.contains("**time**"), "{below}");
     let manifest = served.path("/.well-known/cash-mcp.yaml").url;
     home.write("gatelet.toml", BUILTIN);
-    eventually("it is gone", || !status(&served).contains("me"));
+    eventually("it is gone", || !status(&served).contains("- me:"));
     let refused = shell(&home, &["mount", &manifest, "--insecure-loopback"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("is this gate itself"), "{refused:?}");
