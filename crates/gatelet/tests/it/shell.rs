@@ -195,7 +195,10 @@ fn the_verbs_take_from_the_shell_what_the_tools_take() {
     assert!(!page.out.contains("replace"), "{page:?}");
     let wrong = shell(&home, &["help", "units.nonsense", "--text"]);
     assert!(wrong.out.contains("gatelet help units"), "{wrong:?}");
-    assert!(wrong.out.contains("units.convert") && wrong.out.contains("units.list"), "{wrong:?}");
+    assert!(
+        wrong.out.contains("units / convert(") && wrong.out.contains("units / list("),
+        "{wrong:?}"
+    );
 }
 
 #[test]
