@@ -141,6 +141,8 @@ pub(crate) struct Refused {
     until: u64,
     /// How many refusals are still taken to be about what was asked.
     credit: u32,
+    /// Whether it was refused since it was last let in.
+    is_doubtful: bool,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -153,13 +155,14 @@ const CREDIT: u32 = 3;
 impl Refused {
     /// Notes a refusal, and tells whether it is about us.
     pub(crate) fn again(&mut self, now: u64) -> bool {
+        self.is_doubtful = true;
         if 0 < self.credit {
             self.credit -= 1;
             return false;
         }
         let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.times.min(10)));
         let pause = u64::try_from(pause.min(LONGEST_PAUSE).as_millis()).unwrap_or(u64::MAX);
-        *self = Refused { times: self.times + 1, until: now + pause, credit: 0 };
+        (self.times, self.until) = (self.times + 1, now + pause);
         true
     }
 
@@ -174,6 +177,10 @@ impl Refused {
 
     pub(crate) fn is_standing(&self) -> bool {
         self.times != 0
+    }
+
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 }
 

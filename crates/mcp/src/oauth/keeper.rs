@@ -114,17 +114,14 @@ impl Keeper {
     /// What can be said without asking the token endpoint; `None` when the
     /// token has to be renewed.
     fn without_asking(&self) -> Option<Result<String, Failure>> {
-        let step = self.state().step((self.now)());
-        let step = match step {
-            // Somebody may have logged in meanwhile.
-            Step::Human => {
-                if let Err(failure) = self.look_up() {
-                    return Some(Err(failure));
-                }
-                self.state().step((self.now)())
+        let mut step = self.state().step((self.now)());
+        // Somebody may have logged in meanwhile.
+        if step == Step::Human || self.state().refused.is_doubtful() {
+            if let Err(failure) = self.look_up() {
+                return Some(Err(failure));
             }
-            other @ (Step::Use(_) | Step::Renew | Step::Wait(_)) => other,
-        };
+            step = self.state().step((self.now)());
+        }
         match step {
             Step::Use(token) => Some(Ok(token)),
             Step::Wait(reason) => Some(Err(unavailable(&reason))),
