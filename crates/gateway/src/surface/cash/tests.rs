@@ -465,8 +465,10 @@ async fn an_upstream_that_is_away_keeps_its_place_and_says_why() {
     );
     let status = opened.say("call", json!({"namespace": "gatelet", "function": "status"})).await;
     holds(&status, &["1 of 4 upstreams is unavailable.\n\n- away: UNAVAILABLE: no such program"]);
-    let told = opened.say("call", json!({"namespace": "away", "function": "x"})).await;
-    holds(&told, &["!**Error:**", "`away` is unavailable: no such program"]);
+    for namespace in ["away", "away.below"] {
+        let told = opened.say("call", json!({"namespace": namespace, "function": "x"})).await;
+        holds(&told, &["!**Error:**", "`away` is unavailable: no such program"]);
+    }
     assert_eq!(
         opened.say("call", json!({"namespace": "orders", "function": "summary"})).await,
         "summary {}"
