@@ -162,7 +162,7 @@ fn skills_are_found_by_what_they_are_for() {
     skill("invoice", "How to write and send an invoice to a customer");
     let found = shell(&home, &["skill", "--query", "bill a client", "--text"]);
     assert_eq!(found.code, 0, "{}", found.err);
-    let line = r#"skill(namespace="office", skillname="invoice")"#;
+    let line = "gatelet skill office invoice";
     assert!(found.out.contains(line), "{}", found.out);
     let none = shell(&home, &["skill", "--query", "photosynthesis of ferns", "--text"]);
     assert!(none.out.contains("No skill matches"), "{}", none.out);

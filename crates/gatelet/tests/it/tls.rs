@@ -219,7 +219,7 @@ fn a_caller_is_known_by_its_certificate() {
     assert_eq!(shown.code, 0, "{shown:?}");
     assert_ne!(gate("").code, 0, "who shows nothing is turned away");
     let lost = gate("cert = \"nothing.pem\"\n");
-    assert!(lost.err.contains("`nothing.pem` cannot be read"), "{lost:?}");
+    assert!(lost.err.contains("nothing.pem` cannot be read"), "{lost:?}");
 
     let (ann, bob) = (help("ann"), help("bob"));
     assert!(ann.contains("**time**") && !ann.contains("**text**"), "{ann}");
