@@ -1,0 +1,128 @@
+//! Answers that are too long to be given whole: kept, and given again.
+
+use std::sync::Arc;
+
+use tool::{Context, Json, Reply};
+
+use super::{Dispatcher, Outcome, Refusal};
+use crate::artifact::{self, Artifact, Keeping, Owner};
+use crate::gate::{self, Gated};
+use crate::stage::{Admission, Deed, ValidCall, policy};
+
+impl Dispatcher {
+    /// Something kept, for its owner, where the rules let them look at it.
+    pub(crate) async fn looked_up(
+        &self,
+        handle: &str,
+        token: Option<&str>,
+        context: &Context,
+    ) -> Result<Option<Arc<Artifact>>, Refusal> {
+        let found = self.artifacts.get(&Owner::of(context), handle).await;
+        if let Some(artifact) = &found
+            && let Admission::Ask(question) = self.stages.trust.admit_look(artifact)?
+        {
+            let key = format!("{}\u{1f}{handle}", policy::LOOK);
+            let arguments = serde_json::json!({"handle": handle}).to_string();
+            let deed = Deed { key, arguments: &arguments, token, written: String::new() };
+            self.stages.approval.agree(&question, &deed, context).await?;
+        }
+        Ok(found)
+    }
+
+    /// An answer that is kept already, for a caller who asks for it by size.
+    ///
+    /// The function has run; running it again because its answer was long
+    /// would repeat whatever it did. An answer that has been given whole is
+    /// spent: the next call runs.
+    pub(super) async fn kept(
+        &self,
+        call: &ValidCall,
+        wanted: Option<usize>,
+        context: &Context,
+    ) -> Option<Outcome> {
+        // Here and below, what few calls need is boxed, so that the others do
+        // not carry room for it.
+        let wanted = wanted.filter(|_| !call.continues())?;
+        Box::pin(self.replayed(call, wanted, context)).await
+    }
+
+    async fn replayed(
+        &self,
+        call: &ValidCall,
+        wanted: usize,
+        context: &Context,
+    ) -> Option<Outcome> {
+        let owner = Owner::of(context);
+        let key = Artifact::fingerprint(&call.key());
+        let artifact = self.artifacts.made_by(&owner, &key).await?;
+        let gated = gate::decide(
+            Reply::Result(artifact.result.clone()),
+            self.gate.load().limit(Some(wanted)),
+        );
+        Some(match gated.over() {
+            Some(over) => Outcome::Kept { artifact, over: over.clone() },
+            None => {
+                self.artifacts.detach(&owner, &artifact.handle).await;
+                Outcome::Reply(gated.raw().clone())
+            }
+        })
+    }
+
+    /// Keeps what the gate held back.
+    pub(super) async fn keep(
+        &self,
+        call: &ValidCall,
+        gated: Gated,
+        raw: Option<Reply>,
+        context: &Context,
+    ) -> Outcome {
+        match (gated.over(), gated.raw()) {
+            (Some(over), Reply::Result(result)) => {
+                Box::pin(self.put_by(call, over, result, raw, context)).await
+            }
+            (_, reply) => Outcome::Reply(reply.clone()),
+        }
+    }
+
+    /// Puts a long result by, and tells its handle.
+    async fn put_by(
+        &self,
+        call: &ValidCall,
+        over: &gate::Over,
+        result: &Json,
+        raw: Option<Reply>,
+        context: &Context,
+    ) -> Outcome {
+        let owner = Owner::of(context);
+        let artifact = Artifact {
+            handle: Artifact::new_handle(&owner),
+            owner,
+            made: self.desk.clock.unix_millis(),
+            upstream: call.upstream.clone(),
+            tool: call.tool().to_owned(),
+            id: call.id.clone(),
+            key: Artifact::fingerprint(&call.key()),
+            result: result.clone(),
+            raw: match (self.raw, raw) {
+                (artifact::Raw::Kept, Some(Reply::Result(raw))) => Some(raw),
+                (artifact::Raw::Kept | artifact::Raw::Dropped, _) => None,
+            },
+            chars: over.chars,
+            parts: artifact::Parts::default(),
+        };
+        let kept = self.artifacts.put(artifact.clone()).await;
+        let (artifact, over) = (Arc::new(artifact), over.clone());
+        match kept {
+            Ok(Keeping::InPlace) => Outcome::Kept { artifact, over },
+            Ok(Keeping::InMemory { reason }) => {
+                let handle = &artifact.handle;
+                tracing::warn!(handle, reason, "a long result is kept in memory only");
+                Outcome::Kept { artifact, over }
+            }
+            Err(why) => {
+                tracing::warn!(upstream = call.upstream, %why, "a long result is not kept");
+                Outcome::Unkept { artifact, over, why }
+            }
+        }
+    }
+}
