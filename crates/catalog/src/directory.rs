@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
-use tool::{Finding, QuickMap, Resource, Severity};
+use tool::{Finding, QuickMap, Resource, Severity, hex};
 
 use crate::Catalog;
 use crate::card::{Card, Draft, Kind, Line, Safety};
@@ -152,7 +152,7 @@ pub fn pin_hash(mut lines: Vec<(String, String)>) -> String {
     lines.sort();
     let text: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
     let digest = Sha256::digest(text.join("\n").as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest)
 }
 
 impl Section {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use gateway::trust::{Book, Ledger, Tampered};
 use store::file::Alone;
+use tool::hex;
 
 use crate::secret;
 use crate::stamp::Glance;
@@ -51,7 +52,9 @@ impl File {
     /// Reads key and ledger as they are now, while nobody changes them.
     fn look(&self, known: &mut Known, _: &Alone) -> Result<Arc<Ledger>, Tampered> {
         let key = match std::fs::read_to_string(&self.key_file) {
-            Ok(text) => unhex(text.trim()).ok_or(Tampered::Unreadable)?,
+            Ok(text) => hex::decode(text.trim())
+                .filter(|key| key.len() == 32)
+                .ok_or(Tampered::Unreadable)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let key = self.make_key().map_err(homeless)?;
                 // A key without a ledger means that somebody took the ledger
@@ -72,8 +75,7 @@ impl File {
 
     fn make_key(&self) -> anyhow::Result<Vec<u8>> {
         let key: [u8; 32] = secret::random();
-        let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        secret::write(&self.key_file, &text)?;
+        secret::write(&self.key_file, &hex::encode(&key))?;
         Ok(key.to_vec())
     }
 }
@@ -107,14 +109,6 @@ impl Book for File {
 
 fn homeless(error: impl Into<anyhow::Error>) -> Tampered {
     Tampered::Homeless(format!("{:#}", error.into()))
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if text.len() != 64 {
-        return None;
-    }
-    let pair = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    (0..64).step_by(2).map(pair).collect()
 }
 
 #[cfg(test)]

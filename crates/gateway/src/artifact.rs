@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use tool::context::VISIT;
 use tool::reply::ToolResult;
-use tool::{Context, Json, Reply};
+use tool::{Context, Json, Reply, hex};
 
 use crate::clock::Clock;
 use crate::envelope::{self, Reference};
@@ -125,10 +125,7 @@ impl Artifact {
 
     /// The [`Artifact::key`] of a call, from what identifies the call.
     pub fn fingerprint(call: &str) -> String {
-        // Every call asks for it, so its digits are not formatted one by one.
-        let digit = |four: u8| char::from_digit(u32::from(four), 16).unwrap_or('0');
-        let digest = Sha256::digest(call.as_bytes());
-        digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+        hex::encode(&Sha256::digest(call.as_bytes()))
     }
 
     /// What a reader reads: what the result [mainly](Reading::main) is, or else

@@ -18,7 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tool::{Annotations, Json, Tool};
+use tool::{Annotations, Json, Tool, hex};
 
 pub use drift::{Drift, drift};
 pub use ledger::{Book, Entry, Ledger, Tampered};
@@ -209,7 +209,7 @@ impl Digest {
         });
         whole.sort_all_objects();
         let hash = Sha256::digest(whole.to_string().as_bytes());
-        Digest(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        Digest(hex::encode(&hash))
     }
 
     /// The first characters, enough to tell two apart by eye.

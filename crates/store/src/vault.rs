@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
+use tool::hex;
 
 use crate::file::{self, Safety};
 
@@ -114,8 +115,7 @@ impl Vault {
         };
         let file: String = name.bytes().take(80).map(plain).collect();
         let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
-        let tag: String =
-            digest.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let tag = hex::encode(&digest.as_ref()[..6]);
         self.directory.join(format!("{file}.{tag}.sealed"))
     }
 

@@ -10,6 +10,7 @@
 //! nobody needs to change is never re-serialised. This crate knows no I/O, no
 //! runtime, no policy and no wire format.
 
+pub mod hex;
 pub mod json;
 pub mod map;
 

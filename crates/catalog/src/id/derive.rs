@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tool::{Json, Prompt, Resource, Tool};
+use tool::{Json, Prompt, Resource, Tool, hex};
 
 use super::parse::{is_name, is_name_byte, is_namespace, is_version};
 use super::{InvalidId, Primitive, PrimitiveId, ToolId};
@@ -235,7 +235,7 @@ fn last_segment(uri: &str) -> &str {
 
 fn hash8(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest[..4])
 }
 
 /// A JSON array of strings in pure ASCII without white space.

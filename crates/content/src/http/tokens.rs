@@ -1,7 +1,6 @@
 //! Personal access tokens: made once, shown once, kept as a hash.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::time::Duration;
 
 use rand::RngExt;
@@ -9,6 +8,7 @@ use rand::distr::Alphanumeric;
 use sha2::{Digest, Sha256};
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
+use tool::hex;
 
 use super::state::{State, StateError, seconds};
 
@@ -161,9 +161,5 @@ fn read(row: &SqliteRow) -> Result<Token, StateError> {
 
 /// SHA-256 in hexadecimal. A token is random enough that nothing slower helps.
 pub(super) fn hash(text: &str) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    hex::encode(&Sha256::digest(text.as_bytes()))
 }

@@ -7,6 +7,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256, Sha512};
+use tool::hex;
 
 /// How long a text is.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -182,7 +183,7 @@ fn encode(text: String, encoding: Encoding) -> Text {
     Text(match encoding {
         Encoding::Base64 => STANDARD.encode(text),
         Encoding::Base64url => URL_SAFE_NO_PAD.encode(text),
-        Encoding::Hex => hex(text.as_bytes()),
+        Encoding::Hex => hex::encode(text.as_bytes()),
         Encoding::Url => {
             let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
             let write = |b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
@@ -198,7 +199,7 @@ fn decode(text: String, encoding: Encoding) -> Result<Text, Fault> {
     let bytes = match encoding {
         Encoding::Base64 => STANDARD.decode(text).ok(),
         Encoding::Base64url => URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok(),
-        Encoding::Hex => unhex(text),
+        Encoding::Hex => hex::decode(text),
         Encoding::Url => unurl(text),
     };
     let bytes = bytes.ok_or_else(|| {
@@ -213,8 +214,8 @@ fn decode(text: String, encoding: Encoding) -> Result<Text, Fault> {
 #[tool(read_only, idempotent, category = "text", tags = ["checksum", "sha"])]
 fn hash(text: String, #[default(Algorithm::Sha256)] algorithm: Algorithm) -> Text {
     Text(match algorithm {
-        Algorithm::Sha256 => hex(&Sha256::digest(text)),
-        Algorithm::Sha512 => hex(&Sha512::digest(text)),
+        Algorithm::Sha256 => hex::encode(&Sha256::digest(text)),
+        Algorithm::Sha512 => hex::encode(&Sha512::digest(text)),
     })
 }
 
@@ -246,16 +247,6 @@ fn capital(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.is_ascii() && text.len().is_multiple_of(2);
-    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    if digits { (0..text.len()).step_by(2).map(pair).collect() } else { None }
 }
 
 fn unurl(text: &str) -> Option<Vec<u8>> {

@@ -13,7 +13,7 @@ use mcp::peer::Patience;
 use mcp::revision::Revision;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
-use tool::{Client, Failure, Provider, Standing};
+use tool::{Client, Failure, Provider, Standing, hex};
 
 use super::shelf::Directory;
 use crate::config::{Reach, Upstream, Wire};
@@ -220,7 +220,7 @@ fn fingerprint(reach: &Reach) -> String {
             add(reason);
         }
     }
-    digest.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest.finalize()[..12])
 }
 
 pub(super) fn unavailable(reason: &str) -> Failure {

@@ -15,7 +15,7 @@ use catalog::name;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tool::listing::PromptArgument;
-use tool::{Json, Listing, Prompt, Server};
+use tool::{Json, Listing, Prompt, Server, hex};
 
 pub use memory::Memory;
 
@@ -203,7 +203,7 @@ pub fn of_read_result(skill: &Skill, digest: Option<&str>, result: &Json) -> Res
     let text = text.ok_or("the upstream gave no text")?;
     bounded(&text)?;
     if let Some(digest) = digest {
-        let hex: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex::encode(&Sha256::digest(&text));
         let told = digest.strip_prefix("sha256:").unwrap_or(digest);
         if !told.eq_ignore_ascii_case(&hex) {
             return Err("the text is not the one that the upstream listed".to_owned());

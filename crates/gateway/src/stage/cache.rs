@@ -12,7 +12,7 @@ use std::time::Duration;
 use catalog::Catalog;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tool::{Annotations, Context, Json, Listing, Object, Reply};
+use tool::{Annotations, Context, Json, Listing, Object, Reply, hex};
 
 use super::ValidCall;
 use super::pattern::{Named, Pattern};
@@ -243,7 +243,7 @@ fn keepable(reply: &Reply) -> bool {
 pub fn key(tool_id: &str, arguments: &Json) -> String {
     let canonical = arguments.value().map_or_else(|_| arguments.to_string(), |v| canonical(&v));
     let digest = Sha256::digest(format!("{tool_id}\0{canonical}").as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest)
 }
 
 /// JSON with sorted keys, without white space, in ASCII.

@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, QuickMap, Reply,
-    Resource, RpcError, Tool,
+    Resource, RpcError, Tool, hex,
 };
 
 use super::Surface;
@@ -96,7 +96,7 @@ fn legal(label: &str, name: &str) -> String {
 /// A name with a tag of what it stands for, short enough.
 fn tagged(joined: &str, label: &str, name: &str) -> String {
     let digest = Sha256::digest(format!("{label}\n{name}").as_bytes());
-    let tag: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let tag = hex::encode(&digest[..4]);
     let head: String = joined.chars().take(LONGEST - 9).collect();
     format!("{head}_{tag}")
 }

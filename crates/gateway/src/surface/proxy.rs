@@ -15,7 +15,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Resource,
-    RpcError, Tool,
+    RpcError, Tool, hex,
 };
 
 use super::Surface;
@@ -73,7 +73,7 @@ pub fn encode(id: &str) -> String {
         return name;
     }
     let digest = Sha256::digest(id.as_bytes());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(&digest[..8]);
     let head: String = name.chars().take(LONGEST - digest.len() - 2).collect();
     format!("{}-x{digest}", head.trim_end_matches('-'))
 }

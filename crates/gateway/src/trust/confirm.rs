@@ -12,7 +12,7 @@ use std::time::Duration;
 use catalog::{Contract, Problem, name};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tool::{Call, Context, Json, Object, Reply};
+use tool::{Call, Context, Json, Object, Reply, hex};
 
 /// Under which key of `_meta` a token travels.
 pub const META_KEY: &str = "gatelet/confirm";
@@ -52,8 +52,7 @@ impl Tokens {
         {
             self.0.remove(&oldest);
         }
-        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let token = format!("{PREFIX}{digits}");
+        let token = format!("{PREFIX}{}", hex::encode(&random));
         self.0.insert(token.clone(), Waiting { binding, until: now + LIFE });
         token
     }

@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::Sha256;
-use tool::Tool;
+use tool::{Tool, hex};
 
 use super::{Digest, Seen, Standing, State, drift};
 
@@ -80,7 +80,7 @@ impl Ledger {
         let value: Value = serde_json::from_str(text).map_err(|_| Tampered::Unreadable)?;
         let entries = value.get("entries").ok_or(Tampered::Unreadable)?;
         let signature = value.get("signature").and_then(Value::as_str).ok_or(Tampered::Unsigned)?;
-        let signature = unhex(signature).ok_or(Tampered::Forged)?;
+        let signature = hex::decode(signature).ok_or(Tampered::Forged)?;
         let mac = mac(key, entries);
         mac.verify_slice(&signature).map_err(|_| Tampered::Forged)?;
         let entries = BTreeMap::deserialize(entries).map_err(|_| Tampered::Unreadable)?;
@@ -90,7 +90,7 @@ impl Ledger {
     /// The signed ledger as text.
     pub fn write(&self, key: &[u8]) -> String {
         let entries = json!(*self.entries);
-        let signature = hex(&mac(key, &entries).finalize().into_bytes());
+        let signature = hex::encode(&mac(key, &entries).finalize().into_bytes());
         let whole = json!({"version": 1, "entries": entries, "signature": signature});
         serde_json::to_string_pretty(&whole).unwrap_or_else(|_| whole.to_string())
     }
@@ -150,19 +150,6 @@ fn mac(key: &[u8], entries: &Value) -> Hmac<Sha256> {
     mac.update(b"gatelet trust ledger 1\n");
     mac.update(sorted.to_string().as_bytes());
     mac
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits =
-        |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    if !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(digits).collect()
 }
 
 #[cfg(test)]

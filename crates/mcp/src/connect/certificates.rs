@@ -3,6 +3,7 @@
 use std::fmt;
 
 use sha2::{Digest, Sha256};
+use tool::hex;
 
 /// Certificates of the operator's own, in PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl Certificates {
     pub fn digest(&self) -> String {
         let part = |pem: &Option<Vec<u8>>| {
             let pem = pem.as_deref().unwrap_or_default();
-            Sha256::digest(pem).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            hex::encode(&Sha256::digest(pem))
         };
         format!("{}{}", part(&self.authority), part(&self.identity))
     }

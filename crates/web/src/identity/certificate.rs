@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tool::Identity;
+use tool::{Identity, hex};
 use x509_cert::Certificate;
 use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::oid::ObjectIdentifier;
@@ -75,9 +75,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn fingerprint(der: &[u8]) -> String {
-    let digest = Sha256::digest(der);
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    format!("sha256:{}", hex::encode(&Sha256::digest(der)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tool::Identity;
+use tool::{Identity, hex};
 
 use super::Denied;
 
@@ -72,8 +72,7 @@ impl Ring {
         if self.keys.iter().any(|key| key.name == name && key.revoked.is_none()) {
             return Err(KeyError::Taken(name.to_owned()));
         }
-        let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let secret = format!("{PREFIX}{name}_{hex}");
+        let secret = format!("{PREFIX}{name}_{}", hex::encode(&random));
         let key = Key {
             name: name.to_owned(),
             hash: hash(&secret),
@@ -118,7 +117,7 @@ impl Ring {
 }
 
 fn hash(secret: &str) -> String {
-    Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(secret.as_bytes()))
 }
 
 #[cfg(test)]

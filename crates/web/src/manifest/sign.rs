@@ -11,6 +11,7 @@ use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tool::hex;
 
 use super::Manifest;
 
@@ -93,7 +94,7 @@ impl PublicKey {
     /// A short name: the first 16 hexadecimal digits of the key's SHA-256.
     pub fn id(&self) -> String {
         let digest = Sha256::digest(self.0.to_bytes());
-        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&digest[..8])
     }
 }
 

@@ -136,7 +136,7 @@ async fn what_a_caller_may_not_see_is_not_there_for_skills_either() {
 
 /// An upstream with a prompt and with one skill of the extension.
 fn school(text: &'static str, digest_of: &str) -> Arc<Scripted> {
-    let hex: String = Sha256::digest(digest_of).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = tool::hex::encode(&Sha256::digest(digest_of));
     let entry = json!({
         "uri": "skill://acme/billing/refunds/SKILL.md",
         "frontmatter": {"name": "refunds", "description": "Refunds money.",
