@@ -24,8 +24,8 @@ use super::event;
 const KEPT_BYTES: usize = 256 << 10;
 const KEPT_EVENTS: usize = 256;
 
-/// How many bytes may wait for a reader that is there.
-const WAITING_BYTES: usize = 64 << 20;
+/// How many bytes may wait for a reader that is there, beside the newest event.
+const WAITING_BYTES: usize = 16 << 20;
 
 /// One stream.
 pub(super) struct Replay {
@@ -144,7 +144,8 @@ impl State {
             && (KEPT_BYTES < self.n_bytes || KEPT_EVENTS < self.events.len())
         {
             if self.is_read && self.events.front().is_some_and(|(number, _)| self.read <= *number) {
-                if WAITING_BYTES < self.n_bytes {
+                let newest = self.events.back().map_or(0, |(_, event)| event.len());
+                if WAITING_BYTES < self.n_bytes - newest {
                     tracing::warn!(
                         n_bytes = self.n_bytes,
                         "a client reads too slowly; its stream ends"
