@@ -476,88 +476,30 @@ pub fn canonical(label: &str) -> String {
     label.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
 
+/// Words that the names of functions begin with which only read.
+#[rustfmt::skip]
+const READS: &[&str] = &[
+    "check", "count", "current", "describe", "find", "get", "info", "list", "now", "read",
+    "search", "show", "status", "summary", "time", "version",
+];
+
+/// Words that make something else of what began as reading, `check_in` and
+/// `get_or_create` among them.
+#[rustfmt::skip]
+const ACTS: &[&str] = &[
+    "add", "and", "append", "apply", "approve", "archive", "assign", "book", "buy", "cancel",
+    "change", "charge", "clear", "close", "confirm", "create", "delete", "deploy", "disable",
+    "drop", "edit", "enable", "exec", "execute", "grant", "import", "in", "insert", "install",
+    "invite", "kill", "lock", "mark", "merge", "modify", "move", "notify", "off", "on", "or",
+    "out", "pay", "publish", "purge", "push", "put", "register", "reject", "remove", "rename",
+    "replace", "reply", "reserve", "reset", "restart", "revoke", "save", "send", "set", "start",
+    "stop", "submit", "subscribe", "sync", "then", "trigger", "unlock", "update", "upload",
+    "upsert", "write",
+];
+
 /// Whether a function is called like something that only reads. What is called
 /// runs on somebody's server, so in doubt it is not.
 fn reads(function: &str) -> bool {
-    const READS: &[&str] = &[
-        "check", "count", "current", "describe", "find", "get", "info", "list", "now", "read",
-        "search", "show", "status", "summary", "time", "version",
-    ];
-    // Words that make something else of what began as reading, `check_in` and
-    // `get_or_create` among them.
-    const ACTS: &[&str] = &[
-        "add",
-        "and",
-        "append",
-        "apply",
-        "approve",
-        "archive",
-        "assign",
-        "book",
-        "buy",
-        "cancel",
-        "change",
-        "charge",
-        "clear",
-        "close",
-        "confirm",
-        "create",
-        "delete",
-        "deploy",
-        "disable",
-        "drop",
-        "edit",
-        "enable",
-        "exec",
-        "execute",
-        "grant",
-        "import",
-        "in",
-        "insert",
-        "install",
-        "invite",
-        "kill",
-        "lock",
-        "mark",
-        "merge",
-        "modify",
-        "move",
-        "notify",
-        "off",
-        "on",
-        "or",
-        "out",
-        "pay",
-        "publish",
-        "purge",
-        "push",
-        "put",
-        "register",
-        "reject",
-        "remove",
-        "rename",
-        "replace",
-        "reply",
-        "reserve",
-        "reset",
-        "restart",
-        "revoke",
-        "save",
-        "send",
-        "set",
-        "start",
-        "stop",
-        "submit",
-        "subscribe",
-        "sync",
-        "then",
-        "trigger",
-        "unlock",
-        "update",
-        "upload",
-        "upsert",
-        "write",
-    ];
     let words = words(function);
     let begins = words.first().is_some_and(|first| READS.contains(&first.as_str()));
     begins && !words.iter().any(|word| ACTS.contains(&word.as_str()))

@@ -101,8 +101,8 @@ impl Glossary {
             match self.starts(rest) {
                 Some((length, english)) => {
                     let word = &rest[..length];
-                    self.left_over(&between[..between.len() - rest.len()], has, into);
-                    self.left_over(word, has, into);
+                    left_over(&between[..between.len() - rest.len()], has, into);
+                    left_over(word, has, into);
                     into.extend([" ", english, " "]);
                     rest = &rest[length..];
                     between = rest;
@@ -110,16 +110,7 @@ impl Glossary {
                 None => rest = &rest[c.len_utf8()..],
             }
         }
-        self.left_over(between, has, into);
-    }
-
-    /// Keeps a text that the catalog has a part of.
-    fn left_over(&self, text: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
-        let mut is_had = false;
-        words::each(text, |word, _| is_had |= has(word));
-        if is_had {
-            into.push_str(text);
-        }
+        left_over(between, has, into);
     }
 
     /// The longest known word that a text of a script without spaces starts
@@ -128,6 +119,15 @@ impl Glossary {
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(self.longest);
         let ends: Vec<usize> = ends.collect();
         ends.into_iter().rev().find_map(|end| Some((end, *self.words.get(&text[..end])?)))
+    }
+}
+
+/// Keeps a text that the catalog has a part of.
+fn left_over(text: &str, has: &dyn Fn(&str) -> bool, into: &mut String) {
+    let mut is_had = false;
+    words::each(text, |word, _| is_had |= has(word));
+    if is_had {
+        into.push_str(text);
     }
 }
 

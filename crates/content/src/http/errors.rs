@@ -83,26 +83,10 @@ impl Refusal {
     /// What a task keeps of it, for whoever asks how it went.
     pub(super) fn told(&self) -> String {
         let (_, code, message) = self.parts();
-        match self {
-            Refusal::Forbidden { detail } => format!("{code}: {detail}"),
-            Refusal::Unauthenticated
-            | Refusal::InvalidToken
-            | Refusal::ScopeDenied
-            | Refusal::ServerDenied
-            | Refusal::ToolDenied
-            | Refusal::StreamingDisabled
-            | Refusal::NoServer
-            | Refusal::NoTask
-            | Refusal::MethodNotAllowed
-            | Refusal::Conflict
-            | Refusal::PayloadTooLarge
-            | Refusal::ResultTooLarge
-            | Refusal::MediaType
-            | Refusal::RateLimited { .. }
-            | Refusal::InvalidPayload(_)
-            | Refusal::AsyncUnavailable
-            | Refusal::Internal => format!("{code}: {message}"),
+        if let Refusal::Forbidden { detail } = self {
+            return format!("{code}: {detail}");
         }
+        format!("{code}: {message}")
     }
 
     /// Whether the same request may be let through later without anybody
