@@ -190,6 +190,7 @@ impl<'a> Reader<'a> {
     fn words(&mut self, text: &str, small_talk: SmallTalk) -> Words {
         let mut found = Words::default();
         let mut before = String::new();
+        let mut strange_before = None;
         let mut joined = String::new();
         words::each(text, |word, shape| {
             if shape == Shape::Compound {
@@ -197,6 +198,7 @@ impl<'a> Reader<'a> {
                 return;
             }
             let verbs = &self.index.verbs;
+            let mut strange = None;
             if words::is_stop(word) {
                 found.actions.add(verbs.of_stop(word));
             } else if small_talk == SmallTalk::Counts || !words::is_small_talk(word) {
@@ -206,13 +208,19 @@ impl<'a> Reader<'a> {
                     Key::Strange(at) => verbs.of_stem(&self.strange[at].stem),
                 });
                 found.write(key);
+                strange = Some(key).filter(|key| matches!(key, Key::Strange(_)));
             }
             joined.clear();
             joined.push_str(&before);
             joined.push_str(word);
-            if !before.is_empty() && 4 < joined.len() {
-                found.join(self.index.lexicon.joined(&joined, &self.stemmer));
+            if !before.is_empty() && 3 < joined.len() {
+                let term = self.index.lexicon.joined(&joined, &self.stemmer);
+                match (term, strange_before.zip(strange)) {
+                    (Some(term), Some(parts)) => found.unite(term, parts),
+                    (term, _) => found.join(term),
+                }
             }
+            strange_before = strange;
             word.clone_into(&mut before);
         });
         found
@@ -276,6 +284,12 @@ impl Words {
             None if is_full => {}
             None => self.distinct.push(Word { key, times: 1, origin: Origin::Written }),
         }
+    }
+
+    /// Two words that only together are one, such as `data base`.
+    fn unite(&mut self, term: u32, (first, second): (Key, Key)) {
+        self.distinct.retain(|word| word.key != first && word.key != second);
+        self.write(Key::Term(term));
     }
 
     fn join(&mut self, term: Option<u32>) {

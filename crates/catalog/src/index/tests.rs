@@ -57,6 +57,19 @@ fn words_meanings_typos_and_scripts_all_lead_there() {
 }
 
 #[test]
+fn two_words_that_only_together_are_one_are_read_as_that_one() {
+    let mut documents = office();
+    documents.push(document(Kind::Tool, "stars/getBaziDetail", "Reads a chart"));
+    let index = Index::build(&documents, &Config { meaning: Meaning::Ignored });
+    let scores = |query: &str| {
+        let hits = index.search(&Query::new(query), |_| true).hits;
+        hits.iter().map(|hit| (hit.document, hit.score)).collect::<Vec<_>>()
+    };
+    assert_eq!(scores("Ba Zi chart"), scores("bazi chart"));
+    assert_eq!(scores("bazi chart").first().map(|hit| hit.0), Some(documents.len() - 1));
+}
+
+#[test]
 fn small_talk_counts_only_where_nothing_else_is_said() {
     let mut documents = office();
     documents.push(document(Kind::Prompt, "demo/greet", "Says hello."));
