@@ -79,7 +79,8 @@ impl Remote {
             // A little less than the roster allows: only the connection knows
             // the step that hung.
             opening: upstream.start_timeout.mul_f32(0.95),
-            tether: tether(),
+            // Programs die when we die, because they are started through us.
+            tether: Some(Tether::Ourselves),
             credential: credential.clone(),
             ..defaults
         };
@@ -178,11 +179,6 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
         Reach::Content { .. } => Err("a site is read in this process".to_owned()),
         Reach::Nowhere { reason } => Err(reason.clone()),
     }
-}
-
-/// Programs die when we die, because they are started through ourselves.
-fn tether() -> Option<Tether> {
-    Tether::ourselves().ok()
 }
 
 /// A digest of all that makes an upstream what it is. Secrets go into it, and

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -59,7 +59,7 @@ fn tell(guard: &mut Option<PipeWriter>, sign: char, group: Pid) {
 /// nobody's child: whoever waits for our children does not wait for it.
 fn post(tether: &Tether) -> io::Result<PipeWriter> {
     let (reader, writer) = io::pipe()?;
-    let mut command = Command::new(&tether.program);
+    let mut command = tether.command();
     command.arg(POST).stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
     let status = command.process_group(0).status()?;
     if !status.success() {
@@ -71,9 +71,7 @@ fn post(tether: &Tether) -> io::Result<PipeWriter> {
 /// Does what `argument` asks for, if it asks for a guard.
 pub(super) fn take(argument: &OsStr) -> Option<io::Result<()>> {
     match argument.to_str()? {
-        POST => Some(Tether::ourselves().and_then(|own| {
-            Command::new(own.program).arg(STAND).process_group(0).spawn().map(drop)
-        })),
+        POST => Some(Tether::Ourselves.command().arg(STAND).process_group(0).spawn().map(drop)),
         STAND => Some(stand(io::stdin().lock())),
         _ => None,
     }

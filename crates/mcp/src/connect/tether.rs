@@ -27,22 +27,28 @@ pub(super) const CANNOT_RUN: &str = "cannot run `";
 
 /// An executable that calls [`take`] before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tether {
-    pub program: PathBuf,
+pub enum Tether {
+    /// The one that this process runs.
+    Ourselves,
+    Other(PathBuf),
 }
 
 impl Tether {
-    /// The executable that this process runs, also after another one was put in
-    /// its place: then its path leads to the other, or nowhere.
-    pub fn ourselves() -> io::Result<Tether> {
-        let running = PathBuf::from("/proc/self/exe");
-        let program = if running.exists() { running } else { std::env::current_exe()? };
-        Ok(Tether { program })
+    /// The command that starts the executable. Another one may stand at the path
+    /// of ours by now, or none: then the system still knows the one that runs.
+    pub(super) fn command(&self) -> Command {
+        match self {
+            Tether::Other(program) => Command::new(program),
+            Tether::Ourselves => match std::env::current_exe() {
+                Ok(program) if program.exists() => Command::new(program),
+                Ok(_) | Err(_) => Command::new("/proc/self/exe"),
+            },
+        }
     }
 
     /// The command that starts `command` on a tether to this process.
     pub(super) fn tie(&self, command: &std::path::Path) -> Command {
-        let mut tied = Command::new(&self.program);
+        let mut tied = self.command();
         tied.arg(ARGUMENT).arg(std::process::id().to_string()).arg(command);
         tied
     }

@@ -25,7 +25,7 @@ pub(crate) fn options() -> Options {
         label: "scripted".to_owned(),
         opening: Duration::from_secs(30),
         grace: Duration::from_secs(5),
-        tether: Some(Tether { program: PathBuf::from(SCRIPTED) }),
+        tether: Some(Tether::Other(PathBuf::from(SCRIPTED))),
         ..Options::default()
     }
 }

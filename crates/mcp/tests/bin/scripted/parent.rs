@@ -18,7 +18,7 @@ pub(crate) fn run() -> ExitCode {
             args: vec!["-c".to_owned(), format!("sleep 1000 & {} stubborn", program.display())],
             ..Program::default()
         });
-        let options = Options { tether: Some(Tether { program }), ..Options::default() };
+        let options = Options { tether: Some(Tether::Ourselves), ..Options::default() };
         match connect(&target, &options, &Client::named("parent", "")).await {
             Ok(upstream) => {
                 println!("up");
