@@ -95,7 +95,7 @@ impl Actions {
 
 /// At most 32 groups.
 const GROUPS: &[&str] = &[
-    "create add new make insert register generate draft compose",
+    "create add new make insert register generate draft compose open raise",
     "delete remove drop erase destroy clear cancel",
     "list show enumerate display view",
     "find search query lookup locate discover browse",
@@ -135,6 +135,7 @@ mod tests {
     #[test]
     fn verbs_of_one_group_agree() {
         check("remove the old branch", "delete_branch", Relation::Agree);
+        check("open a pull request", "create_pull_request", Relation::Agree);
         check("remove the old branch", "createBranch", Relation::Conflict);
         check("old branch", "create_branch", Relation::Open);
     }
