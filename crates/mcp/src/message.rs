@@ -10,7 +10,9 @@ mod envelope;
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use memchr::memchr2;
+use serde_json::value::RawValue;
 use tool::{Json, Reply, RpcError};
 
 use envelope::Envelope;
@@ -82,20 +84,41 @@ pub enum Fault {
 impl Message {
     /// Reads exactly one message.
     pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
-        let bytes = &unmarked(bytes);
-        let mut envelope = Envelope::default();
-        let ended = envelope.fill(bytes);
-        if let Err(error) = ended {
-            let fault = match error.classify() {
-                serde_json::error::Category::Data => Fault::NoMessage,
-                serde_json::error::Category::Io
-                | serde_json::error::Category::Syntax
-                | serde_json::error::Category::Eof => Fault::NoJson,
-            };
-            return Err(envelope.invalid(bytes, fault, error.to_string()));
+        let bytes = unmarked(bytes);
+        match ByteString::try_from(bytes.clone()) {
+            Ok(text) => {
+                let share = |part: &RawValue| Json::slice(&text, part);
+                read(serde_json::Deserializer::from_str(&text), &share)
+            }
+            // What is no UTF-8 is read as far as it is.
+            Err(_) => {
+                let copy = |part: &RawValue| Json::from(part.to_owned());
+                read(serde_json::Deserializer::from_slice(&bytes), &copy)
+            }
         }
-        envelope.into_message(bytes)
     }
+}
+
+/// Reads one message; `share` makes what is kept of it.
+fn read<'a, R>(
+    mut reader: serde_json::Deserializer<R>,
+    share: &dyn Fn(&RawValue) -> Json,
+) -> Result<Message, Invalid>
+where
+    R: serde_json::de::Read<'a>,
+{
+    let mut envelope = Envelope::default();
+    let ended = envelope.fill(&mut reader).and_then(|()| reader.end());
+    if let Err(error) = ended {
+        let fault = match error.classify() {
+            serde_json::error::Category::Data => Fault::NoMessage,
+            serde_json::error::Category::Io
+            | serde_json::error::Category::Syntax
+            | serde_json::error::Category::Eof => Fault::NoJson,
+        };
+        return Err(envelope.invalid(share, fault, error.to_string()));
+    }
+    envelope.into_message(share)
 }
 
 impl Frame {
@@ -105,12 +128,12 @@ impl Frame {
         if bytes.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
-        let items: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes)
+        let items: Vec<&RawValue> = serde_json::from_slice(bytes)
             .map_err(|error| Invalid::plain(Fault::NoJson, error.to_string()))?;
         if items.is_empty() {
             return Err(Invalid::plain(Fault::NoMessage, "an empty batch".to_owned()));
         }
-        let message = |item| Message::parse(Json::slice(bytes, item).as_bytes());
+        let message = |item: &RawValue| Message::parse(&bytes.slice_ref(item.get().as_bytes()));
         Ok(Frame::Batch(items.into_iter().map(message).collect()))
     }
 }

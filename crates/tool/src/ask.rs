@@ -4,7 +4,7 @@
 //! the request (`_meta`, `inputResponses`, `requestState`, `task`, unknown
 //! members) stays in `rest` and is forwarded untouched.
 
-use crate::json::InvalidJson;
+use crate::json::{InvalidJson, write_text};
 use crate::{Json, Object};
 
 /// One question to a provider.
@@ -133,20 +133,20 @@ fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
 /// Params with a name in front, written in one go: every call passes here.
 fn written(key: &str, name: &str, arguments: Option<&Json>, rest: &Object) -> Json {
     let n_bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len()) + rest.n_bytes();
-    let mut text = Vec::with_capacity(key.len() + name.len() + n_bytes + 32);
-    text.extend_from_slice(b"{\"");
-    text.extend_from_slice(key.as_bytes());
-    text.extend_from_slice(b"\":");
-    serde_json::to_writer(&mut text, name).expect("a string always serialises");
+    let mut text = String::with_capacity(key.len() + name.len() + n_bytes + 32);
+    text.push('{');
+    write_text(&mut text, key);
+    text.push(':');
+    write_text(&mut text, name);
     if let Some(arguments) = arguments {
-        text.extend_from_slice(b",\"arguments\":");
-        text.extend_from_slice(arguments.as_bytes());
+        text.push_str(",\"arguments\":");
+        text.push_str(arguments.as_str());
     }
     if !rest.is_empty() {
-        text.push(b',');
+        text.push(',');
         rest.write_members(&mut text);
     }
-    text.push(b'}');
+    text.push('}');
     Json::trusted(text)
 }
 

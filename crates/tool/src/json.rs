@@ -8,6 +8,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,7 +19,7 @@ use serde_json::value::RawValue;
 /// Invariant: exactly one well-formed JSON value in UTF-8, without white space
 /// around it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Json(Bytes);
+pub struct Json(ByteString);
 
 /// The text is not one JSON value.
 #[derive(Debug, thiserror::Error)]
@@ -29,21 +30,33 @@ impl Json {
     /// Checks that `text` is one JSON value and keeps it, without copying.
     pub fn parse(text: impl Into<Bytes>) -> Result<Json, InvalidJson> {
         let bytes = text.into();
-        let raw: &RawValue = serde_json::from_slice(&bytes)?;
-        Ok(Json::slice(&bytes, raw))
+        let Ok(text) = ByteString::try_from(bytes.clone()) else {
+            let raw: &RawValue = serde_json::from_slice(&bytes)?;
+            return Ok(Json::from(raw.to_owned()));
+        };
+        let raw: &RawValue = serde_json::from_str(&text)?;
+        Ok(Json::slice(&text, raw))
     }
 
     /// The part of `whole` that `part` borrows, sharing its memory.
     ///
     /// # Panics
     /// When `part` was not parsed out of `whole`: a bug in the caller.
-    pub fn slice(whole: &Bytes, part: &RawValue) -> Json {
-        Json(whole.slice_ref(part.get().as_bytes()))
+    pub fn slice(whole: &ByteString, part: &RawValue) -> Json {
+        Json(whole.slice_ref(part.get()))
+    }
+
+    /// A part of this value, sharing its memory.
+    ///
+    /// # Panics
+    /// When `part` was not parsed out of it: a bug in the caller.
+    pub fn part(&self, part: &RawValue) -> Json {
+        Json::slice(&self.0, part)
     }
 
     /// Writes a value of ours as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Json {
-        let text = serde_json::to_vec(value).expect("our own types always serialise");
+        let text = serde_json::to_string(value).expect("our own types always serialise");
         Json(text.into())
     }
 
@@ -57,47 +70,46 @@ impl Json {
                 .is_ok_and(|raw| raw.get().len() == bytes.len()),
             "not one JSON value"
         );
-        Json(bytes)
+        Json(ByteString::try_from(bytes).expect("JSON is UTF-8"))
     }
 
     pub fn null() -> Json {
-        Json(Bytes::from_static(b"null"))
+        Json(ByteString::from_static("null"))
     }
 
     pub fn empty_object() -> Json {
-        Json(Bytes::from_static(b"{}"))
+        Json(ByteString::from_static("{}"))
     }
 
     /// An array of values that are JSON already; none of them is read again.
     pub fn array<'a>(items: impl IntoIterator<Item = &'a Json>) -> Json {
-        let mut text = vec![b'['];
+        let mut text = "[".to_owned();
         for item in items {
             if 1 < text.len() {
-                text.push(b',');
+                text.push(',');
             }
-            text.extend_from_slice(&item.0);
+            text.push_str(&item.0);
         }
-        text.push(b']');
+        text.push(']');
         Json(text.into())
     }
 
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("JSON text is checked to be UTF-8 when it comes in")
+        &self.0
     }
 
     /// Whether `text` stands anywhere in it. Much cheaper than reading it, so
     /// worth asking before looking for a member that few values have.
     pub fn mentions(&self, text: &str) -> bool {
-        mentions(&self.0, text.as_bytes())
+        mentions(self.0.as_bytes(), text.as_bytes())
     }
 
     pub fn as_bytes(&self) -> &Bytes {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// A typed view of the value.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidJson> {
-        // Text that is known to be UTF-8 is checked once, not member by member.
         Ok(serde_json::from_str(self.as_str())?)
     }
 
@@ -128,11 +140,11 @@ impl Json {
     }
 
     pub fn is_object(&self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.0.starts_with('{')
     }
 
     pub fn is_null(&self) -> bool {
-        self.0.as_ref() == b"null"
+        self.as_str() == "null"
     }
 }
 
@@ -157,7 +169,7 @@ impl From<serde_json::Value> for Json {
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Json {
         let text: Box<str> = raw.into();
-        Json(String::from(text).into())
+        Json(text.into())
     }
 }
 
@@ -187,7 +199,7 @@ impl Object {
     /// Reads the members of `json`, sharing its memory.
     pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
         let mut reader = serde_json::Deserializer::from_str(json.as_str());
-        let object = Members(&json.0).deserialize(&mut reader)?;
+        let object = Members(json).deserialize(&mut reader)?;
         reader.end()?;
         Ok(object)
     }
@@ -237,10 +249,10 @@ impl Object {
 
     /// Writes the object as text; the member values are copied as they are.
     pub fn to_json(&self) -> Json {
-        let mut text = Vec::with_capacity(self.n_bytes() + 2);
-        text.push(b'{');
+        let mut text = String::with_capacity(self.n_bytes() + 2);
+        text.push('{');
         self.write_members(&mut text);
-        text.push(b'}');
+        text.push('}');
         Json(text.into())
     }
 
@@ -250,14 +262,14 @@ impl Object {
     }
 
     /// Appends `"key":value` pairs, separated by commas, without the braces.
-    pub fn write_members(&self, text: &mut Vec<u8>) {
+    pub fn write_members(&self, text: &mut String) {
         for (at, (key, value)) in self.0.iter().enumerate() {
             if at != 0 {
-                text.push(b',');
+                text.push(',');
             }
-            serde_json::to_writer(&mut *text, key).expect("a string always serialises");
-            text.push(b':');
-            text.extend_from_slice(&value.0);
+            write_text(text, key);
+            text.push(':');
+            text.push_str(&value.0);
         }
     }
 }
@@ -287,8 +299,8 @@ impl Serialize for Object {
     }
 }
 
-/// Reads members: keys unescaped, values as parts of these bytes.
-struct Members<'b>(&'b Bytes);
+/// Reads members: keys unescaped, values as parts of this text.
+struct Members<'j>(&'j Json);
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {
     type Value = Object;
@@ -308,9 +320,21 @@ impl<'de> Visitor<'de> for Members<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
         let mut members = Vec::with_capacity(map.size_hint().unwrap_or(4));
         while let Some((key, raw)) = map.next_entry::<String, &'de RawValue>()? {
-            members.push((key, Json::slice(self.0, raw)));
+            members.push((key, self.0.part(raw)));
         }
         Ok(Object(members))
+    }
+}
+
+/// Appends a string. Most have nothing to escape.
+pub fn write_text(out: &mut String, text: &str) {
+    let plain = |byte: u8| 0x20 <= byte && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(Json::of(text).as_str());
     }
 }
 

@@ -156,7 +156,7 @@ impl Items {
         if n_room < items.len() {
             self.note(Severity::Warning, kind, "it has more items than are kept");
         }
-        let share = |item| Json::slice(list.as_bytes(), item);
+        let share = |item| list.part(item);
         self.items.extend(items.into_iter().take(n_room).map(share));
     }
 

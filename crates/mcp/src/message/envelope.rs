@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use bytes::Bytes;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use tool::{Json, Reply, RpcError};
@@ -27,25 +26,20 @@ enum Method {
 }
 
 impl<'a> Envelope<'a> {
-    pub(super) fn fill(&mut self, bytes: &'a Bytes) -> serde_json::Result<()> {
-        // Checked as a whole, its parts need no check of their own; what is no
-        // UTF-8 is read as far as it is.
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.read(serde_json::Deserializer::from_str(text)),
-            Err(_) => self.read(serde_json::Deserializer::from_slice(bytes)),
-        }
-    }
-
-    fn read<R>(&mut self, mut deserializer: serde_json::Deserializer<R>) -> serde_json::Result<()>
+    pub(super) fn fill<R>(
+        &mut self,
+        reader: &mut serde_json::Deserializer<R>,
+    ) -> serde_json::Result<()>
     where
         R: serde_json::de::Read<'a>,
     {
-        Fill(self).deserialize(&mut deserializer)?;
-        deserializer.end()
+        Fill(self).deserialize(reader)
     }
 
-    pub(super) fn into_message(self, bytes: &Bytes) -> Result<Message, Invalid> {
-        let share = |part: &RawValue| Json::slice(bytes, part);
+    pub(super) fn into_message(
+        self,
+        share: &dyn Fn(&RawValue) -> Json,
+    ) -> Result<Message, Invalid> {
         let params = self.params.map(share).filter(|params| !params.is_null());
         match (self.method, self.id) {
             (Some(Method::Name(method)), Some(id)) => {
@@ -59,7 +53,7 @@ impl<'a> Envelope<'a> {
                 let id = id.map(share);
                 Err(Invalid { fault: Fault::NoMessage, reason, id, method: Some(String::new()) })
             }
-            (None, Some(id)) => answer(self.result, self.error, share(id), bytes),
+            (None, Some(id)) => answer(self.result.map(share), self.error.map(share), share(id)),
             (None, None) => {
                 let reason = "neither `method` nor `id`".to_owned();
                 Err(Invalid { fault: Fault::NoMessage, reason, id: None, method: None })
@@ -67,24 +61,23 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    pub(super) fn invalid(&self, bytes: &Bytes, fault: Fault, reason: String) -> Invalid {
+    pub(super) fn invalid(
+        &self,
+        share: &dyn Fn(&RawValue) -> Json,
+        fault: Fault,
+        reason: String,
+    ) -> Invalid {
         let method = self.method.as_ref().map(|method| match method {
             Method::Name(name) => name.clone(),
             Method::Odd => String::new(),
         });
-        Invalid { fault, reason, id: self.id.map(|id| Json::slice(bytes, id)), method }
+        Invalid { fault, reason, id: self.id.map(share), method }
     }
 }
 
-fn answer(
-    result: Option<&RawValue>,
-    error: Option<&RawValue>,
-    id: Json,
-    bytes: &Bytes,
-) -> Result<Message, Invalid> {
-    let share = |part: &RawValue| Json::slice(bytes, part);
-    let error = error.map(share).filter(|error| !error.is_null());
-    let reply = match (result.map(share), error) {
+fn answer(result: Option<Json>, error: Option<Json>, id: Json) -> Result<Message, Invalid> {
+    let error = error.filter(|error| !error.is_null());
+    let reply = match (result, error) {
         (_, Some(error)) => Reply::Error(RpcError::read(error)),
         (Some(result), None) => Reply::Result(result),
         (None, None) => {

@@ -122,12 +122,12 @@ fn appended(text: &str, server: &Json) -> Option<Json> {
     let mut about = Object::new();
     about.push(meta::SERVER_INFO, server.clone());
     members.push("_meta", about.to_json());
-    let mut whole = Vec::with_capacity(text.len() + 100 + server.as_str().len());
-    whole.push(b'{');
-    whole.extend_from_slice(inside.as_bytes());
-    whole.extend_from_slice(comma.as_bytes());
+    let mut whole = String::with_capacity(text.len() + 100 + server.as_str().len());
+    whole.push('{');
+    whole.push_str(inside);
+    whole.push_str(comma);
     members.write_members(&mut whole);
-    whole.push(b'}');
+    whole.push('}');
     Some(Json::trusted(whole))
 }
 
