@@ -6,8 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::context::VISIT;
 use tool::{
-    Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Listing, Object, Reply,
-    RpcError,
+    Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError,
 };
 
 use super::demand::{self, Demand};
@@ -73,15 +72,13 @@ impl Desk {
         request: &Request,
         line: &Arc<Line>,
     ) -> Call {
-        let listing = session.provider.listing();
         let params = request.params.as_ref();
-        if welcome::is_personal(&request.method) {
-            return list(session, listing, request, line);
-        }
-        if let Some(result) = welcome::list(&listing, &[], &request.method, params) {
-            return ready(result.map_or_else(Reply::Error, Reply::Result));
-        }
         match request.method.as_str() {
+            method if welcome::is_personal(method) => list(session, request, line),
+            method if welcome::is_list(method) => {
+                let listed = welcome::list(&session.provider.listing(), &[], method, params);
+                ready(listed.map_or_else(Reply::Error, Reply::Result))
+            }
             method::PING => ready(Reply::Result(Json::empty_object())),
             method::INITIALIZE => ready(Reply::Error(RpcError::new(
                 code::INVALID_REQUEST,
@@ -151,21 +148,15 @@ impl Desk {
 }
 
 /// A list that depends on who asks.
-fn list(
-    session: &Arc<Session>,
-    listing: Arc<Listing>,
-    request: &Request,
-    line: &Arc<Line>,
-) -> Call {
+fn list(session: &Arc<Session>, request: &Request, line: &Arc<Line>) -> Call {
     let provider = Arc::clone(&session.provider);
+    let listing = provider.listing();
     let context = session.context(Arc::clone(line) as _);
     let (method, params) = (request.method.clone(), request.params.clone());
     async move {
         let own = provider.resources_of(&context).await;
-        match welcome::list(&listing, &own, &method, params.as_ref()) {
-            Some(result) => result.map_or_else(Reply::Error, Reply::Result),
-            None => Reply::Error(welcome::no_method(&method)),
-        }
+        let listed = welcome::list(&listing, &own, &method, params.as_ref());
+        listed.map_or_else(Reply::Error, Reply::Result)
     }
     .boxed()
 }

@@ -114,10 +114,10 @@ pub(crate) async fn begin(
         true => opening.provider.resources_of(&opening.context()).await,
         false => Vec::new(),
     };
-    if let Some(result) = welcome::list(&listing, &own, &request.method, request.params.as_ref()) {
-        return now(result);
-    }
     match request.method.as_str() {
+        method if welcome::is_list(method) => {
+            now(welcome::list(&listing, &own, method, request.params.as_ref()))
+        }
         method::DISCOVER => now(Ok(welcome::discover(&listing))),
         method::INITIALIZE
         | method::PING

@@ -71,27 +71,34 @@ pub(crate) fn is_personal(method: &str) -> bool {
     method == method::RESOURCES_LIST
 }
 
-/// The result of a list method; `None` for every other method. What is there
-/// for the caller alone comes first.
+/// Whether a method asks for a list.
+pub(crate) fn is_list(method: &str) -> bool {
+    matches!(
+        method,
+        method::TOOLS_LIST | method::RESOURCES_LIST | method::TEMPLATES_LIST | method::PROMPTS_LIST
+    )
+}
+
+/// The result of a list method. What is there for the caller alone comes first.
 pub(crate) fn list(
     listing: &Listing,
     own: &[Resource],
     method: &str,
     params: Option<&Json>,
-) -> Option<Result<Json, RpcError>> {
+) -> Result<Json, RpcError> {
     let (capability, key) = match method {
         method::TOOLS_LIST => ("tools", "tools"),
         method::RESOURCES_LIST => ("resources", "resources"),
         method::TEMPLATES_LIST => ("resources", "resourceTemplates"),
         method::PROMPTS_LIST => ("prompts", "prompts"),
-        _ => return None,
+        _ => return Err(no_method(method)),
     };
     if !has(listing, capability) {
-        return Some(Err(no_method(method)));
+        return Err(no_method(method));
     }
     if params.and_then(|params| params.member("cursor")).is_some_and(|cursor| !cursor.is_null()) {
         let message = "unknown `cursor`: every list here is one page; ask without a cursor";
-        return Some(Err(RpcError::new(code::INVALID_PARAMS, message)));
+        return Err(RpcError::new(code::INVALID_PARAMS, message));
     }
     let items = match method {
         method::TOOLS_LIST => Json::array(listing.tools.iter().map(|item| &item.raw)),
@@ -103,7 +110,7 @@ pub(crate) fn list(
     };
     let mut result = Object::new();
     result.push(key, items);
-    Some(Ok(result.to_json()))
+    Ok(result.to_json())
 }
 
 /// How long the answer to a list method may be kept, where the provider says.
@@ -147,17 +154,17 @@ mod tests {
     #[test]
     fn lists_hold_the_definitions_as_they_came() {
         let listing = listing("{}");
-        let tools = list(&listing, &[], "tools/list", None).unwrap().unwrap();
+        let tools = list(&listing, &[], "tools/list", None).unwrap();
         assert_eq!(tools.as_str(), r#"{"tools":[{"name":"t", "x":1e400}]}"#);
-        let prompts = list(&listing, &[], "prompts/list", None).unwrap().unwrap_err();
+        let prompts = list(&listing, &[], "prompts/list", None).unwrap_err();
         assert_eq!(prompts.code, code::METHOD_NOT_FOUND);
-        assert!(list(&listing, &[], "tools/call", None).is_none());
+        assert!(!is_list("tools/call"));
     }
 
     #[test]
     fn a_cursor_that_was_never_given_out_is_refused() {
         let params = Json::parse(r#"{"cursor":"x"}"#).unwrap();
-        let error = list(&listing("{}"), &[], "tools/list", Some(&params)).unwrap().unwrap_err();
+        let error = list(&listing("{}"), &[], "tools/list", Some(&params)).unwrap_err();
         assert_eq!(error.code, code::INVALID_PARAMS);
     }
 
