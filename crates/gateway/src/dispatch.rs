@@ -20,8 +20,10 @@ use crate::gate::{self, Gated};
 use crate::own;
 use crate::primitive;
 use crate::record::{Desk, Ending, Open, Record};
+use crate::redact::Scrubber;
 use crate::roster::Snapshot;
-use crate::stage::{Admission, Attempt, Stages, ValidCall, validate};
+use crate::stage::live::Live;
+use crate::stage::{Admission, Attempt, Stages, Trust, ValidCall, validate};
 use crate::surface::Surface;
 
 pub(crate) use request::Telling;
@@ -29,7 +31,10 @@ pub use request::{CallError, Mode, Outcome, Refusal, Refused, Request, Target, W
 
 /// The pipeline.
 pub(crate) struct Dispatcher {
-    pub(crate) stages: Stages,
+    /// Who may see and do what, by the rules of the moment.
+    pub(crate) trust: Arc<dyn Trust>,
+    pub(crate) scrubber: Arc<Scrubber>,
+    pub(crate) live: Arc<Live>,
     pub(crate) gate: ArcSwap<gate::Config>,
     pub(crate) artifacts: Arc<dyn artifact::Store>,
     pub(crate) raw: artifact::Raw,
@@ -107,13 +112,14 @@ impl Dispatcher {
         record: &mut Open,
     ) -> Result<Outcome, CallError> {
         let (wanted, mode) = (request.wanted, request.mode);
+        let stages = self.live.now();
         let call = validate::check(&snapshot.catalog, request)
             .map_err(|problems| CallError::BadArguments { problems })?;
         if mode == Mode::Plan {
             record.note(|record| record.ending = Ending::Planned);
             return Ok(Outcome::Plan(Box::new(call)));
         }
-        let admission = self.stages.trust.admit(&snapshot.catalog, &call, context)?;
+        let admission = self.trust.admit(&snapshot.catalog, &call, context)?;
         let look = match own::looks_at(&call) {
             Some(handle) => Box::pin(self.look(&handle, context)).await?,
             None => Admission::Free,
@@ -123,16 +129,16 @@ impl Dispatcher {
             record.note(|record| record.ending = Ending::Replayed);
             return Ok(kept);
         }
-        self.stages.quota.spend(&call, context)?;
+        stages.quota.spend(&call, context)?;
         if let Admission::Ask(question) = admission.and(look) {
             let written = written(surface, &snapshot.catalog, &call);
-            Box::pin(self.agreed(&question, &call, written, context)).await?;
+            Box::pin(agreed(&stages, &question, &call, written, context)).await?;
         }
         let limit = match mode {
             Mode::Pass => usize::MAX,
             Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
         };
-        if let Some(reply) = self.stages.cache.get(&call, &snapshot.catalog, context) {
+        if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
             let reply = self.told(telling, &reply).unwrap_or_else(|| shaped(&call, mode, reply));
             let gated = gate::decide(reply, limit);
             let outcome = self.keep(&call, gated, None, context).await;
@@ -140,15 +146,15 @@ impl Dispatcher {
             return Ok(outcome);
         }
         let asking = Asking { snapshot, call: &call, context };
-        let (outcome, attempts) = self.stages.retry.run(&call, &asking).await;
+        let (outcome, attempts) = stages.retry.run(&call, &asking).await;
         record.note(|record| record.attempts = attempts);
         let failed = |cause| {
-            let cause = self.stages.scrubber.clean_failure(cause);
+            let cause = self.scrubber.clean_failure(cause);
             CallError::Failed { upstream: call.upstream.clone(), cause }
         };
         let raw = outcome.map_err(failed)?;
-        let reply = self.stages.scrubber.clean(raw.clone());
-        self.stages.cache.put(&call, &snapshot.catalog, context, &reply);
+        let reply = self.scrubber.clean(raw.clone());
+        stages.cache.put(&call, &snapshot.catalog, context, &reply);
         let reply = self.told(telling, &raw).unwrap_or_else(|| shaped(&call, mode, reply));
         let gated = gate::decide(reply, limit);
         record.note(|record| note_answer(record, &gated));
@@ -158,37 +164,37 @@ impl Dispatcher {
     /// An answer in the form in which it is read, scrubbed after that: what is
     /// checked on the way is what the upstream said.
     fn told(&self, telling: Option<Telling<'_>>, raw: &Reply) -> Option<Reply> {
-        telling.map(|telling| self.stages.scrubber.clean(telling(raw)))
-    }
-
-    /// Has somebody agree to a call.
-    ///
-    /// Only to one that the quota lets through, or an agreement that is good
-    /// once would be spent on a call that does not run. What nobody agrees to
-    /// costs nothing.
-    async fn agreed(
-        &self,
-        question: &str,
-        call: &ValidCall,
-        written: String,
-        context: &Context,
-    ) -> Result<(), Refusal> {
-        let agreed = self.stages.approval.agree(question, &call.deed(written), context).await;
-        if agreed.is_err() {
-            self.stages.quota.give_back(call, context);
-        }
-        agreed
+        telling.map(|telling| self.scrubber.clean(telling(raw)))
     }
 
     /// Whether what a call of the gate's own looks at may be looked at.
     async fn look(&self, handle: &str, context: &Context) -> Result<Admission, Refusal> {
         let (handle, _) = envelope::split_handle(handle);
         match self.artifacts.get(&Owner::of(context), handle).await {
-            Some(artifact) => self.stages.trust.admit_look(&artifact),
+            Some(artifact) => self.trust.admit_look(&artifact),
             // Whoever answers says that nothing is there.
             None => Ok(Admission::Free),
         }
     }
+}
+
+/// Has somebody agree to a call.
+///
+/// Only to one that the quota lets through, or an agreement that is good
+/// once would be spent on a call that does not run. What nobody agrees to
+/// costs nothing.
+async fn agreed(
+    stages: &Stages,
+    question: &str,
+    call: &ValidCall,
+    written: String,
+    context: &Context,
+) -> Result<(), Refusal> {
+    let agreed = stages.approval.agree(question, &call.deed(written), context).await;
+    if agreed.is_err() {
+        stages.quota.give_back(call, context);
+    }
+    agreed
 }
 
 struct Asking<'a> {

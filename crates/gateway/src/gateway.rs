@@ -16,9 +16,9 @@ use crate::roster::inspect::Inspector;
 use crate::roster::{self, Roster, Shelf, Upstream};
 use crate::skill::Library;
 use crate::skill::upstream::Memory;
-use crate::stage::Stages;
 use crate::stage::approval::Consent;
 use crate::stage::live::Live;
+use crate::stage::{Stages, Trust};
 use crate::surface::cash::Cash;
 use crate::surface::direct::Direct;
 use crate::surface::proxy::Proxy;
@@ -116,7 +116,6 @@ pub(crate) struct Shared {
     pub(crate) learning: Arc<Learning>,
     pub(crate) tasks: Tasks,
     pub(crate) meta: ArcSwap<meta::Config>,
-    live: Arc<Live>,
     inspector: Arc<Inspector>,
     veil: Arc<Veil>,
 }
@@ -126,25 +125,22 @@ impl Gateway {
     /// the first client comes for whom it has to, or when it is [warmed].
     ///
     /// [warmed]: Gateway::warm
-    pub fn new(mut parts: Parts) -> Gateway {
+    pub fn new(parts: Parts) -> Gateway {
+        let scrubber = Arc::clone(&parts.stages.scrubber);
         let live = Live::new(parts.stages);
-        parts.stages = live.stages();
-        let veil = Arc::new(Veil::new(parts.visibility, parts.stages.trust));
-        parts.stages.trust = Arc::clone(&veil) as _;
+        let veil = Arc::new(Veil::new(parts.visibility, Arc::clone(&live) as _));
+        let trust = Arc::clone(&veil) as Arc<dyn Trust>;
         let skills = Arc::new(ArcSwap::from_pointee(parts.skills));
         let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&parts.clock)));
-        let own = Own::new(
-            Arc::clone(&parts.artifacts),
-            Arc::clone(&parts.stages.trust),
-            Arc::clone(&parts.clock),
-        );
+        let own =
+            Own::new(Arc::clone(&parts.artifacts), Arc::clone(&trust), Arc::clone(&parts.clock));
         let own = Arc::new(own.with(Arc::clone(&skills), Arc::clone(&learning)));
         let sink = Arc::new(Listening { learning: Arc::clone(&learning), sink: parts.records });
         let desk = Arc::new(Desk { sink, clock: parts.clock, surface: parts.surface });
         let inspector = Arc::new(Inspector {
             config: ArcSwap::from_pointee(parts.inspection),
-            scrubber: Arc::clone(&parts.stages.scrubber),
-            trust: Arc::clone(&parts.stages.trust),
+            scrubber: Arc::clone(&scrubber),
+            trust: Arc::clone(&trust),
             desk: Arc::clone(&desk),
         });
         let shared = Shared {
@@ -158,7 +154,9 @@ impl Gateway {
                 Arc::clone(&inspector),
             ),
             dispatcher: Dispatcher {
-                stages: parts.stages,
+                trust,
+                scrubber,
+                live,
                 gate: ArcSwap::from_pointee(parts.gate),
                 artifacts: parts.artifacts,
                 raw: parts.raw,
@@ -169,7 +167,6 @@ impl Gateway {
             learning,
             tasks: Tasks::default(),
             meta: ArcSwap::from_pointee(parts.meta),
-            live,
             inspector,
             veil,
         };
@@ -205,8 +202,8 @@ impl Gateway {
     pub fn control(&self, controls: Controls) {
         let Controls { stages, gate, meta, inspection } = controls;
         let shared = &self.shared;
-        shared.dispatcher.stages.scrubber.follow(&stages.scrubber);
-        shared.live.replace(stages);
+        shared.dispatcher.scrubber.follow(&stages.scrubber);
+        shared.dispatcher.live.replace(stages);
         shared.dispatcher.gate.store(Arc::new(gate));
         shared.meta.store(Arc::new(meta));
         shared.inspector.config.store(Arc::new(inspection));

@@ -19,12 +19,12 @@ impl Dispatcher {
     ) -> Result<Option<Arc<Artifact>>, Refusal> {
         let found = self.artifacts.get(&Owner::of(context), handle).await;
         if let Some(artifact) = &found
-            && let Admission::Ask(question) = self.stages.trust.admit_look(artifact)?
+            && let Admission::Ask(question) = self.trust.admit_look(artifact)?
         {
             let key = format!("{}\u{1f}{handle}", policy::LOOK);
             let arguments = serde_json::json!({"handle": handle}).to_string();
             let deed = Deed { key, arguments: &arguments, token, written: String::new() };
-            self.stages.approval.agree(&question, &deed, context).await?;
+            self.live.now().approval.agree(&question, &deed, context).await?;
         }
         Ok(found)
     }

@@ -119,7 +119,7 @@ fn renamed(tool: &Tool, name: &str) -> Tool {
 impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         snapshot.listing(Surface::Direct, trust.sight(&self.caller), || {
             let seen =
                 |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
@@ -151,7 +151,7 @@ impl Direct {
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         let call = lift(call);
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let slot = snapshot.names().slots.get(&call.name).copied();
         let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
         let Some(slot) = seen else {

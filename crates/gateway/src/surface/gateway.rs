@@ -60,7 +60,7 @@ pub(crate) fn tools(names: &[&str], map: &str) -> Vec<Tool> {
 impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
         let map = || reply::map(&snapshot.catalog, MAP, &sees);
         let sight = trust.sight(&self.caller);

@@ -105,7 +105,7 @@ pub(crate) async fn waited(
     named: &Named,
     context: &Context,
 ) -> Arc<Snapshot> {
-    let trust = &*shared.dispatcher.stages.trust;
+    let trust = &*shared.dispatcher.trust;
     if !knows_upstream(trust, &snapshot.catalog, &context.caller, &named.upstream) {
         return snapshot;
     }
@@ -164,7 +164,7 @@ pub(crate) fn listing(
     caller: &Identity,
 ) -> Listing {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
-    let knows = |thing: &Thing<'_>| shared.dispatcher.stages.trust.knows(caller, thing);
+    let knows = |thing: &Thing<'_>| shared.dispatcher.trust.knows(caller, thing);
     Listing {
         server: about::server(shared, snapshot, capabilities, &knows),
         tools,
@@ -203,7 +203,7 @@ impl Meta<'_> {
     /// Takes what using a meta-tool costs, if it is used as it can be.
     fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
         given::check(name, arguments)?;
-        let spent = self.shared.dispatcher.stages.quota.spend_meta(name, self.context);
+        let spent = self.shared.dispatcher.live.now().quota.spend_meta(name, self.context);
         spent.map_err(|refusal| refused(&refusal, ""))
     }
 
@@ -212,7 +212,7 @@ impl Meta<'_> {
         let refused =
             [Code::ArgsInvalid, Code::AuthRequired, Code::PolicyDenied, Code::PermissionDenied];
         if answer.as_ref().is_err_and(|error| refused.contains(&error.code)) {
-            self.shared.dispatcher.stages.quota.give_back_meta(name, self.context);
+            self.shared.dispatcher.live.now().quota.give_back_meta(name, self.context);
         }
         answer
     }
@@ -295,22 +295,22 @@ impl Meta<'_> {
     }
 
     pub(crate) fn sees(&self, slot: Slot) -> bool {
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
     }
 
     fn guessed_by(&self) -> By {
-        guessed_by(&*self.shared.dispatcher.stages.trust, &self.context.caller)
+        guessed_by(&*self.shared.dispatcher.trust, &self.context.caller)
     }
 
     /// Whether nothing is hidden from this caller.
     pub(crate) fn sees_all(&self) -> bool {
-        self.shared.dispatcher.stages.trust.sees_all(&self.context.caller)
+        self.shared.dispatcher.trust.sees_all(&self.context.caller)
     }
 
     /// Whether an entry exists as far as this caller is concerned.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         sees(&**trust, &self.snapshot.catalog, &self.context.caller, entry.place)
     }
 

@@ -100,7 +100,7 @@ impl View<'_> {
             return self.shared.distant.postpone(label, subject, PATIENCE * 2);
         };
         // Somebody else's words may hold somebody's secrets.
-        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        let scrubber = &self.shared.dispatcher.scrubber;
         for skill in &mut skills {
             skill.description = scrubber.scrub(&skill.description).into_owned();
         }
@@ -282,7 +282,7 @@ impl View<'_> {
     }
 
     pub(super) fn scrubbed(&self, text: &str) -> String {
-        let text = self.shared.dispatcher.stages.scrubber.scrub(text);
+        let text = self.shared.dispatcher.scrubber.scrub(text);
         catalog::summary::cut(text.trim_end_matches('.'), 300)
     }
 }

@@ -149,10 +149,10 @@ impl View<'_> {
             })
         };
         // Asked of every function there is.
-        let all = self.shared.dispatcher.stages.trust.sees_all(&self.context.caller);
+        let all = self.shared.dispatcher.trust.sees_all(&self.context.caller);
         let sees = |slot| (all || self.sees(slot)) && inside(slot);
         let shares = self.shared.learning.asked(self.context, query);
-        let trust = &*self.shared.dispatcher.stages.trust;
+        let trust = &*self.shared.dispatcher.trust;
         let missing = own::unsearched(catalog, trust, &self.context.caller);
         match format {
             Format::Markdown => own::found(catalog, query, limit, &shares, &sees, missing),
@@ -212,7 +212,7 @@ impl View<'_> {
     /// nothing is known of it yet.
     pub(super) fn shows(&self, namespace: &Namespace) -> bool {
         let catalog = &self.snapshot.catalog;
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let empty = namespace.functions.is_empty()
             && namespace.children.is_empty()
             && trust.knows(&self.context.caller, &Thing::Namespace(&namespace.path));
@@ -256,7 +256,7 @@ impl View<'_> {
 
     pub(super) fn away(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
-        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        let scrubber = &self.shared.dispatcher.scrubber;
         source.unavailable().map(|reason| scrubber.scrub(reason).into_owned())
     }
 

@@ -21,7 +21,7 @@ const NEAR: usize = 3;
 
 impl Sight for View<'_> {
     fn sees(&self, skill: &Skill) -> bool {
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let knows = |thing: Thing<'_>| trust.knows(&self.context.caller, &thing);
         let Skill { namespace, name, .. } = skill;
         let prompt = match &skill.content {
@@ -103,7 +103,7 @@ impl View<'_> {
     /// Which skills there are at upstreams, those say to each caller and not to
     /// the catalog: with them, what is searched is made for the occasion.
     fn skills_for(&self, library: &Library, query: &str) -> String {
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let distant = library.latest(self).any(|skill| skill.is_distant());
         let catalog = match distant {
             true => &Arc::new(self.catalog_of(library)),
@@ -144,7 +144,7 @@ impl View<'_> {
         close: Vec<String>,
         faint: Vec<String>,
     ) -> String {
-        let (catalog, trust) = (&self.snapshot.catalog, &self.shared.dispatcher.stages.trust);
+        let (catalog, trust) = (&self.snapshot.catalog, &self.shared.dispatcher.trust);
         let sees = |place| meta::sees(&**trust, catalog, &self.context.caller, place);
         let words = format!("{namespace} {wanted}");
         let mut near = close;

@@ -30,7 +30,7 @@ const FEW: usize = 5;
 impl View<'_> {
     /// Whether a function exists as far as this caller is concerned.
     pub(super) fn sees(&self, slot: Slot) -> bool {
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
     }
 
@@ -122,7 +122,7 @@ impl View<'_> {
         if let Some(slot) = self.joined(namespace, function) {
             return vec![line(catalog, slot)];
         }
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let by = meta::guessed_by(&**trust, &self.context.caller);
         let mut lines = Vec::new();
         if *why != Unresolved::Function {
@@ -243,7 +243,7 @@ impl View<'_> {
         if error.raw.as_str().len() <= REJECTED {
             return Reply::Error(error);
         }
-        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        let scrubber = &self.shared.dispatcher.scrubber;
         let mut raw = Object::new();
         raw.push("code", Json::of(&error.code));
         raw.push("message", Json::of(&scrubber.collapse(&error.message)));
@@ -263,7 +263,7 @@ impl View<'_> {
             CallError::Failed { upstream, cause } => {
                 // What an upstream says when it fails may hold its credentials.
                 let told = told(upstream, cause);
-                let told = self.shared.dispatcher.stages.scrubber.scrub(&told);
+                let told = self.shared.dispatcher.scrubber.scrub(&told);
                 let code = classify(cause);
                 let retry = match retry_after(cause) {
                     Some(after) => Retry::After(after),

@@ -42,7 +42,7 @@ impl Meta<'_> {
         let (entry, slot, repaired) = self.resolve(id)?;
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(damage) = contract.damage() {
-            let message = self.shared.dispatcher.stages.scrubber.collapse(damage);
+            let message = self.shared.dispatcher.scrubber.collapse(damage);
             return Err(GatewayError::new(Code::SchemaInvalid, message, &entry.id));
         }
         let mut args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
@@ -75,7 +75,7 @@ impl Meta<'_> {
     ) -> Answer {
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
-                let scrubber = &self.shared.dispatcher.stages.scrubber;
+                let scrubber = &self.shared.dispatcher.scrubber;
                 Err(GatewayError::of_refusal(&refusal, &entry.id, scrubber))
             }
             Ok(Outcome::Reply(reply)) => {
@@ -215,7 +215,8 @@ impl Meta<'_> {
 
     /// What would happen, with every check that it would meet.
     fn plan(&self, entry: &Entry, slot: Slot, call: &ValidCall) -> Value {
-        let stages = &self.shared.dispatcher.stages;
+        let dispatcher = &self.shared.dispatcher;
+        let spends = dispatcher.live.now().quota.look(call, self.context).is_ok();
         let annotations = self.snapshot.catalog.tool(slot).raw.member("annotations");
         let annotations = annotations.and_then(|annotations| annotations.value().ok());
         let mut declared: Map<String, Value> = match annotations {
@@ -226,9 +227,9 @@ impl Meta<'_> {
         let verdict = |passed: bool| if passed { "pass" } else { "fail" };
         let mut checks = vec![
             json!({"name": "schema_validation", "status": "pass"}),
-            json!({"name": "rate_limit", "status": verdict(stages.quota.look(call, self.context).is_ok())}),
+            json!({"name": "rate_limit", "status": verdict(spends)}),
         ];
-        let policy = match stages.trust.admit(&self.snapshot.catalog, call, self.context) {
+        let policy = match dispatcher.trust.admit(&self.snapshot.catalog, call, self.context) {
             Ok(Admission::Free) => None,
             Ok(Admission::Ask(_)) => Some(Code::AuthRequired),
             Err(refusal) => Some(refused(&refusal, "").code),
@@ -260,7 +261,7 @@ impl Meta<'_> {
             }
             CallError::Refused(refusal) => refused(refusal, &entry.id),
             CallError::Failed { cause, .. } => {
-                let scrubber = &self.shared.dispatcher.stages.scrubber;
+                let scrubber = &self.shared.dispatcher.scrubber;
                 GatewayError::of_failure(cause, &entry.id, scrubber)
             }
         }

@@ -73,7 +73,7 @@ impl Meta<'_> {
     }
 
     fn told(&self, id: &str, what: &What, outcome: Result<Outcome, CallError>) -> Answer {
-        let scrubber = &self.shared.dispatcher.stages.scrubber;
+        let scrubber = &self.shared.dispatcher.scrubber;
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
                 let error = GatewayError::of_refusal(&refusal, id, scrubber);
@@ -121,7 +121,7 @@ impl Meta<'_> {
 
     /// The source that a URI leads to, for who sees it.
     fn source_of(&self, uri: &str) -> Option<usize> {
-        let trust = &self.shared.dispatcher.stages.trust;
+        let trust = &self.shared.dispatcher.trust;
         let sight = Sight {
             knows: &|thing| trust.knows(&self.context.caller, thing),
             picks: trust.picks_resources(&self.context.caller),
