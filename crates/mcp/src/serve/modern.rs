@@ -5,7 +5,6 @@
 //! this hop: they become the [`tool::Context`] and go no further. Everything
 //! else is passed on.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -15,7 +14,7 @@ use super::desk::{self, Desk};
 use super::exchange::{Exchange, Parking};
 use super::line::{Line, Way};
 use super::listen::Listening;
-use super::park::{Entry, Park, Ticket};
+use super::park::{Entry, Park, Ticket, Whose};
 use super::{fit, rounds, session, welcome};
 use crate::level::Level;
 use crate::message::Request;
@@ -141,7 +140,7 @@ fn ask(
     let listing = provider.listing();
     let invalid =
         |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
-    let ask = Ask::read(&request.method, &params.to_json()).map_err(invalid)?;
+    let mut ask = Ask::read(&request.method, &params.to_json()).map_err(invalid)?;
     let ticket = ticket(&ask, &caller);
     let parking = ticket.map(|ticket| Parking {
         park: Arc::clone(&desk.park),
@@ -149,7 +148,7 @@ fn ask(
         listing: Arc::clone(&listing),
     });
     if let Some(parking) = &parking
-        && let Some(Entry { call, line }) = resumed(parking, &ask)?
+        && let Some(Entry { call, line }) = resumed(parking, &mut ask)?
     {
         line.resume(token, level);
         return Ok(Exchange::new(call, line, Some(parking.clone())));
@@ -179,25 +178,20 @@ fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
         subject: caller.subject.clone(),
         method: ask.method().to_owned(),
         name: name.clone(),
-        arguments: arguments.map(sorted).unwrap_or_default(),
+        arguments: arguments.cloned(),
     })
 }
 
-/// The same text for the same arguments, in whichever order they are written.
-fn sorted(arguments: &Json) -> String {
-    let Ok(members) = Object::parse(arguments) else { return arguments.to_string() };
-    let members: BTreeMap<_, _> = members.iter().map(|(key, value)| (key, sorted(value))).collect();
-    let mut text = String::from("{");
-    for (key, value) in members {
-        text.push_str(&format!("{key:?}:{value},"));
-    }
-    text + "}"
-}
-
 /// The parked call that a request takes up again, with its answers handed over.
-fn resumed(parking: &Parking, ask: &Ask) -> Result<Option<Entry>, RpcError> {
-    let state = ask.rest().get("requestState").and_then(Json::text);
-    let Some(state) = state.filter(|state| Park::is_ours(state)) else { return Ok(None) };
+/// A state of the provider's is given to the provider as it was.
+fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<Entry>, RpcError> {
+    let Some(state) = ask.rest().get("requestState").and_then(Json::text) else { return Ok(None) };
+    if let Whose::Theirs(theirs) = Park::whose(&state) {
+        if theirs != state {
+            ask.rest_mut().set("requestState", Json::of(theirs));
+        }
+        return Ok(None);
+    }
     let invalid = |message: String| RpcError::new(code::INVALID_PARAMS, message);
     let responses = match ask.rest().get("inputResponses") {
         Some(responses) => Object::parse(responses)
@@ -223,16 +217,4 @@ pub(crate) fn unsupported(asked: &str) -> RpcError {
     let data = serde_json::json!({"supported": welcome::modern_revisions(), "requested": asked});
     let message = format!("protocol revision `{asked}` is not spoken here without `initialize`");
     RpcError::with_data(code::UNSUPPORTED_VERSION, message, &data.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_the_same_in_any_order() {
-        let of = |text: &str| sorted(&Json::parse(text.to_owned()).unwrap());
-        assert_eq!(of(r#"{"a":{"x":1,"y":"z"},"b":2}"#), of(r#"{ "b": 2, "a":{"y":"z","x":1}}"#));
-        assert_ne!(of(r#"{"function":"ask"}"#), of(r#"{"function":"slow"}"#));
-    }
 }

@@ -6,7 +6,12 @@
 //! takes the call up again. The state is authenticated, good for one caller and
 //! one question, for a short time; the number of parked calls is bounded, and
 //! the oldest gives way.
+//!
+//! A provider may park calls in the same way, being a gate like us. Its states
+//! would be taken for ours when they come back, so they are marked on their way
+//! out: one mark for every gate that they pass.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,12 +21,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tokio::time::Instant;
+use tool::Json;
 
 use super::exchange::Call;
 use super::line::Line;
 
 /// How states of ours begin; every other one belongs to the provider.
 const PREFIX: &str = "gatelet.";
+/// How a provider's states begin that would be taken for ours. What follows is
+/// the state; ours have no dot after the first.
+const VIA: &str = "gatelet.via.";
 const N_ID: usize = 16;
 
 /// How many calls may be parked, and for how long.
@@ -45,9 +54,18 @@ pub(crate) struct Ticket {
     pub(crate) method: String,
     /// The tool, the prompt or the resource.
     pub(crate) name: String,
-    /// What it is called with, without the order of the members: a tool may
-    /// stand for many, and its arguments say for which.
-    pub(crate) arguments: String,
+    /// What it is called with: a tool may stand for many, and its arguments
+    /// say for which.
+    pub(crate) arguments: Option<Json>,
+}
+
+/// Whose a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose<'a> {
+    /// It was made here, or claims to be.
+    Ours,
+    /// The provider's, as the provider wrote it.
+    Theirs(&'a str),
 }
 
 /// A call that is put aside.
@@ -98,9 +116,21 @@ impl Park {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Whether a state was, or claims to be, made here.
-    pub(crate) fn is_ours(state: &str) -> bool {
-        state.starts_with(PREFIX)
+    /// Whose a state is that a client sends.
+    pub(crate) fn whose(state: &str) -> Whose<'_> {
+        match state.strip_prefix(VIA) {
+            Some(theirs) => Whose::Theirs(theirs),
+            None if state.starts_with(PREFIX) => Whose::Ours,
+            None => Whose::Theirs(state),
+        }
+    }
+
+    /// A provider's state, as a client gets it.
+    pub(crate) fn marked(state: &str) -> Cow<'_, str> {
+        match state.starts_with(PREFIX) {
+            true => Cow::Owned(format!("{VIA}{state}")),
+            false => Cow::Borrowed(state),
+        }
     }
 
     /// Takes the call that a state names.
@@ -122,7 +152,8 @@ impl Park {
         let mut seal =
             Hmac::<Sha256>::new_from_slice(&self.key).expect("any key length is good for HMAC");
         seal.update(id);
-        for part in [&ticket.subject, &ticket.method, &ticket.name, &ticket.arguments] {
+        let arguments = ticket.arguments.as_ref().map(sorted).unwrap_or_default();
+        for part in [&ticket.subject, &ticket.method, &ticket.name, &arguments] {
             seal.update(&(part.len() as u64).to_le_bytes());
             seal.update(part.as_bytes());
         }
@@ -160,6 +191,19 @@ impl Parked {
         self.calls.retain(|_, (until, _)| now < *until);
         let calls = &self.calls;
         self.order.retain(|id| calls.contains_key(id));
+    }
+}
+
+/// The same text for the same arguments, in whichever order they are written.
+/// Arguments that are no tree for us, such as nesting without end, have to come
+/// back as they were.
+fn sorted(arguments: &Json) -> String {
+    match arguments.value() {
+        Ok(mut value) => {
+            value.sort_all_objects();
+            value.to_string()
+        }
+        Err(_) => arguments.to_string(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! question again with the input. A client of an older revision is asked each
 //! thing in turn, on the stream of its request, and never notices.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tool::{Ask, Client, Context, Failure, Json, Object, Provider, Reply, RpcErro
 
 use super::fit;
 use super::line::missing_capability;
+use super::park::Park;
 use crate::revision::code;
 
 /// How often a provider may want more before it is told to stop.
@@ -53,17 +55,27 @@ pub(crate) async fn ask(
 }
 
 /// The reply, unless it asks a client for what the client cannot give. Such a
-/// client is never asked.
+/// client is never asked. The provider's state is marked as the provider's.
 pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
-    let wanted = match &reply {
-        Reply::Result(result) if fit::wants_input(result) => Wanted::read(result),
+    let (result, wanted) = match &reply {
+        Reply::Result(result) if fit::wants_input(result) => (result, Wanted::read(result)),
         Reply::Result(_) | Reply::Error(_) => return reply,
     };
     let missing = wanted.requests.iter().find_map(|(_, request)| {
         let (method, params) = question(request);
         missing_capability(client, &method, &params)
     });
-    missing.map_or(reply, |missing| Reply::Error(incapable(missing)))
+    if let Some(missing) = missing {
+        return Reply::Error(incapable(missing));
+    }
+    let state = wanted.state.as_ref().and_then(Json::text);
+    match (state.as_deref().map(Park::marked), Object::parse(result)) {
+        (Some(Cow::Owned(marked)), Ok(mut members)) => {
+            members.set("requestState", Json::of(&marked));
+            Reply::Result(members.to_json())
+        }
+        _ => reply,
+    }
 }
 
 /// What a provider wants before it answers.

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tool::{Always, Ask, Client, Context, Event, Failure, Json, Listing, Provider, Reply};
 
+use crate::site::Site;
 use crate::suite::{NAMELESS, Suite, check};
 use crate::tools;
 
@@ -73,6 +74,23 @@ async fn a_modern_client_and_an_older_upstream_over_http() {
     check(upstream, Suite::Next("2026-07-28"), NAMELESS, 145).await;
 }
 
+#[tokio::test]
+async fn what_a_gate_behind_a_gate_asks_of_a_modern_client_is_answered() {
+    let inner = reached_over(Everything::new(Style::Asking), MODERN).await;
+    let outer = Site::new(reached_over(inner, MODERN).await);
+    let able = json!({"elicitation": {}});
+    let name = "test_input_required_result_elicitation";
+    let first = outer.modern("tools/call", json!({"name": name}), &able).await.json();
+    assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+    let asked = first["result"]["inputRequests"].as_object().unwrap();
+    let key = asked.keys().next().unwrap();
+    let answer = json!({key: {"action": "accept", "content": {"name": "Ann"}}});
+    let state = &first["result"]["requestState"];
+    let again = json!({"name": name, "inputResponses": answer, "requestState": state});
+    let last = outer.modern("tools/call", again, &able).await.json();
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+}
+
 /// An upstream at the other end of a pipe.
 async fn piped(style: &str, revision: Revision) -> Arc<Tailored> {
     let args = ["stdio", style].map(str::to_owned).to_vec();
@@ -82,10 +100,15 @@ async fn piped(style: &str, revision: Revision) -> Arc<Tailored> {
 
 /// An upstream that is reached over HTTP.
 async fn reached(style: Style, revision: Revision) -> Arc<Tailored> {
+    reached_over(Everything::new(style), revision).await
+}
+
+/// A provider that is reached over HTTP.
+async fn reached_over(provider: Arc<dyn Provider>, revision: Revision) -> Arc<Tailored> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let options = Options { settle: Duration::from_millis(50), ..Options::default() };
-    let endpoint = Endpoint::new(Arc::new(Always(Everything::new(style))), options);
+    let endpoint = Endpoint::new(Arc::new(Always(provider)), options);
     tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
     let target = connect::Endpoint { url, ..connect::Endpoint::default() };
     open(Target::Http(target), revision).await

@@ -9,8 +9,12 @@ fn ticket(subject: &str, name: &str) -> Ticket {
         subject: subject.into(),
         method: "tools/call".into(),
         name: name.into(),
-        arguments: "{}".into(),
+        arguments: arguments("{}"),
     }
+}
+
+fn arguments(text: &str) -> Option<Json> {
+    Some(Json::parse(text.to_owned()).unwrap())
 }
 
 fn entry() -> Entry {
@@ -27,10 +31,10 @@ fn park(calls: usize) -> Arc<Park> {
 async fn a_state_is_good_once_for_its_caller_and_its_call() {
     let park = park(4);
     let state = park.put(&ticket("ann", "t"), entry());
-    assert!(Park::is_ours(&state));
+    assert_eq!(Park::whose(&state), Whose::Ours);
     assert_eq!(park.take(&state, &ticket("bob", "t")).err(), Some(Refused::Forged));
     assert_eq!(park.take(&state, &ticket("ann", "u")).err(), Some(Refused::Forged));
-    let other = Ticket { arguments: r#"{"function":"u"}"#.into(), ..ticket("ann", "t") };
+    let other = Ticket { arguments: arguments(r#"{"function":"u"}"#), ..ticket("ann", "t") };
     assert_eq!(park.take(&state, &other).err(), Some(Refused::Forged));
     assert!(park.take(&state, &ticket("ann", "t")).is_ok());
     assert_eq!(park.take(&state, &ticket("ann", "t")).err(), Some(Refused::Gone));
@@ -62,4 +66,25 @@ async fn the_oldest_gives_way_when_there_are_too_many() {
     let states: Vec<_> = (0..3).map(|_| park.put(&ticket("", "t"), entry())).collect();
     let kept = states.iter().map(|state| park.take(state, &ticket("", "t")).is_ok());
     assert_eq!(kept.collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[test]
+fn arguments_are_the_same_in_any_order() {
+    let of = |text: &str| sorted(&arguments(text).unwrap());
+    assert_eq!(
+        of(r#"{"a":{"x":1,"y":[{"z":1,"b":2}]}}"#),
+        of(r#"{"a":{"y":[{"b":2, "z":1}],"x":1}}"#)
+    );
+    assert_ne!(of(r#"{"function":"ask"}"#), of(r#"{"function":"slow"}"#));
+    let deep = r#"{"a":"#.repeat(50_000) + "1" + &"}".repeat(50_000);
+    assert_eq!(of(&deep), deep, "what is nested without end is taken as it is");
+}
+
+#[test]
+fn a_state_of_another_gate_is_told_from_ours_however_many_gates_it_passed() {
+    let theirs = "gatelet.c3RhdGU";
+    let (once, twice) = (Park::marked(theirs), Park::marked(&Park::marked(theirs)).into_owned());
+    assert_eq!(Park::whose(&once), Whose::Theirs(theirs));
+    assert_eq!(Park::whose(&twice), Whose::Theirs(&once));
+    assert_eq!((Park::marked("x"), Park::whose("x")), ("x".into(), Whose::Theirs("x")));
 }
