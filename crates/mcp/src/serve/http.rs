@@ -137,6 +137,9 @@ impl Endpoint {
         B::Data: Buf,
         B::Error: Display,
     {
+        if 1 < request.headers().get_all(names::HOST).iter().count() {
+            return *refuse(StatusCode::BAD_REQUEST, "a request names one `Host`");
+        }
         if let Err(stranger) = self.0.options.hosts.check(request.headers(), request.uri()) {
             return body::refusal(StatusCode::FORBIDDEN, code::SERVER, stranger.to_string());
         }

@@ -179,6 +179,28 @@ async fn a_modern_client_is_never_asked_for_what_it_cannot_give() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn arguments_nested_without_end_reach_whoever_judges_them() {
+    let site = site(Style::Mixed);
+    let name = "test_simple_text";
+    let body = modern("tools/call", json!({"name": name, "arguments": {}}), &json!({}));
+    let deep = r#"{"a":"#.repeat(50_000) + "1" + &"}".repeat(50_000);
+    let body = body.to_string().replace(r#""arguments":{}"#, &format!(r#""arguments":{deep}"#));
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", name)];
+    let answer = site.send_text(Method::POST, &headers, body).await.json();
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_names_two_hosts_is_refused() {
+    let site = site(Style::Mixed);
+    let hosts = [("host", "localhost"), ("host", "127.0.0.1")];
+    let body = modern("tools/list", json!({}), &json!({}));
+    let answer = site.send(Method::POST, &hosts, &body).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_parked_call_belongs_to_its_caller() {
     let site = site(Style::Asking);
     let capabilities = json!({"elicitation": {}});

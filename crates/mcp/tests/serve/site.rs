@@ -57,6 +57,15 @@ impl Site {
         headers: &[(&str, &str)],
         body: &Value,
     ) -> Answer {
+        self.send_text(method, headers, body.to_string()).await
+    }
+
+    pub(crate) async fn send_text(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri("/mcp");
         let usual = [
             ("host", "localhost"),
@@ -71,7 +80,7 @@ impl Site {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let mut request = request.body(Full::new(Bytes::from(body))).unwrap();
         if let Some(caller) = &self.caller {
             request.extensions_mut().insert(Arc::clone(caller));
         }
