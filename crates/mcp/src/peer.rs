@@ -179,6 +179,11 @@ impl Peer {
         self.lock().pending.release(ticket, Instant::now());
     }
 
+    /// Fails the questions whose clocks have been held for that long.
+    pub fn forsake(&self, limit: Duration) {
+        self.lock().pending.forsake(Instant::now(), limit);
+    }
+
     /// Fails a question that did not arrive.
     pub fn fail(&self, ticket: Ticket, failure: Failure) {
         // Whoever stopped waiting needs no answer.

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
@@ -26,6 +27,9 @@ const EVENTS: usize = 1024;
 
 /// How often a kind of nonsense is logged before it is only counted.
 const LOGGED: u64 = 20;
+
+/// How long a call may wait for its own client while others are in its way.
+const FORSAKEN: Duration = Duration::from_secs(60);
 
 pub(super) struct Relay {
     label: String,
@@ -225,6 +229,11 @@ impl Relay {
             }
             Whose::Nobodys => (self.home.clone(), None),
             Whose::Unclear => {
+                // A client that was asked long ago may have gone for good, and
+                // while its call is open nobody else can be asked anything.
+                if let Some(peer) = &self.peer {
+                    peer.forsake(FORSAKEN);
+                }
                 let message = "several clients are calling, and nothing says which one is asked";
                 let error = RpcError::new(code::SERVER, message);
                 return std::future::ready(Reply::Error(error)).boxed();

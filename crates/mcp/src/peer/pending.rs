@@ -1,5 +1,7 @@
 //! The questions that wait for an answer.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tool::{Failure, QuickMap, Reply, Sent};
@@ -84,6 +86,17 @@ impl Table {
         self.due = self.open.values().map(|pending| pending.deadline(now)).min();
     }
 
+    /// Fails what has been held for `limit` or longer.
+    pub(super) fn forsake(&mut self, now: Instant, limit: Duration) {
+        let held = |pending: &Pending| pending.held.map(|since| now - since);
+        let forsaken = self.open.extract_if(|_, pending| held(pending) >= Some(limit));
+        for (_, pending) in forsaken {
+            let after = held(&pending).unwrap_or_default();
+            // Whoever stopped waiting needs no answer.
+            pending.answer.send(Err(Failure::Timeout { after })).ok();
+        }
+    }
+
     pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
         self.open.remove(&ticket).is_some()
     }
@@ -141,4 +154,27 @@ impl Table {
 fn ticket(id: &str) -> Option<Ticket> {
     let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
     bare.parse().ok().map(Ticket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_was_held_for_long_is_forsaken() {
+        let (start, minute) = (Instant::now(), Duration::from_secs(60));
+        let mut table = Table::default();
+        let mut ask = |ticket| {
+            let (pending, answer) = Pending::new(start, Patience::of(minute * 60));
+            table.insert(Ticket(ticket), pending);
+            answer
+        };
+        let (mut busy, mut held) = (ask(1), ask(2));
+        table.hold(Ticket(2), start);
+        table.forsake(start + minute - Duration::from_secs(1), minute);
+        assert!(held.try_recv().is_err());
+        table.forsake(start + minute, minute);
+        assert!(matches!(held.try_recv(), Ok(Err(Failure::Timeout { after })) if after == minute));
+        assert!(busy.try_recv().is_err() && table.contains(Ticket(1)));
+    }
 }
