@@ -29,8 +29,10 @@ pub(crate) struct Vectors<const N: usize> {
 /// outcome.
 pub(crate) const OUTLINE: usize = 64;
 
-/// A direction in integer steps, ready for the dot product.
+/// A direction in integer steps, ready for the dot product. Aligned, so that
+/// eight of them can be multiplied where they lie.
 #[derive(Clone, Debug)]
+#[repr(align(16))]
 pub(crate) struct Steps<const N: usize = WIDTH> {
     values: [i16; N],
 }
