@@ -11,7 +11,9 @@ use super::words::{self, Shape};
 use super::{Index, clauses, table};
 
 /// The weight of a synonym beside the word that was written.
-const SYNONYM: f32 = 0.3;
+const SYNONYM: f32 = 0.2;
+/// The weight of a synonym where no document has the word: it is all there is.
+const INSTEAD: f32 = 1.0;
 /// The weight of each stand-in for a misspelt word.
 const STAND_IN: f32 = 0.7;
 /// The most distinct words that are looked up; a pasted page has no more to say.
@@ -264,11 +266,12 @@ impl<'a> Reader<'a> {
     fn synonyms(&self, words: &[Word], terms: &mut Vec<Term>) {
         let is_said = |term: &u32| words.iter().any(|word| word.key == Key::Term(*term));
         for word in words.iter().filter(|word| word.origin == Origin::Written) {
-            let others = match word.key {
-                Key::Term(term) => self.index.synonyms.of_term(term),
-                Key::Strange(at) => self.index.synonyms.of_stem(&self.strange[at].stem),
+            let synonyms = &self.index.synonyms;
+            let (others, share) = match word.key {
+                Key::Term(term) => (synonyms.of_term(term), SYNONYM),
+                Key::Strange(at) => (synonyms.of_stem(&self.strange[at].stem), INSTEAD),
             };
-            let (weight, origin) = (word.weight() * SYNONYM, Origin::Synonym);
+            let (weight, origin) = (word.weight() * share, Origin::Synonym);
             let others = others.iter().filter(|other| !is_said(other));
             terms.extend(others.map(|term| Term { term: *term, weight, origin }));
         }

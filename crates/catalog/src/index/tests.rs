@@ -70,6 +70,14 @@ fn two_words_that_only_together_are_one_are_read_as_that_one() {
 }
 
 #[test]
+fn a_word_that_no_document_has_counts_as_its_synonyms() {
+    let index = Index::build(&office(), &Config { meaning: Meaning::Ignored });
+    let first = |query: &str| index.search(&Query::new(query), |_| true).hits[0];
+    assert_eq!(first("erase").document, 4);
+    assert_eq!(first("erase"), first("destroy"));
+}
+
+#[test]
 fn small_talk_counts_only_where_nothing_else_is_said() {
     let mut documents = office();
     documents.push(document(Kind::Prompt, "demo/greet", "Says hello."));
