@@ -11,6 +11,7 @@ mod clauses;
 mod directions;
 mod fields;
 mod glossary;
+mod idioms;
 mod lexicon;
 mod names;
 mod postings;
@@ -288,7 +289,13 @@ impl Index {
     }
 
     fn english<'a>(&self, query: &'a Query) -> Cow<'a, str> {
-        glossary::english(&query.text, &|word| self.lexicon.known(word).flatten().is_some())
+        let has = |word: &str| self.lexicon.known(word).flatten().is_some();
+        match glossary::english(&query.text, &has) {
+            Cow::Borrowed(text) => idioms::explained(text, &|word| {
+                has(word) || self.lexicon.term(&words::stem(&words::stemmer(), word)).is_some()
+            }),
+            translated @ Cow::Owned(_) => translated,
+        }
     }
 
     fn allowed(&self, query: &Query, visible: &dyn Fn(usize) -> bool) -> Vec<bool> {

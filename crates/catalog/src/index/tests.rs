@@ -78,6 +78,12 @@ fn a_word_that_no_document_has_counts_as_its_synonyms() {
 }
 
 #[test]
+fn a_saying_finds_what_it_means() {
+    check_first("get rid of it", "files/delete_file");
+    check_first("come up with an appointment", "calendar/create_event");
+}
+
+#[test]
 fn small_talk_counts_only_where_nothing_else_is_said() {
     let mut documents = office();
     documents.push(document(Kind::Prompt, "demo/greet", "Says hello."));

@@ -1,0 +1,133 @@
+//! Everyday talk for what tools do.
+//!
+//! Who says `turn off`, `who am I` or `tts` means something that tools call by
+//! another name, and the words of the saying lead elsewhere: `off` is nothing,
+//! `turn` is navigation. What it means is written after it before a query is
+//! read, so that meanings are compared with it too. The words themselves stay.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Sayings by their first word, long ones first.
+static IDIOMS: LazyLock<HashMap<&str, Vec<Idiom>>> =
+    LazyLock::new(|| read(include_str!("idioms.txt")));
+
+struct Idiom {
+    /// The words after the first.
+    rest: Vec<&'static str>,
+    meaning: &'static str,
+}
+
+/// The longest first word.
+const LONGEST: usize = 12;
+
+/// The query with what its sayings mean, as far as the catalog has words for
+/// it; `has` tells which.
+pub(crate) fn explained<'a>(query: &'a str, has: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
+    let mut explained = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(start) = query[at..].find(char::is_alphanumeric) {
+        let start = at + start;
+        let length = query[start..].find(|c: char| !c.is_alphanumeric());
+        at = length.map_or(query.len(), |length| start + length);
+        let Some((idiom, end)) = said(&query[start..at], query, at) else { continue };
+        let known: Vec<&str> = idiom.meaning.split(' ').filter(|word| has(word)).collect();
+        if !known.is_empty() {
+            explained.extend([&query[copied..end], " ", &known.join(" ")]);
+            copied = end;
+        }
+        at = end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(query);
+    }
+    explained.push_str(&query[copied..]);
+    Cow::Owned(explained)
+}
+
+/// The saying that begins with a word which ends at `at`, and where it ends.
+fn said(first: &str, query: &str, at: usize) -> Option<(&'static Idiom, usize)> {
+    let mut lower = [0; LONGEST];
+    let lower = lower.get_mut(..first.len())?;
+    lower.copy_from_slice(first.as_bytes());
+    lower.make_ascii_lowercase();
+    let idioms = IDIOMS.get(std::str::from_utf8(lower).ok()?)?;
+    idioms.iter().find_map(|idiom| Some((idiom, idiom.goes_on(query, at)?)))
+}
+
+impl Idiom {
+    /// Where the saying ends when its other words follow.
+    fn goes_on(&self, query: &str, mut at: usize) -> Option<usize> {
+        for word in &self.rest {
+            let after = query[at..].strip_prefix([' ', '-'])?;
+            let said = after.get(..word.len())?;
+            if !said.eq_ignore_ascii_case(word)
+                || after[word.len()..].starts_with(char::is_alphanumeric)
+            {
+                return None;
+            }
+            at += 1 + word.len();
+        }
+        Some(at)
+    }
+}
+
+fn read(text: &'static str) -> HashMap<&'static str, Vec<Idiom>> {
+    let mut idioms: HashMap<&str, Vec<Idiom>> = HashMap::new();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    for (meaning, sayings) in lines.filter_map(|line| line.split_once(": ")) {
+        for mut words in sayings.split(' ').map(|saying| saying.split('-')) {
+            let Some(first) = words.next() else { continue };
+            let idiom = Idiom { rest: words.collect(), meaning };
+            idioms.entry(first).or_default().push(idiom);
+        }
+    }
+    for same in idioms.values_mut() {
+        same.sort_by_key(|idiom| std::cmp::Reverse(idiom.rest.len()));
+    }
+    idioms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, expected: &str) {
+        assert_eq!(explained(query, &|word| word != "machine"), expected);
+    }
+
+    #[test]
+    fn what_a_saying_means_stands_after_it() {
+        check("Turn off the lamp", "Turn off shut down the lamp");
+        check("who am I?", "who am I current user?");
+        check("list PRs, keep-an-eye on CI", "list PRs pull request, keep-an-eye monitor on CI");
+    }
+
+    #[test]
+    fn a_word_that_the_catalog_lacks_is_left_out() {
+        check("my vm", "my vm virtual");
+        assert!(matches!(explained("my vm", &|_| false), Cow::Borrowed("my vm")));
+    }
+
+    #[test]
+    fn part_of_a_saying_is_not_the_saying() {
+        for query in ["turn", "turn offers", "turnoff", "who am", "look  up", "é", "", "pró"] {
+            check(query, query);
+        }
+    }
+
+    #[test]
+    fn every_saying_is_said_once_and_can_be_found() {
+        let mut seen = std::collections::BTreeSet::new();
+        for line in include_str!("idioms.txt").lines().filter(|line| !line.starts_with('#')) {
+            let (meaning, sayings) = line.split_once(": ").expect(line);
+            for saying in sayings.split(' ') {
+                assert!(seen.insert(saying), "{saying}");
+                let said = saying.replace('-', " ").to_uppercase();
+                check(&said, &format!("{said} {}", meaning.replace(" machine", "")));
+            }
+        }
+    }
+}
