@@ -32,7 +32,7 @@ const WITHOUT_PARAMETERS: f32 = 0.6;
 pub type Features = [f32; NAMES.len()];
 
 /// What each feature is called.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "words",
     "direction",
     "words of a clause",
@@ -46,23 +46,25 @@ pub const NAMES: [&str; 13] = [
     "name understood",
     "direction of the parameters",
     "direction of the server",
+    "query covered, squared",
 ];
 
 /// The weight of each feature for a short query, and what a long one adds.
 const WEIGHTS: [(f32, f32); NAMES.len()] = [
-    (1.16, 0.69),
-    (1.91, 0.16),
-    (0.43, 0.49),
-    (1.86, 0.39),
-    (0.52, -0.06),
-    (0.32, 0.10),
-    (0.99, 0.23),
-    (1.11, 0.11),
-    (0.78, -0.32),
-    (-0.42, 0.62),
-    (0.91, 0.03),
-    (0.67, 0.00),
-    (1.61, 0.00),
+    (1.16, 0.68),
+    (1.89, 0.19),
+    (0.43, 0.46),
+    (1.82, 0.41),
+    (0.60, -0.08),
+    (0.38, 0.09),
+    (0.71, 0.23),
+    (1.06, 0.13),
+    (0.75, -0.28),
+    (-0.42, 0.60),
+    (0.87, 0.03),
+    (0.70, 0.00),
+    (1.60, 0.00),
+    (0.54, 0.00),
 ];
 
 /// One document after the second look.
@@ -304,6 +306,8 @@ impl Look<'_> {
             one.features[4] /= weights.name.max(1e-6);
             one.features[5] /= weights.server.max(1e-6);
             one.features[6] /= self.whole.wanted.max(1e-6);
+            // Nearly all of a query says more than twice what half of it says.
+            one.features[13] = one.features[6] * one.features[6];
         }
     }
 }
