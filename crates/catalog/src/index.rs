@@ -233,7 +233,8 @@ impl Index {
     /// The best documents among those that `visible` lets through.
     pub fn search(&self, query: &Query, visible: impl Fn(usize) -> bool) -> Found {
         let text = self.english(query);
-        let mut ranked = rank::rank(self, &text, &self.allowed(query, &visible));
+        let allowed = self.allowed(query, &visible);
+        let mut ranked = rank::rank(self, &text, &allowed);
         if !query.boosts.is_empty() {
             for one in &mut ranked {
                 let place = self.entries[one.entry].document as usize;
@@ -241,7 +242,8 @@ impl Index {
             }
             ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         }
-        let verdict = verdict::of(self, &ranked);
+        let n_allowed = allowed.iter().filter(|allowed| **allowed).count();
+        let verdict = verdict::of(self, &ranked, n_allowed);
         spread::over_servers(&mut ranked, query.limit, |one| self.entries[one.entry].server);
         ranked.truncate(query.limit);
         let mut near = Vec::new();
