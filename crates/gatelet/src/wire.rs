@@ -73,7 +73,7 @@ pub(crate) struct Wiring {
     habits: Arc<habits::File>,
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
-    pub(crate) card: Arc<Card>,
+    card: Arc<Card>,
     /// Tells this gate from every other.
     instance: Arc<str>,
     /// The configurations that are served on the way to a program.
@@ -195,6 +195,12 @@ impl Wiring {
         let hall = gateway.roster().halls().into_iter().next();
         let snapshot = hall.map(|hall| hall.snapshot());
         self.draw(snapshot.as_ref().map(|snapshot| &*snapshot.catalog));
+    }
+
+    /// Tells what was last presented; nothing before it was first drawn.
+    pub(crate) fn presented(&self) -> impl Fn() -> Option<Manifest> + Send + Sync + use<> {
+        let card = Arc::clone(&self.card);
+        move || card.shown()
     }
 
     /// What the gate says of itself, now and whenever it is asked.

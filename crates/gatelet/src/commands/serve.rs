@@ -1,5 +1,7 @@
 //! `gatelet serve`: the gate itself.
 
+mod port;
+
 mod admin;
 mod greeting;
 mod showing;
@@ -7,24 +9,21 @@ mod site;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use gateway::Gateway;
 use mcp::serve::stdio;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
-use web::identity::key::Key;
-use web::tls::Callers;
+use tokio::task::JoinHandle;
 
 use crate::cli::Place;
-use crate::config::{self, Loaded, Surface, Tls};
+use crate::config::{self, Config, Loaded, Surface, Tls};
 use crate::exit::{Done, Stop};
-use crate::gate;
 use crate::terminal::say;
 use crate::wire::{self, Pace, Wiring, chain};
+use port::Listening;
 
 /// Serve everything behind the gate to MCP clients
 ///
@@ -70,58 +69,33 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     if args.stdio {
         chain::not_again(written.file.as_deref())?;
     }
-    let mut loaded = written.clone();
-    loaded.config.serve.listen = args.listen.unwrap_or(loaded.config.serve.listen);
-    loaded.config.serve.surface = args.surface.unwrap_or(loaded.config.serve.surface);
-    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        let (cert, key) = (cert.clone(), key.clone());
-        let rest = loaded.config.serve.tls.take();
-        let callers = rest.as_ref().map(|tls| tls.callers).unwrap_or_default();
-        let client_ca = rest.and_then(|tls| tls.client_ca);
-        loaded.config.serve.tls = Some(Tls { cert, key, client_ca, callers });
-    }
+    let loaded = Loaded { config: args.over(&written.config), ..written.clone() };
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
-    let state = config::state_directory(place)?;
     let runtime = runtime(args)?;
-    let outcome = runtime.block_on(async {
-        // What the gate says of itself includes where it is.
-        let listener = if args.stdio { None } else { Some(listen(args, &loaded, &state)?) };
-        if let Some(listener) = &listener {
-            loaded.config.serve.listen = listener.socket.local_addr()?;
-        }
-        let wiring = Wiring::new(&state, Pace::Configured, &loaded)?;
-        let gateway = wiring.gateway(&loaded);
-        let listen = listener.as_ref().map(|_| loaded.config.serve.listen);
-        let here = Place { listen, ..place.clone() };
-        let watching = wire::watch(wiring.clone(), gateway.clone(), here, written);
-        let watching = tokio::spawn(watching);
-        let changed = {
-            let (wiring, gateway) = (wiring.clone(), gateway.clone());
-            move || wiring.remount(&gateway)
-        };
-        let mounting = tokio::spawn(Arc::clone(&wiring.mounts).keep(changed));
-        let outcome = match listener {
-            None => over_stdio(&loaded, &gateway).await,
-            Some(listener) => {
-                let words = &greeting::words(args, place, loaded.file.as_deref());
-                let kept = Kept { state: &state, place, words };
-                over_http(&loaded, &gateway, &wiring, &kept, listener).await
-            }
-        };
-        for task in [watching, mounting] {
-            task.abort();
-            let _ = task.await;
-        }
-        drop(gateway);
-        wire::children_have_ended(FAREWELL).await;
-        wiring.close();
-        outcome
-    });
+    let outcome = runtime.block_on(serve(args, place, loaded, written));
     // Reading stdin blocks a thread that nobody can wake.
     runtime.shutdown_background();
     outcome
+}
+
+impl Args {
+    /// A configuration in which the flags have the last word.
+    fn over(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        let serve = &mut config.serve;
+        serve.listen = self.listen.unwrap_or(serve.listen);
+        serve.surface = self.surface.unwrap_or(serve.surface);
+        if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            let (cert, key) = (cert.clone(), key.clone());
+            let rest = serve.tls.take();
+            let callers = rest.as_ref().map(|tls| tls.callers).unwrap_or_default();
+            let client_ca = rest.and_then(|tls| tls.client_ca);
+            serve.tls = Some(Tls { cert, key, client_ca, callers });
+        }
+        config
+    }
 }
 
 /// Handing a call from thread to thread costs more than answering it. A pipe has
@@ -141,111 +115,118 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
     builder.worker_threads(n_threads).enable_all().build()
 }
 
-/// Serves the pipe until the client is gone, or a signal asks us to end: then
-/// nothing more is read, and what was asked is still answered for a while.
-async fn over_stdio(loaded: &Loaded, gateway: &Gateway) -> anyhow::Result<Done> {
-    let surface = loaded.config.serve.surface.meant();
-    let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
-    let (door, options) = (gateway.door(surface), stdio::Options::default());
-    let reason = stdio::serve(door, input, stdio::stdout()?, options).await;
-    tracing::info!("the client is gone: {reason}");
-    Ok(Done::Fine)
-}
-
-/// A port that is ours, and the note that says so.
-struct Listening {
-    socket: TcpListener,
-    operator: Key,
-    _note: gate::Left,
-}
-
-/// Takes the port and leaves the note, in this order but before anybody can
-/// connect: whoever finds the port open finds the note.
-fn listen(args: &Args, loaded: &Loaded, state: &Path) -> anyhow::Result<Listening> {
-    let socket = bind(args, loaded)?;
-    let operator = site::operator(&loaded.config);
-    let scheme = if loaded.config.serve.tls.is_some() { "https" } else { "http" };
-    let note = gate::leave(state, scheme, socket.local_addr()?, operator.secret)?;
-    let socket = socket.listen(BACKLOG).context("cannot listen")?;
-    Ok(Listening { socket, operator: operator.key, _note: note })
-}
-
-/// As many may wait to be taken in as the standard library allows.
-const BACKLOG: u32 = 1024;
-
-/// Takes the port, unless strangers could reach it and nobody is asked.
-fn bind(args: &Args, loaded: &Loaded) -> anyhow::Result<TcpSocket> {
-    let serve = &loaded.config.serve;
-    let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
-    let guarded = loaded.config.auth.required || shows || args.open || serve.open;
-    if !serve.listen.ip().is_loopback() && !guarded {
-        let message = format!(
-            "`{}` can be reached from other machines, and nobody is asked who they are; listen on \
-             127.0.0.1, set `auth.required`, or say --open if that is what you want",
-            serve.listen
-        );
-        return Err(Stop::Usage(message).into());
-    }
-    let socket = if serve.listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-    let bound = socket.and_then(|socket| {
-        // A port is free again as soon as the gate before is gone.
-        #[cfg(unix)]
-        socket.set_reuseaddr(true)?;
-        socket.bind(serve.listen)?;
-        Ok(socket)
-    });
-    bound.with_context(|| {
-        format!("cannot listen on {}; try --listen with another port", serve.listen)
-    })
-}
-
-/// Where things are read and remembered.
-struct Kept<'a> {
-    state: &'a Path,
-    place: &'a Place,
-    /// How this gate is started over a pipe.
-    words: &'a [String],
-}
-
-async fn over_http(
-    loaded: &Loaded,
-    gateway: &Gateway,
-    wiring: &Wiring,
-    kept: &Kept<'_>,
-    listener: Listening,
+/// Opens a gate, and closes it when its clients are gone or a signal says so.
+/// Changes are seen by comparison with what is `written`, without the flags.
+async fn serve(
+    args: &Args,
+    place: &Place,
+    mut loaded: Loaded,
+    written: Loaded,
 ) -> anyhow::Result<Done> {
-    let state = kept.state;
-    let serve = &loaded.config.serve;
-    let shown = serve.tls.as_ref().map(showing::showing).transpose();
-    let shown = shown.map_err(Stop::Usage)?;
-    let Listening { socket, operator, _note } = listener;
-    let address = socket.local_addr()?;
-    let desk = admin::Desk { wiring: wiring.clone(), gateway: gateway.clone() };
-    let issuers = site::Issuers::of(&loaded.config);
-    let site =
-        site::site(gateway, serve.surface, &loaded.config, state, operator, desk, issuers.clone());
-    gateway.warm();
-    // The file that was read, whatever is found later.
-    let read = Place { config: loaded.file.clone(), ..kept.place.clone() };
-    let keeping = [
-        tokio::spawn(wiring.clone().keep_presented(gateway.clone())),
-        tokio::spawn(issuers.keep(read)),
-    ];
-    let (signal, closing) = (wire::signal()?, site.clone());
-    greeting::greet(address, loaded, gateway, kept.words);
-    let signal = async move {
-        signal.await;
-        closing.drain();
+    let state = config::state_directory(place)?;
+    // What the gate says of itself includes where it is.
+    let listening = match args.stdio {
+        true => None,
+        false => Some(port::listen(args, &loaded.config, &state)?),
     };
-    let answer = move |request| {
-        let site = site.clone();
-        async move { site.respond(request).await }
+    if let Some(listening) = &listening {
+        loaded.config.serve.listen = listening.socket.local_addr()?;
+    }
+    let wiring = Wiring::new(&state, Pace::Configured, &loaded)?;
+    let gateway = wiring.gateway(&loaded);
+    let serving = Serving { args, place, state, loaded, wiring, gateway };
+    let listen = listening.as_ref().map(|_| serving.config().serve.listen);
+    let keeping = serving.keep_up(listen, written);
+    let outcome = match listening {
+        None => serving.over_stdio().await,
+        Some(listening) => serving.over_http(listening).await,
     };
-    let served = web::listen::listen(socket, shown, serve.limits.connection, answer, signal).await;
-    for task in keeping {
+    end(keeping).await;
+    serving.close().await;
+    outcome
+}
+
+/// A gate while it serves.
+struct Serving<'a> {
+    args: &'a Args,
+    place: &'a Place,
+    /// Where things are remembered.
+    state: PathBuf,
+    /// What counts: the configuration under the flags, and where we listen.
+    loaded: Loaded,
+    wiring: Wiring,
+    gateway: Gateway,
+}
+
+impl Serving<'_> {
+    fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// Takes up what changes in files and behind mounts. `listen` is where we
+    /// are, which a file that leaves it open does not know.
+    fn keep_up(&self, listen: Option<SocketAddr>, written: Loaded) -> [JoinHandle<()>; 2] {
+        let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
+        let here = Place { listen, ..self.place.clone() };
+        let watching = tokio::spawn(wire::watch(wiring, gateway, here, written));
+        let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
+        let changed = move || wiring.remount(&gateway);
+        [watching, tokio::spawn(Arc::clone(&self.wiring.mounts).keep(changed))]
+    }
+
+    /// Serves the pipe until the client is gone, or a signal asks us to end: then
+    /// nothing more is read, and what was asked is still answered for a while.
+    async fn over_stdio(&self) -> anyhow::Result<Done> {
+        let surface = self.config().serve.surface.meant();
+        let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
+        let (door, options) = (self.gateway.door(surface), stdio::Options::default());
+        let reason = stdio::serve(door, input, stdio::stdout()?, options).await;
+        tracing::info!("the client is gone: {reason}");
+        Ok(Done::Fine)
+    }
+
+    async fn over_http(&self, listening: Listening) -> anyhow::Result<Done> {
+        let serve = &self.config().serve;
+        let shown = serve.tls.as_ref().map(showing::showing).transpose();
+        let shown = shown.map_err(Stop::Usage)?;
+        let Listening { socket, operator, _note } = listening;
+        let issuers = site::Issuers::of(self.config());
+        let site = site::site(self, operator, issuers.clone());
+        self.gateway.warm();
+        // The file that was read, whatever is found later.
+        let read = Place { config: self.loaded.file.clone(), ..self.place.clone() };
+        let keeping = [
+            tokio::spawn(self.wiring.clone().keep_presented(self.gateway.clone())),
+            tokio::spawn(issuers.keep(read)),
+        ];
+        let (signal, closing) = (wire::signal()?, site.clone());
+        greeting::greet(self);
+        let signal = async move {
+            signal.await;
+            closing.drain();
+        };
+        let answer = move |request| {
+            let site = site.clone();
+            async move { site.respond(request).await }
+        };
+        let limits = serve.limits.connection;
+        let served = web::listen::listen(socket, shown, limits, answer, signal).await;
+        end(keeping).await;
+        served?;
+        Ok(Done::Fine)
+    }
+
+    /// Waits until the upstreams have ended and everything is written.
+    async fn close(self) {
+        drop(self.gateway);
+        wire::children_have_ended(FAREWELL).await;
+        self.wiring.close();
+    }
+}
+
+async fn end(tasks: [JoinHandle<()>; 2]) {
+    for task in tasks {
         task.abort();
         let _ = task.await;
     }
-    served?;
-    Ok(Done::Fine)
 }

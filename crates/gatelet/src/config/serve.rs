@@ -116,6 +116,18 @@ pub(crate) struct Serve {
     pub(crate) limits: Limits,
 }
 
+impl Serve {
+    /// What is spoken where we listen.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Where we listen, as who is on this machine writes it.
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}", self.scheme(), self.listen)
+    }
+}
+
 /// Where the certificates are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tls {

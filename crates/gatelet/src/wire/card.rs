@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::mounts::Place;
 
 /// The manifest of a gate.
-pub(crate) struct Card {
+pub(super) struct Card {
     /// As the gate was started: where it is, who may come in and who runs it
     /// count until it ends.
     start: Config,
@@ -39,7 +39,7 @@ impl Card {
     }
 
     /// What is told now; nothing before it was first drawn.
-    pub(crate) fn shown(&self) -> Option<Manifest> {
+    pub(super) fn shown(&self) -> Option<Manifest> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -63,11 +63,7 @@ impl Card {
 
     fn unsigned(&self, contents: &Contents<'_>) -> Manifest {
         let start = &self.start;
-        let address = start.serve.listen;
-        let base = start.auth.public_url.clone().unwrap_or_else(|| {
-            let scheme = if start.serve.tls.is_some() { "https" } else { "http" };
-            format!("{scheme}://{address}")
-        });
+        let base = start.auth.public_url.clone().unwrap_or_else(|| start.serve.url());
         let closed = start.auth.required || start.auth.scope.is_some();
         let scheme = match (closed, start.auth.issuers.is_empty()) {
             (false, _) => None,

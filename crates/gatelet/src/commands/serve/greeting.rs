@@ -1,33 +1,32 @@
 //! What a person reads when the gate opens: what there is, and how to connect.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
-use gateway::Gateway;
 use serde_json::json;
 
-use super::Args;
+use super::{Args, Serving};
 use crate::cli::Place;
-use crate::config::{self, Loaded};
+use crate::config;
 use crate::terminal::{DIM, GOOD, HEADING, PLACE, paint, say};
 
 /// Says on stderr where the gate is and how the common clients reach it.
-pub(super) fn greet(address: SocketAddr, loaded: &Loaded, gateway: &Gateway, words: &[String]) {
+pub(super) fn greet(serving: &Serving<'_>) {
+    let Serving { args, place, loaded, gateway, .. } = serving;
     let snapshot = gateway.roster().default_hall().snapshot();
     let n_upstreams = snapshot.links().len();
     let source = match &loaded.file {
         Some(file) => format!("{n_upstreams} upstreams from {}", file.display()),
         None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),
     };
-    let scheme = if loaded.config.serve.tls.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{address}/mcp");
+    let url = format!("{}/mcp", loaded.config.serve.url());
+    let words = words(args, place, loaded.file.as_deref());
     let callers = if loaded.config.auth.required { Callers::Known } else { Callers::Any };
-    say(&greeting(&url, &source, &program(), words, callers));
+    say(&greeting(&url, &source, &program(), &words, callers));
 }
 
 /// The words that serve the same on standard input and output, wherever they
 /// are run.
-pub(super) fn words(args: &Args, place: &Place, file: Option<&Path>) -> Vec<String> {
+fn words(args: &Args, place: &Place, file: Option<&Path>) -> Vec<String> {
     // The user's own configuration is found from everywhere.
     let common = config::candidates().pop();
     let file = file.filter(|file| place.config.is_some() || Some(*file) != common.as_deref());

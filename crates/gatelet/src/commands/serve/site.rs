@@ -2,11 +2,10 @@
 //! the chosen one at `/mcp`, the manifest where it is looked for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gateway::Gateway;
 use mcp::serve::http::{Endpoint, Hosts, Options};
 use web::identity::key::{Fresh, Key, Ring};
 use web::identity::token::{self, Issuer, Keys};
@@ -14,23 +13,18 @@ use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
 use web::site::{Parts, Site};
 
+use super::Serving;
 use super::admin::Desk;
 use crate::cli::Place;
 use crate::commands::key;
-use crate::config::{self, Config, Surface};
+use crate::config::{self, Config};
 use crate::secret;
 use crate::stamp::Glance;
 
 /// Everything that is answered over HTTP.
-pub(super) fn site(
-    gateway: &Gateway,
-    chosen: Surface,
-    config: &Config,
-    state: &Path,
-    operator: Key,
-    desk: Desk,
-    issuers: Issuers,
-) -> Site {
+pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Site {
+    let Serving { state, wiring, gateway, .. } = serving;
+    let config = serving.config();
     let limits = &config.serve.limits;
     let options = Options {
         hosts: hosts(config),
@@ -40,19 +34,19 @@ pub(super) fn site(
         ..Options::default()
     };
     let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
-    let main = endpoint(chosen.meant());
+    let main = endpoint(config.serve.surface.meant());
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
     }
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
-    let card = Arc::clone(&desk.wiring.card);
+    let desk = Desk { wiring: wiring.clone(), gateway: gateway.clone() };
     Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
         policy: policy(config, key::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
-        manifest: Box::new(move || card.shown()),
+        manifest: Box::new(wiring.presented()),
         now: Box::new(key::now),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
