@@ -145,18 +145,6 @@ impl MetaTool {
     }
 }
 
-/// What can be limited by itself.
-const META_TOOLS: [&str; 8] = [
-    "tool_browse",
-    "tool_execute",
-    "tool_view",
-    "tool_hydrate",
-    "resource_browse",
-    "resource_read",
-    "prompt_browse",
-    "prompt_get",
-];
-
 /// A limit: on a `tool`, on a `meta_tool`, or on everything one identity does.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -337,10 +325,11 @@ impl Section<'_> {
             match (raw.tool, raw.meta_tool) {
                 (Some(tool), None) => config.tools.push((Pattern::new(&tool), rate)),
                 (None, Some(name)) => {
-                    if !META_TOOLS.contains(&name.as_str()) {
-                        let hint = nearest(&name, META_TOOLS.iter().copied());
+                    let known: Vec<&str> = meta::names().collect();
+                    if !known.contains(&name.as_str()) {
+                        let hint = nearest(&name, known.iter().copied());
                         let hint = hint.map(|name| format!("did you mean `{name}`?"));
-                        let hint = hint.unwrap_or_else(|| format!("use {}", META_TOOLS.join(", ")));
+                        let hint = hint.unwrap_or_else(|| format!("use {}", known.join(", ")));
                         let message = format!("there is no meta-tool `{name}`");
                         self.problems.error(&path.key("meta_tool"), message, Some(&hint));
                     }

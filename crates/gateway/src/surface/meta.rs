@@ -3,6 +3,8 @@
 //! Each meta-tool is a method that takes its arguments as they came and always
 //! has an answer: a result, or an error in the specification's shape.
 
+mod definition;
+
 pub(crate) mod browse;
 mod execute;
 mod given;
@@ -30,6 +32,8 @@ use crate::stage::Trust;
 use crate::trust::confirm;
 use crate::view::{Limits, Selector, Span, ViewError, aside, view};
 use crate::visibility::Thing;
+pub use definition::names;
+pub(crate) use definition::{MAP, definition};
 pub(crate) use given::Named;
 pub(crate) use stable::Sightings;
 
@@ -459,48 +463,4 @@ fn refused(refusal: &Refusal, path: &str) -> GatewayError {
         Some(after) => error.detail("retry_after", seconds(after)),
         None => error,
     }
-}
-
-/// Tokens that the names of the namespaces may take in the definition of
-/// `tool_browse`.
-pub(crate) const MAP: usize = 16;
-
-/// The definitions of the meta-tools, as small as they can be; `map` names the
-/// namespaces that there are.
-pub(crate) fn definition(name: &str, map: &str) -> Value {
-    let find = match map {
-        "" => "Find tools by query (what to do) or path (\"/\" lists namespaces).".to_owned(),
-        map => format!("Find tools by query (what to do) or path (\"/\"). Namespaces: {map}."),
-    };
-    let text = json!({"type": "string"});
-    let object = json!({"type": "object"});
-    let browse = json!({"query": text, "path": text, "top_k": {"type": "integer"}});
-    let (description, properties, required) = match name {
-        "tool_browse" => (find.as_str(), browse, json!([])),
-        "tool_execute" => (
-            "Run a tool by tool_id. dry_run only validates.",
-            json!({"tool_id": text, "args": object, "dry_run": {"type": "boolean"}, "confirm": text}),
-            json!(["tool_id"]),
-        ),
-        "tool_view" => (
-            "Part of a kept result. selector type: head|tail(chars), lines|rows(start,end), \
-             grep(pattern), jq(filter), json_keys(keys), image",
-            json!({"handle": text, "selector": object}),
-            json!(["handle"]),
-        ),
-        "tool_hydrate" => ("Schema of a tool.", json!({"tool_id": text}), json!(["tool_id"])),
-        "resource_browse" => ("Find resources, like tool_browse.", browse, json!([])),
-        "resource_read" => (
-            "Read a resource, or a uri made from a template.",
-            json!({"resource_id": text, "uri": text}),
-            json!([]),
-        ),
-        "prompt_browse" => ("Find prompts, like tool_browse.", browse, json!([])),
-        _ => ("Get a prompt.", json!({"prompt_id": text, "args": object}), json!(["prompt_id"])),
-    };
-    let mut schema = json!({"type": "object", "properties": properties});
-    if required.as_array().is_some_and(|required| !required.is_empty()) {
-        schema["required"] = required;
-    }
-    json!({"name": name, "description": description, "inputSchema": schema})
 }
