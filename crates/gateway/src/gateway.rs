@@ -15,7 +15,7 @@ use crate::record::{Desk, Sink};
 use crate::roster::inspect::Inspector;
 use crate::roster::{self, Roster, Shelf, Upstream};
 use crate::skill::Library;
-use crate::skill::upstream::Memory;
+use crate::skill::census::Census;
 use crate::stage::approval::Consent;
 use crate::stage::live::Live;
 use crate::stage::{Stages, Trust};
@@ -111,8 +111,7 @@ pub(crate) struct Shared {
     pub(crate) roster: Roster,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) skills: Arc<ArcSwap<Library>>,
-    /// What upstreams say of their skills.
-    pub(crate) distant: Memory,
+    pub(crate) census: Arc<Census>,
     pub(crate) learning: Arc<Learning>,
     pub(crate) tasks: Tasks,
     pub(crate) meta: ArcSwap<meta::Config>,
@@ -134,7 +133,9 @@ impl Gateway {
         let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&parts.clock)));
         let own =
             Own::new(Arc::clone(&parts.artifacts), Arc::clone(&trust), Arc::clone(&parts.clock));
-        let own = Arc::new(own.with(Arc::clone(&skills), Arc::clone(&learning)));
+        let census = Census::new(Arc::clone(&skills), Arc::clone(&trust), Arc::clone(&scrubber));
+        let census = Arc::new(census);
+        let own = Arc::new(own.with(Arc::clone(&census), Arc::clone(&learning)));
         let sink = Arc::new(Listening { learning: Arc::clone(&learning), sink: parts.records });
         let desk = Arc::new(Desk { sink, clock: parts.clock, surface: parts.surface });
         let inspector = Arc::new(Inspector {
@@ -163,7 +164,7 @@ impl Gateway {
                 desk,
             },
             skills,
-            distant: Memory::default(),
+            census,
             learning,
             tasks: Tasks::default(),
             meta: ArcSwap::from_pointee(parts.meta),

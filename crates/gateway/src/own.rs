@@ -3,26 +3,26 @@
 //! They are listed, documented, checked and called like any other function;
 //! only who answers is different.
 
+mod find;
 mod look;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use catalog::index::Kind;
 use catalog::source::Role;
-use catalog::{Catalog, Shares, Slot, Source, reply};
+use catalog::{Catalog, Slot, Source};
 use serde_json::json;
-use tool::{Ask, Context, Failure, Identity, Json, Listing, Reply, RpcError, Standing, Tool};
+use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Standing, Tool};
 
 use crate::artifact::Store;
 use crate::clock::Clock;
 use crate::gate::thousands;
 use crate::learning::{Closed, Learning};
 use crate::roster::{Phase, Snapshot};
-use crate::skill::Library;
+use crate::skill::census::Census;
 use crate::stage::{Trust, ValidCall};
-use crate::surface::meta;
 use crate::visibility::Thing;
+
+pub(crate) use find::{found, unsearched};
 
 /// The reserved label.
 pub const LABEL: &str = "gatelet";
@@ -39,36 +39,31 @@ pub(crate) fn looks_at(call: &ValidCall) -> Option<String> {
 pub(crate) const FOUND: usize = 5;
 pub(crate) const MOST_FOUND: usize = 50;
 
-/// How what is no function is had: this namespace has nothing for it.
-const READ: &str = "No function reads these: the client does, with `resources/read`; where there is \
-     a tool `resource_read`, that does.";
-const GET: &str = "No function gets these: the client does, with `prompts/get`; where there is a tool \
-     `prompt_get`, that does.";
-
 /// Answers for the namespace `gatelet`.
 pub struct Own {
     listing: Arc<Listing>,
     artifacts: Arc<dyn Store>,
     trust: Arc<dyn Trust>,
-    skills: Arc<ArcSwap<Library>>,
+    census: Arc<Census>,
     learning: Arc<Learning>,
 }
 
 impl Own {
     /// Without skills, and learning nothing.
     pub fn new(artifacts: Arc<dyn Store>, trust: Arc<dyn Trust>, clock: Arc<dyn Clock>) -> Own {
+        let census = Census::new(Arc::default(), Arc::clone(&trust), Arc::default());
         Own {
             listing: Arc::new(listing()),
             artifacts,
             trust,
-            skills: Arc::default(),
+            census: Arc::new(census),
             learning: Arc::new(Learning::new(Arc::new(Closed), clock)),
         }
     }
 
     /// With the skills that there are, and what searches learn from.
-    pub(crate) fn with(self, skills: Arc<ArcSwap<Library>>, learning: Arc<Learning>) -> Own {
-        Own { skills, learning, ..self }
+    pub(crate) fn with(self, census: Arc<Census>, learning: Arc<Learning>) -> Own {
+        Own { census, learning, ..self }
     }
 
     pub(crate) fn source(&self) -> Source {
@@ -76,7 +71,7 @@ impl Own {
         Source {
             description: Some(words.to_owned()),
             role: Role::Own,
-            skills: self.skills.load().listed(),
+            skills: self.census.here().listed(),
             ..Source::new(LABEL, Arc::clone(&self.listing))
         }
     }
@@ -93,44 +88,10 @@ impl Own {
         };
         let arguments = call.arguments.unwrap_or_else(Json::empty_object);
         Ok(match call.name.as_str() {
-            "find" => self.find(&arguments, snapshot, context),
+            "find" => self.find(&arguments, snapshot, context).await,
             "view" => look::view(&*self.artifacts, &arguments, context).await,
             "status" => Reply::text(&self.status(snapshot, context)),
             other => Reply::error_text(&format!("the gate has no function `{other}`")),
-        })
-    }
-
-    fn find(&self, arguments: &Json, snapshot: &Snapshot, context: &Context) -> Reply {
-        let query: String = arguments.member_as("query").unwrap_or_default();
-        let limit = arguments.member_as("limit").unwrap_or(FOUND).clamp(1, MOST_FOUND);
-        let (catalog, caller) = (&snapshot.catalog, &context.caller);
-        let kinds: &[Kind] = match arguments.member_as::<String>("kind").as_deref() {
-            None | Some("function") => {
-                let all = self.trust.sees_all(caller);
-                let sees = |slot| all || self.trust.sees(caller, catalog, slot);
-                let shares = self.learning.asked(context, &query);
-                let missing = unsearched(catalog, &*self.trust, caller);
-                return Reply::text(&found(catalog, &query, limit, &shares, &sees, missing));
-            }
-            Some("resource") => &[Kind::Resource],
-            Some("prompt") => &[Kind::Prompt],
-            Some("skill") => &[Kind::Skill],
-            Some(_) => &[],
-        };
-        let config = reply::Config::of(limit, reply::Spelling::Apart);
-        let sees = |place| meta::sees(&*self.trust, catalog, caller, place);
-        let missing = match kinds {
-            // Those come from this machine.
-            [Kind::Skill] => None,
-            _ => unsearched(catalog, &*self.trust, caller),
-        };
-        let found = reply::with_line(missing, &config, |config| {
-            reply::seek(catalog, kinds, &query, config, &Shares::new(), &sees)
-        });
-        Reply::text(&match kinds {
-            [Kind::Resource] => format!("{}\n\n{READ}", found.trim_end()),
-            [Kind::Prompt] => format!("{}\n\n{GET}", found.trim_end()),
-            _ => found,
         })
     }
 }
@@ -147,29 +108,6 @@ impl Own {
                 || own.any(|slot| self.trust.sees(caller, catalog, slot))
         })
     }
-}
-
-/// Which upstreams a search could not look into, as far as a caller knows them.
-pub(crate) fn unsearched(
-    catalog: &Catalog,
-    trust: &dyn Trust,
-    caller: &Identity,
-) -> Option<String> {
-    reply::unsearched(catalog, &|label| trust.knows(caller, &Thing::Namespace(label)))
-}
-
-/// The best functions for a query, in few words; `missing` is what could not be
-/// searched.
-pub(crate) fn found(
-    catalog: &Catalog,
-    query: &str,
-    limit: usize,
-    shares: &Shares,
-    sees: &dyn Fn(Slot) -> bool,
-    missing: Option<String>,
-) -> String {
-    let config = reply::Config::of(limit, reply::Spelling::Apart);
-    reply::with_line(missing, &config, |config| reply::search(catalog, query, config, shares, sees))
 }
 
 /// `- orders / create(customer_id: string) — Create an order.`

@@ -246,6 +246,11 @@ impl Scrubber {
         // Scrubbed before it is cut, or half a secret would slip through.
         collapse(&self.scrub(text))
     }
+
+    /// Upstream text as the reason in a sentence of ours, without secrets.
+    pub fn reason(&self, text: &str) -> String {
+        catalog::summary::cut(self.scrub(text).trim_end_matches('.'), 300)
+    }
 }
 
 impl Default for Scrubber {

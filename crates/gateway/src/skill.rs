@@ -15,6 +15,7 @@ pub mod template;
 pub mod upstream;
 pub mod version;
 
+pub(crate) mod census;
 mod frontmatter;
 mod read;
 mod strip;

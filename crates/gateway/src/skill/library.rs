@@ -91,7 +91,8 @@ impl Library {
         self.newest().filter(|skill| sight.sees(skill))
     }
 
-    fn newest(&self) -> impl Iterator<Item = &Arc<Skill>> {
+    /// Every skill in its latest version.
+    pub(crate) fn newest(&self) -> impl Iterator<Item = &Arc<Skill>> {
         let mut known = HashSet::new();
         self.skills.iter().filter(move |skill| known.insert((&skill.namespace, &skill.name)))
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use catalog::directory::{Entry, Place};
 use catalog::source::{Skill, Source};
 use catalog::summary::{cut, echo};
-use catalog::{By, Catalog, Directory, Slot};
+use catalog::{By, Catalog, Directory, Namespace, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
 
@@ -134,6 +134,24 @@ fn knows_upstream(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, label
     let mut own = catalog.slots().filter(|slot| catalog.function(*slot).source == at);
     trust.knows(caller, &Thing::Namespace(&catalog.sources()[at].label))
         || own.any(|slot| trust.sees(caller, catalog, slot))
+}
+
+/// Whether a namespace exists as far as a caller is concerned: something in it
+/// does, or nothing is known of it yet.
+pub(crate) fn shows(
+    trust: &dyn Trust,
+    catalog: &Catalog,
+    caller: &Identity,
+    namespace: &Namespace,
+) -> bool {
+    let empty = namespace.functions.is_empty()
+        && namespace.children.is_empty()
+        && trust.knows(caller, &Thing::Namespace(&namespace.path));
+    let below = |at: &usize| shows(trust, catalog, caller, &catalog.namespaces()[*at]);
+    namespace.path.is_empty()
+        || empty
+        || namespace.functions.iter().any(|slot| trust.sees(caller, catalog, *slot))
+        || namespace.children.iter().any(below)
 }
 
 /// Whether what is at a place exists as far as a caller is concerned.

@@ -11,7 +11,7 @@ use super::View;
 use super::arguments::Loose;
 use crate::gate::{LIMIT, thousands};
 use crate::own;
-use crate::visibility::Thing;
+use crate::surface::meta;
 
 /// How many entries a listing shows at once.
 const PAGE: usize = 200;
@@ -208,19 +208,10 @@ impl View<'_> {
         )
     }
 
-    /// Whether a namespace exists for this caller: something in it does, or
-    /// nothing is known of it yet.
+    /// Whether a namespace exists for this caller.
     pub(super) fn shows(&self, namespace: &Namespace) -> bool {
-        let catalog = &self.snapshot.catalog;
         let trust = &self.shared.dispatcher.trust;
-        let empty = namespace.functions.is_empty()
-            && namespace.children.is_empty()
-            && trust.knows(&self.context.caller, &Thing::Namespace(&namespace.path));
-        let below = |at: &usize| self.shows(&catalog.namespaces()[*at]);
-        namespace.path.is_empty()
-            || empty
-            || namespace.functions.iter().any(|slot| self.sees(*slot))
-            || namespace.children.iter().any(below)
+        meta::shows(&**trust, &self.snapshot.catalog, &self.context.caller, namespace)
     }
 
     /// The namespaces right below, the gate's own last.

@@ -3,38 +3,22 @@
 use std::sync::Arc;
 
 use catalog::index::Kind;
-use catalog::source::Role;
-use catalog::{By, Catalog, Place, Shares, Source};
+use catalog::{By, Catalog, Place, Shares};
 use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
-use super::distant::Known;
 use crate::own;
-use crate::skill::upstream::Route;
+use crate::skill::census::{Known, searchable};
 use crate::skill::{self, Content, Library, Lookup, Reference, Sight, Skill};
 use crate::surface::meta;
-use crate::visibility::Thing;
 
 /// How many likely meanings of an unknown name are given.
 const NEAR: usize = 3;
 
 impl Sight for View<'_> {
     fn sees(&self, skill: &Skill) -> bool {
-        let trust = &self.shared.dispatcher.trust;
-        let knows = |thing: Thing<'_>| trust.knows(&self.context.caller, &thing);
-        let Skill { namespace, name, .. } = skill;
-        let prompt = match &skill.content {
-            Content::Upstream { label: upstream, route: Route::Prompt { name, .. } } => {
-                knows(Thing::Prompt { upstream, name })
-            }
-            Content::Upstream { label: upstream, route: Route::Resource { uri, .. } } => {
-                knows(Thing::Resource { upstream, uri })
-            }
-            // Its namespace is ours, so its name says it all.
-            Content::Upstream { route: Route::Cash { .. }, .. } | Content::Text { .. } => true,
-        };
-        prompt && knows(Thing::Skill { namespace, name })
+        self.shared.census.sees(&self.context.caller, skill)
     }
 
     fn signature(&self, reference: &Reference) -> Option<String> {
@@ -52,7 +36,8 @@ impl Sight for View<'_> {
 impl View<'_> {
     pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
         let asked = Loose::read(arguments);
-        let Known { library, away } = self.known().await;
+        let known = self.shared.census.taken(self.snapshot, self.context).await;
+        let Known { library, away } = &known;
         let namespace = asked.text("namespace").unwrap_or_default();
         // The author's own server says `name`.
         let wanted = ["skillname", "name", "skill"].iter().find_map(|key| asked.text(key));
@@ -65,15 +50,13 @@ impl View<'_> {
         }
         let Some(wanted) = wanted else {
             if let Some(function) = asked.text("function") {
-                return self.teaching(&library, &namespace, &function);
+                return self.teaching(library, &namespace, &function);
             }
             if let Some(query) = asked.text("query") {
-                let away = away.iter().map(|(label, why)| (label.as_str(), why.as_str()));
-                let away = catalog::reply::not_searched(away);
-                let away = away.map(|line| format!("\n{line}\n")).unwrap_or_default();
-                return Reply::text(&(self.skills_for(&library, &query) + &away));
+                let away = known.unsearched().map(|line| format!("\n{line}\n")).unwrap_or_default();
+                return Reply::text(&(self.skills_for(library, &query) + &away));
             }
-            let away = unsaid(&away, &namespace);
+            let away = unsaid(away, &namespace);
             return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&(text + &away)),
                 None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
@@ -85,7 +68,7 @@ impl View<'_> {
         };
         let version = asked.text("version");
         match library.look_up(&namespace, &wanted, version.as_deref(), self) {
-            Lookup::Found(skill) => self.told(&library, &skill, &asked).await,
+            Lookup::Found(skill) => self.told(library, &skill, &asked).await,
             Lookup::Unknown { close, faint } => {
                 let told = self.no_such_skill(&namespace, &wanted, close, faint);
                 let away = away.iter().filter(|(label, _)| is_at(label, &namespace));
@@ -106,7 +89,7 @@ impl View<'_> {
         let trust = &self.shared.dispatcher.trust;
         let distant = library.latest(self).any(|skill| skill.is_distant());
         let catalog = match distant {
-            true => &Arc::new(self.catalog_of(library)),
+            true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
             false => &self.snapshot.catalog,
         };
         let sees = |place| distant || meta::sees(&**trust, catalog, &self.context.caller, place);
@@ -126,13 +109,6 @@ impl View<'_> {
             | Place::Prompt { .. } => None,
         };
         found.hits.iter().filter_map(line).collect()
-    }
-
-    /// The skills that this caller sees, to be searched.
-    fn catalog_of(&self, library: &Library) -> Catalog {
-        let skills = library.latest(self).map(|skill| skill.listed()).collect();
-        let source = Source { skills, role: Role::Own, ..Source::new(own::LABEL, Arc::default()) };
-        Catalog::build(vec![source]).0.comparing(self.snapshot.catalog.meaning())
     }
 
     /// What may be meant by a name that no skill has: what is spelt almost like

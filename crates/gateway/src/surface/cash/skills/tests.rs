@@ -233,6 +233,46 @@ async fn skills_of_upstreams_are_found_beside_those_that_are_here() {
     holds(&nothing, &["No skill matches.", "Not searched: gone (no)."]);
 }
 
+/// What `gatelet.find` says.
+async fn find(opened: &Opened, kwargs: Value) -> String {
+    let find = json!({"namespace": "gatelet", "function": "find", "kwargs": kwargs});
+    opened.say("call", find).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn skills_of_upstreams_are_found_by_the_gates_own_search() {
+    let files = [file("o/order/SKILL.md", ORDER)];
+    let upstreams = vec![
+        Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
+        Upstream::new("shop", Scripts::of(neighbour())),
+        Upstream::new(
+            "gone",
+            Scripts::new(|_, _| Err(Failure::Unavailable { reason: "no".into() })),
+        ),
+    ];
+    let opened = open(upstreams, |parts| parts.skills = Library::read(&files).0).await;
+    let found = find(&opened, json!({"query": "refund money", "kind": "skill"})).await;
+    let theirs = "skill school.acme.billing / refunds — Refunds money.";
+    holds(&found, &[theirs, "skill shop.orders / refund — Refunds.", "Not searched: gone (no)."]);
+    let found = find(&opened, json!({"query": "place an order", "kind": "skill"})).await;
+    assert!(found.starts_with("skill o / order"), "{found}");
+
+    let found = find(&opened, json!({"query": "refund money", "kind": "all"})).await;
+    holds(&found, &[theirs]);
+    assert_eq!(found.matches("Not searched: gone (no).").count(), 1, "{found}");
+    // What is here comes first, and leaves the others a place.
+    let both = json!({"query": "creates orders, or refunds money", "kind": "all", "limit": 2});
+    let found = find(&opened, both).await;
+    let lines: Vec<&str> = found.lines().filter(|line| line.contains(" / ")).collect();
+    assert_eq!(lines.len(), 2, "{found}");
+    holds(lines[1], &["skill school.acme.billing / refunds"]);
+    let one = json!({"query": "creates orders, or refunds money", "kind": "all", "limit": 1});
+    let found = find(&opened, one).await;
+    assert_eq!(found.lines().filter(|line| line.contains(" / ")).count(), 1, "{found}");
+    let nothing = find(&opened, json!({"query": "zebra xylophone", "kind": "all"})).await;
+    holds(&nothing, &["Nothing matches."]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_text_that_is_not_the_one_that_was_listed_is_not_given_out() {
     let upstream = Upstream::new("school", Scripts::of(school(REFUNDS, "another text")));
@@ -318,6 +358,11 @@ async fn skills_of_a_gate_that_is_hidden_are_not_found() {
     let found = opened.say("skill", json!({"kwargs": {"query": "refund"}})).await;
     holds(&found, &["school.acme.billing"]);
     assert!(!found.contains("shop"), "{found}");
+    for kind in ["skill", "all"] {
+        let found = find(&opened, json!({"query": "refund", "kind": kind})).await;
+        holds(&found, &["school.acme.billing / refunds"]);
+        assert!(!found.contains("shop"), "{found}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
