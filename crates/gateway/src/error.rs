@@ -132,6 +132,7 @@ impl GatewayError {
             | Failure::Timeout { .. }
             | Failure::Lost { .. }
             | Failure::Unauthorized { .. }
+            | Failure::Forbidden { .. }
             | Failure::Unusable { .. }
             | Failure::Cancelled
             | Failure::Unsupported { .. } => error,
@@ -171,11 +172,8 @@ pub fn classify(failure: &Failure) -> Code {
         Failure::Timeout { .. } => Code::UpstreamTimeout,
         Failure::Unavailable { .. } | Failure::Lost { .. } => Code::UpstreamUnavailable,
         Failure::RateLimited { .. } => Code::RateLimited,
-        // Both 401 and 403 arrive as this; the text tells them apart.
-        Failure::Unauthorized { reason } if classify_text(reason) == Code::PermissionDenied => {
-            Code::PermissionDenied
-        }
         Failure::Unauthorized { .. } => Code::AuthFailed,
+        Failure::Forbidden { .. } => Code::PermissionDenied,
         Failure::Unusable { .. } | Failure::Cancelled | Failure::Unsupported { .. } => {
             Code::UpstreamError
         }
@@ -260,6 +258,14 @@ mod tests {
             error.to_json().as_str(),
             r#"{"error":"RATE_LIMITED","message":"upstream call failed: rate limited","path":"a:b#1","retryable":true,"details":{"retry_after":1.5}}"#
         );
+    }
+
+    #[test]
+    fn who_may_not_is_told_apart_from_who_is_not_known_whatever_the_words() {
+        let reason = "forbidden, like all that is not logged in".to_owned();
+        assert_eq!(classify(&Failure::Unauthorized { reason }), Code::AuthFailed);
+        let reason = "unauthorized, though logged in".to_owned();
+        assert_eq!(classify(&Failure::Forbidden { reason }), Code::PermissionDenied);
     }
 
     #[test]

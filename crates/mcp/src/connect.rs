@@ -156,6 +156,8 @@ pub enum ConnectError {
     NoCommonRevision { theirs: String },
     #[error("not authorised: {reason}")]
     Unauthorized { reason: String },
+    #[error("not allowed: {reason}")]
+    Forbidden { reason: String },
     #[error("rate limited")]
     RateLimited { retry_after: Option<Duration> },
 }
@@ -259,6 +261,7 @@ impl ConnectError {
             Failure::Timeout { after } => ConnectError::Silent { step, after },
             Failure::Lost { reason, .. } => ConnectError::Ended { reason },
             Failure::Unauthorized { reason } => ConnectError::Unauthorized { reason },
+            Failure::Forbidden { reason } => ConnectError::Forbidden { reason },
             Failure::RateLimited { retry_after } => ConnectError::RateLimited { retry_after },
             Failure::Unusable { reason } => ConnectError::Unusable { step, reason },
             Failure::Unsupported { what } => ConnectError::Unusable { step, reason: what },

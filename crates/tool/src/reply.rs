@@ -51,6 +51,9 @@ pub enum Failure {
     /// The other side wants (other) credentials.
     #[error("not authorised: {reason}")]
     Unauthorized { reason: String },
+    /// The other side knows who asks, and does not let them.
+    #[error("not allowed: {reason}")]
+    Forbidden { reason: String },
     #[error("rate limited")]
     RateLimited { retry_after: Option<Duration> },
     /// An answer came that cannot be understood or is over a limit.
@@ -70,6 +73,7 @@ impl Failure {
         match self {
             Failure::Unavailable { .. }
             | Failure::Unauthorized { .. }
+            | Failure::Forbidden { .. }
             | Failure::RateLimited { .. }
             | Failure::Unsupported { .. } => Sent::No,
             Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => {

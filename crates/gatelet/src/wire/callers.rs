@@ -50,7 +50,7 @@ impl Front {
     /// their own and there is nothing to share, that of a configured caller.
     async fn first(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let refused = match self.shared.connect(client).await {
-            Err(refused @ Failure::Unauthorized { .. }) => refused,
+            Err(refused @ (Failure::Unauthorized { .. } | Failure::Forbidden { .. })) => refused,
             other => return other,
         };
         let access = &self.desk.upstream.access;

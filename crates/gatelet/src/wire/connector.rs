@@ -145,7 +145,11 @@ impl Connector for Remote {
                     return Ok(upstream);
                 }
                 // Another way would be refused as well.
-                Err(error @ ConnectError::Unauthorized { .. }) => return Err(failure(error)),
+                Err(
+                    error @ (ConnectError::Unauthorized { .. } | ConnectError::Forbidden { .. }),
+                ) => {
+                    return Err(failure(error));
+                }
                 // What the first way says is what the operator can act on.
                 Err(error) => drop(first.get_or_insert(error)),
             }
@@ -226,6 +230,7 @@ pub(super) fn unavailable(reason: &str) -> Failure {
 fn failure(error: ConnectError) -> Failure {
     match error {
         ConnectError::Unauthorized { reason } => Failure::Unauthorized { reason },
+        ConnectError::Forbidden { reason } => Failure::Forbidden { reason },
         ConnectError::RateLimited { retry_after } => Failure::RateLimited { retry_after },
         ConnectError::BadTarget { .. }
         | ConnectError::Start { .. }

@@ -332,6 +332,7 @@ pub(super) fn reason(failure: &Failure) -> String {
         Failure::Lost { reason, sent: Sent::No | Sent::Perhaps } => reason.clone(),
         Failure::Timeout { .. }
         | Failure::Unauthorized { .. }
+        | Failure::Forbidden { .. }
         | Failure::RateLimited { .. }
         | Failure::Unusable { .. }
         | Failure::Cancelled

@@ -141,6 +141,7 @@ impl Verdict {
             ) => Verdict::Ill,
             Err(
                 Failure::Unauthorized { .. }
+                | Failure::Forbidden { .. }
                 | Failure::RateLimited { .. }
                 | Failure::Cancelled
                 | Failure::Unsupported { .. },

@@ -112,6 +112,7 @@ impl Config {
             | Failure::Timeout { .. }
             | Failure::Lost { .. }
             | Failure::Unauthorized { .. }
+            | Failure::Forbidden { .. }
             | Failure::Unusable { .. }
             | Failure::Cancelled
             | Failure::Unsupported { .. } => Some(pause),

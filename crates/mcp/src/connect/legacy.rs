@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use reqwest::{Response, Url};
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinSet;
@@ -91,8 +91,13 @@ struct Stream {
 impl Stream {
     fn new(response: Response, limit: usize) -> Result<Stream, ConnectError> {
         let status = response.status();
-        if matches!(status.as_u16(), 401 | 403) {
-            return Err(ConnectError::Unauthorized { reason: format!("HTTP {status}") });
+        let reason = || format!("HTTP {status}");
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                return Err(ConnectError::Unauthorized { reason: reason() });
+            }
+            StatusCode::FORBIDDEN => return Err(ConnectError::Forbidden { reason: reason() }),
+            _ => {}
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if !status.is_success() || !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {

@@ -156,6 +156,7 @@ impl Opening<'_> {
             | ConnectError::Ended { .. }
             | ConnectError::Silent { .. }
             | ConnectError::Unauthorized { .. }
+            | ConnectError::Forbidden { .. }
             | ConnectError::RateLimited { .. } => false,
         };
         if !doubtful {
@@ -229,7 +230,11 @@ impl Opening<'_> {
                 return older(&error).map(|()| None);
             }
             Ok(Reply::Error(_)) => return Ok(None),
-            Err(failure @ (Failure::Unauthorized { .. } | Failure::RateLimited { .. })) => {
+            Err(
+                failure @ (Failure::Unauthorized { .. }
+                | Failure::Forbidden { .. }
+                | Failure::RateLimited { .. }),
+            ) => {
                 return Err(ConnectError::of(method::DISCOVER, failure));
             }
             Err(failure @ Failure::Lost { .. }) if !self.link().is_http() => {

@@ -346,6 +346,7 @@ fn refuse(failure: &Failure) -> RpcError {
         | Failure::Timeout { .. }
         | Failure::Lost { .. }
         | Failure::Unauthorized { .. }
+        | Failure::Forbidden { .. }
         | Failure::RateLimited { .. }
         | Failure::Unusable { .. }
         | Failure::Cancelled => code::SERVER,

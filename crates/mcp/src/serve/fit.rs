@@ -41,6 +41,7 @@ pub(crate) fn failure(failure: &Failure) -> RpcError {
         | Failure::Timeout { .. }
         | Failure::Lost { .. }
         | Failure::Unauthorized { .. }
+        | Failure::Forbidden { .. }
         | Failure::RateLimited { .. }
         | Failure::Cancelled => code::SERVER,
     };

@@ -226,7 +226,7 @@ async fn refusals_are_told_apart() {
         (401, vec![("www-authenticate", "Bearer".to_owned())], |failure| {
             *failure == Failure::Unauthorized { reason: "HTTP 401 Unauthorized: Bearer".to_owned() }
         }),
-        (403, vec![], |failure| matches!(failure, Failure::Unauthorized { .. })),
+        (403, vec![], |failure| matches!(failure, Failure::Forbidden { .. })),
         (429, vec![("retry-after", "7".to_owned())], |failure| {
             *failure == Failure::RateLimited { retry_after: Some(Duration::from_secs(7)) }
         }),

@@ -145,6 +145,7 @@ impl Stateless {
                     Failure::Unavailable { .. } | Failure::Timeout { .. } => failure.to_string(),
                     Failure::Lost { .. }
                     | Failure::Unauthorized { .. }
+                    | Failure::Forbidden { .. }
                     | Failure::RateLimited { .. }
                     | Failure::Unusable { .. }
                     | Failure::Cancelled

@@ -37,6 +37,7 @@ fn told(failure: Failure) -> Failure {
         Failure::Unavailable { .. }
         | Failure::Lost { .. }
         | Failure::Unauthorized { .. }
+        | Failure::Forbidden { .. }
         | Failure::RateLimited { .. }
         | Failure::Unusable { .. }
         | Failure::Cancelled

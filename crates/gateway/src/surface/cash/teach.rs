@@ -421,6 +421,7 @@ fn retry_after(cause: &Failure) -> Option<Duration> {
         | Failure::Timeout { .. }
         | Failure::Lost { .. }
         | Failure::Unauthorized { .. }
+        | Failure::Forbidden { .. }
         | Failure::Unusable { .. }
         | Failure::Cancelled
         | Failure::Unsupported { .. } => None,
@@ -435,6 +436,9 @@ fn told(upstream: &str, cause: &Failure) -> String {
         Failure::Lost { reason, .. } => format!("The connection to `{upstream}` broke: {reason}."),
         Failure::Unauthorized { reason } => {
             format!("`{upstream}` wants other credentials: {reason}. The operator has to help.")
+        }
+        Failure::Forbidden { reason } => {
+            format!("`{upstream}` does not allow this: {reason}. The operator has to help.")
         }
         Failure::RateLimited { retry_after: Some(after) } => {
             format!(

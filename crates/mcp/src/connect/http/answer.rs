@@ -317,7 +317,10 @@ fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let wants = text(WWW_AUTHENTICATE).map(|wants| format!(": {wants}"));
             let reason = format!("HTTP {status}{}", wants.unwrap_or_default());
-            Some(Failure::Unauthorized { reason })
+            Some(match status {
+                StatusCode::UNAUTHORIZED => Failure::Unauthorized { reason },
+                _ => Failure::Forbidden { reason },
+            })
         }
         StatusCode::TOO_MANY_REQUESTS => {
             let retry_after = text(RETRY_AFTER).and_then(|after| pause(after, text(DATE)));
