@@ -2,11 +2,12 @@
 //!
 //! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
 //! given, answers with closures, and remembers what it was asked. One with
-//! [`everything`] is for conformance suites, and [`oauth`] is a server that
-//! wants to be logged in to.
+//! [`everything`] is for conformance suites, [`oauth`] is a server that wants to
+//! be logged in to, and [`tls`] makes certificates.
 
 pub mod everything;
 pub mod oauth;
+pub mod tls;
 
 use std::sync::{Arc, Mutex};
 

@@ -6,9 +6,10 @@ use std::process::Stdio;
 
 use serde_json::json;
 use testkit::oauth::Server;
+use testkit::tls::Authority;
 
 use crate::kit::{Home, shell};
-use crate::tls::Authority;
+use crate::tls::cover;
 
 struct Stage {
     server: Server,
@@ -131,8 +132,8 @@ fn a_login_that_cannot_be_says_why() {
 #[test]
 fn an_authority_of_ones_own_counts_for_logging_in_and_for_renewing() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let (authority, mut server) = (Authority::new(), None);
-    let port = authority.cover(|port| {
+    let (authority, mut server) = (Authority::fresh(), None);
+    let port = cover(&authority, |port| {
         let origin = format!("https://localhost:{port}");
         let (started, address) = runtime.block_on(Server::start_behind(&origin)).unwrap();
         server = Some((started, address));

@@ -4,96 +4,51 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use serde_json::json;
+use testkit::tls::{Authority, Signed};
 
 use crate::kit::{Home, PATIENCE, Served, shell};
 
-/// An authority, and what it signs.
-pub(crate) struct Authority {
-    pub(crate) pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
 type Secure = StreamOwned<ClientConnection, TcpStream>;
 
-impl Authority {
-    pub(crate) fn new() -> Authority {
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Authority { pem, issuer: Issuer::new(params, key) }
-    }
+/// A certificate for the common name `name`.
+fn sign(authority: &Authority, name: &str) -> Signed {
+    authority.sign("localhost", name)
+}
 
-    fn sign(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
+/// Puts a fresh certificate where the gate looks for it.
+fn equip(authority: &Authority, home: &Home) {
+    let (chain, key) = sign(authority, "the gate");
+    home.write("cert.pem", &chain);
+    home.write("key.pem", &key);
+}
 
-    /// Puts a fresh certificate where the gate looks for it.
-    fn equip(&self, home: &Home) {
-        let (chain, key) = self.sign("the gate");
-        home.write("cert.pem", &chain);
-        home.write("key.pem", &key);
-    }
+/// Puts HTTPS before a server that ends its connections by itself, at a port
+/// that `behind` is told of; it says where that server is.
+pub(crate) fn cover(authority: &Authority, behind: impl FnOnce(u16) -> SocketAddr) -> u16 {
+    let config = authority.server();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let behind = behind(port);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let secure = StreamOwned::new(connection, stream);
+            // Who does not believe us breaks off.
+            std::thread::spawn(move || forward(secure, behind).ok());
+        }
+    });
+    port
+}
 
-    /// Puts HTTPS before a server that ends its connections by itself, at a
-    /// port that `behind` is told of; it says where that server is.
-    pub(crate) fn cover(&self, behind: impl FnOnce(u16) -> SocketAddr) -> u16 {
-        let (chain, key) = self.sign("the server");
-        let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .unwrap();
-        let config = Arc::new(config);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let behind = behind(port);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-                let secure = StreamOwned::new(connection, stream);
-                // Who does not believe us breaks off.
-                std::thread::spawn(move || forward(secure, behind).ok());
-            }
-        });
-        port
-    }
-
-    fn connect(&self, served: &Served, own: Option<(String, String)>) -> Secure {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match own {
-            None => builder.with_no_client_auth(),
-            Some((chain, key)) => {
-                let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
-                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(chain, key).unwrap()
-            }
-        };
-        let name = ServerName::try_from("localhost").unwrap();
-        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        let stream = TcpStream::connect(served.authority()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        StreamOwned::new(connection, stream)
-    }
+fn connect(authority: &Authority, served: &Served, own: Option<Signed>) -> Secure {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(authority.client(own), name).unwrap();
+    let stream = TcpStream::connect(served.authority()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    StreamOwned::new(connection, stream)
 }
 
 /// Carries one request to a server, and its answer back.
@@ -152,21 +107,21 @@ const SERVE: &str =
 
 #[test]
 fn the_gate_speaks_https_and_takes_up_new_certificates() {
-    let (old, new) = (Authority::new(), Authority::new());
+    let (old, new) = (Authority::fresh(), Authority::fresh());
     let home = Home::with(SERVE);
-    old.equip(&home);
+    equip(&old, &home);
     let served = Served::start(&home);
     assert!(served.url.starts_with("https://"), "{}", served.url);
-    let mut standing = old.connect(&served, None);
+    let mut standing = connect(&old, &served, None);
     assert!(ask(&mut standing, HEALTH, "").contains("\"ok\""));
 
     // A certificate without its key changes nothing.
-    let (chain, key) = new.sign("the gate");
+    let (chain, key) = sign(&new, "the gate");
     home.write("cert.pem", &chain);
-    assert!(ask(&mut old.connect(&served, None), HEALTH, "").contains("\"ok\""));
+    assert!(ask(&mut connect(&old, &served, None), HEALTH, "").contains("\"ok\""));
     home.write("key.pem", &key);
-    assert!(ask(&mut new.connect(&served, None), HEALTH, "").contains("\"ok\""));
-    assert_eq!(ask(&mut old.connect(&served, None), HEALTH, ""), "", "the old one is gone");
+    assert!(ask(&mut connect(&new, &served, None), HEALTH, "").contains("\"ok\""));
+    assert_eq!(ask(&mut connect(&old, &served, None), HEALTH, ""), "", "the old one is gone");
     assert!(ask(&mut standing, HEALTH, "").contains("\"ok\""), "connections that stand stay");
 
     // Another gate reaches this one, if it is told whom to believe.
@@ -183,12 +138,12 @@ fn the_gate_speaks_https_and_takes_up_new_certificates() {
 
 #[test]
 fn a_caller_is_known_by_its_certificate() {
-    let (own, callers) = (Authority::new(), Authority::new());
+    let (own, callers) = (Authority::fresh(), Authority::fresh());
     let rules = "client_ca = \"callers.pem\"\nclient_required = true\n\
         [visibility]\ndefault = \"hide\"\n\
         [[visibility.rule]]\ncallers = [\"cert:ann\"]\nshow = [\"time\"]\n";
     let home = Home::with(&format!("{SERVE}{rules}"));
-    own.equip(&home);
+    equip(&own, &home);
     home.write("callers.pem", &callers.pem);
     let served = Served::start(&home);
     let help = |name: &str| {
@@ -201,7 +156,7 @@ fn a_caller_is_known_by_its_certificate() {
         let head = "POST /mcp HTTP/1.1\r\ncontent-type: application/json\r\n\
             accept: application/json\r\nmcp-protocol-version: 2026-07-28\r\n\
             mcp-method: tools/call\r\nmcp-name: help";
-        let mut stream = own.connect(&served, Some(callers.sign(name)));
+        let mut stream = connect(&own, &served, Some(sign(&callers, name)));
         ask(&mut stream, head, &body.to_string())
     };
     // Another gate is a caller like any other, if it has something to show.
@@ -209,7 +164,7 @@ fn a_caller_is_known_by_its_certificate() {
     let upstream = format!("[[upstream]]\nlabel = \"far\"\nurl = {url:?}\nca = \"ca.pem\"\n");
     let gate = |more: &str| {
         let near = Home::with(&format!("{upstream}{more}"));
-        let (chain, key) = callers.sign("ann");
+        let (chain, key) = sign(&callers, "ann");
         near.write("ca.pem", &own.pem);
         near.write("own.pem", &chain);
         near.write("own.key", &key);
@@ -224,9 +179,9 @@ fn a_caller_is_known_by_its_certificate() {
     let (ann, bob) = (help("ann"), help("bob"));
     assert!(ann.contains("**time**") && !ann.contains("**text**"), "{ann}");
     assert!(bob.starts_with("HTTP/1.1 200") && !bob.contains("**time**"), "{bob}");
-    assert_eq!(ask(&mut own.connect(&served, None), HEALTH, ""), "", "no certificate, no answer");
-    let forged = Authority::new().sign("ann");
-    assert_eq!(ask(&mut own.connect(&served, Some(forged)), HEALTH, ""), "");
+    assert_eq!(ask(&mut connect(&own, &served, None), HEALTH, ""), "", "no certificate, no answer");
+    let forged = sign(&Authority::fresh(), "ann");
+    assert_eq!(ask(&mut connect(&own, &served, Some(forged)), HEALTH, ""), "");
 }
 
 #[test]
@@ -235,8 +190,8 @@ fn files_that_make_no_server_are_told_at_their_place() {
     let missing = shell(&home, &["config", "check"]);
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("cert.pem"), "{}", missing.err);
-    Authority::new().equip(&home);
-    home.write("key.pem", &Authority::new().sign("another").1);
+    equip(&Authority::fresh(), &home);
+    home.write("key.pem", &sign(&Authority::fresh(), "another").1);
     let wrong = shell(&home, &["config", "check"]);
     assert!(wrong.err.contains("cannot be used"), "{}", wrong.err);
 }

@@ -1,10 +1,8 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
+use testkit::tls::{Authority, Signed};
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -187,89 +185,51 @@ async fn one_connection_too_many_is_told_to_come_back() {
     }
 }
 
-/// An authority, and what it signs.
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
+/// How an authority's server is configured, and whom it lets in.
+fn configured(own: &Authority, callers: Option<&Authority>, must: Callers) -> Arc<ServerConfig> {
+    let (chain, key) = own.sign("localhost", "the server");
+    let callers = callers.map(|authority| authority.pem.clone().into_bytes());
+    let pem = Pem { chain: chain.into_bytes(), key: key.into_bytes(), callers };
+    tls::server(&pem, must).unwrap()
 }
 
-impl Authority {
-    fn new() -> Authority {
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Authority { pem, issuer: Issuer::new(params, key) }
-    }
-
-    /// A certificate and its key for this host name and common name.
-    fn sign(&self, host: &str, name: &str) -> (String, String) {
-        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn server(&self, callers: Option<&Authority>, must: Callers) -> Arc<ServerConfig> {
-        let (chain, key) = self.sign("localhost", "the server");
-        let callers = callers.map(|authority| authority.pem.clone().into_bytes());
-        let pem = Pem { chain: chain.into_bytes(), key: key.into_bytes(), callers };
-        tls::server(&pem, must).unwrap()
-    }
-
-    /// Shakes hands as a client that believes this authority.
-    async fn greet(
-        &self,
-        server: &Running,
-        own: Option<(String, String)>,
-    ) -> io::Result<TlsStream<TcpStream>> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let client = match own {
-            None => builder.with_no_client_auth(),
-            Some((chain, key)) => {
-                let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
-                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(chain, key).unwrap()
-            }
-        };
-        let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(client)).connect(name, server.connect().await).await
-    }
+/// Shakes hands as a client that believes an authority.
+async fn greet(
+    authority: &Authority,
+    server: &Running,
+    own: Option<Signed>,
+) -> io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(authority.client(own)).connect(name, server.connect().await).await
 }
 
 #[tokio::test]
 async fn a_new_certificate_counts_for_the_next_connection_and_breaks_none() {
-    let (old, new) = (Authority::new(), Authority::new());
-    let shown = Arc::new(Mutex::new(old.server(None, Callers::May)));
+    let (old, new) = (Authority::fresh(), Authority::fresh());
+    let shown = Arc::new(Mutex::new(configured(&old, None, Callers::May)));
     let asked = Arc::clone(&shown);
     let server =
         run(Some(Arc::new(move || asked.lock().unwrap().clone())), Limits::default()).await;
-    let mut standing = old.greet(&server, None).await.unwrap();
+    let mut standing = greet(&old, &server, None).await.unwrap();
     assert!(ask(&mut standing, "/").await.ends_with("nobody"));
-    *shown.lock().unwrap() = new.server(None, Callers::May);
-    assert!(old.greet(&server, None).await.is_err(), "the old certificate is not shown any more");
-    let mut fresh = new.greet(&server, None).await.unwrap();
+    *shown.lock().unwrap() = configured(&new, None, Callers::May);
+    assert!(greet(&old, &server, None).await.is_err(), "the old certificate is not shown any more");
+    let mut fresh = greet(&new, &server, None).await.unwrap();
     assert!(ask(&mut fresh, "/").await.ends_with("nobody"));
     assert!(ask(&mut standing, "/").await.ends_with("nobody"), "a standing connection goes on");
 }
 
 #[tokio::test]
 async fn a_caller_is_who_its_certificate_says() {
-    let (own, callers, stranger) = (Authority::new(), Authority::new(), Authority::new());
-    let config = own.server(Some(&callers), Callers::May);
+    let (own, callers, stranger) = (Authority::fresh(), Authority::fresh(), Authority::fresh());
+    let config = configured(&own, Some(&callers), Callers::May);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
-    let mut known = own.greet(&server, Some(callers.sign("ann.example", "ann"))).await.unwrap();
+    let mut known = greet(&own, &server, Some(callers.sign("ann.example", "ann"))).await.unwrap();
     assert!(ask(&mut known, "/").await.ends_with("cert:ann"));
-    let mut nobody = own.greet(&server, None).await.unwrap();
+    let mut nobody = greet(&own, &server, None).await.unwrap();
     assert!(ask(&mut nobody, "/").await.ends_with("nobody"));
     // With TLS 1.3 a client learns of the refusal when it first reads.
-    let forged = own.greet(&server, Some(stranger.sign("ann.example", "ann"))).await;
+    let forged = greet(&own, &server, Some(stranger.sign("ann.example", "ann"))).await;
     let told = match forged {
         Err(_) => String::new(),
         Ok(mut stream) => {
@@ -288,23 +248,23 @@ async fn a_caller_is_who_its_certificate_says() {
 
 #[tokio::test]
 async fn where_a_certificate_is_a_must_nobody_comes_in_without() {
-    let (own, callers) = (Authority::new(), Authority::new());
-    let config = own.server(Some(&callers), Callers::Must);
+    let (own, callers) = (Authority::fresh(), Authority::fresh());
+    let config = configured(&own, Some(&callers), Callers::Must);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
-    if let Ok(mut stream) = own.greet(&server, None).await {
+    if let Ok(mut stream) = greet(&own, &server, None).await {
         stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.ok();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.ok();
         assert!(answer.is_empty());
     }
-    let mut known = own.greet(&server, Some(callers.sign("bob.example", "bob"))).await.unwrap();
+    let mut known = greet(&own, &server, Some(callers.sign("bob.example", "bob"))).await.unwrap();
     assert!(ask(&mut known, "/").await.ends_with("cert:bob"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_shakes_hands_is_let_go() {
-    let own = Authority::new();
-    let config = own.server(None, Callers::May);
+    let own = Authority::fresh();
+    let config = configured(&own, None, Callers::May);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     let mut silent = server.connect().await;
     let mut nothing = Vec::new();
