@@ -87,24 +87,31 @@ pub(crate) enum Command {
     Upstreams(commands::upstreams::Args),
     Tokens(commands::tokens::Args),
     Stats(commands::stats::Args),
-    Selection(commands::selection::Args),
+    #[command(subcommand)]
+    Selection(commands::selection::Action),
     Eval(commands::eval::Args),
-    Habits(commands::habits::Args),
+    #[command(subcommand)]
+    Habits(commands::habits::Action),
     Init(commands::init::Args),
     Import(commands::import::Args),
     Config(commands::config::Args),
     Conform(Box<commands::conform::Args>),
-    Key(commands::key::Args),
+    #[command(subcommand)]
+    Key(commands::key::Action),
     Login(commands::login::Args),
     Logout(commands::login::Out),
-    Trust(commands::trust::Args),
-    Spec(commands::spec::Args),
+    #[command(subcommand)]
+    Trust(commands::trust::Action),
+    #[command(subcommand)]
+    Spec(commands::spec::Action),
     Tools(commands::tools::Args),
-    Manifest(commands::manifest::Args),
+    #[command(subcommand)]
+    Manifest(commands::manifest::Action),
     Mount(commands::mounts::MountArgs),
     Unmount(commands::mounts::UnmountArgs),
     Mounts(commands::mounts::MountsArgs),
-    Content(commands::content::Args),
+    #[command(subcommand)]
+    Content(commands::content::Action),
     Completions(commands::completions::Args),
 }
 

@@ -20,14 +20,8 @@ use crate::terminal::{DIM, out, paint, say};
 /// Serve the content of an Evolution CMS site, read-only, to MCP clients
 ///
 /// Without `--database` the small sample site that comes with gatelet is used.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     Serve(Box<serve::Args>),
     /// Verify an installation: connection, tables, tools, one call of each
     Check(SiteArgs),
@@ -49,7 +43,7 @@ enum Action {
 
 /// Which site, and how it is read.
 #[derive(Clone, Debug, clap::Args)]
-struct SiteArgs {
+pub(crate) struct SiteArgs {
     /// The site's database: `sqlite:FILE`, `mysql://…`, `mariadb://…` or `postgres://…`
     #[arg(long, value_name = "URL", env = "GATELET_CONTENT_DATABASE", hide_env_values = true)]
     database: Option<String>,
@@ -75,10 +69,10 @@ impl SiteArgs {
     }
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        match &args.action {
+        match action {
             Action::Serve(args) => serve::run(args, place).await,
             Action::Check(args) => check::run(&args.config()).await,
             Action::Token(action) => token::run(action, place).await,

@@ -12,14 +12,8 @@ use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
 ///
 /// Nothing is learnt unless `[learning] enabled = true` is in the
 /// configuration; what is learnt stays in the state directory.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Show every word with the tools that were called after it
     Show {
         #[arg(long)]
@@ -35,9 +29,9 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
     let file = File::at(&config::state_directory(place)?);
-    match &args.action {
+    match action {
         Action::Show { json: true } => out(&serde_json::to_string_pretty(&*file.load()?)?),
         Action::Show { json: false } => show(&*file.load()?, &file, learning(place)),
         Action::Forget { tool: Some(tool), .. } => {

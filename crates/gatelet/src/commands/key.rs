@@ -15,14 +15,8 @@ use crate::secret;
 use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
 
 /// Make, list and revoke the API keys that callers over HTTP show
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Make a key and print it, once: only its hash is kept
     Create {
         /// What the key is called: a-z, 0-9 and `-`
@@ -43,16 +37,16 @@ enum Action {
     Revoke { name: String },
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
     let file = file(&config::state_directory(place)?);
     // Somebody else may make or revoke a key right now.
-    let _alone = match &args.action {
+    let _alone = match action {
         Action::Create { .. } | Action::Revoke { .. } => Some(Alone::with(&file)?),
         Action::List => None,
     };
     let mut ring = load(&file)?;
     let now = now();
-    match &args.action {
+    match action {
         Action::Create { name, scope, role, expires } => {
             let lifetime = expires.as_deref().map(lifetime).transpose()?;
             let fresh = ring

@@ -12,14 +12,8 @@ use crate::secret;
 use crate::terminal::{BAD, GOOD, WARNING, out, paint, say};
 
 /// Check, sign and verify server manifests (`/.well-known/cash-mcp.yaml`)
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Make a signing key: the secret goes to a file, the public key to stdout
     Keygen {
         /// Where the secret key is written; never overwritten
@@ -54,8 +48,8 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
-    match &args.action {
+pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
+    match action {
         Action::Keygen { file } => keygen(file),
         Action::Lint { file } => lint(file),
         Action::Show { file, json } => {

@@ -12,14 +12,8 @@ use crate::terminal::out;
 ///
 /// The candidates are arguments, or lines of standard input of which the first word counts, so
 /// that what `tool_browse` answers can be piped in as it is.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Print the schema that lets a model choose one candidate and nothing else
     Schema {
         /// How it is wrapped: `json_schema`, `openai` (a response format) or `anthropic` (a tool)
@@ -52,8 +46,8 @@ enum Action {
 /// More candidates than this are no choice but a file given by mistake.
 const LONGEST: u64 = 16 << 20;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
-    match &args.action {
+pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
+    match action {
         Action::Schema { provider, property, name, candidates } => {
             let candidates = given(candidates)?;
             let names = Names { property: property.clone(), schema: name.clone() };

@@ -18,14 +18,8 @@ use report::{Format, Report};
 pub(crate) use subject::live;
 
 /// Check, repair, write, compare and serve documents that describe tools
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Check documents against the rules; exit code 1 when there is an error
     Lint {
         /// Documents, or directories in which `MCP_TOOL_SPECIFICATION.md` are looked for
@@ -91,8 +85,8 @@ enum Action {
     Explain { code: Option<String> },
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    match &args.action {
+pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
+    match action {
         Action::Lint { paths, format, baseline, write_baseline, strict, since } => {
             let (reports, unread) = lint(paths, since.as_deref())?;
             let done = finish(reports, *format, baseline.as_deref(), *write_baseline, *strict)?;

@@ -14,14 +14,8 @@ use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
 /// See, grant and take back the trust in tools
 ///
 /// Tools are named `upstream/tool`, or `upstream/*` for all of an upstream.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// List what is known of every tool
     List {
         #[arg(long)]
@@ -42,16 +36,16 @@ enum Action {
     Reset { tool: Option<String> },
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
     let state = config::state_directory(place)?;
-    if let Action::Reset { tool: None } = &args.action {
+    if let Action::Reset { tool: None } = action {
         File::reset(&state)?;
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
         return Ok(Done::Fine);
     }
     let file = File::at(&state);
     let known = file.read()?;
-    match &args.action {
+    match action {
         Action::List { json } => list(&known, *json)?,
         Action::Show { tool } => show(&known, tool, place)?,
         Action::Grant { tool, verified } => {

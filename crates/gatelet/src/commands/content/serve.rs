@@ -27,7 +27,7 @@ use crate::wire;
 /// Over HTTP on loopback unless `--stdio` is given. Callers over HTTP show a
 /// personal access token (`gatelet content token create`) or a signed one.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     site: SiteArgs,
 

@@ -13,7 +13,7 @@ use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
 const SCOPES: [&str; 5] = ["mcp:read", "mcp:call", "mcp:write", "mcp:admin", "*"];
 
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Action {
+pub(crate) enum Action {
     /// Make a token and print it, once: only its hash is kept
     Create {
         /// What the token is for

@@ -10,7 +10,7 @@ use crate::terminal::{BAD, DIM, HEADING, PLACE, WARNING, paint};
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     Human,
     Json,
     /// For code scanning
