@@ -136,13 +136,12 @@ pub struct Fixed {
 /// When a server that refused us may be asked again: ever later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refused {
-    times: u32,
+    /// How often, since it last let us in.
+    refusals: u32,
+    /// How many of them are taken to be about what was asked.
+    credit: u32,
     /// Nothing is sent before this.
     until: u64,
-    /// How many refusals are still taken to be about what was asked.
-    credit: u32,
-    /// Whether it was refused since it was last let in.
-    is_doubtful: bool,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -153,17 +152,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 const CREDIT: u32 = 3;
 
 impl Refused {
-    /// Notes a refusal, and tells whether it is about us.
-    pub(crate) fn again(&mut self, now: u64) -> bool {
-        self.is_doubtful = true;
-        if 0 < self.credit {
-            self.credit -= 1;
-            return false;
+    /// Notes a refusal.
+    pub(crate) fn again(&mut self, now: u64) {
+        let times = self.about_us();
+        self.refusals = self.refusals.saturating_add(1);
+        if !self.is_standing() {
+            return;
         }
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.times.min(10)));
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(times.min(10)));
         let pause = u64::try_from(pause.min(LONGEST_PAUSE).as_millis()).unwrap_or(u64::MAX);
-        (self.times, self.until) = (self.times + 1, now + pause);
-        true
+        self.until = now + pause;
     }
 
     /// The server let us in.
@@ -176,11 +174,17 @@ impl Refused {
     }
 
     pub(crate) fn is_standing(&self) -> bool {
-        self.times != 0
+        self.about_us() != 0
     }
 
+    /// Whether it was refused since it was last let in.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.is_doubtful
+        self.refusals != 0
+    }
+
+    /// How many refusals are beyond its credit.
+    fn about_us(&self) -> u32 {
+        self.refusals.saturating_sub(self.credit)
     }
 }
 
