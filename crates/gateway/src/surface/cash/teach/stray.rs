@@ -1,0 +1,131 @@
+//! Arguments that stand beside `kwargs` instead of in it.
+
+use catalog::summary::echo as short;
+use catalog::{Contract, nearest};
+use tool::{Json, Object};
+
+use super::super::View;
+use super::super::arguments::{CallArguments, object_of};
+use crate::trust::confirm;
+
+/// How many arguments are named that are in the wrong place.
+const NAMED: usize = 8;
+/// How long the arguments of a suggested call may be.
+const SUGGESTED: usize = 400;
+impl View<'_> {
+    /// Arguments beside `kwargs` instead of in it: what belongs where, and the
+    /// call as it should have been.
+    pub(super) fn flat(&self, flat: &Object, call: &CallArguments) -> String {
+        let CallArguments { namespace, function, wanted, .. } = call;
+        let slot = match self.resolve(namespace, function) {
+            Ok(slot) => slot,
+            Err(why) => return self.no_such(&why, namespace, function),
+        };
+        let catalog = &self.snapshot.catalog;
+        let sorted = Sorted::of(flat, call.kwargs.as_ref(), catalog.contract(slot));
+        let size = wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
+        format!(
+            "**Error:** {}. Write: `{}kwargs={}{size})`.\nSignature: {}",
+            sorted.said(),
+            self.address(slot),
+            suggested(&sorted.kwargs),
+            catalog.shaped_signature(slot, 600),
+        )
+    }
+}
+
+/// What stands beside `kwargs`, by where it belongs.
+struct Sorted {
+    /// Everything that belongs into `kwargs`, with what is in it already.
+    kwargs: Object,
+    /// Arguments of the function.
+    inside: Vec<String>,
+    /// What other programs call `kwargs`.
+    wrappers: Vec<String>,
+    /// What the function does not take, with what may be meant.
+    strangers: Vec<String>,
+    /// A `confirm` that is no token.
+    unconfirmed: bool,
+}
+
+impl Sorted {
+    fn of(flat: &Object, kwargs: Option<&Json>, contract: &Contract) -> Sorted {
+        let kwargs = kwargs.and_then(|kwargs| Object::parse(kwargs).ok()).unwrap_or_default();
+        let (inside, wrappers, strangers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sorted = Sorted { kwargs, inside, wrappers, strangers, unconfirmed: false };
+        for (key, value) in flat.iter() {
+            let name = format!("`{}`", short(key));
+            // A function that names no arguments may take any.
+            if contract.parameter(key).is_some() {
+                sorted.inside.push(name);
+                sorted.add(key, value);
+            } else if catalog::name::same(key, confirm::ARGUMENT) {
+                sorted.unconfirmed = true;
+            } else if let Some(members) = wrapped(key, value) {
+                sorted.wrappers.push(name);
+                members.iter().for_each(|(key, value)| sorted.add(key, value));
+            } else if contract.parameters.is_empty() {
+                sorted.inside.push(name);
+                sorted.add(key, value);
+            } else {
+                let names = contract.parameters.iter().map(|parameter| parameter.name.as_str());
+                let meant = nearest::nearest(key, names, 1).first().map(|near| short(near));
+                let meant = meant.map(|near| format!(" (did you mean `{near}`?)"));
+                sorted.strangers.push(format!("{name}{}", meant.unwrap_or_default()));
+            }
+        }
+        sorted
+    }
+
+    /// What stands in `kwargs` already counts.
+    fn add(&mut self, key: &str, value: &Json) {
+        if self.kwargs.get(key).is_none() {
+            self.kwargs.push(key, value.clone());
+        }
+    }
+
+    fn said(&self) -> String {
+        let mut said = Vec::new();
+        if !self.wrappers.is_empty() {
+            said.push(format!("{} is called `kwargs` here", named(&self.wrappers)));
+        }
+        if !self.inside.is_empty() {
+            said.push(format!("{} must be inside `kwargs`", named(&self.inside)));
+        }
+        if self.unconfirmed {
+            said.push(format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN));
+        }
+        if !self.strangers.is_empty() {
+            said.push(format!("no such argument: {}", named(&self.strangers)));
+        }
+        said.join("; ")
+    }
+}
+
+/// The members of an object that stands where `kwargs` should.
+fn wrapped(key: &str, value: &Json) -> Option<Object> {
+    let folded = catalog::name::canonical(key);
+    let known = ["args", "arguments", "params", "parameters", "input", "inputs"];
+    let object = known.contains(&folded.as_str()).then(|| object_of("kwargs", value.clone()))?;
+    Object::parse(&object.ok()?).ok()
+}
+
+fn named(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let more = if 0 < more { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+}
+
+/// Arguments as they should be written: whole, or by name where that is long.
+fn suggested(kwargs: &Object) -> String {
+    let whole = kwargs.to_json();
+    if whole.as_str().chars().count() <= SUGGESTED {
+        return whole.to_string();
+    }
+    let mut members: Vec<String> =
+        kwargs.keys().take(NAMED).map(|key| format!("\"{}\": …", short(key))).collect();
+    if NAMED < kwargs.len() {
+        members.push("…".to_owned());
+    }
+    format!("{{{}}}", members.join(", "))
+}
