@@ -123,19 +123,9 @@ impl GatewayError {
             Sent::Perhaps if code.passes() => error.detail("may_have_run", true),
             Sent::Perhaps | Sent::No => error,
         };
-        match failure {
-            Failure::RateLimited { retry_after: Some(after) } => {
-                error.detail("retry_after", seconds(*after))
-            }
-            Failure::RateLimited { retry_after: None }
-            | Failure::Unavailable { .. }
-            | Failure::Timeout { .. }
-            | Failure::Lost { .. }
-            | Failure::Unauthorized { .. }
-            | Failure::Forbidden { .. }
-            | Failure::Unusable { .. }
-            | Failure::Cancelled
-            | Failure::Unsupported { .. } => error,
+        match failure.retry_after() {
+            Some(after) => error.detail("retry_after", seconds(after)),
+            None => error,
         }
     }
 

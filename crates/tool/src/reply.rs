@@ -82,6 +82,21 @@ impl Failure {
             Failure::Lost { sent, .. } => *sent,
         }
     }
+
+    /// How long the other side wants to be left alone, where it says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Failure::RateLimited { retry_after } => *retry_after,
+            Failure::Unavailable { .. }
+            | Failure::Timeout { .. }
+            | Failure::Lost { .. }
+            | Failure::Unauthorized { .. }
+            | Failure::Forbidden { .. }
+            | Failure::Unusable { .. }
+            | Failure::Cancelled
+            | Failure::Unsupported { .. } => None,
+        }
+    }
 }
 
 impl Reply {

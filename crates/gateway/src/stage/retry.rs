@@ -102,20 +102,10 @@ impl Config {
             return None;
         }
         let pause = self.delay(done - 1, chance);
-        match failure {
+        match failure.retry_after() {
             // An upstream that names a time means it: earlier is no use.
-            Failure::RateLimited { retry_after: Some(after) } => {
-                (*after <= self.max_delay).then_some(pause.max(*after))
-            }
-            Failure::RateLimited { retry_after: None }
-            | Failure::Unavailable { .. }
-            | Failure::Timeout { .. }
-            | Failure::Lost { .. }
-            | Failure::Unauthorized { .. }
-            | Failure::Forbidden { .. }
-            | Failure::Unusable { .. }
-            | Failure::Cancelled
-            | Failure::Unsupported { .. } => Some(pause),
+            Some(after) => (after <= self.max_delay).then_some(pause.max(after)),
+            None => Some(pause),
         }
     }
 

@@ -242,7 +242,7 @@ impl View<'_> {
                 let told = told(upstream, cause);
                 let told = self.shared.dispatcher.scrubber.scrub(&told);
                 let code = classify(cause);
-                let retry = match retry_after(cause) {
+                let retry = match cause.retry_after() {
                     Some(after) => Retry::After(after),
                     None if code.passes() => Retry::Perhaps,
                     None => Retry::Never,
@@ -292,20 +292,6 @@ fn refused(refusal: &Refusal) -> String {
             format!("{}; waiting does not help in this session", refusal.message)
         }
         (_, None) => refusal.message.clone(),
-    }
-}
-
-fn retry_after(cause: &Failure) -> Option<Duration> {
-    match cause {
-        Failure::RateLimited { retry_after } => *retry_after,
-        Failure::Unavailable { .. }
-        | Failure::Timeout { .. }
-        | Failure::Lost { .. }
-        | Failure::Unauthorized { .. }
-        | Failure::Forbidden { .. }
-        | Failure::Unusable { .. }
-        | Failure::Cancelled
-        | Failure::Unsupported { .. } => None,
     }
 }
 

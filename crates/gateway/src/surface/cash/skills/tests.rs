@@ -205,8 +205,8 @@ async fn skills_of_upstreams_are_listed_and_read_when_asked_for() {
     holds(&needs, &["!**Error:**", "it needs kwargs: who"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn skills_of_upstreams_are_found_beside_those_that_are_here() {
+/// A skill here, one at each of two upstreams, and an upstream that is away.
+async fn scattered() -> Opened {
     let files = [file("o/order/SKILL.md", ORDER)];
     let upstreams = vec![
         Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
@@ -216,7 +216,12 @@ async fn skills_of_upstreams_are_found_beside_those_that_are_here() {
             Scripts::new(|_, _| Err(Failure::Unavailable { reason: "no".into() })),
         ),
     ];
-    let opened = open(upstreams, |parts| parts.skills = Library::read(&files).0).await;
+    open(upstreams, |parts| parts.skills = Library::read(&files).0).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn skills_of_upstreams_are_found_beside_those_that_are_here() {
+    let opened = scattered().await;
     let found =
         opened.say("skill", json!({"kwargs": {"query": "give the money back, refund"}})).await;
     holds(
@@ -241,16 +246,7 @@ async fn find(opened: &Opened, kwargs: Value) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn skills_of_upstreams_are_found_by_the_gates_own_search() {
-    let files = [file("o/order/SKILL.md", ORDER)];
-    let upstreams = vec![
-        Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
-        Upstream::new("shop", Scripts::of(neighbour())),
-        Upstream::new(
-            "gone",
-            Scripts::new(|_, _| Err(Failure::Unavailable { reason: "no".into() })),
-        ),
-    ];
-    let opened = open(upstreams, |parts| parts.skills = Library::read(&files).0).await;
+    let opened = scattered().await;
     let found = find(&opened, json!({"query": "refund money", "kind": "skill"})).await;
     let theirs = "skill school.acme.billing / refunds — Refunds money.";
     holds(&found, &[theirs, "skill shop.orders / refund — Refunds.", "Not searched: gone (no)."]);
