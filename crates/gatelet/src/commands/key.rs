@@ -27,6 +27,9 @@ pub(crate) enum Action {
         /// A role that its holder has; may be given several times
         #[arg(long, value_name = "ROLE")]
         role: Vec<String>,
+        /// A group that its holder is in; may be given several times
+        #[arg(long, value_name = "GROUP")]
+        group: Vec<String>,
         /// How long it is good for, such as `30d` or `12h`; for ever without
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
@@ -47,7 +50,7 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
     let mut ring = load(&file)?;
     let now = now();
     match action {
-        Action::Create { name, scope, role, expires } => {
+        Action::Create { name, scope, role, group, expires } => {
             let lifetime = expires.as_deref().map(lifetime).transpose()?;
             let fresh = ring
                 .create(name, secret::random(), now)
@@ -55,6 +58,7 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
             if let Some(key) = ring.keys.last_mut() {
                 key.scopes = scope.iter().cloned().collect();
                 key.roles = role.iter().cloned().collect();
+                key.groups = group.iter().cloned().collect();
                 key.expires = lifetime.map(|seconds| now.saturating_add(seconds));
             }
             save(&file, &ring)?;
@@ -119,10 +123,10 @@ fn table(ring: &Ring, now: u64) -> String {
     }
     let row = |key: &Key| {
         let words = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
-        let (scopes, roles) = (words(&key.scopes), words(&key.roles));
-        format!("{:<20} {:<10} {scopes:<30} {roles}\n", key.name, state(key, now))
+        let (scopes, roles, groups) = (words(&key.scopes), words(&key.roles), words(&key.groups));
+        format!("{:<20} {:<10} {scopes:<30} {roles:<20} {groups}\n", key.name, state(key, now))
     };
-    format!("{:<20} {:<10} {:<30} {}\n", "name", "state", "scopes", "roles")
+    format!("{:<20} {:<10} {:<30} {:<20} {}\n", "name", "state", "scopes", "roles", "groups")
         + &ring.keys.iter().map(row).collect::<String>()
 }
 

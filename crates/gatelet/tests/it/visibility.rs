@@ -35,6 +35,29 @@ fn gate() -> (Home, Served, String) {
     (home, served, key)
 }
 
+#[test]
+fn a_key_is_in_the_groups_that_it_was_made_with() {
+    let home = Home::with(
+        r#"
+        [builtin]
+        tools = true
+        [[visibility.rule]]
+        callers = ["group:night"]
+        show = ["*"]
+        [[visibility.rule]]
+        hide = ["units"]
+        "#,
+    );
+    let key = |name: &str, group: &str| {
+        shell(&home, &["key", "create", name, "--group", group]).out.trim().to_owned()
+    };
+    let (ann, bob) = (key("ann", "night"), key("bob", "day"));
+    let served = Served::start(&home);
+    let help = |key: &str| served.told(Some(key), "help", &json!({}));
+    assert!(help(&ann).contains("**units**"));
+    assert!(!help(&bob).contains("**units**"));
+}
+
 /// What a hidden name gets must be what an unknown one gets.
 #[track_caller]
 fn alike(hidden: &str, name: &str, unknown: &str, other: &str) {

@@ -25,6 +25,8 @@ pub struct Key {
     pub scopes: BTreeSet<String>,
     #[serde(default)]
     pub roles: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub groups: BTreeSet<String>,
     /// Seconds since 1970.
     pub created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +80,7 @@ impl Ring {
             hash: hash(&secret),
             scopes: BTreeSet::new(),
             roles: BTreeSet::new(),
+            groups: BTreeSet::new(),
             created: now,
             expires: None,
             revoked: None,
@@ -111,7 +114,7 @@ impl Ring {
             subject: format!("key:{}", key.name),
             scopes: key.scopes.clone(),
             roles: key.roles.clone(),
-            groups: BTreeSet::new(),
+            groups: key.groups.clone(),
         })
     }
 }
@@ -135,6 +138,21 @@ mod tests {
         let (ring, secret) = ring();
         assert_eq!(ring.identify(&secret, 200).unwrap().subject, "key:ci");
         assert!(!serde_json::to_string(&ring).unwrap().contains(&secret[10..]));
+    }
+
+    #[test]
+    fn a_holder_has_what_its_key_says_also_in_a_file_from_before_groups() {
+        let (mut ring, secret) = ring();
+        let of = |word: &str| BTreeSet::from([word.to_owned()]);
+        let before = serde_json::to_string(&ring).unwrap();
+        assert!(!before.contains("groups"));
+        let read: Ring = serde_json::from_str(&before).unwrap();
+        assert!(read.identify(&secret, 200).unwrap().groups.is_empty());
+        let key = &mut ring.keys[0];
+        (key.scopes, key.roles, key.groups) = (of("call"), of("ops"), of("night"));
+        let read: Ring = serde_json::from_str(&serde_json::to_string(&ring).unwrap()).unwrap();
+        let who = read.identify(&secret, 200).unwrap();
+        assert_eq!((who.scopes, who.roles, who.groups), (of("call"), of("ops"), of("night")));
     }
 
     #[test]
