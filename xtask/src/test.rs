@@ -22,5 +22,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if std::env::var_os(SEED).is_none() {
         nextest.env(SEED, "20261115");
     }
-    run::run(&mut nextest)
+    let tested = run::run(&mut nextest);
+    // Whoever picks tests picks none of those in the documentation, which
+    // nextest leaves out.
+    let shown = match arguments.is_empty() {
+        true => run::run(&mut cargo(&["test", "--workspace", "--doc"])),
+        false => Ok(()),
+    };
+    tested.and(shown)
 }
