@@ -10,6 +10,8 @@ mod text;
 mod time;
 mod units;
 
+mod bounded;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -77,6 +77,7 @@ fn list(
 fn search(
     memory: State<Memory>,
     /// Words; all of them must occur.
+    #[schemars(length(max = 1000))]
     query: String,
 ) -> Result<Vec<Entry>, Fault> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();

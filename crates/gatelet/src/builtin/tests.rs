@@ -123,3 +123,32 @@ fn a_note_is_kept_until_it_is_deleted() {
     assert_eq!(say("memory.delete", json!({"key": "plan"})), "forgot `plan`");
     assert!(say("memory.read", json!({"key": "plan"})).contains("memory.list"));
 }
+
+#[test]
+fn no_answer_grows_beyond_what_is_read() {
+    let many = "x".repeat(50_000);
+    let too_long = "would be longer than 4 MiB";
+    let replace =
+        |pattern: &str, with: &str| json!({"text": many, "pattern": pattern, "with": with});
+    check("text.replace", &replace("x", &many), too_long);
+    check("text.replace", &replace(".*", &"$0".repeat(50_000)), too_long);
+    let groups = format!("{}.*{}", "(".repeat(200), ")".repeat(200));
+    check("text.find", &json!({"text": many, "pattern": groups}), too_long);
+    let lines = json!({"text": "\n".repeat(400_000), "steps": ["number", "number"]});
+    check("text.lines", &lines, too_long);
+    let steps = json!({"text": "a", "steps": vec!["number"; 1_000]});
+    check("text.lines", &steps, "at `/steps`");
+    check("memory.search", &json!({"query": "a ".repeat(1_000)}), "at `/query`");
+}
+
+#[test]
+fn a_replacement_names_groups_in_every_way() {
+    let replace = |with: &str, expected: &str| {
+        let arguments = json!({"text": "-ab-ab", "pattern": "(?P<one>a)(b)", "with": with});
+        check("text.replace", &arguments, expected);
+    };
+    replace("${2}x$one.", "-bxa.-bxa.");
+    replace("$$1$2", "-$1b-$1b");
+    replace("${no}$2$", "-b$-b$");
+    replace("é$2${", "-éb${-éb${");
+}

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256, Sha512};
 use tool::hex;
 
+use super::bounded::{Bounded, OUTPUT, too_long};
+
 /// How long a text is.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Counts {
@@ -104,10 +106,15 @@ fn find(
 ) -> Result<Matches, Fault> {
     let pattern = regex(&pattern)?;
     let mut found = Matches { matches: Vec::new(), total: 0 };
+    let mut left = OUTPUT;
     for (at, line) in text.lines().enumerate() {
         for captures in pattern.captures_iter(line) {
             found.total += 1;
             if found.matches.len() < limit as usize {
+                let n_bytes =
+                    |group: Option<regex::Match<'_>>| group.map_or(4, |group| group.len());
+                let size = captures.iter().map(|group| n_bytes(group) + 4).sum();
+                left = left.checked_sub(size).ok_or_else(too_long)?;
                 let groups = captures.iter().skip(1);
                 found.matches.push(Match {
                     line: at + 1,
@@ -129,7 +136,20 @@ fn replace(
     /// The replacement; `$1` and `${name}` stand for groups.
     with: String,
 ) -> Result<Text, Fault> {
-    Ok(Text(regex(&pattern)?.replace_all(&text, with).into_owned()))
+    let (pattern, pieces) = (regex(&pattern)?, pieces(&with));
+    let (mut replaced, mut one, mut done) = (Bounded::default(), String::new(), 0);
+    for captures in pattern.captures_iter(&text) {
+        let Some(whole) = captures.get(0) else { continue };
+        replaced.push(&text[done..whole.start()])?;
+        for piece in &pieces {
+            one.clear();
+            captures.expand(piece, &mut one);
+            replaced.push(&one)?;
+        }
+        done = whole.end();
+    }
+    replaced.push(&text[done..])?;
+    Ok(Text(replaced.into_text()))
 }
 
 /// Sorts, trims, numbers or otherwise rearranges the lines of a text.
@@ -137,8 +157,10 @@ fn replace(
 fn lines(
     text: String,
     /// What to do, one step after the other.
+    #[schemars(length(max = 32))]
     steps: Vec<Step>,
-) -> Text {
+) -> Result<Text, Fault> {
+    fits(text.len())?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for step in steps {
         match step {
@@ -150,13 +172,16 @@ fn lines(
             }
             Step::Reverse => lines.reverse(),
             Step::Number => {
+                // The number, the tab, and the end of the line.
+                let size = |(at, line): (usize, &String)| digits(at + 1) + line.len() + 2;
+                fits(lines.iter().enumerate().map(size).sum())?;
                 let numbered = lines.iter().enumerate();
                 lines = numbered.map(|(at, line)| format!("{}\t{line}", at + 1)).collect();
             }
             Step::Compact => lines.retain(|line| !line.trim().is_empty()),
         }
     }
-    Text(lines.join("\n"))
+    Ok(Text(lines.join("\n")))
 }
 
 /// Writes text in another case: upper, lower, title, snake, kebab, camel, pascal.
@@ -165,15 +190,11 @@ fn case(text: String, to: Case) -> Text {
     Text(match to {
         Case::Upper => text.to_uppercase(),
         Case::Lower => text.to_lowercase(),
-        Case::Title => words(&text).iter().map(|word| capital(word)).collect::<Vec<_>>().join(" "),
-        Case::Snake => words(&text).join("_"),
-        Case::Kebab => words(&text).join("-"),
-        Case::Pascal => words(&text).iter().map(|word| capital(word)).collect(),
-        Case::Camel => {
-            let words = words(&text);
-            let camel = words.iter().enumerate();
-            camel.map(|(at, word)| if at == 0 { word.clone() } else { capital(word) }).collect()
-        }
+        Case::Title => words(&text, " ", |_| true),
+        Case::Snake => words(&text, "_", |_| false),
+        Case::Kebab => words(&text, "-", |_| false),
+        Case::Pascal => words(&text, "", |_| true),
+        Case::Camel => words(&text, "", |at| at != 0),
     })
 }
 
@@ -224,29 +245,55 @@ fn regex(pattern: &str) -> Result<Regex, Fault> {
     built.map_err(|error| Fault::new("InvalidPattern", error.to_string()))
 }
 
-/// The words of a text, lower case; a capital after a small letter starts one.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut before = ' ';
+/// A replacement in pieces that stand for one group each at most, so that none
+/// becomes longer than the text.
+fn pieces(with: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = with;
+    while !rest.is_empty() {
+        let reference = match rest.as_bytes() {
+            [b'$', b'$', ..] => 2,
+            [b'$', b'{', ..] => rest.find('}').map_or(2, |end| end + 1),
+            [b'$', ..] => 1,
+            [_, ..] | [] => 0,
+        };
+        let end = rest[reference..].find('$').map_or(rest.len(), |at| reference + at);
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// Whether an answer of so many bytes may be given.
+fn fits(n_bytes: usize) -> Result<(), Fault> {
+    if OUTPUT < n_bytes { Err(too_long()) } else { Ok(()) }
+}
+
+/// How many digits a number has.
+fn digits(number: usize) -> usize {
+    number.checked_ilog10().map_or(1, |power| power as usize + 1)
+}
+
+/// The words of a text with `glue` between, lower case but for the first
+/// letters of those that are `capital`; a capital after a small letter starts
+/// a word.
+fn words(text: &str, glue: &str, capital: impl Fn(usize) -> bool) -> String {
+    let (mut written, mut n_words, mut before) = (String::new(), 0, ' ');
     for letter in text.chars() {
         let starts = !before.is_alphanumeric() || before.is_lowercase() && letter.is_uppercase();
-        if letter.is_alphanumeric() {
-            if starts {
-                words.push(String::new());
-            }
-            if let Some(word) = words.last_mut() {
-                word.extend(letter.to_lowercase());
-            }
+        if letter.is_alphanumeric() && starts {
+            written += if n_words == 0 { "" } else { glue };
+            n_words += 1;
+        }
+        if letter.is_alphanumeric() && starts && capital(n_words - 1) {
+            written.extend(letter.to_uppercase());
+        } else if letter.is_alphanumeric() {
+            written.extend(letter.to_lowercase());
         }
         before = letter;
     }
-    words
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
+    written
 }
 
 fn unurl(text: &str) -> Option<Vec<u8>> {

@@ -1,0 +1,56 @@
+//! Text that is made for an answer, and how long it may become.
+//!
+//! A few hundred bytes of arguments can ask for gigabytes of text. Whatever
+//! writes more than it was given writes into [`Bounded`].
+
+use std::{fmt, io};
+
+use native::Fault;
+
+/// More output than this is not read by anybody.
+pub(super) const OUTPUT: usize = 4 << 20;
+
+/// A text of at most [`OUTPUT`] bytes: writing more is an error.
+#[derive(Default)]
+pub(super) struct Bounded {
+    text: String,
+}
+
+impl Bounded {
+    /// Appends a text whole, or not at all.
+    pub(super) fn push(&mut self, text: &str) -> Result<(), Fault> {
+        if OUTPUT - self.text.len() < text.len() {
+            return Err(too_long());
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text).map_err(|_| fmt::Error)
+    }
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.push(text).map_err(|fault| io::Error::other(fault.message().to_owned()))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is said of an answer that would be longer.
+pub(super) fn too_long() -> Fault {
+    let message = format!("the answer would be longer than {} MiB; ask for less", OUTPUT >> 20);
+    Fault::new("TooLong", message)
+}
