@@ -152,3 +152,83 @@ fn a_replacement_names_groups_in_every_way() {
     replace("${no}$2$", "-b$-b$");
     replace("é$2${", "-éb${-éb${");
 }
+
+#[test]
+fn no_document_grows_beyond_what_is_read() {
+    let many = "x".repeat(50_000);
+    let too_long = "would be longer than 4 MiB";
+    let deep = |item: &str| format!("{}{item}{}", "[".repeat(100), "]".repeat(100));
+    check("json.format", &json!({"text": deep(&vec!["1"; 50_000].join(","))}), too_long);
+    for to in ["json", "yaml"] {
+        let text = deep(&vec!["1"; 50_000].join(","));
+        check("json.convert", &json!({"text": text, "from": "json", "to": to}), too_long);
+    }
+    let tables: Vec<String> = (0..1_000).map(|at| format!("\"{at}\":{{}}")).collect();
+    let text = format!("{{\"{many}\":{{{}}}}}", tables.join(","));
+    check("json.convert", &json!({"text": text, "from": "json", "to": "toml"}), too_long);
+    let text = format!("a: &a {many}\nb: &b [{0}]\nc: [{0}]", vec!["*a"; 50].join(","));
+    let text = format!("{text}\nd: [{}]", vec!["*b"; 40].join(","));
+    check("json.convert", &json!({"text": text, "from": "yaml", "to": "json"}), too_long);
+}
+
+#[track_caller]
+fn check_conversion(text: &str, from: &str, to: &str, expected: &str) {
+    check("json.convert", &json!({"text": text, "from": from, "to": to}), expected);
+}
+
+#[test]
+fn a_conversion_keeps_every_value_or_says_why_not() {
+    check_conversion(
+        "at = 1979-05-27T07:32:00Z",
+        "toml",
+        "json",
+        r#""at": "1979-05-27T07:32:00Z""#,
+    );
+    check_conversion("at = 07:32:00", "toml", "yaml", "at: ");
+    check_conversion("at = 1979-05-27", "toml", "toml", "at = 1979-05-27\n");
+    check_conversion("a = nan\nb = 1", "toml", "json", "JSON has neither nan nor infinity: `a`");
+    check_conversion("a = -inf", "toml", "yaml", "a: -.inf");
+    check_conversion("a: .inf", "yaml", "toml", "a = inf");
+    let nulls = r#"{"a": {"b": null}, "c": [1, null], "d": 2}"#;
+    check_conversion(nulls, "json", "toml", "TOML has no null: `a.b`, `c[1]`");
+    check_conversion(nulls, "json", "yaml", "b: null");
+    let twice = r#"{"a": [1.5, {"b": 1, "b": 2}]}"#;
+    check_conversion(twice, "json", "yaml", "`b` stands twice in one object at line 1");
+    check_conversion("[1]", "json", "toml", "a TOML document is a table, not a list");
+}
+
+#[test]
+fn a_conversion_keeps_every_digit_or_says_why_not() {
+    let wide = "123456789012345678901234567890";
+    let json = format!("{{\"a\": {wide}}}");
+    check_conversion(&json, "json", "yaml", &format!("a: {wide}"));
+    check_conversion(&json, "json", "toml", "whole numbers have 64 bits: `a`");
+    check_conversion(&json, "json", "json", wide);
+    check_conversion(&format!("a: {wide}"), "yaml", "json", wide);
+    check_conversion(&format!("a: &x -{wide}\nb: *x"), "yaml", "json", &format!("\"b\": -{wide}"));
+    check_conversion("{\"a\": 18446744073709551615}", "json", "yaml", "a: 18446744073709551615");
+    let wider = format!("{{\"a\": [{wide}{wide}]}}");
+    check_conversion(&wider, "json", "yaml", "up to 128 bits: `a[0]`");
+    check_conversion(r#"{"a": 3.14159265358979323846}"#, "json", "toml", "as many digits: `a`");
+    check_conversion("a: 3.14159265358979323846", "yaml", "json", "3.14159265358979323846");
+    check_conversion(r#"{"a": 1e400}"#, "json", "toml", "as many digits: `a`");
+    for (json, toml) in [("0.1", "0.1"), ("1.50", "1.5"), ("1E5", "100000.0"), ("-0.0", "-0.0")] {
+        check_conversion(&format!("{{\"a\": {json}}}"), "json", "toml", &format!("a = {toml}\n"));
+    }
+}
+
+#[test]
+fn yaml_is_read_by_its_newer_rules_or_not_at_all() {
+    check_conversion(
+        "mode: 010",
+        "yaml",
+        "json",
+        "`010` is a decimal number in YAML 1.2 and an octal",
+    );
+    check_conversion("mode: \"010\"", "yaml", "json", "\"010\"");
+    check_conversion("mode: 0o10", "yaml", "json", "\"mode\": 8");
+    check_conversion("country: no", "yaml", "json", "\"no\"");
+    check_conversion("é: [.5, +1, 2.0]", "yaml", "json", "[\n    0.5,\n    1,\n    2.0\n  ]");
+    check_conversion("key: !Ref thing", "yaml", "json", "error: ");
+    check_conversion("when: 2026-01-01", "yaml", "json", "\"2026-01-01\"");
+}

@@ -1,0 +1,349 @@
+//! A document that can be written in another format: either with the same
+//! values, or not at all.
+
+mod unique;
+mod yaml;
+
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Number, Value};
+
+use native::Fault;
+use schemars::JsonSchema;
+
+use crate::builtin::bounded::{Bounded, OUTPUT, too_long};
+
+/// A format for documents.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    Json,
+    Yaml,
+    Toml,
+}
+
+/// What stands in a document, in words of no format.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Tree {
+    Null,
+    Bool(bool),
+    /// With the digits that were written.
+    Number(Number),
+    /// Not a number, or infinite.
+    Endless(f64),
+    /// A date, a time or both, as TOML has them.
+    Moment(toml::value::Datetime),
+    Text(String),
+    List(Vec<Tree>),
+    Table(Vec<(String, Tree)>),
+}
+
+/// Reads a document.
+pub(super) fn read(text: &str, format: Format) -> Result<Tree, Fault> {
+    let wrong = |error: String| {
+        Fault::new("InvalidDocument", format!("the text is not {}: {error}", format.name()))
+    };
+    match format {
+        Format::Json => {
+            let value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+            if let Err(twice) = serde_json::from_str::<unique::Unique>(text) {
+                return Err(cannot(twice.to_string()));
+            }
+            Ok(of_json(value))
+        }
+        Format::Yaml => yaml::read(text),
+        Format::Toml => {
+            let table: toml::Table = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+            Ok(of_toml(toml::Value::Table(table)))
+        }
+    }
+}
+
+/// Writes a document, unless the format has no way to say something in it.
+pub(super) fn write(tree: &Tree, format: Format) -> Result<String, Fault> {
+    let mut unsaid = Vec::new();
+    find_unsaid(tree, format, &mut String::new(), &mut unsaid);
+    if !unsaid.is_empty() {
+        return Err(cannot(unsaid_of(&unsaid)));
+    }
+    let written = Written { tree, format };
+    let mut text = Bounded::default();
+    match format {
+        Format::Json => {
+            let said = serde_json::to_writer_pretty(&mut text, &written);
+            said.map_err(
+                |error| if error.is_io() { too_long() } else { cannot(error.to_string()) },
+            )?;
+        }
+        Format::Yaml => {
+            let said = serde_saphyr::to_fmt_writer(&mut text, &written);
+            // Nothing but the bound refuses to be written to.
+            said.map_err(|error| {
+                let is_full = matches!(error, serde_saphyr::ser::Error::Format { .. });
+                if is_full { too_long() } else { cannot(error.to_string()) }
+            })?;
+        }
+        Format::Toml => {
+            if !matches!(tree, Tree::Table(_)) {
+                return Err(cannot(format!("a TOML document is a table, not {}", kind(tree))));
+            }
+            // Every table has the path to it in its head.
+            headings(tree, 0, &mut OUTPUT.clone())?;
+            let said = toml::to_string(&written).map_err(|error| cannot(error.to_string()))?;
+            text.push(&said)?;
+        }
+    }
+    Ok(text.into_text())
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Json => "JSON",
+            Format::Yaml => "YAML",
+            Format::Toml => "TOML",
+        }
+    }
+}
+
+fn cannot(message: String) -> Fault {
+    Fault::new("CannotConvert", message)
+}
+
+fn kind(tree: &Tree) -> &'static str {
+    match tree {
+        Tree::Null => "null",
+        Tree::Bool(_) => "true or false",
+        Tree::Number(_) | Tree::Endless(_) => "a number",
+        Tree::Moment(_) | Tree::Text(_) => "text",
+        Tree::List(_) => "a list",
+        Tree::Table(_) => "a table",
+    }
+}
+
+fn of_json(value: Value) -> Tree {
+    match value {
+        Value::Null => Tree::Null,
+        Value::Bool(value) => Tree::Bool(value),
+        Value::Number(number) => Tree::Number(number),
+        Value::String(text) => Tree::Text(text),
+        Value::Array(items) => Tree::List(items.into_iter().map(of_json).collect()),
+        Value::Object(members) => {
+            Tree::Table(members.into_iter().map(|(key, value)| (key, of_json(value))).collect())
+        }
+    }
+}
+
+fn of_toml(value: toml::Value) -> Tree {
+    match value {
+        toml::Value::Boolean(value) => Tree::Bool(value),
+        toml::Value::Integer(value) => Tree::Number(value.into()),
+        toml::Value::Float(value) => of_real(value),
+        toml::Value::Datetime(moment) => Tree::Moment(moment),
+        toml::Value::String(text) => Tree::Text(text),
+        toml::Value::Array(items) => Tree::List(items.into_iter().map(of_toml).collect()),
+        toml::Value::Table(members) => {
+            Tree::Table(members.into_iter().map(|(key, value)| (key, of_toml(value))).collect())
+        }
+    }
+}
+
+fn of_real(value: f64) -> Tree {
+    Number::from_f64(value).map_or(Tree::Endless(value), Tree::Number)
+}
+
+/// Collects what a format cannot say: where it is, and why.
+fn find_unsaid(
+    tree: &Tree,
+    format: Format,
+    place: &mut String,
+    unsaid: &mut Vec<(String, &'static str)>,
+) {
+    if MOST_NAMED < unsaid.len() {
+        return;
+    }
+    let length = place.len();
+    match tree {
+        Tree::List(items) => {
+            for (at, item) in items.iter().enumerate() {
+                *place += &format!("[{at}]");
+                find_unsaid(item, format, place, unsaid);
+                place.truncate(length);
+            }
+        }
+        Tree::Table(members) => {
+            for (key, value) in members {
+                *place += if length == 0 { "" } else { "." };
+                *place += key;
+                find_unsaid(value, format, place, unsaid);
+                place.truncate(length);
+            }
+        }
+        Tree::Null
+        | Tree::Bool(_)
+        | Tree::Number(_)
+        | Tree::Endless(_)
+        | Tree::Moment(_)
+        | Tree::Text(_) => {
+            if let Some(why) = why_not(tree, format) {
+                unsaid.push((shortened(place), why));
+            }
+        }
+    }
+}
+
+/// How many places are named.
+const MOST_NAMED: usize = 8;
+
+fn shortened(place: &str) -> String {
+    match place.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &place[..at]),
+        None => place.to_owned(),
+    }
+}
+
+fn unsaid_of(unsaid: &[(String, &'static str)]) -> String {
+    let places = |why: &str| {
+        let of_it = unsaid.iter().take(MOST_NAMED).filter(|(_, other)| *other == why);
+        of_it.map(|(place, _)| format!("`{place}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut reasons: Vec<&str> = unsaid.iter().take(MOST_NAMED).map(|(_, why)| *why).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let said: Vec<String> = reasons.iter().map(|why| format!("{why}: {}", places(why))).collect();
+    let more = if MOST_NAMED < unsaid.len() { ", and more" } else { "" };
+    said.join("; ") + more
+}
+
+/// Why a format cannot say a value, if it cannot.
+fn why_not(tree: &Tree, format: Format) -> Option<&'static str> {
+    match (tree, format) {
+        (Tree::Null, Format::Toml) => Some("TOML has no null"),
+        (Tree::Endless(_), Format::Json) => Some("JSON has neither nan nor infinity"),
+        (Tree::Number(number), Format::Toml) => match width(number) {
+            Width::Short | Width::Real => None,
+            Width::Long | Width::Longer => Some("TOML's whole numbers have 64 bits"),
+            Width::Lossy => Some("TOML's numbers do not have as many digits"),
+        },
+        (Tree::Number(number), Format::Yaml) => match width(number) {
+            Width::Short | Width::Real | Width::Long => None,
+            Width::Longer => Some("whole numbers are written to YAML up to 128 bits"),
+            Width::Lossy => Some("fractions are written to YAML with 64 bits, which do not hold"),
+        },
+        (
+            Tree::Null
+            | Tree::Bool(_)
+            | Tree::Number(_)
+            | Tree::Endless(_)
+            | Tree::Moment(_)
+            | Tree::Text(_)
+            | Tree::List(_)
+            | Tree::Table(_),
+            Format::Json | Format::Yaml | Format::Toml,
+        ) => None,
+    }
+}
+
+/// What it takes to hold a number.
+enum Width {
+    /// A whole number of 64 bits with a sign.
+    Short,
+    /// A whole number of 128 bits.
+    Long,
+    Longer,
+    /// A floating-point number of 64 bits.
+    Real,
+    /// A fraction of more digits than those have.
+    Lossy,
+}
+
+fn width(number: &Number) -> Width {
+    let text = number.to_string();
+    if !text.contains(['.', 'e', 'E']) {
+        return match (number.as_i64(), text.parse::<i128>(), text.parse::<u128>()) {
+            (Some(_), _, _) => Width::Short,
+            (None, Ok(_), _) | (None, _, Ok(_)) => Width::Long,
+            (None, Err(_), Err(_)) => Width::Longer,
+        };
+    }
+    let real = text.parse::<f64>().ok().filter(|real| real.is_finite());
+    match real.map(|real| decimal(&format!("{real:e}")) == decimal(&text)) {
+        Some(true) => Width::Real,
+        Some(false) | None => Width::Lossy,
+    }
+}
+
+/// The digits of a decimal number without zeros around them, and the power of
+/// ten of the last one. All zeros are one.
+fn decimal(text: &str) -> Option<(String, i64)> {
+    let text = text.trim_start_matches('-');
+    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    let kept = digits.trim_end_matches('0');
+    if kept.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let n_zeros = i64::try_from(digits.len() - kept.len()).ok()?;
+    let n_fraction = i64::try_from(fraction.len()).ok()?;
+    Some((kept.to_owned(), power.parse::<i64>().ok()?.checked_add(n_zeros)? - n_fraction))
+}
+
+/// Takes from `left` what the heads of all tables need.
+fn headings(tree: &Tree, path: usize, left: &mut usize) -> Result<(), Fault> {
+    match tree {
+        Tree::Table(members) => {
+            *left = left.checked_sub(path).ok_or_else(too_long)?;
+            members.iter().try_for_each(|(key, value)| headings(value, path + key.len() + 1, left))
+        }
+        Tree::List(items) => items.iter().try_for_each(|item| headings(item, path, left)),
+        Tree::Null
+        | Tree::Bool(_)
+        | Tree::Number(_)
+        | Tree::Endless(_)
+        | Tree::Moment(_)
+        | Tree::Text(_) => Ok(()),
+    }
+}
+
+/// A tree on its way into a format that can say all of it.
+struct Written<'t> {
+    tree: &'t Tree,
+    format: Format,
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let format = self.format;
+        let below = |tree| Written { tree, format };
+        match self.tree {
+            Tree::Null => serializer.serialize_none(),
+            Tree::Bool(value) => serializer.serialize_bool(*value),
+            // JSON takes the digits as they are.
+            Tree::Number(number) if format == Format::Json => number.serialize(serializer),
+            Tree::Number(number) => {
+                let text = number.to_string();
+                let broken = || S::Error::custom(format!("`{text}` cannot be written"));
+                match width(number) {
+                    Width::Short => serializer.serialize_i64(number.as_i64().ok_or_else(broken)?),
+                    Width::Long => match (text.parse(), text.parse()) {
+                        (Ok(whole), _) => serializer.serialize_i128(whole),
+                        (Err(_), Ok(whole)) => serializer.serialize_u128(whole),
+                        (Err(_), Err(_)) => Err(broken()),
+                    },
+                    Width::Real => serializer.serialize_f64(text.parse().map_err(|_| broken())?),
+                    Width::Longer | Width::Lossy => Err(broken()),
+                }
+            }
+            Tree::Endless(value) => serializer.serialize_f64(*value),
+            Tree::Moment(moment) if format == Format::Toml => moment.serialize(serializer),
+            Tree::Moment(moment) => serializer.serialize_str(&moment.to_string()),
+            Tree::Text(text) => serializer.serialize_str(text),
+            Tree::List(items) => serializer.collect_seq(items.iter().map(below)),
+            Tree::Table(members) => {
+                serializer.collect_map(members.iter().map(|(key, value)| (key, below(value))))
+            }
+        }
+    }
+}
