@@ -112,6 +112,35 @@ fn quantities_are_converted() {
 }
 
 #[test]
+fn a_unit_is_folded_only_where_it_has_no_other_reading() {
+    let convert = |from: &str, to: &str, expected: &str| {
+        check("units.convert", &json!({"value": 1, "from": from, "to": to}), expected);
+    };
+    convert("KM", "Meters", "\"value\":1000.0");
+    convert("KB", "b", "\"value\":8000.0");
+    convert("mL", "L", "\"value\":0.001");
+    convert("MIB", "KiB", "\"value\":1024.0");
+    convert("c", "f", "33.8");
+    convert("Mm", "m", "`Mm` is a megameter, which is not known; `mm` is");
+    convert("Ms", "s", "`Ms` is a megasecond, which is not known; `ms` is");
+    convert("mS", "s", "a millisiemens");
+    convert("Nm", "m", "a newton meter");
+    convert("NM", "m", "a nautical mile; write `nmi`");
+    convert("Mb", "B", "a megabit; write `Mbit`, or `MB`");
+    convert("mb", "B", "write `Mbit`, or `MB`");
+    convert("gb", "B", "write `Gbit`, or `GB`");
+    convert("Cal", "J", "a kilocalorie; write `kcal`, or `cal`");
+    convert("A", "s", "an ampere, which is not known; `year` is");
+}
+
+#[test]
+fn a_quantity_too_large_is_said_to_be() {
+    let large = json!({"value": 1e308, "from": "ly", "to": "nm"});
+    check("units.convert", &large, "OutOfRange");
+    check("units.convert", &large, "too large");
+}
+
+#[test]
 fn a_note_is_kept_until_it_is_deleted() {
     let state = tempfile::tempdir().unwrap();
     let say = |function: &str, arguments| answer(state.path(), function, &arguments);

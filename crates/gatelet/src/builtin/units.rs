@@ -38,7 +38,12 @@ fn convert(
         );
         return Err(Fault::new("DifferentKinds", message));
     }
-    let converted = tidy((value * source.scale + source.shift - target.shift) / target.scale);
+    let converted = (value * source.scale + source.shift - target.shift) / target.scale;
+    if !converted.is_finite() {
+        let message = format!("{value:e} {from} are too large a number of `{to}` to be told");
+        return Err(Fault::new("OutOfRange", message));
+    }
+    let converted = tidy(converted);
     Ok(Converted {
         value: converted,
         unit: target.names[0].to_owned(),
@@ -103,8 +108,8 @@ const UNITS: &[Unit] = &[
     unit("time", 86_400.0, &["d", "day"]),
     unit("time", 604_800.0, &["week", "wk"]),
     unit("time", 31_556_952.0, &["year", "yr", "a"]),
-    unit("volume", 1.0, &["l", "liter", "litre"]),
-    unit("volume", 1e-3, &["ml", "milliliter", "millilitre", "cm3", "cm³"]),
+    unit("volume", 1.0, &["l", "L", "liter", "litre"]),
+    unit("volume", 1e-3, &["ml", "mL", "milliliter", "millilitre", "cm3", "cm³"]),
     unit("volume", 1e3, &["m3", "m³", "cubicmeter", "cubicmetre"]),
     unit("volume", 3.785_411_784, &["gal", "gallon"]),
     unit("volume", 4.546_09, &["impgal", "imperialgallon"]),
@@ -170,23 +175,113 @@ const UNITS: &[Unit] = &[
     unit("angle", std::f64::consts::TAU, &["turn", "revolution"]),
 ];
 
-/// Finds a unit as it is written, then without regard to case, blanks and the
-/// plural.
+/// What a prefix stands for. In prefixes and symbols, case is the meaning.
+const PREFIXES: &[(&str, &str)] = &[
+    ("", ""),
+    ("E", "exa"),
+    ("P", "peta"),
+    ("T", "tera"),
+    ("G", "giga"),
+    ("M", "mega"),
+    ("k", "kilo"),
+    ("h", "hecto"),
+    ("d", "deci"),
+    ("c", "centi"),
+    ("m", "milli"),
+    ("µ", "micro"),
+    ("u", "micro"),
+    ("n", "nano"),
+    ("p", "pico"),
+    ("f", "femto"),
+];
+
+/// What takes prefixes, known here or not.
+const SYMBOLS: &[(&str, &str)] = &[
+    ("A", "ampere"),
+    ("B", "byte"),
+    ("G", "gauss"),
+    ("H", "henry"),
+    ("L", "liter"),
+    ("M", "molar"),
+    ("N", "newton"),
+    ("S", "siemens"),
+    ("T", "tesla"),
+    ("V", "volt"),
+    ("b", "bit"),
+    ("bar", "bar"),
+    ("bit", "bit"),
+    ("g", "gram"),
+    ("l", "liter"),
+    ("m", "meter"),
+    ("s", "second"),
+    ("t", "tonne"),
+];
+
+/// What is written like a known unit but for the case, and is another one.
+const OTHERS: &[(&str, &str)] = &[
+    ("Cal", "kilocalorie"),
+    ("NM", "nautical mile"),
+    ("Nm", "newton meter"),
+    ("gb", "gigabit"),
+    ("k", "kilo without a unit"),
+    ("mb", "megabit"),
+    ("tb", "terabit"),
+];
+
+/// Finds a unit as it is written, then without regard to blanks and the plural
+/// and, where that leaves one reading only, to case.
 fn find(text: &str) -> Result<&'static Unit, Fault> {
     let text = text.trim();
-    let named = |wanted: &dyn Fn(&str) -> bool| {
-        UNITS.iter().find(|unit| unit.names.iter().any(|name| wanted(name)))
+    let written = text.replace([' ', '_', '-', '.'], "");
+    let singular = written.strip_suffix('s').unwrap_or(&written);
+    if let Some(unit) = called(text).or_else(|| called(&written)) {
+        return Ok(unit);
+    }
+    let Some((folded, unit)) = folded(&written).or_else(|| folded(singular)) else {
+        let message = format!("no unit is called `{text}`; `units.list` shows those that are");
+        return Err(Fault::new("UnknownUnit", message));
     };
-    let plain = |text: &str| text.to_lowercase().replace([' ', '_', '-', '.'], "");
-    let loose = plain(text);
-    let singular = loose.strip_suffix('s').unwrap_or(&loose);
-    named(&|name| name == text)
-        .or_else(|| named(&|name| plain(name) == loose))
-        .or_else(|| named(&|name| plain(name) == singular))
-        .ok_or_else(|| {
-            let message = format!("no unit is called `{text}`; `units.list` shows those that are");
-            Fault::new("UnknownUnit", message)
-        })
+    let reading = reading(&written).or_else(|| reading(singular)).or_else(|| {
+        let is_bits = folded.ends_with('B') && singular.ends_with('b');
+        is_bits.then(|| "number of bits".to_owned())
+    });
+    let Some(reading) = reading else { return Ok(unit) };
+    let meant = called(&reading.replace(' ', ""));
+    if meant.is_some_and(|meant| std::ptr::eq(meant, unit)) {
+        return Ok(unit);
+    }
+    let article = if reading.starts_with(['a', 'e', 'o']) { "an" } else { "a" };
+    let instead = match meant {
+        Some(meant) => format!("; write `{}`, or `{folded}`", meant.names[0]),
+        None => format!(", which is not known; `{}` is", unit.names[0]),
+    };
+    Err(Fault::new("AmbiguousUnit", format!("`{text}` is {article} {reading}{instead}")))
+}
+
+/// The unit that has this name, in this case.
+fn called(name: &str) -> Option<&'static Unit> {
+    UNITS.iter().find(|unit| unit.names.contains(&name))
+}
+
+/// The unit that has this name in any case, and how it is written.
+fn folded(name: &str) -> Option<(&'static str, &'static Unit)> {
+    let name = name.to_lowercase();
+    UNITS.iter().find_map(|unit| {
+        let found = unit.names.iter().find(|known| known.to_lowercase() == name);
+        found.map(|found| (*found, unit))
+    })
+}
+
+/// What a unit is by its prefix and symbol, in words.
+fn reading(text: &str) -> Option<String> {
+    let other = OTHERS.iter().find(|(other, _)| *other == text);
+    let other = other.map(|(_, words)| (*words).to_owned());
+    let prefixed = PREFIXES.iter().find_map(|(prefix, multiple)| {
+        let symbol = text.strip_prefix(prefix)?;
+        let (_, word) = SYMBOLS.iter().find(|(known, _)| *known == symbol)?;
+        Some(format!("{multiple}{word}"))
+    });
+    other.or(prefixed)
 }
 
 /// Twelve significant digits: what is left of the sum, without its noise.
