@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tool::{Failure, Json, Reply, RpcError, Sent};
 
-use crate::schema::Problem;
+use crate::schema::{self, Problem};
 
 /// What a tool reports when it fails: the body of an `isError` result.
 ///
@@ -157,8 +157,14 @@ pub const TABLE: &[Row] = &[
 ];
 
 impl Fault {
+    /// A fault with a message of at most some 2000 characters: what is longer
+    /// repeats what was given, and loses its middle.
     pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Fault {
-        Fault { error_type: error_type.into(), error_message: message.into(), error_details: None }
+        Fault {
+            error_type: error_type.into(),
+            error_message: told(message.into()),
+            error_details: None,
+        }
     }
 
     /// Adds what a program can act on.
@@ -211,6 +217,20 @@ impl<E: std::error::Error> From<E> for Fault {
         }
         Fault::new(type_word::<E>(), message)
     }
+}
+
+/// How many characters of a message are kept, of its beginning and of its end.
+const HEAD: usize = 1_500;
+const TAIL: usize = 500;
+
+/// A message without its middle where it is too long to be read.
+fn told(message: String) -> String {
+    let Some((head, _)) = message.char_indices().nth(HEAD) else { return message };
+    let Some((tail, _)) = message.char_indices().nth_back(TAIL - 1) else { return message };
+    if tail <= head {
+        return message;
+    }
+    format!("{} … {}", &message[..head], &message[tail..])
 }
 
 /// The name of an error's type; `io::Error` and its like as `IoError`.
@@ -274,15 +294,18 @@ impl Error {
             (Error::Transport(failure), _) => Err(failure),
             (error, Wire::Result) => Ok(error.fault().into_reply()),
             (error, Wire::Rpc(code)) => {
-                let data = Json::of(&error.fault().body());
-                Ok(Reply::Error(RpcError::with_data(code, error.to_string(), &data)))
+                let fault = error.fault();
+                let data = Json::of(&fault.body());
+                Ok(Reply::Error(RpcError::with_data(code, fault.error_message, &data)))
             }
         }
     }
 
     fn specifics(&self) -> Value {
         match self {
-            Error::ToolNotFound { name, similar } => json!({"tool": name, "similar": similar}),
+            Error::ToolNotFound { name, similar } => {
+                json!({"tool": schema::cut(name, schema::LONGEST), "similar": similar})
+            }
             Error::Schema { tool, problems } => json!({"tool": tool, "problems": problems}),
             Error::Timeout { tool, after } => {
                 json!({"tool": tool, "after_ms": u64::try_from(after.as_millis()).unwrap_or(u64::MAX)})

@@ -73,15 +73,16 @@ impl Provider for Native {
             },
             Ask::Read(read) if read.uri == REPORT_URI => Ok(self.report()),
             Ask::Read(read) => {
-                Ok(Reply::Error(RpcError::new(-32002, format!("no resource is at `{}`", read.uri))))
+                let message = format!("no resource is at `{}`", short(&read.uri));
+                Ok(Reply::Error(RpcError::new(-32002, message)))
             }
             Ask::Prompt(prompt) => {
-                let message = format!("no prompt is called `{}`", prompt.name);
+                let message = format!("no prompt is called `{}`", short(&prompt.name));
                 Ok(Reply::Error(RpcError::new(-32602, message)))
             }
             Ask::Complete(_) => Ok(Reply::Error(RpcError::new(-32601, "nothing to complete"))),
             Ask::Other { method, .. } => {
-                let message = format!("`{method}` is not supported");
+                let message = format!("`{}` is not supported", short(&method));
                 Ok(Reply::Error(RpcError::new(-32601, message)))
             }
         }
@@ -185,6 +186,11 @@ fn reply(ready: &Ready, answer: Answer) -> Result<Reply, Error> {
         }
     }
     Ok(answer.into_reply(wraps))
+}
+
+/// What was asked for, as far as it is repeated.
+fn short(given: &str) -> String {
+    schema::cut(given, schema::LONGEST)
 }
 
 fn report_resource() -> Resource {

@@ -67,7 +67,7 @@ pub fn problems(validator: &Validator, value: &Value, limit: usize) -> Vec<Probl
 }
 
 /// How many characters of a text by a stranger are repeated.
-const LONGEST: usize = 200;
+pub(crate) const LONGEST: usize = 200;
 
 /// The beginning of a text.
 pub(crate) fn cut(text: &str, most: usize) -> String {

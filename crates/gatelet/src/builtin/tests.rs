@@ -141,6 +141,30 @@ fn a_quantity_too_large_is_said_to_be() {
 }
 
 #[test]
+fn what_was_given_is_not_repeated_at_length() {
+    let state = tempfile::tempdir().unwrap();
+    let long = "x".repeat(1 << 20);
+    for (function, arguments) in [
+        ("time.now", json!({"timezone": long})),
+        ("time.convert", json!({"time": long, "to": "UTC"})),
+        ("time.add", json!({"time": "2026-01-01", "span": long})),
+        ("units.convert", json!({"value": 1, "from": long, "to": "m"})),
+        ("text.find", json!({"text": "", "pattern": format!("({long}")})),
+        ("json.query", json!({"json": 1, "filter": format!("{long} |")})),
+        ("json.convert", json!({"text": format!("{long}: [{long}"), "from": "yaml", "to": "json"})),
+        ("json.convert", json!({"text": long, "from": "toml", "to": "json"})),
+        ("memory.read", json!({"key": long})),
+        (&format!("memory.{long}"), json!({})),
+    ] {
+        let said = answer(state.path(), function, &arguments);
+        assert!(said.starts_with("error:"), "{function:.20}");
+        assert!(said.len() < 10_000, "`{function:.20}` said {} bytes", said.len());
+    }
+    let said = answer(state.path(), "time.now", &json!({"timezone": long}));
+    assert!(said.contains("write it like"), "{said}");
+}
+
+#[test]
 fn a_note_is_kept_until_it_is_deleted() {
     let state = tempfile::tempdir().unwrap();
     let say = |function: &str, arguments| answer(state.path(), function, &arguments);
