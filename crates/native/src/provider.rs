@@ -17,9 +17,6 @@ use crate::registry::{Ready, Registry};
 use crate::state::States;
 use crate::{Answer, Context, Error, Fault, schema};
 
-/// Where the discovery report is read.
-const REPORT_URI: &str = "tools://discovery";
-
 /// How many problems of one call are told at once.
 const MOST_PROBLEMS: usize = 8;
 
@@ -27,17 +24,21 @@ pub(crate) struct Native {
     registry: Registry,
     states: Arc<States>,
     listing: Arc<Listing>,
+    /// Where the discovery report is read.
+    report_uri: String,
 }
 
 impl Native {
     pub(crate) fn new(registry: Registry) -> Native {
+        let report_uri = report_uri(&registry.server.name);
         let listing = Listing {
             server: registry.server.clone(),
             tools: registry.tools.iter().map(|ready| ready.listed.clone()).collect(),
-            resources: vec![report_resource()],
+            resources: vec![report_resource(&report_uri)],
             ..Listing::default()
         };
-        Native { states: Arc::new(registry.states.clone()), listing: Arc::new(listing), registry }
+        let (states, listing) = (Arc::new(registry.states.clone()), Arc::new(listing));
+        Native { registry, states, listing, report_uri }
     }
 
     async fn call(&self, call: tool::Call, asked: &Asked) -> Result<Reply, Error> {
@@ -71,7 +72,7 @@ impl Provider for Native {
                 Ok(reply) => Ok(reply),
                 Err(error) => error.into_reply(),
             },
-            Ask::Read(read) if read.uri == REPORT_URI => Ok(self.report()),
+            Ask::Read(read) if read.uri == self.report_uri => Ok(self.report()),
             Ask::Read(read) => {
                 let message = format!("no resource is at `{}`", short(&read.uri));
                 Ok(Reply::Error(RpcError::new(-32002, message)))
@@ -92,7 +93,8 @@ impl Provider for Native {
 impl Native {
     fn report(&self) -> Reply {
         let text = self.registry.report.to_json().as_str().to_owned();
-        let contents = json!([{"uri": REPORT_URI, "mimeType": "application/json", "text": text}]);
+        let contents =
+            json!([{"uri": self.report_uri, "mimeType": "application/json", "text": text}]);
         Reply::Result(json!({"contents": contents}).into())
     }
 }
@@ -193,9 +195,19 @@ fn short(given: &str) -> String {
     schema::cut(given, schema::LONGEST)
 }
 
-fn report_resource() -> Resource {
+/// Providers stand beside each other, so each has an address of its own.
+fn report_uri(server: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let write = |byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    format!("tools://{}/discovery", server.bytes().map(write).collect::<String>())
+}
+
+fn report_resource(uri: &str) -> Resource {
     let raw = json!({
-        "uri": REPORT_URI,
+        "uri": uri,
         "name": "discovery",
         "title": "Discovery report",
         "description": "Which tools were found, which were refused and why, and how long it took.",

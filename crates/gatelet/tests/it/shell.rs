@@ -24,6 +24,13 @@ fn the_three_verbs_answer_programs_in_json_and_people_in_text() {
 }
 
 #[test]
+fn a_gate_without_a_configuration_finds_nothing_wrong_with_itself() {
+    let report = shell(&Home::new(), &["upstreams", "--report"]).json();
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["registered"], 22);
+}
+
+#[test]
 fn what_one_command_remembers_the_next_one_knows() {
     let home = Home::new();
     let written = shell(&home, &["call", "memory.write", "key=plan", "text=buy milk"]);
