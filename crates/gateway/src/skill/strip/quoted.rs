@@ -120,6 +120,9 @@ impl Reader {
 
     /// Looks at what may be raw HTML: back-ticks in it are no code.
     fn tag(&mut self, line: &str, at: usize) -> Result<usize, Doubtful> {
+        if let Some(end) = script(line, at) {
+            return Ok(end);
+        }
         let rest = &line[at + 1..];
         if rest.starts_with(|next: char| !next.is_whitespace()) {
             self.clear = false;
@@ -136,6 +139,23 @@ impl Reader {
             || (opens_line && is(&"script"));
         if long { Err(Doubtful) } else { Ok(at + 1) }
     }
+}
+
+/// Where the script element ends that starts here, if nothing about it is
+/// odd: it is taken out, so what readers see has no tag in its place.
+fn script(line: &str, at: usize) -> Option<usize> {
+    let named = |at: usize, name: &str| {
+        let start = line.get(at..at + name.len())?;
+        let next = line[at + name.len()..].starts_with([' ', '>']);
+        (next && start.eq_ignore_ascii_case(name)).then_some(at + name.len())
+    };
+    // Not looked for beyond the next tag, so that a line is read once.
+    let until = |at: usize, ends: &[char]| Some(at + line[at..].find(ends)?);
+    let open = named(at, "<script")?;
+    let body = until(open, &['>', '<', '`']).filter(|end| line[*end..].starts_with('>'))?;
+    let close = named(until(body, &['<', '`'])?, "</script")?;
+    let end = until(close, &['>', '<', '`']).filter(|end| line[*end..].starts_with('>'))?;
+    Some(end + 1)
 }
 
 fn opening(start: usize, indent: usize, body: &str) -> Option<Fence> {

@@ -38,6 +38,20 @@ fn a_script_goes_with_all_that_is_in_it() {
 }
 
 #[test]
+fn a_script_takes_no_mention_of_one_on_its_line_with_it() {
+    check(
+        "Not <script>x()</script> but `<script>` and `</script>`.\n\nThen `<script>`.",
+        "Not [script omitted] but `<script>` and `</script>`.\n\nThen `<script>`.",
+    );
+    check(
+        "Both `<script>` and <script src='a'>x()</script >, and `<script>`.",
+        "Both `<script>` and [script omitted], and `<script>`.",
+    );
+    check("<script>x()</script> is no `<script>`.", "[script omitted] is no `<script>`.");
+    check("`<script> <script>x()</script> a", "`[script omitted] a");
+}
+
+#[test]
 fn a_script_that_is_never_closed_takes_its_paragraph_at_most() {
     check("<script>\nx()\n\nThen go on.", "[script omitted]\n\nThen go on.");
     check("a\n<script src=x\n\nThen go on.", "a\n[script omitted]\n\nThen go on.");
@@ -71,6 +85,10 @@ fn no_odd_back_tick_hides_a_script() {
         "`a\r<script>x()</script>`",
         "` `` <script>x()</script> `` a",
         "<a`b@c.d> <script>x()</script> `",
+        "<script>`</script> <script>x()</script> `",
+        "<script a=`>y()</script> <script>x()</script> `",
+        "` <script>y()</script>\n` <script>x()</script> `",
+        "<script>y()</script>`\n<script>x()</script>`",
     ] {
         let told = executable(text).0;
         assert!(!told.contains("<script") && !told.contains("x()"), "{text:?} gave {told:?}");
