@@ -51,7 +51,7 @@ impl Report {
         let gold: Vec<&Outcome> = outcomes.iter().filter(|one| !one.ranks.is_empty()).collect();
         let silent: Vec<&Outcome> = outcomes.iter().filter(|one| one.ranks.is_empty()).collect();
         let average = |figure: &dyn Fn(&Outcome) -> f64| {
-            gold.iter().map(|outcome| figure(outcome)).sum::<f64>() / gold.len().max(1) as f64
+            sum(gold.iter().map(|outcome| figure(outcome))) / gold.len().max(1) as f64
         };
         let mut times: Vec<Duration> = outcomes.iter().map(|outcome| outcome.took).collect();
         times.sort_unstable();
@@ -120,7 +120,7 @@ impl Outcome {
 /// The mean of several sets, each counting the same.
 pub fn mean(reports: &[Report]) -> Report {
     let average = |figure: &dyn Fn(&Report) -> f64| {
-        reports.iter().map(figure).sum::<f64>() / reports.len().max(1) as f64
+        sum(reports.iter().map(figure)) / reports.len().max(1) as f64
     };
     Report {
         set: "mean".to_owned(),
@@ -175,6 +175,11 @@ pub fn table(reports: &[Report]) -> String {
     text
 }
 
+/// The sum; the standard library's is -0.0 where there is nothing to add up.
+fn sum(figures: impl Iterator<Item = f64>) -> f64 {
+    figures.fold(0.0, |sum, figure| sum + figure)
+}
+
 fn percentile(sorted: &[Duration], share: f64) -> f64 {
     let at = ((sorted.len() as f64 * share).ceil() as usize).clamp(1, sorted.len().max(1));
     sorted.get(at - 1).map_or(0.0, |time| time.as_secs_f64() * 1e6)
@@ -205,6 +210,13 @@ mod tests {
         let sized = |index_bytes| Report { index_bytes, ..Report::default() };
         assert_eq!(mean(&[sized(10), sized(30)]).index_bytes, 20);
         assert_eq!(mean(&[]).index_bytes, 0);
+    }
+
+    #[test]
+    fn nothing_to_average_is_zero_without_a_sign() {
+        let report = Report::of("s", 1, &[outcome(&[])]);
+        let shown = table(&[report.clone(), mean(&[report]), mean(&[])]);
+        assert!(shown.contains(" 0.000") && !shown.contains('-'), "{shown}");
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn measure(set: &Set, config: &Config) -> anyhow::Result<Report> {
     let name = |path: &Path| path.display().to_string();
     let documents = eval::documents(&name(&set.corpus), &read(&set.corpus)?).map_err(wrong)?;
     let queries = eval::queries(&name(&set.queries), &read(&set.queries)?).map_err(wrong)?;
+    eval::fits(&name(&set.queries), &documents, &queries).map_err(wrong)?;
     let started = Instant::now();
     Ok(eval::run(&set.name, &documents, &queries, config, &|| started.elapsed()))
 }

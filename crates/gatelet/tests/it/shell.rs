@@ -174,6 +174,14 @@ fn what_is_measured_must_be_there_and_whole() {
     home.write("sets/bad/corpus.jsonl", "{nonsense\n");
     home.write("sets/bad/queries.jsonl", "{}\n");
     assert_eq!(code(&["eval", "--dir", "sets"]), 2);
+    home.write("sets/bad/corpus.jsonl", "\u{feff}{\"id\": \"a\", \"name\": \"x\"}\n");
+    home.write("sets/bad/queries.jsonl", "{\"query\": \"x\", \"relevant\": [\"gone\"]}\n");
+    let unknown = shell(&home, &["eval", "--dir", "sets"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+    assert!(unknown.err.contains("1 of the relevant ids are not in the corpus: `gone`"));
+    home.write("sets/bad/queries.jsonl", "{\"query\": \"x\", \"relevant\": []}\n");
+    let silent = shell(&home, &["eval", "--dir", "sets"]);
+    assert!(silent.code == 0 && !silent.out.contains("-0.0"), "{silent:?}");
     home.write("halves/a/corpus.jsonl", "{}\n");
     home.write("halves/b/queries.jsonl", "{}\n");
     let halves = shell(&home, &["eval", "--dir", "halves"]);
