@@ -103,12 +103,15 @@ pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Res
         Reply::Result(result) => result,
     };
     let view = reply.tool_result();
+    let meta = result.member("_meta");
     let is_error = view.as_ref().is_some_and(|view| view.is_error);
     match view {
         Some(view) if !output.is_json() => {
             let text = view.text();
             // What a function gives, and what a skill says, is not ours to change.
-            let is_ours = words == Words::Ours || is_error && text.starts_with("**Error:**");
+            let is_gated = meta.as_ref().is_some_and(|meta| meta.member("cash/gated").is_some());
+            let is_refused = is_error && text.starts_with("**Error:**");
+            let is_ours = words == Words::Ours || is_gated || is_refused;
             let text = if is_ours { hints::typed(&text) } else { text };
             terminal::out(&terminal::markdown(&text));
             let unread = view.content.iter().filter(|block| block.member("text").is_none()).count();
@@ -119,7 +122,7 @@ pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Res
         Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.value()?)?),
     }
     // Where no answer came, the gate says from whom.
-    let told = result.member("_meta").and_then(|meta| meta.member("cash/error"));
+    let told = meta.and_then(|meta| meta.member("cash/error"));
     let upstream = told.and_then(|told| told.member("upstream"));
     let is_silence = upstream.is_some_and(|upstream| !upstream.is_null());
     Ok(match (is_error, is_silence) {

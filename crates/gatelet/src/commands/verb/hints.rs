@@ -14,6 +14,17 @@ static PAGE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"`page` (\d+), or search with `query`").expect("it is well formed")
 });
 
+/// How to ask for all of a function.
+static DETAILS: LazyLock<Regex> = LazyLock::new(|| {
+    let line =
+        r#"(?m)^kwargs: `params="full"` for every detail( \(\d+ more\))?, `examples=true`\.$"#;
+    Regex::new(line).expect("it is well formed")
+});
+
+/// How to ask for all of an answer.
+static SIZE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"`sizelimit=(\d+)`").expect("it is well formed"));
+
 /// What `help` understands.
 static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^Supported arguments \(in kwargs\): .*$").expect("it is well formed")
@@ -26,6 +37,8 @@ const FLAGS: &str = "Flags: `--query` (search all functions), `--limit` (of a se
 pub(super) fn typed(text: &str) -> String {
     let text = PAGE.replace_all(text, "`--page $1`, or search with `--query`");
     let text = ARGUMENTS.replace(&text, FLAGS);
+    let text = DETAILS.replace(&text, "Flags: `--full` for every detail$1, `--examples`.");
+    let text = SIZE.replace_all(&text, "`--sizelimit $1`");
     let command = |found: &Captures<'_>| {
         command(&found[1], &found[2])
             .map_or_else(|| found[0].to_owned(), |typed| format!("`{typed}`"))
@@ -34,7 +47,10 @@ pub(super) fn typed(text: &str) -> String {
 }
 
 fn command(verb: &str, written: &str) -> Option<String> {
-    let mut given = arguments(written)?;
+    // What is up to the reader is left to the reader.
+    let whole = written.replace(", …}", "}");
+    let more = if whole == written { "" } else { " …" };
+    let mut given = arguments(&whole)?;
     let mut text = |key: &str| {
         let word = given.get(key)?.as_str().filter(|text| is_a_word(text))?.to_owned();
         given.remove(key);
@@ -50,8 +66,13 @@ fn command(verb: &str, written: &str) -> Option<String> {
         Some(_) => return None,
         None => String::new(),
     };
+    let size = match given.remove("sizelimit") {
+        Some(Value::Number(size)) if verb == "call" => format!(" --sizelimit {size}"),
+        Some(_) => return None,
+        None => String::new(),
+    };
     let command = format!("gatelet {verb} {names}");
-    given.is_empty().then(|| format!("{}{rest}", command.trim_end()))
+    given.is_empty().then(|| format!("{}{rest}{size}{more}", command.trim_end()))
 }
 
 /// `a="x", b={…}` as an object.
@@ -69,6 +90,12 @@ fn arguments(written: &str) -> Option<Map<String, Value>> {
 }
 
 fn flags(verb: &str, kwargs: &Map<String, Value>) -> Option<String> {
+    let words: Option<Vec<&str>> =
+        kwargs.values().map(|value| value.as_str().filter(|text| is_a_word(text))).collect();
+    if let (true, Some(words)) = ("call" == verb, words) {
+        let pairs = kwargs.keys().zip(words).filter(|(key, _)| is_a_word(key));
+        return Some(pairs.map(|(key, word)| format!(" {key}={word}")).collect());
+    }
     if verb == "call" {
         let object = Value::Object(kwargs.clone()).to_string();
         return (!object.contains('\'')).then(|| format!(" '{object}'"));
@@ -119,6 +146,27 @@ mod tests {
     fn arguments_are_given_as_flags() {
         let text = "a\n\nSupported arguments (in kwargs): query (search), page.\n";
         assert_eq!(typed(text), format!("a\n\n{FLAGS}\n"));
+    }
+
+    #[test]
+    fn every_hint_of_the_gate_is_in_the_words_of_the_shell() {
+        check(
+            "a\n\nkwargs: `params=\"full\"` for every detail (3 more), `examples=true`.\n",
+            "a\n\nFlags: `--full` for every detail (3 more), `--examples`.\n",
+        );
+        check(
+            "- Read a part: `call(namespace=\"gatelet\", function=\"view\", kwargs={\"handle\": \
+             \"cash-1\", …})` with `head`",
+            "- Read a part: `gatelet call gatelet.view handle=cash-1 …` with `head`",
+        );
+        check(
+            "Repeat the call with `sizelimit=50000`: x",
+            "Repeat the call with `--sizelimit 50000`: x",
+        );
+        check(
+            "Write: `call(namespace=\"a\", function=\"b\", kwargs={\"x\": 1}, sizelimit=5)`.",
+            "Write: `gatelet call a.b '{\"x\":1}' --sizelimit 5`.",
+        );
     }
 
     #[test]
