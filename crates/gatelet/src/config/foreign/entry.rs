@@ -172,11 +172,8 @@ impl Entry<'_> {
             match key(&inner).to_ascii_lowercase().replace('_', "").as_str() {
                 "clientid" => oauth.client_id = self.text(&inner),
                 "clientsecret" => oauth.client_secret = self.text(&inner),
-                "scopes" => oauth.scopes = self.texts(&inner),
-                "scope" => {
-                    let scope = self.text(&inner).unwrap_or_default();
-                    oauth.scopes = scope.split_whitespace().map(str::to_owned).collect();
-                }
+                // Claude Code writes `scopes` as one text, too.
+                "scope" | "scopes" => oauth.scopes = self.words(&inner),
                 "callbackport" | "redirectport" => {
                     let port = inner.node.to_json().as_u64().and_then(|port| port.try_into().ok());
                     oauth.redirect_port = port;
@@ -305,6 +302,22 @@ impl Entry<'_> {
             return None;
         }
         Some(raw)
+    }
+
+    /// A list, or one text with blanks between its words.
+    fn words(&mut self, member: &Member) -> Vec<String> {
+        match &member.node.value {
+            Value::List(_) => self.texts(member),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Text(_)
+            | Value::Table(_)
+            | Value::Moment(_) => {
+                let text = self.text(member).unwrap_or_default();
+                text.split_whitespace().map(str::to_owned).collect()
+            }
+        }
     }
 
     fn texts(&mut self, member: &Member) -> Vec<String> {

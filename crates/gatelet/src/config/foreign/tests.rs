@@ -394,7 +394,7 @@ fn a_registered_client_is_carried_over() {
     check(
         r#"{"mcpServers": {
             "cursor": {"url": "https://a.example", "auth": {"CLIENT_ID": "c", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}},
-            "claude": {"url": "https://b.example", "oauth": {"clientId": "d", "callbackPort": 8080}},
+            "claude": {"url": "https://b.example", "oauth": {"clientId": "d", "callbackPort": 8080, "scopes": "read  write"}},
             "opencode": {"url": "https://c.example", "oauth": {"clientId": "e", "scope": "r w", "tokenUrl": "x"}},
             "no": {"url": "https://d.example", "oauth": false}}}"#,
         r#"
@@ -413,6 +413,7 @@ url = "https://b.example"
 
 [upstream.oauth]
 client_id = "d"
+scopes = ["read", "write"]
 redirect_port = 8080
 
 [[upstream]]
