@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use gateway::redact::{MASK, Scrubber};
+
 use super::node::{Node, Path, Span};
 use crate::terminal::{BAD, DIM, PLACE, WARNING, paint};
 
@@ -145,38 +147,49 @@ impl Problems {
         (line, before[start..].chars().count() + 1)
     }
 
-    /// Every error on one line, for a log.
+    /// The errors on one line, for a log.
     pub(crate) fn summary(&self) -> String {
+        let scrubber = Scrubber::default();
         let errors = self.list.iter().filter(|problem| problem.weight == Weight::Error);
         let line = |problem: &Problem| {
             let (line, column) = self.place(problem.span.start);
-            let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            format!("{}:{line}:{column} {}{hint}", self.document.name, problem.message)
+            let hint = problem.hint.as_ref();
+            let hint = hint.map(|hint| format!(" ({})", told(hint, &scrubber))).unwrap_or_default();
+            let message = told(&problem.message, &scrubber);
+            format!("{}:{line}:{column} {message}{hint}", self.document.name)
         };
-        errors.map(line).collect::<Vec<_>>().join("; ")
+        let mut lines: Vec<String> = errors.clone().take(MOST_SHOWN).map(line).collect();
+        lines.extend(unshown(errors.count()));
+        lines.join("; ")
     }
 
     /// One problem as a compiler shows it: place, line, caret, hint.
-    fn show(&self, problem: &Problem, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(
+        &self,
+        problem: &Problem,
+        scrubber: &Scrubber,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         let (line, column) = self.place(problem.span.start);
         let (style, word) = match problem.weight {
             Weight::Error => (BAD, "error"),
             Weight::Warning => (WARNING, "warning"),
         };
-        writeln!(f, "{}: {}", paint(style, word), problem.message)?;
+        writeln!(f, "{}: {}", paint(style, word), told(&problem.message, scrubber))?;
         let place = format!("{}:{line}:{column}", self.document.name);
         writeln!(f, "  {} {}", paint(DIM, "-->"), paint(PLACE, place))?;
-        let shown = self.document.text.lines().nth(line - 1).unwrap_or_default();
+        let whole = self.document.text.lines().nth(line - 1).unwrap_or_default();
         let first = self.document.text.get(problem.span.clone()).unwrap_or_default();
-        let wide = first.lines().next().unwrap_or_default().chars().count().max(1);
+        let wide = first.lines().next().unwrap_or_default().chars().count();
+        let Window { text, before, wide } = window(&hidden(whole, scrubber), column - 1, wide);
         let gutter = " ".repeat(line.to_string().len());
         let bar = paint(DIM, "|");
         let indent: String =
-            shown.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' }).collect();
-        writeln!(f, "  {} {bar} {shown}", paint(DIM, line))?;
+            text.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
+        writeln!(f, "  {} {bar} {text}", paint(DIM, line))?;
         writeln!(f, "  {gutter} {bar} {indent}{}", paint(style, "^".repeat(wide)))?;
         if let Some(hint) = &problem.hint {
-            writeln!(f, "  {gutter} {} {hint}", paint(DIM, "= hint:"))?;
+            writeln!(f, "  {gutter} {} {}", paint(DIM, "= hint:"), told(hint, scrubber))?;
         }
         Ok(())
     }
@@ -184,17 +197,90 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scrubber = Scrubber::default();
         let mut list: Vec<&Problem> = self.list.iter().collect();
-        list.sort_by_key(|problem| problem.span.start);
-        for problem in &list {
-            self.show(problem, f)?;
-            writeln!(f)?;
-        }
+        // What is in the way is shown before what is only odd.
+        list.sort_by_key(|problem| (problem.weight, problem.span.start));
         let n_errors = list.iter().filter(|problem| problem.weight == Weight::Error).count();
         let counts = [count(n_errors, "error"), count(list.len() - n_errors, "warning")];
-        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        let n_found = list.len();
+        list.truncate(MOST_SHOWN);
+        list.sort_by_key(|problem| problem.span.start);
+        for problem in &list {
+            self.show(problem, &scrubber, f)?;
+            writeln!(f)?;
+        }
+        let counts: Vec<String> = counts.into_iter().flatten().chain(unshown(n_found)).collect();
         write!(f, "{}: {}", self.document.name, counts.join(", "))
     }
+}
+
+/// How many problems are shown of one document.
+const MOST_SHOWN: usize = 20;
+
+/// How many characters are shown of a line, and of a message.
+const WIDEST: usize = 100;
+const LONGEST: usize = 1_000;
+
+/// What is said of problems that are not shown.
+fn unshown(n_found: usize) -> Option<String> {
+    let n_more = n_found.checked_sub(MOST_SHOWN).filter(|n_more| *n_more != 0)?;
+    Some(format!("{n_more} of them not shown"))
+}
+
+/// A message as it may be read by anybody.
+fn told(message: &str, scrubber: &Scrubber) -> String {
+    let message = scrubber.scrub(message);
+    match message.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &message[..at]),
+        None => message.into_owned(),
+    }
+}
+
+/// The line with secrets made unreadable, every character in its column.
+fn hidden(line: &str, scrubber: &Scrubber) -> String {
+    let masked = scrubber.scrub(line);
+    let (mut shown, mut rest) = (String::new(), line);
+    let mut pieces = masked.split(MASK).peekable();
+    while let Some(piece) = pieces.next() {
+        // Only what the scrubber left is copied, wherever it is found.
+        let at = if pieces.peek().is_some() { rest.find(piece) } else { rest.rfind(piece) };
+        let (secret, after) = rest.split_at(at.unwrap_or(rest.len()));
+        shown.extend(secret.chars().map(|_| '*'));
+        let piece = after.get(..piece.len()).unwrap_or_default();
+        shown += piece;
+        rest = &after[piece.len()..];
+    }
+    shown
+}
+
+/// A part of a line.
+struct Window {
+    text: String,
+    /// How many characters stand before what is pointed at.
+    before: usize,
+    /// How many are pointed at.
+    wide: usize,
+}
+
+/// The part of a line around `wide` characters at `column`.
+fn window(line: &str, column: usize, wide: usize) -> Window {
+    let n_chars = line.chars().count();
+    if n_chars <= WIDEST {
+        return Window { text: line.to_owned(), before: column, wide: wide.max(1) };
+    }
+    let start = column.saturating_sub(WIDEST / 3).min(n_chars - WIDEST);
+    let mut text: String = line.chars().skip(start).take(WIDEST).collect();
+    let mut before = column - start;
+    let wide = wide.min(WIDEST.saturating_sub(before)).max(1);
+    if start + WIDEST < n_chars {
+        text.push('…');
+    }
+    if start != 0 {
+        text.insert(0, '…');
+        before += 1;
+    }
+    Window { text, before, wide }
 }
 
 fn count(n: usize, word: &str) -> Option<String> {

@@ -15,6 +15,11 @@ fn reading(text: &str) -> Result<(Config, Problems), Stop> {
     read(source, Path::new("/base"), &Empty)
 }
 
+fn reading_json(text: &str) -> Result<(Config, Problems), Stop> {
+    let source = Source { name: "gatelet.json".to_owned(), text: text.to_owned() };
+    read(source, Path::new("/base"), &Empty)
+}
+
 /// Every problem as `line:column message (hint)`.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
@@ -351,4 +356,49 @@ fn a_built_in_namespace_gives_way_to_an_upstream_and_that_is_said() {
     let (config, _) = reading(text).unwrap();
     let labels: Vec<String> = config.builtin_labels().into_iter().map(|(label, _)| label).collect();
     assert_eq!(labels, ["json", "memory", "text", "time_3", "units"]);
+}
+
+#[test]
+fn a_long_line_is_shown_around_the_place_and_many_problems_are_counted() {
+    let keys: Vec<String> =
+        (0..100).map(|at| format!("\"nonsense_{at}_{}\": 1", "x".repeat(50))).collect();
+    let text = format!("{{\"gate\": {{{}}}}}", keys.join(", "));
+    let Err(Stop::Config(problems)) = reading_json(&text) else { panic!("it is wrong") };
+    let shown = anstream::adapter::strip_str(&problems.to_string()).to_string();
+    assert!(shown.len() < 20_000, "{} bytes", shown.len());
+    assert!(shown.lines().all(|line| line.chars().count() < 500), "{shown}");
+    assert!(shown.ends_with("gatelet.json: 100 errors, 80 of them not shown"), "{shown}");
+    let mut lines = shown.lines().skip_while(|line| !line.contains("key `gate.nonsense_9_"));
+    let line = lines.nth(2).unwrap();
+    let at = lines.next().unwrap().chars().position(|c| c == '^').unwrap();
+    let pointed: String = line.chars().skip(at).collect();
+    assert!(pointed.starts_with("\"nonsense_9_") && line.contains('…'), "{shown}");
+    assert!(problems.summary().len() < 20_000);
+}
+
+#[test]
+fn an_error_is_shown_before_any_warning() {
+    let upstream = "[[upstream]]\nlabel = \"a\"\ncommand = \"x y\"\n";
+    let many: String = (0..30).map(|at| upstream.replace("\"a\"", &format!("\"a{at}\""))).collect();
+    let Err(Stop::Config(problems)) = reading(&format!("{many}[serv]\n")) else { panic!("wrong") };
+    assert!(problems.to_string().contains("did you mean `serve`?"), "{problems}");
+}
+
+#[test]
+fn what_looks_like_a_secret_is_not_repeated() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    for text in [
+        format!(
+            r#"{{"mcpServers": {{"é": {{"command": "x", "env": {{"A": "{secret}"}}, "no": 1}}}}}}"#
+        ),
+        format!(r#"{{"mcpServers": {{"a": {{"command": "x --key {secret}", "no": 1}}}}}}"#),
+    ] {
+        let (_, problems) = reading_json(&text).unwrap();
+        let shown = problems.to_string();
+        assert!(!shown.contains("0123456789abc") && shown.contains("\"no\""), "{shown}");
+    }
+    let text = "[[upstream]]\nenv = { API_TOKEN = \"hunter2-hunter2\" }, no = 1\n";
+    let Err(Stop::Config(problems)) = reading(text) else { panic!("it is wrong") };
+    let shown = problems.to_string();
+    assert!(!shown.contains("hunter2") && shown.contains("API_TOKEN = ****"), "{shown}");
 }
