@@ -40,6 +40,7 @@ use anyhow::Context;
 use catalog::index::Meaning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use web::tls::Callers;
 
 pub(crate) use artifacts::{Artifacts, Place};
 pub(crate) use auth::Auth;
@@ -132,6 +133,21 @@ impl Config {
         let upstreams = self.upstreams.iter().map(|upstream| upstream.label.as_str());
         let about = crate::builtin::LABELS.iter().map(|(_, about)| *about);
         crate::builtin::called(upstreams).into_iter().zip(about).collect()
+    }
+
+    /// Why this gate must not listen where it is told to: strangers reach it,
+    /// and nobody is asked who they are. `open` is what the command line says.
+    pub(crate) fn exposed(&self, open: bool) -> Option<String> {
+        let serve = &self.serve;
+        let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
+        let guarded = self.auth.required || shows || open || serve.open;
+        (!serve.listen.ip().is_loopback() && !guarded).then(|| {
+            format!(
+                "`{}` can be reached from other machines, and nobody is asked who they are; listen \
+                 on 127.0.0.1, set `auth.required`, or say --open if that is what you want",
+                serve.listen
+            )
+        })
     }
 
     /// The sections that are different in the `other`, of those that a running
@@ -237,6 +253,10 @@ fn read_for(
 ) -> Result<(Config, Problems), Stop> {
     let here = Here::usual(&source.name, base, listen);
     let (root, mut problems) = tree(source);
+    // What was meant by the rest is a guess where something cannot be read.
+    if problems.has_errors() {
+        return Err(Stop::Config(problems));
+    }
     let (raw, found) = if foreign::is_foreign(&root) {
         (Raw::default(), foreign::read(&root, &here, environment, &mut problems))
     } else {

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use crate::cli::Place;
 use crate::config::{self, Reach};
-use crate::exit::Done;
+use crate::exit::{Done, Stop};
 use crate::terminal::{DIM, GOOD, out, paint, say};
 
 /// Check the configuration or print its schema
@@ -39,6 +39,9 @@ fn check(place: &Place) -> anyhow::Result<Done> {
     let loaded = config::load(place)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
+    }
+    if let Some(why) = loaded.config.exposed(false) {
+        return Err(Stop::Usage(format!("`serve` would refuse to start: {why}")).into());
     }
     let name = loaded.file.map_or("the embedded default".to_owned(), |f| f.display().to_string());
     let upstreams = &loaded.config.upstreams;

@@ -402,3 +402,31 @@ fn what_looks_like_a_secret_is_not_repeated() {
     let shown = problems.to_string();
     assert!(!shown.contains("hunter2") && shown.contains("API_TOKEN = ****"), "{shown}");
 }
+
+#[test]
+fn what_cannot_be_read_is_all_that_is_said_of_a_document() {
+    let text = "[gate\n\n[[upstream]]\nlabel = \"a\"\ncommand = \"b\"\n";
+    let Err(Stop::Config(problems)) = reading(text) else { panic!("it is wrong") };
+    let said: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert!(said.iter().all(|said| !said.contains("must be")), "{said:?}");
+    assert!(!said.is_empty());
+}
+
+#[test]
+fn an_empty_command_is_none() {
+    for command in ["", "  ", "${env:NOWHERE:-}"] {
+        let text = format!("[[upstream]]\nlabel = \"a\"\ncommand = \"{command}\"\n");
+        check(&text, &["3:11 `upstream[0].command`: must name a program"]);
+    }
+}
+
+#[test]
+fn a_gate_that_anybody_reaches_must_ask_who_it_is_or_be_open() {
+    let exposed = |text: &str| reading(text).unwrap().0.exposed(false).is_some();
+    let listen = "[serve]\nlisten = \"0.0.0.0:4747\"\n";
+    assert!(exposed(listen));
+    assert!(!exposed(&format!("{listen}open = true\n")));
+    assert!(!exposed("[serve]\nlisten = \"127.0.0.1:4747\"\n"));
+    assert!(!exposed(""));
+    assert!(reading(listen).unwrap().0.exposed(true).is_none());
+}

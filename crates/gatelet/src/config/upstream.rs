@@ -376,6 +376,9 @@ impl Entry<'_> {
             let message = format!("there is no directory `{}`", cwd.display());
             self.problems.warning(&self.path.key("cwd"), message, None);
         }
+        if command.trim().is_empty() && holes.is_empty() {
+            self.error("command", "must name a program", None);
+        }
         match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
             None => Reach::Program { command, args, env: all, cwd },

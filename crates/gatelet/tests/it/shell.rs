@@ -70,6 +70,21 @@ fn every_problem_in_a_configuration_is_shown_with_its_place() {
 }
 
 #[test]
+fn what_serve_refuses_does_not_pass_the_check() {
+    for (text, said) in [
+        ("[serve]\nlisten = \"0.0.0.0:0\"\n", "can be reached from other machines"),
+        ("[[upstream]]\nlabel = \"a\"\ncommand = \"\"\n", "must name a program"),
+    ] {
+        let home = Home::with(text);
+        for command in [["config", "check"].as_slice(), &["serve"]] {
+            let ended = shell(&home, command);
+            assert_eq!(ended.code, 2, "{ended:?}");
+            assert!(ended.err.contains(said), "{ended:?}");
+        }
+    }
+}
+
+#[test]
 fn the_files_of_other_clients_are_imported_and_served_as_they_are() {
     let home = Home::new();
     let clock = crate::kit::tool("py/bin/mcp-server-time");

@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Context;
 use tokio::net::{TcpListener, TcpSocket};
 use web::identity::key::Key;
-use web::tls::Callers;
 
 use super::{Args, site};
 use crate::config::Config;
@@ -35,15 +34,8 @@ const BACKLOG: u32 = 1024;
 /// Takes the port, unless strangers could reach it and nobody is asked.
 fn bind(args: &Args, config: &Config) -> anyhow::Result<TcpSocket> {
     let serve = &config.serve;
-    let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
-    let guarded = config.auth.required || shows || args.open || serve.open;
-    if !serve.listen.ip().is_loopback() && !guarded {
-        let message = format!(
-            "`{}` can be reached from other machines, and nobody is asked who they are; listen on \
-             127.0.0.1, set `auth.required`, or say --open if that is what you want",
-            serve.listen
-        );
-        return Err(Stop::Usage(message).into());
+    if let Some(why) = config.exposed(args.open) {
+        return Err(Stop::Usage(why).into());
     }
     let socket = if serve.listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let bound = socket.and_then(|socket| {
