@@ -222,6 +222,13 @@ impl Catalog {
         Ok(&self.namespaces[*at])
     }
 
+    /// The deepest namespace that a path leads through, wherever it goes on to.
+    /// No more of it is read than there can be levels.
+    pub fn passed(&self, path: &str) -> Option<&Namespace> {
+        let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
+        ends.take(build::LEVELS).filter_map(|end| self.namespace(&path[..end]).ok()).last()
+    }
+
     /// The function of that name in that namespace, in any spelling.
     pub fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
         let namespace = self.namespace(namespace)?;

@@ -14,11 +14,11 @@ const HEAD: usize = 64;
 const PART: usize = 16;
 
 /// A name that leads nowhere.
-pub struct Wanted(String);
+pub struct Wanted(Vec<char>);
 
 impl Wanted {
     pub fn new(name: &str) -> Wanted {
-        Wanted(name::canonical(name))
+        Wanted(name::canonical(name).chars().collect())
     }
 
     /// How alike another name is, at most 1; none when it shares too little.
@@ -49,22 +49,22 @@ pub fn nearest<'a>(
 
 /// How alike two canonical names are, from 0 to 1: the edit distance, lifted
 /// when one contains the other (`ship` for `shiporder`).
-fn likeness(wanted: &str, candidate: &str) -> f32 {
-    let (wanted, candidate): (Vec<char>, Vec<char>) =
-        (wanted.chars().collect(), candidate.chars().collect());
+fn likeness(wanted: &[char], candidate: &str) -> f32 {
+    let candidate: Vec<char> = candidate.chars().collect();
     let (shortest, longest) = match wanted.len() <= candidate.len() {
-        true => (&wanted, &candidate),
-        false => (&candidate, &wanted),
+        true => (wanted, candidate.as_slice()),
+        false => (candidate.as_slice(), wanted),
     };
-    if longest.is_empty() {
+    // Neither its strokes nor its parts can make a name alike that is so much
+    // longer; it is not read for every name that there is.
+    if longest.is_empty() || PART * shortest.len() < longest.len() {
         return 0.0;
     }
     let edits = strokes(head(shortest), head(longest)) + unlike(tail(shortest), tail(longest));
     let closeness = 1.0 - edits as f32 / longest.len() as f32;
     // A few letters stand somewhere in any text that is long enough.
-    let is_part = 3 <= shortest.len()
-        && longest.len() <= PART * shortest.len()
-        && longest.windows(shortest.len()).any(|part| part == shortest.as_slice());
+    let is_part =
+        3 <= shortest.len() && longest.windows(shortest.len()).any(|part| part == shortest);
     let share = shortest.len() as f32 / longest.len() as f32;
     if is_part { closeness.max(0.6 + 0.3 * share) } else { closeness }
 }

@@ -13,7 +13,7 @@ use crate::{Source, name, summary};
 /// How many namespace levels there are at most, the label included. Deeper
 /// names keep their last levels in the function's name: three levels are as
 /// many as a reader can use.
-const LEVELS: usize = 3;
+pub(super) const LEVELS: usize = 3;
 /// How long the description of a namespace may be.
 const LINE: usize = 150;
 

@@ -129,7 +129,7 @@ struct Given {
 
 impl Loose {
     pub(super) fn read(arguments: Option<&Json>) -> Loose {
-        let mut all = Vec::new();
+        let (mut beside, mut inside) = (Vec::new(), Vec::new());
         let members = |json: &Json| Object::parse(json).unwrap_or_default();
         let given = |(spelled, value): (String, Json)| {
             let key = name::canonical(&spelled);
@@ -138,12 +138,13 @@ impl Loose {
         for (key, value) in arguments.map(members).unwrap_or_default() {
             if name::canonical(&key) == "kwargs" {
                 let inner = object_of("kwargs", value).unwrap_or_else(|_| Json::empty_object());
-                all.extend(members(&inner).into_iter().map(given));
+                inside.extend(members(&inner).into_iter().map(given));
             } else {
-                all.insert(0, given((key, value)));
+                beside.push(given((key, value)));
             }
         }
-        Loose(all)
+        // Of two that mean the same, the later counts.
+        Loose(beside.into_iter().rev().chain(inside).collect())
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {

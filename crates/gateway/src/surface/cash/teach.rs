@@ -51,10 +51,7 @@ impl View<'_> {
     pub(super) fn unknown(&self, why: &Unresolved, arguments: &CallArguments) -> Reply {
         let CallArguments { namespace, function, .. } = arguments;
         // What is away may have the namespace or the function: nobody can tell now.
-        let mut levels = std::iter::successors(Some(namespace.as_str()), |path| {
-            path.rsplit_once('.').map(|(above, _)| above)
-        });
-        let known = levels.find_map(|path| self.snapshot.catalog.namespace(path).ok());
+        let known = self.snapshot.catalog.passed(namespace);
         if *why != Unresolved::Malformed
             && let Some(found) = known.filter(|found| self.shows(found))
             && let Some(reason) = self.away(found)

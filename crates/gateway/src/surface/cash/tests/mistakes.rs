@@ -1,5 +1,7 @@
 //! What a model reads after a mistake.
 
+use std::time::Instant;
+
 use tool::RpcError;
 
 use super::*;
@@ -56,6 +58,34 @@ async fn no_mistake_buys_a_long_answer() {
     }
     let Reply::Error(error) = opened.ask(&long, json!({})).await else { panic!("a result") };
     assert!(error.message.len() < 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_name_however_deep_keeps_the_gate_busy() {
+    let (opened, _) = opened().await;
+    // Squared, these would take minutes.
+    let deep = "a.".repeat(100_000) + "a";
+    let dots = ".".repeat(200_000);
+    let mut many = Value::Object(Default::default());
+    (0..50_000).for_each(|n| many[format!("key{n}")] = json!(n));
+    for (tool, arguments) in [
+        ("call", json!({"namespace": deep, "function": "x"})),
+        ("call", json!({"namespace": "orders", "function": deep})),
+        ("call", json!({"namespace": deep})),
+        ("call", json!({"namespace": dots, "function": "x"})),
+        ("help", json!({"namespace": deep})),
+        ("help", json!({"namespace": deep, "function": deep})),
+        ("help", many.clone()),
+        ("help", json!({"kwargs": many})),
+        ("skill", json!({"namespace": deep})),
+        ("skill", json!({"namespace": deep, "skillname": deep})),
+        ("skill", json!({"function": deep})),
+    ] {
+        let began = Instant::now();
+        opened.say(tool, arguments).await;
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{tool}: {took:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
