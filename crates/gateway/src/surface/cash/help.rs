@@ -90,27 +90,41 @@ impl View<'_> {
         let namespaces = self.below(namespace);
         let functions = self.functions(namespace);
         let page = asked.number("page").unwrap_or(1).clamp(1, LAST);
+        // Both lists are turned together: the longer has the last page.
+        let n_pages = namespaces.len().max(functions.len()).div_ceil(PAGE);
+        let over = (0 < n_pages && n_pages < page)
+            .then(|| format!("Nothing is on page {page}: the last is {n_pages}."));
         Ok(match format {
             Format::Markdown if namespace.path.is_empty() => {
-                self.root(&namespaces, &functions, page)
+                let over = over.map(|over| format!("{over}\n")).unwrap_or_default();
+                over + &self.root(&namespaces, &functions, page)
             }
             Format::Markdown => {
                 let mut text = format!("# {}\n", namespace.path);
                 if let Some(reason) = self.away(namespace) {
                     text.push_str(&format!("\navailable: false — unavailable: {reason}\n"));
                 }
-                section(&mut text, "## Sub-namespaces", &namespaces, 1);
+                section(&mut text, "## Sub-namespaces", &namespaces, page);
                 section(&mut text, "## Functions", &functions, page);
+                text.extend(over.map(|over| format!("\n{over}\n")));
                 text
             }
             Format::Json => {
                 let mut told = json!({"namespace": namespace.path});
                 if !namespaces.is_empty() || functions.is_empty() {
-                    told["namespaces"] = as_json(&namespaces, "namespace", 1);
+                    told["namespaces"] = as_json(&namespaces, "namespace", page);
+                    told["total_namespaces"] = json!(namespaces.len());
                 }
                 if !functions.is_empty() {
                     told["functions"] = as_json(&functions, "function", page);
                     told["total"] = json!(functions.len());
+                }
+                if 1 < n_pages {
+                    told["page"] = json!(page);
+                    told["pages"] = json!(n_pages);
+                }
+                if let Some(over) = over {
+                    told["note"] = json!(over);
                 }
                 if namespace.path.is_empty() {
                     told["arguments"] = json!(ARGUMENTS.map(|(name, _)| name));
@@ -272,8 +286,10 @@ const ARGUMENTS: [(&str, &str); 6] = [
     ("page", "(of a long list)"),
 ];
 
+/// One page of a list; nothing where it has no such page.
 fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
-    if entries.is_empty() {
+    let before = (page - 1).saturating_mul(PAGE);
+    if entries.len() <= before {
         return;
     }
     if !text.is_empty() {
@@ -281,11 +297,7 @@ fn section(text: &mut String, heading: &str, entries: &[Entry], page: usize) {
     }
     text.push_str(heading);
     text.push_str("\n\n");
-    let last = entries.len().div_ceil(PAGE);
-    if last < page {
-        text.push_str(&format!("Nothing is on page {page}: the last is {last}.\n"));
-    }
-    for entry in entries.iter().skip((page - 1).saturating_mul(PAGE)).take(PAGE) {
+    for entry in entries.iter().skip(before).take(PAGE) {
         text.push_str(&entry.line());
         text.push('\n');
     }

@@ -159,6 +159,51 @@ async fn an_address_in_one_argument_is_taken_apart_for_the_next_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn every_namespace_can_be_listed_however_many_there_are() {
+    let up = |n: usize| one(&format!("up{n:03}"), "f", "F.", &json!({}));
+    let names = |n: usize| tool(&format!("room{n:03}.f"), "F.", &json!({}));
+    let halls = Scripted::new(listing((0..450).map(names).collect()), |_| Ok(Reply::text("")));
+    let mut upstreams: Vec<Upstream> = (0..230).map(up).collect();
+    upstreams.push(Upstream::new("halls", Scripts::of(halls)));
+    let opened = open(upstreams, |_| {}).await;
+    let asked = async |namespace: &str, page: usize, format: &str| {
+        let kwargs = json!({"page": page, "format": format});
+        opened.say("help", json!({"namespace": namespace, "kwargs": kwargs})).await
+    };
+    let json = async |namespace: &str, page: usize| -> Value {
+        serde_json::from_str(&asked(namespace, page, "json").await).unwrap()
+    };
+    let listed = |told: &Value| told["namespaces"].as_array().map_or(0, Vec::len);
+    let first = json("", 1).await;
+    assert_eq!((listed(&first), &first["total_namespaces"]), (200, &json!(232)));
+    assert_eq!((&first["page"], &first["pages"]), (&json!(1), &json!(2)));
+    let second = json("", 2).await;
+    assert_eq!(listed(&second), 32);
+    holds(&second.to_string(), &[r#""name":"gatelet""#]);
+    holds(&asked("", 1, "").await, &["32 more: `page` 2"]);
+    holds(&asked("", 2, "").await, &["- **gatelet** — "]);
+    holds(&asked("halls", 1, "").await, &["- **room199**", "250 more: `page` 2"]);
+    let last = asked("halls", 3, "").await;
+    holds(&last, &["## Sub-namespaces\n\n- **room400**", "- **room449**"]);
+    assert!(!last.contains("Nothing is on page"), "{last}");
+    holds(&asked("halls", 4, "").await, &["Nothing is on page 4: the last is 3."]);
+    let over = json("halls", 4).await;
+    assert_eq!((listed(&over), &over["total_namespaces"]), (0, &json!(450)));
+    holds(&over.to_string(), &["Nothing is on page 4: the last is 3."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_has_no_such_page_does_not_hide_one_that_has() {
+    let many = (0..250).map(|n| tool(&format!("f{n:03}"), "F.", &json!({})));
+    let all = many.chain([tool("below.g", "G.", &json!({}))]).collect();
+    let wide = Scripted::new(listing(all), |_| Ok(Reply::text("")));
+    let opened = open(vec![Upstream::new("wide", Scripts::of(wide))], |_| {}).await;
+    let told = opened.say("help", json!({"namespace": "wide", "page": 2})).await;
+    holds(&told, &["- **f249**"]);
+    assert!(!told.contains("Nothing is on page") && !told.contains("below"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_open_code_block_in_a_description_swallows_nothing() {
     let opened = open(vec![one("up", "f", "Do:\n```json\n{}", &json!({}))], |_| {}).await;
     let said = opened.say("help", json!({"namespace": "up", "function": "f"})).await;
