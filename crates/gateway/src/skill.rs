@@ -150,7 +150,11 @@ impl Skill {
     pub fn fill(&self, values: &[(&str, &Json)]) -> Result<String, TemplateError> {
         match &self.content {
             Content::Text { body, form: Form::Template } => {
-                let (text, missing) = template::fill(body, values)?;
+                let (text, missing) = match template::fill(body, values) {
+                    Ok(filled) => filled,
+                    Err(TemplateError::Malformed(_)) => return Ok(body.clone()),
+                    Err(failed @ TemplateError::Failed(_)) => return Err(failed),
+                };
                 // A template could put together what was taken out of it.
                 let (text, _) = strip::executable(&text);
                 Ok(with_missing(text, &missing))

@@ -3,7 +3,8 @@
 //! The engine is a real one, and what it may do is little: no other template
 //! can be reached, nothing can be named or kept, and work, values and output
 //! are bounded. A hole that nobody fills stays as it is and is named, so that a
-//! text about `{{ braces }}` reads as it was written.
+//! text about `{{ braces }}` reads as it was written. A text that asks for what
+//! is not here is about another template language, and no template of ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,15 +13,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catalog::name;
-use minijinja::value::{Object, Value, ValueKind};
-use minijinja::{Environment, ErrorKind, State, UndefinedBehavior, filters, syntax::SyntaxConfig};
+use minijinja::value::{Object, Rest, Value, ValueKind};
+use minijinja::{
+    Environment, Error, ErrorKind, State, UndefinedBehavior, filters, syntax::SyntaxConfig,
+};
 use tool::Json;
 
 /// The tags there are. Without `set`, `macro` and the like no value can grow.
 const TAGS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "raw"];
 
+/// The filters there are.
+const FILTERS: [&str; 10] =
+    ["upper", "lower", "trim", "title", "capitalize", "length", "first", "last", "join", "default"];
+
+/// Words that may stand before a parenthesis and call nothing.
+const KEYWORDS: [&str; 8] = ["if", "elif", "else", "for", "in", "not", "and", "or"];
+
 /// Steps that filling in one text may take.
-const FUEL: u64 = 50_000;
+const FUEL: u64 = 100_000;
 /// How long one expression or tag may be.
 const EXPRESSION: usize = 500;
 /// How long all values together may be.
@@ -53,7 +63,7 @@ pub(super) fn holes(text: &str) -> Result<BTreeSet<String>, TemplateError> {
         return Ok(BTreeSet::new());
     }
     inspect(text)?;
-    let engine = engine();
+    let engine = engine(Arc::default());
     let template = engine.template_from_str(text).map_err(|error| malformed(&error))?;
     Ok(template.undeclared_variables(false).into_iter().collect())
 }
@@ -68,34 +78,44 @@ pub(super) fn fill(
         let why = format!("the kwargs are over {} KiB together", VALUES >> 10);
         return Err(TemplateError::Failed(why));
     }
-    let mut missing: Vec<(String, Arc<AtomicBool>)> = Vec::new();
+    let mut missing: Vec<(String, Arc<Fate>)> = Vec::new();
     let bind = |hole: String| {
         let given = values.iter().find(|(key, _)| name::same(key, &hole));
         let value = match given.and_then(|(_, value)| value.value().ok()) {
             Some(value) => read(&value),
             None => {
-                let replaced = Arc::<AtomicBool>::default();
-                missing.push((hole.clone(), Arc::clone(&replaced)));
-                Value::from_object(Hole { name: hole.clone(), replaced })
+                let fate = Arc::<Fate>::default();
+                missing.push((hole.clone(), Arc::clone(&fate)));
+                Value::from_object(Hole { name: hole.clone(), fate })
             }
         };
         (hole, value)
     };
     let context: BTreeMap<String, Value> = holes.into_iter().map(bind).collect();
     let context = Value::from(context);
-    let engine = engine();
-    let template = engine.template_from_str(text).map_err(|error| malformed(&error))?;
+    let counted = Arc::<AtomicBool>::default();
+    let mut engine = engine(Arc::clone(&counted));
+    let (traced, originals) = traced(text);
+    let shown = move |value: Value, at: usize| match value.downcast_object_ref::<Hole>() {
+        None if !counted.load(Ordering::Relaxed) => value,
+        hole => {
+            hole.inspect(|hole| hole.fate.shown.store(true, Ordering::Relaxed));
+            originals.get(at).map_or(value.clone(), |original| Value::from(original.as_str()))
+        }
+    };
+    engine.add_filter("__shut", move |_: Value, value: Value, at: usize| shown(value, at));
+    // What stands in braces for us may end elsewhere for the engine.
+    let template = engine.template_from_str(&traced).or_else(|_| engine.template_from_str(text));
+    let template = template.map_err(|error| malformed(&error))?;
     let mut page = Page::default();
     let done = template.render_captured_to(context, &mut page).map(drop);
     match done {
         Ok(()) => {
             let text = String::from_utf8_lossy(&page.written).into_owned();
             // A default stands for what nobody gave, unless it is used without one as well.
-            let shown = |name: &str| {
-                text.contains(&format!("{{{{ {name} }}}}"))
-                    || text.contains(&format!("{{{{ {name}."))
-            };
-            missing.retain(|(name, replaced)| !replaced.load(Ordering::Relaxed) || shown(name));
+            missing.retain(|(_, fate)| {
+                !fate.replaced.load(Ordering::Relaxed) || fate.shown.load(Ordering::Relaxed)
+            });
             let missing = missing.into_iter().map(|(name, _)| name).collect();
             Ok((text, missing))
         }
@@ -103,8 +123,38 @@ pub(super) fn fill(
         Err(error) if error.kind() == ErrorKind::OutOfFuel => {
             Err(failed("it takes too many steps".to_owned()))
         }
+        Err(error) if UNKNOWN.contains(&error.kind()) => Err(malformed(&error)),
         Err(error) => Err(failed(said(&error))),
     }
+}
+
+/// How the engine says that something is not here.
+const UNKNOWN: [ErrorKind; 4] = [
+    ErrorKind::UnknownFilter,
+    ErrorKind::UnknownTest,
+    ErrorKind::UnknownFunction,
+    ErrorKind::UnknownMethod,
+];
+
+/// The text with every filtered expression told where it stands, so that one
+/// whose hole nobody fills can be given out as it is written: the expressions.
+fn traced(text: &str) -> (String, Vec<String>) {
+    let (mut traced, mut originals, mut done) = (String::new(), Vec::new(), 0);
+    for piece in pieces(text).filter(|piece| piece.kind == Kind::Expression) {
+        let inner = &text[piece.at + 2..piece.end - 2];
+        let begin = inner.len() - inner.trim_start_matches(['-', '+']).len();
+        let end = inner.trim_end_matches(['-', '+']).len();
+        if end <= begin || !outside_quotes(inner).any(|c| c == '|') {
+            continue;
+        }
+        traced.push_str(&text[done..piece.at + 2 + begin]);
+        let at = originals.len();
+        traced.push_str(&format!("0|__open|__shut({},{at})", &inner[begin..end]));
+        done = piece.at + 2 + end;
+        originals.push(text[piece.at..piece.end].to_owned());
+    }
+    traced.push_str(&text[done..]);
+    (traced, originals)
 }
 
 fn failed(why: String) -> TemplateError {
@@ -125,7 +175,7 @@ fn said(error: &minijinja::Error) -> String {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "values of the engine are of many kinds")]
-fn engine() -> Environment<'static> {
+fn engine(counted: Arc<AtomicBool>) -> Environment<'static> {
     let mut engine = Environment::empty();
     // A heading may have an anchor, `{#like-this}`, which is no comment.
     let syntax = SyntaxConfig::builder()
@@ -142,24 +192,62 @@ fn engine() -> Environment<'static> {
         ValueKind::None => Ok(write!(out, "null")?),
         _ => Ok(write!(out, "{value}")?),
     });
-    engine.add_filter("upper", filters::upper);
-    engine.add_filter("lower", filters::lower);
-    engine.add_filter("trim", filters::trim);
-    engine.add_filter("title", filters::title);
-    engine.add_filter("capitalize", filters::capitalize);
-    engine.add_filter("length", filters::length);
-    engine.add_filter("first", filters::first);
-    engine.add_filter("last", filters::last);
-    engine.add_filter("join", filters::join);
-    engine.add_filter("default", or_else);
+    // Under names that nobody can write, behind those that know of holes.
+    engine.add_filter("upper!", filters::upper);
+    engine.add_filter("lower!", filters::lower);
+    engine.add_filter("trim!", filters::trim);
+    engine.add_filter("title!", filters::title);
+    engine.add_filter("capitalize!", filters::capitalize);
+    engine.add_filter("length!", filters::length);
+    engine.add_filter("first!", filters::first);
+    engine.add_filter("last!", filters::last);
+    engine.add_filter("join!", filters::join);
+    for name in FILTERS {
+        let counted = Arc::clone(&counted);
+        engine.add_filter(
+            name,
+            move |state: &mut State<'_, '_>, value: Value, rest: Rest<Value>| {
+                filtered(state, name, &value, rest.0, &counted)
+            },
+        );
+    }
+    engine.add_filter("__open", move |_: Value| counted.store(false, Ordering::Relaxed));
     engine
 }
 
+/// What a filter makes of a value. One that nobody gave stays a hole; where it
+/// is counted it counts as nothing, and that it was is noted.
+fn filtered(
+    state: &mut State<'_, '_>,
+    name: &str,
+    value: &Value,
+    rest: Vec<Value>,
+    counted: &AtomicBool,
+) -> Result<Value, Error> {
+    let hole = value.downcast_object_ref::<Hole>();
+    match (name, hole) {
+        ("default", _) => Ok(or_else(value.clone(), rest.into_iter().next())),
+        ("length", Some(hole)) => {
+            counted.store(true, Ordering::Relaxed);
+            hole.fate.shown.store(true, Ordering::Relaxed);
+            Ok(Value::from(0))
+        }
+        (_, Some(hole)) => {
+            let name = format!("{} | {name}", hole.name);
+            Ok(Value::from_object(Hole { name, fate: Arc::clone(&hole.fate) }))
+        }
+        (_, None) => {
+            let all: Vec<Value> = std::iter::once(value.clone()).chain(rest).collect();
+            state.apply_filter(&format!("{name}!"), &all)
+        }
+    }
+}
+
 /// `{{ place | default("here") }}`; a hole counts as nothing.
-fn or_else(_: &State<'_, '_>, value: Value, other: Option<Value>) -> Value {
+fn or_else(value: Value, other: Option<Value>) -> Value {
     let hole = value.downcast_object_ref::<Hole>();
     if let Some(hole) = hole {
-        hole.replaced.store(true, Ordering::Relaxed);
+        hole.fate.replaced.store(true, Ordering::Relaxed);
     }
     if value.is_undefined() || value.is_none() || hole.is_some() {
         other.unwrap_or_else(|| Value::from(""))
@@ -168,64 +256,151 @@ fn or_else(_: &State<'_, '_>, value: Value, other: Option<Value>) -> Value {
     }
 }
 
-/// Refuses what could grow or hide: long expressions, other tags, repetition.
+/// Refuses what could grow or hide (long expressions, other tags, repetition)
+/// and what is not here.
 fn inspect(text: &str) -> Result<(), TemplateError> {
     let refuse = |why: String| Err(TemplateError::Malformed(why));
     // The engine counts lines and columns in 16 bits.
     if LINES < text.lines().count() || text.lines().any(|line| COLUMNS < line.len()) {
         return refuse("it has too many or too long lines".to_owned());
     }
-    let mut rest = text;
-    while let Some((at, close)) = next(rest) {
-        let inner = &rest[at + 2..];
-        let Some(length) = inner.find(close) else { return Ok(()) };
-        let inside = inner[..length].trim_matches(['-', '+', ' ', '\t', '\r', '\n']);
+    for Piece { kind, inside, .. } in pieces(text) {
         if EXPRESSION < inside.len() {
             return refuse(format!("an expression is over {EXPRESSION} characters"));
         }
         if outside_quotes(inside).any(|c| c == '*') {
             return refuse("`*` is not understood".to_owned());
         }
-        rest = &inner[length + 2..];
-        if close == "%}" {
-            let tag = inside.split([' ', '\t', '\n', '(']).next().unwrap_or_default();
-            if !TAGS.contains(&tag) {
-                return refuse(format!("the tag `{}` is not known", summary(tag)));
-            }
-            if tag == "raw" {
-                // Nothing in there is read; the engine looks for the end itself.
-                let end = rest.find("endraw").map_or(rest.len(), |end| end + "endraw".len());
-                rest = rest[end..].trim_start_matches(['-', '+', ' ']);
-                rest = rest.strip_prefix("%}").unwrap_or(rest);
-            }
+        let tag = tag(inside);
+        if kind == Kind::Tag && !TAGS.contains(&tag) {
+            return refuse(format!("the tag `{}` is not known", summary(tag)));
+        }
+        if let Some(what) = stranger(inside) {
+            return refuse(format!("{what} is not known"));
         }
     }
     Ok(())
 }
 
+/// The first thing in an expression that there is not: a filter, a test, or
+/// anything to be called.
+fn stranger(inside: &str) -> Option<String> {
+    let tokens = tokens(inside);
+    let at = |at: usize| tokens.get(at).map_or("", String::as_str);
+    let is_word = |token: &str| token.chars().all(is_letter) && !token.is_empty();
+    (0..tokens.len()).find_map(|here| {
+        let before = here.checked_sub(1).map_or("", at);
+        match at(here) {
+            "|" if !FILTERS.contains(&at(here + 1)) => {
+                Some(format!("the filter `{}`", summary(at(here + 1))))
+            }
+            "is" if !before.is_empty() && before != "." => {
+                let test = if at(here + 1) == "not" { at(here + 2) } else { at(here + 1) };
+                Some(format!("the test `{}`", summary(test)))
+            }
+            word if is_word(word)
+                && at(here + 1) == "("
+                && before != "|"
+                && !KEYWORDS.contains(&word) =>
+            {
+                Some(format!("`{}(…)`", summary(word)))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Words and single signs, without what is quoted.
+fn tokens(inside: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut grows = false;
+    for c in unquoted(inside) {
+        match tokens.last_mut() {
+            Some(word) if grows && is_letter(c) => word.push(c),
+            Some(_) | None if !c.is_whitespace() => tokens.push(c.to_string()),
+            Some(_) | None => {}
+        }
+        grows = is_letter(c);
+    }
+    tokens
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn tag(inside: &str) -> &str {
+    inside.split([' ', '\t', '\n', '(']).next().unwrap_or_default()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Expression,
+    Tag,
+}
+
+/// An expression or a tag: where it stands with its braces, and what is in it.
+struct Piece<'a> {
+    kind: Kind,
+    at: usize,
+    end: usize,
+    inside: &'a str,
+}
+
+/// Everything in a text that the engine reads.
+fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let (at, kind, close) = next(&text[from..])?;
+        let at = from + at;
+        let inner = &text[at + 2..];
+        let length = inner.find(close)?;
+        let inside = inner[..length].trim_matches(['-', '+', ' ', '\t', '\r', '\n']);
+        let end = at + 2 + length + 2;
+        from = end;
+        if kind == Kind::Tag && tag(inside) == "raw" {
+            // Nothing in there is read; the engine looks for the end itself.
+            let rest = &text[end..];
+            let skipped = rest.find("endraw").map_or(rest.len(), |end| end + "endraw".len());
+            let rest = rest[skipped..].trim_start_matches(['-', '+', ' ']);
+            let rest = rest.strip_prefix("%}").unwrap_or(rest);
+            from = text.len() - rest.len();
+        }
+        Some(Piece { kind, at, end, inside })
+    })
+}
+
 /// Where the next expression or tag begins, and what closes it.
-fn next(text: &str) -> Option<(usize, &'static str)> {
+fn next(text: &str) -> Option<(usize, Kind, &'static str)> {
     let close = |at: usize| match text.as_bytes().get(at + 1) {
-        Some(b'{') => Some((at, "}}")),
-        Some(b'%') => Some((at, "%}")),
+        Some(b'{') => Some((at, Kind::Expression, "}}")),
+        Some(b'%') => Some((at, Kind::Tag, "%}")),
         Some(_) | None => None,
     };
     text.match_indices('{').find_map(|(at, _)| close(at))
 }
 
 fn outside_quotes(text: &str) -> impl Iterator<Item = char> {
+    unquoted(text).filter(|c| *c != QUOTED)
+}
+
+/// What stands for a quoted text.
+const QUOTED: char = '"';
+
+/// A text with a mark in place of each text that is quoted in it.
+fn unquoted(text: &str) -> impl Iterator<Item = char> {
     let mut quote = None;
-    text.chars().filter(move |c| match quote {
-        Some(open) if open == *c => {
+    text.chars().filter_map(move |c| match quote {
+        Some(open) if open == c => {
             quote = None;
-            false
+            Some(QUOTED)
         }
-        Some(_) => false,
+        Some(_) => None,
         None if matches!(c, '"' | '\'') => {
-            quote = Some(*c);
-            false
+            quote = Some(c);
+            None
         }
-        None => true,
+        None => Some(c),
     })
 }
 
@@ -237,15 +412,24 @@ fn summary(text: &str) -> String {
 /// as nothing where it is asked about.
 #[derive(Debug)]
 struct Hole {
+    /// With the filters that it went through.
     name: String,
+    fate: Arc<Fate>,
+}
+
+/// What became of a name that nobody gave a value for.
+#[derive(Debug, Default)]
+struct Fate {
     /// Whether a default was taken for it.
-    replaced: Arc<AtomicBool>,
+    replaced: AtomicBool,
+    /// Whether it stands in the text.
+    shown: AtomicBool,
 }
 
 impl Object for Hole {
     fn get_value(self: &Arc<Hole>, key: &Value) -> Option<Value> {
         let name = format!("{}.{key}", self.name);
-        Some(Value::from_object(Hole { name, replaced: Arc::clone(&self.replaced) }))
+        Some(Value::from_object(Hole { name, fate: Arc::clone(&self.fate) }))
     }
 
     fn is_true(self: &Arc<Hole>) -> bool {
@@ -253,6 +437,7 @@ impl Object for Hole {
     }
 
     fn render(self: &Arc<Hole>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fate.shown.store(true, Ordering::Relaxed);
         write!(f, "{{{{ {} }}}}", self.name)
     }
 }

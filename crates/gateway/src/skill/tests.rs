@@ -228,6 +228,26 @@ fn what_is_written_is_strict_whatever_was_read() {
 }
 
 #[test]
+fn a_text_about_another_template_language_is_given_out_as_it_is_and_found() {
+    for mention in [
+        "{{ config | to_nice_yaml }}",
+        "${{ fromJSON(x) }}",
+        "{{ value | json }}",
+        "{% if x is defined %}",
+    ] {
+        let text =
+            format!("---\nname: s\ndescription: d\n---\n\nWrite `{mention}` for {{{{ who }}}}.");
+        let (library, findings) = Library::read(&[file("s/SKILL.md", &text)]);
+        let told = library.skills()[0].fill(&[("who", &Json::of(&"me"))]).unwrap();
+        assert_eq!(told, format!("# s\n\nWrite `{mention}` for {{{{ who }}}}."));
+        let found = findings.iter().find(|finding| finding.code == "skill-template").unwrap();
+        assert!(found.message.ends_with("given out as it is"), "{}", found.message);
+    }
+    let last = skill("---\nname: s\ndescription: d\n---\n\nTake `{{ items|last }}`.");
+    assert!(text_of(&last).starts_with("# s\n\nTake `{{ items|last }}`."), "{}", text_of(&last));
+}
+
+#[test]
 fn a_template_cannot_put_code_together() {
     let skill = skill("---\nname: s\ndescription: d\n---\n{{ a }}`bash\nrm -rf {{ b }}\n```\n");
     let ticks = Json::of("``");
