@@ -24,6 +24,7 @@ use crate::name;
 
 use check::Checker;
 pub use check::Problem;
+pub use fold::Folded;
 pub(crate) use kind::Types;
 use members::Member;
 pub use sample::Sample;

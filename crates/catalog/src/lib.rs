@@ -38,6 +38,6 @@ mod packed;
 pub use catalog::{
     By, Catalog, Function, Hit, Namespace, Place, Search, Shares, Slot, Sought, Unresolved,
 };
-pub use contract::{Contract, Parameter, Problem, Sample};
+pub use contract::{Contract, Folded, Parameter, Problem, Sample};
 pub use directory::Directory;
 pub use source::{Source, State};

@@ -86,33 +86,52 @@ impl Contract {
     /// Everything that is wrong with `arguments`; nothing when the schema
     /// itself is damaged, or would need too long for these.
     pub fn check(&self, arguments: &Value) -> Vec<Problem> {
-        let Ok(Checker { validator: Some(validator), weight }) = self.checker() else {
-            return Vec::new();
-        };
-        let schema = || self.schema.value().unwrap_or(Value::Null);
-        let is_bounded = match weight {
-            Weight::Light => true,
-            Weight::Depends => weight::fits_budget(&schema(), arguments),
-        };
-        if !is_bounded || validator.is_valid(arguments) {
-            return Vec::new();
-        }
-        let mut problems: Vec<Problem> = Vec::new();
-        let schema = schema();
-        let mut errors = validator.iter_errors(arguments);
-        for error in errors.by_ref().take(TOLD) {
-            let problem = tell(&error, &schema);
-            if !problems.contains(&problem) {
-                problems.push(problem);
+        self.check_after(Vec::new(), arguments)
+    }
+
+    /// The same after `problems` that are known already, all in one bound.
+    pub fn check_after(&self, mut problems: Vec<Problem>, arguments: &Value) -> Vec<Problem> {
+        let mut is_cut = TOLD < problems.len();
+        problems.truncate(TOLD);
+        let mut told = false;
+        if let Some((validator, schema)) = self.judge(arguments, problems.is_empty()) {
+            let mut errors = validator.iter_errors(arguments);
+            for error in errors.by_ref().take(TOLD - problems.len()) {
+                let problem = tell(&error, &schema);
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
             }
+            told = problems.iter().any(|problem| problem.message.starts_with(STRANGER));
+            is_cut |= errors.next().is_some();
         }
-        let told = problems.iter().any(|problem| problem.message.starts_with(STRANGER));
+        if problems.is_empty() {
+            return problems;
+        }
         let mut strangers = self.strangers(arguments).filter(|_| !told);
         problems.extend(strangers.by_ref().take(TOLD - problems.len()));
-        if errors.next().is_some() || strangers.next().is_some() {
+        if is_cut || strangers.next().is_some() {
             problems.push(Problem::new("", "there is more; these come first".to_owned()));
         }
         problems
+    }
+
+    /// What says everything that is wrong with arguments, where something is
+    /// and that can be said in time.
+    fn judge(&self, arguments: &Value, is_open: bool) -> Option<(&Validator, Value)> {
+        let Ok(Checker { validator: Some(validator), weight }) = self.checker() else {
+            return None;
+        };
+        // Most arguments fit, and need no schema to be read anew.
+        if is_open && *weight == Weight::Light && validator.is_valid(arguments) {
+            return None;
+        }
+        let schema = self.schema.value().unwrap_or(Value::Null);
+        let is_bounded = match weight {
+            Weight::Light => true,
+            Weight::Depends => weight::fits_budget(&schema, arguments),
+        };
+        (is_bounded && !validator.is_valid(arguments)).then_some((validator, schema))
     }
 
     /// Arguments that the schema tolerates but does not name. When something is

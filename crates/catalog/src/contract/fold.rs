@@ -1,35 +1,47 @@
 //! The caller's spelling and types, brought to the schema's.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use tool::{Json, Object};
 
 use super::{Contract, Parameter, Problem, Types};
 use crate::name;
 
+/// Arguments as the schema spells them.
+#[derive(Debug, Default)]
+pub struct Folded {
+    /// `None` when there is nothing to change, so that arguments which are
+    /// right already are never written anew.
+    pub arguments: Option<Object>,
+    /// What could not be brought to the schema's spelling. It is left out of
+    /// the arguments, so that the rest of them can be judged.
+    pub problems: Vec<Problem>,
+}
+
 impl Contract {
     /// Renames every key to the schema's spelling of it and turns text into
-    /// what the schema asks for. `None` when there is nothing to change, so
-    /// that arguments which are right already are never written anew.
-    pub fn fold(&self, arguments: &Object) -> Result<Option<Object>, Vec<Problem>> {
+    /// what the schema asks for.
+    pub fn fold(&self, arguments: &Object) -> Folded {
         if arguments.iter().all(|(key, value)| self.fits(key, value)) {
-            return Ok(None);
+            return Folded::default();
         }
-        let mut folded: Vec<(String, Json)> = Vec::with_capacity(arguments.len());
-        let mut problems = Vec::new();
+        let mut folded = Folding::default();
         for (key, value) in arguments.iter() {
             match self.meaning(key) {
                 Meaning::Parameter(parameter) => {
                     let value = coerce(parameter.types, value).unwrap_or_else(|| value.clone());
-                    put(&mut folded, &mut problems, &parameter.name, value);
+                    folded.put(&parameter.name, value);
                 }
-                Meaning::Unknown => put(&mut folded, &mut problems, key, value.clone()),
-                Meaning::Ambiguous(candidates) => problems.push(Problem::new(
+                Meaning::Unknown => folded.put(key, value.clone()),
+                Meaning::Ambiguous(candidates) => folded.problems.push(Problem::new(
                     key,
                     format!("could be any of {}: use the exact spelling", candidates.join(", ")),
                 )),
             }
         }
-        if problems.is_empty() { Ok(Some(folded.into_iter().collect())) } else { Err(problems) }
+        let arguments = Some(folded.arguments.into_iter().collect());
+        Folded { arguments, problems: folded.problems }
     }
 
     fn fits(&self, key: &str, value: &Json) -> bool {
@@ -71,14 +83,28 @@ fn quoted(parameter: &Parameter) -> String {
     format!("`{}`", parameter.name)
 }
 
-fn put(folded: &mut Vec<(String, Json)>, problems: &mut Vec<Problem>, key: &str, value: Json) {
-    match folded.iter().find(|(name, _)| name == key) {
-        None => folded.push((key.to_owned(), value)),
-        Some((_, earlier)) if *earlier == value => {}
-        Some(_) => problems.push(Problem::new(
-            key,
-            "was given twice under different spellings with different values".to_owned(),
-        )),
+/// Arguments on their way.
+#[derive(Default)]
+struct Folding {
+    arguments: Vec<(String, Json)>,
+    /// Where each of them is.
+    places: HashMap<String, usize>,
+    problems: Vec<Problem>,
+}
+
+impl Folding {
+    fn put(&mut self, key: &str, value: Json) {
+        match self.places.get(key) {
+            None => {
+                self.places.insert(key.to_owned(), self.arguments.len());
+                self.arguments.push((key.to_owned(), value));
+            }
+            Some(earlier) if self.arguments[*earlier].1 == value => {}
+            Some(_) => self.problems.push(Problem::new(
+                key,
+                "was given twice under different spellings with different values".to_owned(),
+            )),
+        }
     }
 }
 

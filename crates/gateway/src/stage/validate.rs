@@ -3,7 +3,7 @@
 //! Makes the [`ValidCall`] that every later stage takes, so nothing can reach
 //! an upstream unchecked.
 
-use catalog::{Catalog, Contract, Problem, Slot};
+use catalog::{Catalog, Contract, Folded, Problem, Slot};
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
 use super::Deed;
@@ -184,12 +184,27 @@ fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<J
 fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Problem>> {
     let object = Object::parse(&given)
         .map_err(|_| vec![Problem::new("", "the arguments must be an object".to_owned())])?;
-    let folded = if mode == Mode::Run { contract.fold(&object)? } else { None };
-    let arguments = folded.map_or(given, |folded| folded.to_json());
-    // What can be forwarded but not understood is the upstream's to judge.
-    let Ok(value) = arguments.value() else { return Ok(arguments) };
-    let problems = contract.check(&value);
+    let folded = if mode == Mode::Run { contract.fold(&object) } else { Folded::default() };
+    let arguments = folded.arguments.map_or(given, |folded| folded.to_json());
+    let problems = judged(contract, folded.problems, &arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(problems) }
+}
+
+/// Everything that is wrong with arguments in any spelling, after what is known
+/// to be.
+pub(crate) fn problems(contract: &Contract, mut known: Vec<Problem>, given: &Json) -> Vec<Problem> {
+    let Ok(object) = Object::parse(given) else { return known };
+    let Folded { arguments, problems } = contract.fold(&object);
+    known.extend(problems);
+    judged(contract, known, &arguments.map_or_else(|| given.clone(), |folded| folded.to_json()))
+}
+
+/// What can be forwarded but not understood is the upstream's to judge.
+fn judged(contract: &Contract, known: Vec<Problem>, arguments: &Json) -> Vec<Problem> {
+    match arguments.value() {
+        Ok(value) => contract.check_after(known, &value),
+        Err(_) => known,
+    }
 }
 
 /// JSON text with the keys of every object in order.

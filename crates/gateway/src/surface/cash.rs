@@ -29,6 +29,7 @@ use super::{Surface, rest::Rest};
 use crate::dispatch::{CallError, Mode, Outcome, Refused, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
+use crate::stage::validate;
 use crate::trust::confirm;
 use crate::visibility::Thing;
 use arguments::CallArguments;
@@ -90,7 +91,7 @@ impl Cash {
         let view = self.view(&snapshot, context);
         let arguments = match arguments {
             Ok(arguments) => arguments,
-            Err(problem) => return view.refuse(Refused::BadCall, view.bad_call(&problem)),
+            Err(problem) => return view.refuse(Refused::BadCall, view.bad_call(problem)),
         };
         let mut found = view.resolve(&arguments.namespace, &arguments.function);
         // What is remembered of an upstream may be out of date: a function that
@@ -134,12 +135,11 @@ impl View<'_> {
         if let Some(kwargs) = &mut arguments.kwargs {
             confirm::lift_from(kwargs, contract, &mut rest);
         }
-        let (kwargs, wanted) = match arguments.settle(contract) {
-            Ok(settled) => settled,
-            Err(problem) => {
-                return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &[problem]));
-            }
-        };
+        let (kwargs, wanted, problems) = arguments.settle(contract);
+        if !problems.is_empty() {
+            let problems = validate::problems(contract, problems, &kwargs);
+            return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &problems));
+        }
         let target = self.snapshot.target(slot);
         let request = Request { target, arguments: Some(kwargs), rest, wanted, mode: Mode::Run };
         let say = |outcome| self.say(slot, outcome);

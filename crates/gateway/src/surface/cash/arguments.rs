@@ -1,5 +1,7 @@
 //! What a model wrote as the arguments of `call`, `help` and `skill`.
 
+use std::fmt;
+
 use catalog::{Contract, Problem, name};
 use tool::{Json, Object};
 
@@ -19,17 +21,40 @@ pub(super) struct CallArguments {
 #[derive(Debug)]
 pub(super) enum BadCall {
     NoObject,
-    /// With the namespace, which may be the whole address.
-    NoFunction(String),
-    /// `kwargs` of the wrong kind, of this namespace and function.
-    Kwargs(String, String),
-    /// A member of the wrong type: which, and what it must be.
-    Wrong(&'static str, &'static str),
-    /// Members beside those that there are, and the call without them.
-    Flat {
-        flat: Object,
-        call: CallArguments,
-    },
+    Mistaken(Box<Mistaken>),
+}
+
+/// A call as far as it can be read, and everything that is wrong with it.
+#[derive(Debug)]
+pub(super) struct Mistaken {
+    pub(super) call: CallArguments,
+    /// Members that cannot be read.
+    pub(super) wrong: Vec<Wrong>,
+    /// Members beside those that there are.
+    pub(super) flat: Object,
+}
+
+/// A member that cannot be read, and what it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    Namespace,
+    Function,
+    /// It is missing, or empty.
+    NoFunction,
+    Kwargs,
+    Size,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Wrong::Namespace => "`namespace` must be a string",
+            Wrong::Function => "`function` must be a string",
+            Wrong::NoFunction => "`function` is required",
+            Wrong::Kwargs => "`kwargs` must be an object",
+            Wrong::Size => "`sizelimit` must be a positive integer",
+        })
+    }
 }
 
 impl CallArguments {
@@ -38,79 +63,100 @@ impl CallArguments {
         let object = object.map_err(|_| BadCall::NoObject)?;
         let (mut namespace, mut function) = (None, None);
         let (mut kwargs, mut wanted) = (None, None);
-        let mut flat = Object::new();
+        let (mut wrong, mut flat) = (Vec::new(), Object::new());
         for (key, value) in object {
             if value.is_null() {
                 continue;
             }
-            match name::canonical(&key).as_str() {
-                "namespace" => namespace = Some(text("namespace", &value)?),
-                "function" => function = Some(text("function", &value)?),
-                "kwargs" => kwargs = Some(object_of("kwargs", value)),
-                "sizelimit" => wanted = Some(size(&value)?),
-                _ => flat.push(key, value),
-            }
+            let mistake = match name::canonical(&key).as_str() {
+                "namespace" => read(&mut namespace, value.text(), Wrong::Namespace),
+                "function" => read(&mut function, value.text(), Wrong::Function),
+                "kwargs" => read(&mut kwargs, object_of(value), Wrong::Kwargs),
+                "sizelimit" => read(&mut wanted, size(&value), Wrong::Size),
+                _ => {
+                    flat.push(key, value);
+                    None
+                }
+            };
+            wrong.extend(mistake);
+        }
+        let function: String = function.unwrap_or_default();
+        if function.is_empty() && !wrong.contains(&Wrong::Function) {
+            wrong.push(Wrong::NoFunction);
         }
         let namespace = namespace.unwrap_or_default();
-        let Some(function) = function.filter(|name| !name.is_empty()) else {
-            return Err(BadCall::NoFunction(namespace));
-        };
-        let Ok(kwargs) = kwargs.transpose() else {
-            return Err(BadCall::Kwargs(namespace, function));
-        };
         let call = CallArguments { namespace, function, kwargs, wanted };
-        if flat.is_empty() { Ok(call) } else { Err(BadCall::Flat { flat, call }) }
+        if wrong.is_empty() && flat.is_empty() {
+            return Ok(call);
+        }
+        Err(BadCall::Mistaken(Box::new(Mistaken { call, wrong, flat })))
     }
 
-    /// The function's own arguments, and the size asked for.
+    /// The function's own arguments, and the size asked for; with what is wrong
+    /// with that.
     ///
     /// `sizelimit` among the arguments means ours when the function has none of
     /// that name.
-    pub(super) fn settle(self, contract: &Contract) -> Result<(Json, Option<usize>), Problem> {
+    pub(super) fn settle(self, contract: &Contract) -> (Json, Option<usize>, Vec<Problem>) {
         let kwargs = self.kwargs.unwrap_or_else(Json::empty_object);
-        if let Some(problem) = confirm::misread(&kwargs, contract) {
-            return Err(problem);
-        }
+        let mut problems: Vec<Problem> = confirm::misread(&kwargs, contract).into_iter().collect();
         // Cheap and almost always true: no key spells anything like it.
         let mentions =
             kwargs.as_str().as_bytes().windows(5).any(|w| w.eq_ignore_ascii_case(b"limit"));
         if !mentions || contract.parameter("sizelimit").is_some() {
-            return Ok((kwargs, self.wanted));
+            return (kwargs, self.wanted, problems);
         }
-        let Ok(mut object) = Object::parse(&kwargs) else { return Ok((kwargs, self.wanted)) };
+        let Ok(mut object) = Object::parse(&kwargs) else {
+            return (kwargs, self.wanted, problems);
+        };
         let key = object.keys().find(|key| name::same(key, "sizelimit")).map(str::to_owned);
         let Some(value) = key.and_then(|key| object.remove(&key)) else {
-            return Ok((kwargs, self.wanted));
+            return (kwargs, self.wanted, problems);
         };
-        let inner = size(&value)
-            .map_err(|_| Problem::new("sizelimit", "must be a positive integer".to_owned()))?;
-        Ok((object.to_json(), self.wanted.or(Some(inner))))
+        let inner = size(&value);
+        if inner.is_none() {
+            problems.push(Problem::new("sizelimit", "must be a positive integer".to_owned()));
+        }
+        (object.to_json(), self.wanted.or(inner), problems)
     }
 }
 
-fn text(what: &'static str, value: &Json) -> Result<String, BadCall> {
-    value.text().ok_or(BadCall::Wrong(what, "a string"))
+/// Takes what could be read, and says what is wrong where nothing could.
+fn read<T>(into: &mut Option<T>, value: Option<T>, wrong: Wrong) -> Option<Wrong> {
+    match value {
+        Some(value) => {
+            *into = Some(value);
+            None
+        }
+        None => Some(wrong),
+    }
 }
 
 /// An object, also when it was written as text.
-pub(super) fn object_of(what: &'static str, value: Json) -> Result<Json, BadCall> {
+pub(super) fn object_of(value: Json) -> Option<Json> {
     if value.is_object() {
-        return Ok(value);
+        return Some(value);
     }
-    let wrong = BadCall::Wrong(what, "an object");
-    let Some(text) = value.text() else { return Err(wrong) };
-    let text = text.trim().to_owned();
+    let text = value.text()?.trim().to_owned();
     if text.is_empty() {
-        return Ok(Json::empty_object());
+        return Some(Json::empty_object());
     }
-    Json::parse(text).ok().filter(Json::is_object).ok_or(wrong)
+    Json::parse(text).ok().filter(Json::is_object)
 }
 
-fn size(value: &Json) -> Result<usize, BadCall> {
+/// A whole number from 1 on, however it is written: `100`, `"100"`, `100.0`.
+fn size(value: &Json) -> Option<usize> {
     let written = value.text().unwrap_or_else(|| value.to_string());
-    let size = written.trim().parse::<usize>().ok().filter(|size| 0 < *size);
-    size.ok_or(BadCall::Wrong("sizelimit", "a positive integer"))
+    let written = written.trim();
+    let whole = |number: f64| number.fract() == 0.0 && number < EXACT;
+    let size = written.parse::<usize>().ok().or_else(|| {
+        written.parse::<f64>().ok().filter(|number| whole(*number)).map(|number| number as usize)
+    });
+    size.filter(|size| 0 < *size)
 }
+
+/// Every whole number below it is itself as a float.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The arguments of `help` and `skill`: strings by canonical name, with what
 /// is in `kwargs` and what was written beside it in one place. Whatever is
@@ -137,7 +183,7 @@ impl Loose {
         };
         for (key, value) in arguments.map(members).unwrap_or_default() {
             if name::canonical(&key) == "kwargs" {
-                let inner = object_of("kwargs", value).unwrap_or_else(|_| Json::empty_object());
+                let inner = object_of(value).unwrap_or_else(Json::empty_object);
                 inside.extend(members(&inner).into_iter().map(given));
             } else {
                 beside.push(given((key, value)));

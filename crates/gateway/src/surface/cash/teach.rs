@@ -10,7 +10,7 @@ use serde_json::json;
 use tool::{Failure, Json, Object, Reply, RpcError, Sent};
 
 use super::View;
-use super::arguments::{BadCall, CallArguments};
+use super::arguments::{BadCall, CallArguments, Mistaken, Wrong};
 use crate::dispatch::{CallError, Refusal};
 use crate::error::{Code, classify};
 use crate::own::line;
@@ -173,29 +173,51 @@ impl View<'_> {
         format!("call(namespace=\"{path}\", function=\"{name}\", ")
     }
 
-    pub(super) fn bad_call(&self, problem: &BadCall) -> Reply {
-        let told = match problem {
-            BadCall::NoObject => "**Error:** The arguments must be an object.".to_owned(),
-            BadCall::NoFunction(namespace) => {
-                let near = self
-                    .joined(namespace, "")
-                    .map(|slot| format!(" Write: `{}kwargs={{…}})`.", self.address(slot)));
-                let near = near.unwrap_or_else(|| " Use `help()` to see what there is.".to_owned());
-                format!("**Error:** `function` is required.{near}")
+    /// Everything that is wrong with a call that was never made.
+    pub(super) fn bad_call(&self, problem: BadCall) -> Reply {
+        let Mistaken { call, wrong: mistakes, flat } = match problem {
+            BadCall::Mistaken(mistaken) => *mistaken,
+            BadCall::NoObject => {
+                let told = "**Error:** The arguments must be an object.";
+                return wrong(told, Code::ArgsInvalid, Retry::Never);
             }
-            BadCall::Kwargs(namespace, function) => {
-                let slot = self.resolve(namespace, function).ok();
-                let signature = slot.map(|slot| {
-                    let signature = self.snapshot.catalog.shaped_signature(slot, 600);
-                    format!("\nSignature: {signature}")
-                });
-                let signature = signature.unwrap_or_default();
-                format!("**Error:** `kwargs` must be an object.{signature}")
+        };
+        let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        let is_named = !mistakes.iter().any(|mistake| match mistake {
+            Wrong::Namespace | Wrong::Function | Wrong::NoFunction => true,
+            Wrong::Kwargs | Wrong::Size => false,
+        });
+        let told = match self.resolve(&call.namespace, &call.function) {
+            Ok(slot) if is_named => self.mended(slot, said, &flat, call),
+            Err(why) if is_named && said.is_empty() => return self.unknown(&why, &call),
+            Err(why) if is_named => {
+                let missing = self.no_such(&why, &call.namespace, &call.function);
+                format!("**Error:** {}.\n{missing}", said.join("; "))
             }
-            BadCall::Wrong(what, must) => format!("**Error:** `{what}` must be {must}."),
-            BadCall::Flat { flat, call } => self.flat(flat, call),
+            Ok(_) | Err(_) => {
+                let next = match mistakes.contains(&Wrong::Namespace) {
+                    true => String::new(),
+                    false => format!(" {}", self.functionless(&call.namespace)),
+                };
+                format!("**Error:** {}.{next}", said.join("; "))
+            }
         };
         wrong(&told, Code::ArgsInvalid, Retry::Never)
+    }
+
+    /// Where to look for a function when only a namespace is known, which may
+    /// be the whole address.
+    fn functionless(&self, namespace: &str) -> String {
+        if let Some(slot) = self.joined(namespace, "") {
+            return format!("Write: `{}kwargs={{…}})`.", self.address(slot));
+        }
+        match self.snapshot.catalog.namespace(namespace) {
+            Ok(found) if !found.path.is_empty() && self.shows(found) => {
+                let path = &found.path;
+                format!("Use `help(namespace=\"{path}\")` to see its functions.")
+            }
+            Ok(_) | Err(_) => "Use `help()` to see what there is.".to_owned(),
+        }
     }
 
     pub(super) fn bad_kwargs(&self, slot: Slot, problems: &[Problem]) -> Reply {

@@ -1,36 +1,57 @@
 //! Arguments that stand beside `kwargs` instead of in it.
 
 use catalog::summary::echo as short;
-use catalog::{Contract, nearest};
+use catalog::{Contract, Slot, nearest};
 use tool::{Json, Object};
 
 use super::super::View;
-use super::super::arguments::{CallArguments, object_of};
+use super::super::arguments::{CallArguments, Wrong, object_of};
+use crate::stage::validate;
 use crate::trust::confirm;
 
 /// How many arguments are named that are in the wrong place.
 const NAMED: usize = 8;
 /// How long the arguments of a suggested call may be.
 const SUGGESTED: usize = 400;
+
 impl View<'_> {
-    /// Arguments beside `kwargs` instead of in it: what belongs where, and the
-    /// call as it should have been.
-    pub(super) fn flat(&self, flat: &Object, call: &CallArguments) -> String {
-        let CallArguments { namespace, function, wanted, .. } = call;
-        let slot = match self.resolve(namespace, function) {
-            Ok(slot) => slot,
-            Err(why) => return self.no_such(&why, namespace, function),
-        };
+    /// What was said of a call of this function, what stands beside `kwargs`
+    /// instead of in it, and what is wrong with its kwargs when all of them are
+    /// in there; the call as it should have been, where nothing is.
+    pub(super) fn mended(
+        &self,
+        slot: Slot,
+        mut said: Vec<String>,
+        flat: &Object,
+        call: CallArguments,
+    ) -> String {
         let catalog = &self.snapshot.catalog;
-        let sorted = Sorted::of(flat, call.kwargs.as_ref(), catalog.contract(slot));
-        let size = wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
-        format!(
-            "**Error:** {}. Write: `{}kwargs={}{size})`.\nSignature: {}",
-            sorted.said(),
-            self.address(slot),
-            suggested(&sorted.kwargs),
-            catalog.shaped_signature(slot, 600),
-        )
+        let contract = catalog.contract(slot);
+        let has_kwargs = !said.contains(&Wrong::Kwargs.to_string());
+        let sorted = Sorted::of(flat, call.kwargs.as_ref(), contract);
+        if !flat.is_empty() {
+            said.push(sorted.said());
+        }
+        let mut kwargs = sorted.kwargs.to_json();
+        confirm::lift_from(&mut kwargs, contract, &mut Object::new());
+        let size = call.wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
+        let (kwargs, _, problems) = CallArguments { kwargs: Some(kwargs), ..call }.settle(contract);
+        let problems = match has_kwargs {
+            true => validate::problems(contract, problems, &kwargs),
+            false => Vec::new(),
+        };
+        let next = if !problems.is_empty() {
+            let lines: Vec<String> =
+                problems.iter().map(|problem| format!("- {problem}")).collect();
+            format!(".\nThe kwargs do not fit:\n{}", lines.join("\n"))
+        } else if flat.is_empty() || !has_kwargs {
+            ".".to_owned()
+        } else {
+            let kwargs = suggested(&sorted.kwargs);
+            format!(". Write: `{}kwargs={kwargs}{size})`.", self.address(slot))
+        };
+        let signature = catalog.shaped_signature(slot, 600);
+        format!("**Error:** {}{next}\nSignature: {signature}", said.join("; "))
     }
 }
 
@@ -106,8 +127,8 @@ impl Sorted {
 fn wrapped(key: &str, value: &Json) -> Option<Object> {
     let folded = catalog::name::canonical(key);
     let known = ["args", "arguments", "params", "parameters", "input", "inputs"];
-    let object = known.contains(&folded.as_str()).then(|| object_of("kwargs", value.clone()))?;
-    Object::parse(&object.ok()?).ok()
+    let object = known.contains(&folded.as_str()).then(|| object_of(value.clone()))?;
+    Object::parse(&object?).ok()
 }
 
 fn named(names: &[String]) -> String {

@@ -27,15 +27,108 @@ async fn arguments_in_the_wrong_place_are_answered_with_the_right_call() {
         holds(&said, &[&format!("`{wrapper}` is called `kwargs` here"), right]);
         assert!(!said.contains(&format!("kwargs={{\"{wrapper}\"")), "{said}");
     }
-    let said = create(json!({"kwargs": {"items": []}, "custmer": "C", "sizelimit": 9})).await;
+    let whole = json!({"items": [], "customer_id": "C"});
+    let said = create(json!({"kwargs": whole, "custmer": "C", "sizelimit": 9})).await;
     holds(&said, &["no such argument: `custmer` (did you mean `customer_id`?)"]);
-    holds(&said, &[r#"kwargs={"items":[]}, sizelimit=9)`"#]);
+    holds(&said, &[r#"kwargs={"items":[],"customer_id":"C"}, sizelimit=9)`"#]);
     assert_eq!(orders.asked(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_mistake_buys_a_long_answer() {
+async fn no_call_is_suggested_that_would_be_refused() {
     let (opened, _) = opened().await;
+    let call = json!({"namespace": "orders", "function": "create", "kwargs": {"items": []}, "custmer": "C"});
+    let said = opened.say("call", call).await;
+    holds(&said, &["no such argument: `custmer`", "- `customer_id` is required", "Signature: "]);
+    assert!(!said.contains("Write:"), "{said}");
+    let call = json!({"namespace": "orders", "function": "create", "customer_id": 5, "items": []});
+    let said = opened.say("call", call).await;
+    holds(&said, &["must be inside `kwargs`", "- `customer_id` must be string, not number"]);
+    assert!(!said.contains("Write:"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_is_wrong_is_told_at_once() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"}, "head": {"type": "integer"}, "list": {"type": "array"},
+            "user_id": {"type": "string"}, "userId": {"type": "string"}, "p_at": {}, "pAt": {},
+            "opt": {"type": "boolean"},
+        },
+    });
+    let opened = open(vec![one("files", "read", "Reads.", &schema)], |_| {}).await;
+    let read = |more: Value| {
+        let mut call = json!({"namespace": "files", "function": "read"});
+        more.as_object().unwrap().iter().for_each(|(k, v)| call[k] = v.clone());
+        opened.say("call", call)
+    };
+    let said =
+        read(json!({"kwargs": {"pat": "b", "opt": "x", "zzz": 1, "userid": "q", "list": 5}}));
+    holds(
+        &said.await,
+        &[
+            "`pat` could be any of `p_at`, `pAt`",
+            "`userid` could be any of `user_id`, `userId`",
+            "`opt` must be boolean",
+            "`list` must be array",
+            "`zzz` is not an argument",
+        ],
+    );
+    let said = read(json!({"kwargs": {"path": "a", "PATH": "b", "head": "x"}})).await;
+    holds(&said, &["`path` was given twice", "`head` must be integer"]);
+    let said = read(json!({"kwargs": {"path": 5}, "sizelimit": 0})).await;
+    holds(&said, &["`sizelimit` must be a positive integer", "`path` must be string"]);
+    let said = read(json!({"kwargs": {"path": 5, "size_limit": -1}})).await;
+    holds(&said, &["`sizelimit` must be a positive integer", "`path` must be string"]);
+    let said = read(json!({"kwargs": {"path": 5, "confirm": true}})).await;
+    holds(&said, &["`confirm` takes the token", "`path` must be string"]);
+    let said = read(json!({"kwargs": {"pat": 1}, "head": "x", "zzz": 1})).await;
+    holds(&said, &["`head` must be inside `kwargs`", "no such argument: `zzz`"]);
+    holds(&said, &["`pat` could be any of", "`head` must be integer"]);
+    let said = opened.say("call", json!({"namespace": 5, "function": 7, "kwargs": [1]})).await;
+    holds(&said, &["`namespace` must be a string", "`function` must be a string"]);
+    holds(&said, &["`kwargs` must be an object"]);
+    let said =
+        opened.say("call", json!({"namespace": "fils", "function": "read", "kwargs": 1})).await;
+    holds(&said, &["`kwargs` must be an object", "No namespace `fils`", "files / read("]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_number_is_a_size_however_it_is_written() {
+    let (opened, _) = opened().await;
+    for size in [json!(100.0), json!("100"), json!(1e3), json!("100.0")] {
+        let call = json!({"namespace": "orders", "function": "summary", "sizelimit": size});
+        assert_eq!(opened.say("call", call).await, "summary {}", "{size}");
+    }
+    for size in [json!(0.0), json!(-1), json!(1.5), json!("inf"), json!("NaN"), json!(1e300)] {
+        let call = json!({"namespace": "orders", "function": "summary", "sizelimit": size});
+        let said = opened.say("call", call).await;
+        holds(&said, &["`sizelimit` must be a positive integer"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_names_no_function_is_led_into_the_namespace() {
+    let (opened, _) = opened().await;
+    for function in [json!(""), json!(null), json!(7)] {
+        let call = json!({"namespace": "Orders.retail", "function": function});
+        let said = opened.say("call", call).await;
+        holds(&said, &["`function` ", "Use `help(namespace=\"orders.retail\")`"]);
+    }
+    for namespace in ["", "nowhere"] {
+        let said = opened.say("call", json!({"namespace": namespace, "function": ""})).await;
+        holds(&said, &["`function` is required. Use `help()` to see what there is."]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_mistake_buys_a_long_answer() {
+    let (mut upstreams, _) = shop();
+    upstreams.push(one("up", "f", "F.", &json!({"properties": {"p_q": {}, "pQ": {}}})));
+    let opened = super::open(upstreams, |_| {}).await;
+    let mut alike = json!({});
+    (2..5_000).for_each(|n| alike[format!("p{}q", "_".repeat(n % 500 + n / 500))] = json!(n));
     let long = "k".repeat(100_000);
     let mut flat = json!({"namespace": "orders", "function": "get"});
     (0..20_000).for_each(|n| flat[format!("key{n}")] = json!(n));
@@ -48,6 +141,7 @@ async fn no_mistake_buys_a_long_answer() {
         ("call", json!({"namespace": long, "function": long})),
         ("call", json!({"namespace": "orders", "function": "get", long.clone(): 1})),
         ("call", get(json!({long.clone(): 1}))),
+        ("call", json!({"namespace": "up", "function": "f", "kwargs": alike})),
         ("help", json!({"namespace": long})),
         ("help", json!({"function": long})),
         ("skill", json!({"skillname": long, "namespace": long})),
