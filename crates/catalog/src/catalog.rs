@@ -79,6 +79,9 @@ pub struct Namespace {
     /// Functions right in it, in the order of the listing.
     pub functions: Vec<Slot>,
     by_name: HashMap<String, Slot>,
+    /// Functions whose upstream tells them apart by `_`, `-` or case only, by
+    /// the canonical name that they share.
+    alike: HashMap<String, Vec<Slot>>,
 }
 
 /// One function found.
@@ -121,6 +124,8 @@ pub enum Unresolved {
     Malformed,
     Namespace,
     Function,
+    /// Several functions are spelt so but for `_`, `-` and case.
+    Ambiguous,
 }
 
 impl Catalog {
@@ -232,14 +237,28 @@ impl Catalog {
     /// The function of that name in that namespace, in any spelling.
     pub fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
         let namespace = self.namespace(namespace)?;
-        let found = namespace.by_name.get(&name::canonical(function)).copied();
+        let canonical = name::canonical(function);
         // A name that had to be replaced is still known to who reads it elsewhere.
         let is_own = |slot: &&Slot| {
             let own = &self.tool(**slot).name;
             own == function || own.rsplit('.').next() == Some(function)
         };
+        if let Some(alike) = namespace.alike.get(&canonical) {
+            // What an upstream tells apart is asked for as the upstream spells it.
+            let is_here = |slot: &&Slot| self.function(**slot).name == function;
+            let exact = alike.iter().find(is_own).or_else(|| alike.iter().find(is_here));
+            return exact.copied().ok_or(Unresolved::Ambiguous);
+        }
+        let found = namespace.by_name.get(&canonical).copied();
         let own = || namespace.functions.iter().find(is_own).copied();
         found.or_else(own).ok_or(Unresolved::Function)
+    }
+
+    /// The functions that a name could mean which is [`Unresolved::Ambiguous`].
+    pub fn alike(&self, namespace: &str, function: &str) -> &[Slot] {
+        let found = self.namespace(namespace).ok();
+        let alike = found.and_then(|found| found.alike.get(&name::canonical(function)));
+        alike.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// What the function wants as arguments; read once, when first needed.

@@ -84,7 +84,13 @@ impl Tree {
     fn plant(&mut self, at: usize, source: &Source, findings: &mut Vec<Finding>) {
         let top = self.namespace(0, &source.label, at);
         let seedlings = self.seedlings(top, at, source, findings);
-        let names = names(&seedlings);
+        let (names, groups) = names(&seedlings);
+        let first = self.functions.len();
+        for group in groups {
+            let key = name::canonical(&seedlings[group[0]].alias);
+            let slots = group.iter().map(|at| Slot((first + at) as u32)).collect();
+            self.namespaces[seedlings[group[0]].namespace].alike.insert(key, slots);
+        }
         for (seedling, name) in seedlings.iter().zip(names) {
             // Who writes the upstream's own name still reaches it: no news.
             let last = seedling.original.rsplit('.').next().unwrap_or_default();
@@ -182,7 +188,8 @@ fn place(label: &str, original: &str) -> (Vec<String>, String) {
 /// Of several that mean the same, the one that is spelled legally upstream
 /// comes first, then alphabetical order; it keeps the name and the others get
 /// a tag of their original name. So no name depends on the order of arrival.
-fn names(seedlings: &[Seedling<'_>]) -> Vec<String> {
+/// Also gives those several, by their positions.
+fn names(seedlings: &[Seedling<'_>]) -> (Vec<String>, Vec<Vec<usize>>) {
     let mut groups: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
     for (at, seedling) in seedlings.iter().enumerate() {
         let key = (seedling.namespace, name::canonical(&seedling.alias));
@@ -190,16 +197,18 @@ fn names(seedlings: &[Seedling<'_>]) -> Vec<String> {
     }
     let mut taken: HashSet<(usize, String)> = groups.keys().cloned().collect();
     let mut names: Vec<String> = seedlings.iter().map(|s| s.alias.clone()).collect();
-    for group in groups.values_mut().filter(|group| 1 < group.len()) {
+    groups.retain(|_, group| 1 < group.len());
+    for group in groups.values_mut() {
         group.sort_by_key(|at| {
             let seedling = &seedlings[*at];
-            (!seedling.original.ends_with(&seedling.alias), seedling.original)
+            let last = seedling.original.rsplit('.').next();
+            (last != Some(seedling.alias.as_str()), seedling.original)
         });
         for at in &group[1..] {
             names[*at] = tagged(&seedlings[*at], &mut taken);
         }
     }
-    names
+    (names, groups.into_values().collect())
 }
 
 fn tagged(seedling: &Seedling<'_>, taken: &mut HashSet<(usize, String)>) -> String {

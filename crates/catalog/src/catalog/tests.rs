@@ -83,6 +83,28 @@ fn of_two_names_that_mean_the_same_one_is_tagged_whatever_the_order() {
 }
 
 #[test]
+fn what_an_upstream_tells_apart_is_reached_by_its_own_spelling_only() {
+    let names = ["Order_New", "orderNew", "deep.Get", "deep.get", "list_all"];
+    let (catalog, _) = Catalog::build(vec![source("x", &names)]);
+    for (namespace, function, slot) in [
+        ("x", "Order_New", 0),
+        ("x", "orderNew", 1),
+        ("x.deep", "Get", 2),
+        ("x.deep", "get", 3),
+        ("x", "listAll", 4),
+    ] {
+        assert_eq!(catalog.resolve(namespace, function), Ok(Slot(slot)), "{function}");
+    }
+    for slot in catalog.slots() {
+        let name = &catalog.function(slot).name;
+        assert_eq!(catalog.resolve(catalog.path(slot), name), Ok(slot), "{name}");
+    }
+    assert_eq!(catalog.resolve("x", "order_new"), Err(Unresolved::Ambiguous));
+    assert_eq!(catalog.alike("x", "order_new"), [Slot(0), Slot(1)]);
+    assert_eq!(catalog.alike("x", "list_all"), []);
+}
+
+#[test]
 fn a_tool_listed_twice_counts_once_and_is_a_finding() {
     let (catalog, findings) = Catalog::build(vec![source("x", &["a", "a"])]);
     assert_eq!(addresses(&catalog), ["x/a"]);

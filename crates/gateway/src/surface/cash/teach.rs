@@ -46,10 +46,26 @@ impl View<'_> {
             },
             Err(unresolved) => Err(unresolved),
         }
+            // Of what they may not see nobody is told that it is alike.
+            Err(Unresolved::Ambiguous) => match self.alike(namespace, function).as_slice() {
+                [] => match catalog.namespace(namespace) {
+                    Ok(found) if self.shows(found) => Err(Unresolved::Function),
+                    Ok(_) | Err(_) => Err(Unresolved::Namespace),
+                },
+                [only] => Ok(*only),
+                _ => Err(Unresolved::Ambiguous),
+            },
     }
 
     pub(super) fn unknown(&self, why: &Unresolved, arguments: &CallArguments) -> Reply {
         let CallArguments { namespace, function, .. } = arguments;
+    /// The functions that a name means which several have, as far as the caller
+    /// sees them.
+    fn alike(&self, namespace: &str, function: &str) -> Vec<Slot> {
+        let alike = self.snapshot.catalog.alike(namespace, function).iter().copied();
+        alike.filter(|slot| self.sees(*slot)).collect()
+    }
+
         // What is away may have the namespace or the function: nobody can tell now.
         let known = self.snapshot.catalog.passed(namespace);
         if *why != Unresolved::Malformed
@@ -65,7 +81,9 @@ impl View<'_> {
         }
         let code = match why {
             Unresolved::Malformed => Code::PathInvalid,
-            Unresolved::Namespace | Unresolved::Function => Code::PathNotFound,
+            Unresolved::Namespace | Unresolved::Function | Unresolved::Ambiguous => {
+                Code::PathNotFound
+            }
         };
         wrong(&self.no_such(why, namespace, function), code, Retry::Never)
     }
@@ -97,15 +115,22 @@ impl View<'_> {
         }
         text.push(if near.is_empty() { ' ' } else { '\n' });
         text.push_str(&match why {
-            Unresolved::Function if !namespace.is_empty() => {
+            Unresolved::Ambiguous => format!(
+                "**Error:** `{}` could be any of several functions in namespace `{}`: use the \
+                 exact spelling.",
+                short(function),
+                short(namespace)
+            ),
+            Unresolved::Function | Unresolved::Ambiguous if !namespace.is_empty() => {
                 format!(
                     "Use `help(namespace=\"{}\")` to see available functions.",
                     short(namespace)
                 )
             }
-            Unresolved::Function | Unresolved::Namespace | Unresolved::Malformed => {
-                "Use `help()` to see available namespaces.".to_owned()
-            }
+            Unresolved::Function
+            | Unresolved::Namespace
+            | Unresolved::Malformed
+            | Unresolved::Ambiguous => "Use `help()` to see available namespaces.".to_owned(),
         });
         text
     }
@@ -124,6 +149,10 @@ impl View<'_> {
             for found in near.into_iter().filter(|found| self.shows(found)).take(NEAR) {
                 match catalog.resolve(&found.path, function) {
                     Ok(slot) if self.sees(slot) => lines.push(line(catalog, slot)),
+        if *why == Unresolved::Ambiguous {
+            let alike = self.alike(namespace, function);
+            return alike.into_iter().take(FEW).map(|slot| line(catalog, slot)).collect();
+        }
                     Ok(_) | Err(_) => lines.push(format!("- namespace `{}`", short(&found.path))),
                 }
             }

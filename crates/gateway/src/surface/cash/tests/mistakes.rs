@@ -298,6 +298,27 @@ async fn a_list_that_has_no_such_page_does_not_hide_one_that_has() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn names_that_an_upstream_tells_apart_are_told_apart_here() {
+    let names = ["Order_New", "orderNew"];
+    let tools = names.iter().map(|name| tool(name, "Does it.", &json!({}))).collect();
+    let fake = Scripted::new(listing(tools), |ask| {
+        let Ask::Call(call) = ask else { return Ok(Reply::text("?")) };
+        Ok(Reply::text(&call.name))
+    });
+    let opened = open(vec![Upstream::new("fake", Scripts::of(Arc::clone(&fake)))], |_| {}).await;
+    let call = |function: &str| json!({"namespace": "fake", "function": function});
+    for name in names {
+        assert_eq!(opened.say("call", call(name)).await, name);
+    }
+    for tool in ["call", "help"] {
+        let told = opened.say(tool, call("ordernew")).await;
+        holds(&told, &["!**Error:** `ordernew` could be any of several functions"]);
+        holds(&told, &["- fake / Order_New(", "- fake / orderNew_"]);
+    }
+    assert_eq!(fake.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_open_code_block_in_a_description_swallows_nothing() {
     let opened = open(vec![one("up", "f", "Do:\n```json\n{}", &json!({}))], |_| {}).await;
     let said = opened.say("help", json!({"namespace": "up", "function": "f"})).await;
