@@ -60,6 +60,9 @@ impl View<'_> {
                 Reply::error_text(&self.homeless(function.as_deref().unwrap_or_default()))
             }
             Err(why) => {
+                if let Some(reply) = self.unavailable(&why, &namespace) {
+                    return reply;
+                }
                 let function = function.unwrap_or_default();
                 Reply::error_text(&self.no_such(&why, &namespace, &function))
             }

@@ -66,18 +66,10 @@ impl View<'_> {
         alike.filter(|slot| self.sees(*slot)).collect()
     }
 
-        // What is away may have the namespace or the function: nobody can tell now.
-        let known = self.snapshot.catalog.passed(namespace);
-        if *why != Unresolved::Malformed
-            && let Some(found) = known.filter(|found| self.shows(found))
-            && let Some(reason) = self.away(found)
-        {
-            let told = format!(
-                "`{}` is unavailable: {reason}. \
-                 `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
-                found.path
-            );
-            return wrong(&format!("**Error:** {told}"), Code::UpstreamUnavailable, Retry::Perhaps);
+    pub(super) fn unknown(&self, why: &Unresolved, arguments: &CallArguments) -> Reply {
+        let CallArguments { namespace, function, .. } = arguments;
+        if let Some(reply) = self.unavailable(why, namespace) {
+            return reply;
         }
         let code = match why {
             Unresolved::Malformed => Code::PathInvalid,
@@ -86,6 +78,25 @@ impl View<'_> {
             }
         };
         wrong(&self.no_such(why, namespace, function), code, Retry::Never)
+    }
+
+    /// What is said of something unknown whose upstream is away: that may have
+    /// it, and nobody can tell now.
+    pub(super) fn unavailable(&self, why: &Unresolved, namespace: &str) -> Option<Reply> {
+        match why {
+            Unresolved::Malformed | Unresolved::Ambiguous => return None,
+            Unresolved::Namespace | Unresolved::Function => {}
+        }
+        let catalog = &self.snapshot.catalog;
+        let found = catalog.passed(namespace).filter(|found| self.shows(found))?;
+        let reason = self.away(found)?;
+        let upstream = found.source.map(|source| catalog.sources()[source].label.as_str());
+        let told = format!(
+            "**Error:** `{}` is unavailable: {reason}. \
+             `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
+            found.path
+        );
+        Some(unanswered(&told, Code::UpstreamUnavailable, Retry::Perhaps, upstream))
     }
 
     /// What is missing, what was probably meant, and where to look.

@@ -298,6 +298,28 @@ async fn a_list_that_has_no_such_page_does_not_hide_one_that_has() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_away_is_said_to_be_by_help_as_by_call() {
+    let away = Scripts::new(|_, _| Err(Failure::Unavailable { reason: "no such program".into() }));
+    let (mut upstreams, _) = shop();
+    upstreams.push(Upstream::new("away", away));
+    let opened = open(upstreams, |_| {}).await;
+    for namespace in ["away", "away.below"] {
+        let asked = json!({"namespace": namespace, "function": "x"});
+        for tool in ["call", "help"] {
+            let reply = opened.ask(tool, asked.clone()).await;
+            let told = reply.tool_result().unwrap().text();
+            holds(&told, &["**Error:** `away` is unavailable: no such program."]);
+            let meta = meta(&reply);
+            assert_eq!(meta["upstream"], "away", "{tool}: {meta}");
+            assert_eq!(meta["code"], "UPSTREAM_UNAVAILABLE", "{tool}: {meta}");
+            assert_eq!(meta["retryable"], true, "{tool}: {meta}");
+        }
+    }
+    let misplaced = json!({"namespace": "away", "function": "x", "path": "a"});
+    holds(&opened.say("call", misplaced).await, &["`away` is unavailable: no such program"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn names_that_an_upstream_tells_apart_are_told_apart_here() {
     let names = ["Order_New", "orderNew"];
     let tools = names.iter().map(|name| tool(name, "Does it.", &json!({}))).collect();
