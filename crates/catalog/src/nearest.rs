@@ -6,6 +6,8 @@ use crate::name;
 pub const CLOSE: f32 = 0.7;
 /// Names that are less alike have nothing to do with each other.
 const FAINT: f32 = 0.45;
+/// A word of a name counts for so much of the whole.
+const WORD: f32 = 0.9;
 /// So many characters are compared stroke by stroke, the rest as they come: a
 /// hostile name must not cost quadratic time.
 const HEAD: usize = 64;
@@ -25,6 +27,13 @@ impl Wanted {
     pub fn rate(&self, candidate: &str) -> Option<f32> {
         let score = likeness(&self.0, &name::canonical(candidate));
         (FAINT <= score).then_some(score)
+    }
+
+    /// The same of a name or, where that is more, of a word in it.
+    pub fn rate_words(&self, candidate: &str) -> Option<f32> {
+        let words = candidate.split(|c: char| !c.is_alphanumeric());
+        let of_words = words.filter_map(|word| Some(WORD * self.rate(word)?));
+        of_words.chain(self.rate(candidate)).max_by(f32::total_cmp)
     }
 }
 

@@ -5,6 +5,8 @@
 //! is `remove_path`), which only the search index knows. Spelling comes first
 //! where it is close, the index next, faint likeness last.
 
+use std::cmp::Reverse;
+
 use super::{Catalog, Namespace, Place, Shares, Slot};
 use crate::index::Kind;
 use crate::nearest::{self, CLOSE};
@@ -84,6 +86,17 @@ impl Catalog {
         guesses.extend(among(0.0, &is_here));
         guesses.extend(among(0.0, &|_| true));
         guesses.found
+    }
+
+    /// The same functions, those first whose name or a word of it is most like
+    /// `function`; what is not like it stays in order.
+    pub fn by_likeness(&self, function: &str, mut slots: Vec<Slot>) -> Vec<Slot> {
+        let wanted = nearest::Wanted::new(function);
+        slots.sort_by_cached_key(|slot| {
+            let likeness = wanted.rate_words(&self.function(*slot).name).unwrap_or_default();
+            Reverse((likeness * 1_000.0) as u32)
+        });
+        slots
     }
 
     /// The things of one kind that `name` may mean, by the index alone.

@@ -1,9 +1,10 @@
 //! `skill`: what there is, then one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use catalog::index::Kind;
-use catalog::{By, Catalog, Place, Shares};
+use catalog::{By, Catalog, Place, Shares, nearest};
 use tool::{Json, Reply};
 
 use super::View;
@@ -60,10 +61,7 @@ impl View<'_> {
             return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&(text + &away)),
                 None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
-                None => Reply::error_text(&format!(
-                    "**Error:** No skills in namespace `{}`. Use `skill()` to list all.",
-                    catalog::summary::cut(&namespace, 80)
-                )),
+                None => Reply::error_text(&self.no_such_shelf(library, &namespace)),
             };
         };
         let version = asked.text("version");
@@ -142,6 +140,21 @@ impl View<'_> {
         };
         let wanted = catalog::summary::cut(&wanted.replace('`', " "), 80);
         format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
+    }
+
+    /// The namespaces that may be meant by one without skills.
+    fn no_such_shelf(&self, library: &Library, namespace: &str) -> String {
+        let namespaces: BTreeSet<&str> =
+            library.latest(self).map(|skill| skill.namespace.as_str()).collect();
+        let near = nearest::nearest(namespace, namespaces, NEAR);
+        let near: Vec<String> =
+            near.iter().map(|near| format!("`skill(namespace=\"{near}\")`")).collect();
+        let near = match near.as_slice() {
+            [] => String::new(),
+            near => format!(" Nearest: {}.", near.join(", ")),
+        };
+        let namespace = catalog::summary::echo(namespace);
+        format!("**Error:** No skills in namespace `{namespace}`.{near} Use `skill()` to list all.")
     }
 
     /// One skill, from wherever it is.

@@ -23,6 +23,8 @@ const REJECTED: usize = 2_000;
 
 /// A namespace of so few functions is told whole.
 const FEW: usize = 5;
+/// So many of a larger one are told, however little they are like a name.
+const OWN: usize = 2;
 
 impl View<'_> {
     /// Whether a function exists as far as this caller is concerned.
@@ -44,8 +46,6 @@ impl View<'_> {
                 Ok(found) if self.shows(found) => Err(Unresolved::Function),
                 Ok(_) | Err(_) => Err(Unresolved::Namespace),
             },
-            Err(unresolved) => Err(unresolved),
-        }
             // Of what they may not see nobody is told that it is alike.
             Err(Unresolved::Ambiguous) => match self.alike(namespace, function).as_slice() {
                 [] => match catalog.namespace(namespace) {
@@ -55,10 +55,10 @@ impl View<'_> {
                 [only] => Ok(*only),
                 _ => Err(Unresolved::Ambiguous),
             },
+            Err(unresolved) => Err(unresolved),
+        }
     }
 
-    pub(super) fn unknown(&self, why: &Unresolved, arguments: &CallArguments) -> Reply {
-        let CallArguments { namespace, function, .. } = arguments;
     /// The functions that a name means which several have, as far as the caller
     /// sees them.
     fn alike(&self, namespace: &str, function: &str) -> Vec<Slot> {
@@ -115,6 +115,12 @@ impl View<'_> {
                 short(function),
                 short(namespace)
             ),
+            Unresolved::Ambiguous => format!(
+                "**Error:** `{}` could be any of several functions in namespace `{}`: use the \
+                 exact spelling.",
+                short(function),
+                short(namespace)
+            ),
         };
         if namespace.is_empty() && ["call", "help", "skill"].contains(&function) {
             return format!("{text} `{function}` is a tool of its own, beside `call`.");
@@ -126,12 +132,6 @@ impl View<'_> {
         }
         text.push(if near.is_empty() { ' ' } else { '\n' });
         text.push_str(&match why {
-            Unresolved::Ambiguous => format!(
-                "**Error:** `{}` could be any of several functions in namespace `{}`: use the \
-                 exact spelling.",
-                short(function),
-                short(namespace)
-            ),
             Unresolved::Function | Unresolved::Ambiguous if !namespace.is_empty() => {
                 format!(
                     "Use `help(namespace=\"{}\")` to see available functions.",
@@ -149,6 +149,10 @@ impl View<'_> {
     fn near(&self, why: &Unresolved, namespace: &str, function: &str) -> Vec<String> {
         let catalog = &self.snapshot.catalog;
         let sees = |slot| self.sees(slot);
+        if *why == Unresolved::Ambiguous {
+            let alike = self.alike(namespace, function);
+            return alike.into_iter().take(FEW).map(|slot| line(catalog, slot)).collect();
+        }
         if let Some(slot) = self.joined(namespace, function) {
             return vec![line(catalog, slot)];
         }
@@ -160,10 +164,6 @@ impl View<'_> {
             for found in near.into_iter().filter(|found| self.shows(found)).take(NEAR) {
                 match catalog.resolve(&found.path, function) {
                     Ok(slot) if self.sees(slot) => lines.push(line(catalog, slot)),
-        if *why == Unresolved::Ambiguous {
-            let alike = self.alike(namespace, function);
-            return alike.into_iter().take(FEW).map(|slot| line(catalog, slot)).collect();
-        }
                     Ok(_) | Err(_) => lines.push(format!("- namespace `{}`", short(&found.path))),
                 }
             }
@@ -172,7 +172,7 @@ impl View<'_> {
         if !function.is_empty() {
             slots = catalog.nearest_functions(namespace, function, NEAR, by, &sees);
         }
-        for slot in self.likely(namespace, slots) {
+        for slot in self.likely(namespace, function, slots) {
             let told = line(catalog, slot);
             if !lines.contains(&told) && lines.len() < FEW + 1 {
                 lines.push(told);
@@ -183,18 +183,18 @@ impl View<'_> {
 
     /// The functions that may be meant, of those that are near. Whoever names a
     /// namespace that there is means something in it: its own come before
-    /// others, and all of them where they are few.
-    fn likely(&self, namespace: &str, mut near: Vec<Slot>) -> Vec<Slot> {
+    /// others, some of them in any case, and all where they are few.
+    fn likely(&self, namespace: &str, function: &str, mut near: Vec<Slot>) -> Vec<Slot> {
         let home = self.snapshot.catalog.namespace(namespace).ok();
         let home = home.filter(|home| !home.path.is_empty());
         let own = home.map(|home| home.functions.as_slice()).unwrap_or_default();
         let own: Vec<Slot> = own.iter().copied().filter(|slot| self.sees(*slot)).collect();
         near.sort_by_key(|slot| !own.contains(slot));
-        if own.len() <= FEW {
-            let n_near = near.iter().filter(|slot| own.contains(slot)).count();
-            let rest: Vec<Slot> = own.into_iter().filter(|slot| !near.contains(slot)).collect();
-            near.splice(n_near..n_near, rest);
-        }
+        let n_near = near.iter().filter(|slot| own.contains(slot)).count();
+        let room = if own.len() <= FEW { FEW } else { OWN.saturating_sub(n_near) };
+        let rest: Vec<Slot> = own.into_iter().filter(|slot| !near.contains(slot)).collect();
+        let rest = self.snapshot.catalog.by_likeness(function, rest);
+        near.splice(n_near..n_near, rest.into_iter().take(room));
         near
     }
 

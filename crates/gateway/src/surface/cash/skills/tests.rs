@@ -40,6 +40,17 @@ const STALE: &str = "---\nname: stale\ndescription: Old.\n---\n\
                      Use call(namespace=\"orders\", function=\"vanish\").\n";
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_without_skills_is_answered_with_the_nearest_that_have_some() {
+    let opened =
+        with(&[file("orders/order/SKILL.md", ORDER), file("mail/order/SKILL.md", ORDER)]).await;
+    let told = opened.say("skill", json!({"namespace": "ordres"})).await;
+    holds(&told, &["!**Error:** No skills in namespace `ordres`."]);
+    holds(&told, &["Nearest: `skill(namespace=\"orders\")`. Use `skill()` to list all."]);
+    let told = opened.say("skill", json!({"namespace": "zzz"})).await;
+    holds(&told, &["No skills in namespace `zzz`. Use `skill()` to list all."]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn versions_and_functions_are_asked_for_in_kwargs() {
     let old = "---\nname: order\ndescription: Orders things.\nversion: 1.4\n---\nThe old way.";
     let opened = with(&[file("o/order/SKILL.md", ORDER), file("o/order-1/SKILL.md", old)]).await;

@@ -320,6 +320,24 @@ async fn what_is_away_is_said_to_be_by_help_as_by_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn some_of_the_namespace_that_was_named_are_always_told() {
+    let names =
+        ["write_file", "edit_file", "read_file", "list_directory", "move_file", "read_many"];
+    let tools = names.iter().map(|name| tool(name, "Does it.", &json!({}))).collect();
+    let files = Scripted::new(listing(tools), |_| Ok(Reply::text("")));
+    let upstreams = vec![
+        Upstream::new("files", Scripts::of(files)),
+        one("memory", "reed", "Remembers.", &json!({})),
+    ];
+    let opened = open(upstreams, |_| {}).await;
+    let told = opened.say("call", json!({"namespace": "files", "function": "reed"})).await;
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("- ")).collect();
+    assert!(lines[0].starts_with("- files / read_"), "{told}");
+    assert!(lines[1].starts_with("- files / read_"), "{told}");
+    holds(&told, &["- memory / reed("]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn names_that_an_upstream_tells_apart_are_told_apart_here() {
     let names = ["Order_New", "orderNew"];
     let tools = names.iter().map(|name| tool(name, "Does it.", &json!({}))).collect();
