@@ -17,7 +17,7 @@ use crate::artifact::{self, Owner};
 use crate::envelope;
 use crate::error::code_of;
 use crate::gate::{self, Gated};
-use crate::own;
+use crate::own::{self, Room};
 use crate::primitive;
 use crate::record::{Desk, Ending, Open, Record};
 use crate::redact::Scrubber;
@@ -138,6 +138,9 @@ impl Dispatcher {
             Mode::Pass => usize::MAX,
             Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
         };
+        // A look keeps within the limit by itself: what is kept is not kept again.
+        let room = own::is_look(&call).then(|| Room::of(limit, self.gate.load().ceiling));
+        let limit = if room.is_some() { usize::MAX } else { limit };
         if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
             let reply = self.told(telling, &reply).unwrap_or_else(|| shaped(&call, mode, reply));
             let gated = gate::decide(reply, limit);
@@ -145,7 +148,7 @@ impl Dispatcher {
             record.note(|record| record.ending = Ending::Cached);
             return Ok(outcome);
         }
-        let asking = Asking { snapshot, call: &call, context };
+        let asking = Asking { snapshot, call: &call, room, context };
         let (outcome, attempts) = stages.retry.run(&call, &asking).await;
         record.note(|record| record.attempts = attempts);
         let failed = |cause| {
@@ -200,13 +203,19 @@ async fn agreed(
 struct Asking<'a> {
     snapshot: &'a Arc<Snapshot>,
     call: &'a ValidCall,
+    /// How much a look may show, if it is one.
+    room: Option<Room>,
     context: &'a Context,
 }
 
 #[async_trait]
 impl Attempt for Asking<'_> {
     async fn attempt(&self) -> Result<Reply, Failure> {
-        self.snapshot.ask(self.call.source, self.call.ask().clone(), self.context).await
+        let ask = self.call.ask().clone();
+        match &self.room {
+            Some(room) => Ok(self.snapshot.look(ask, room, self.context).await),
+            None => self.snapshot.ask(self.call.source, ask, self.context).await,
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use crate::stage::{Trust, ValidCall};
 use crate::visibility::Thing;
 
 pub(crate) use find::{found, unsearched};
+pub(crate) use look::{Room, is_media};
 
 /// The reserved label.
 pub const LABEL: &str = "gatelet";
@@ -33,6 +34,12 @@ pub(crate) fn looks_at(call: &ValidCall) -> Option<String> {
         return None;
     }
     call.arguments()?.member_as("handle")
+}
+
+/// Whether a call of our own looks at what is kept, so that its answer is
+/// bounded by itself.
+pub(crate) fn is_look(call: &ValidCall) -> bool {
+    call.upstream == LABEL && call.slot().is_some() && call.tool() == "view"
 }
 
 /// How many functions a search names unless more are asked for.
@@ -89,10 +96,21 @@ impl Own {
         let arguments = call.arguments.unwrap_or_else(Json::empty_object);
         Ok(match call.name.as_str() {
             "find" => self.find(&arguments, snapshot, context).await,
-            "view" => look::view(&*self.artifacts, &arguments, context).await,
+            "view" => look::view(&*self.artifacts, &arguments, &Room::default(), context).await,
             "status" => Reply::text(&self.status(snapshot, context)),
             other => Reply::error_text(&format!("the gate has no function `{other}`")),
         })
+    }
+
+    /// Answers a look in so much room.
+    pub(crate) async fn look(&self, ask: Ask, room: &Room, context: &Context) -> Reply {
+        let arguments = match ask {
+            Ask::Call(call) => call.arguments.unwrap_or_else(Json::empty_object),
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                Json::empty_object()
+            }
+        };
+        look::view(&*self.artifacts, &arguments, room, context).await
     }
 }
 

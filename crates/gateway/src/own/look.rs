@@ -32,32 +32,72 @@ pub(super) fn schema() -> Value {
             "jq": {"type": "string", "description": "A jq filter, for JSON."},
             "selector": {
                 "type": "object",
-                "description": "Any other selector; what comes after `next:` has one.",
+                "description": "Any other selector, such as {\"type\": \"image\"}; what comes after `next:` has one.",
             },
         },
         "additionalProperties": false,
     })
 }
 
-pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context) -> Reply {
+/// How much a look may show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    chars: usize,
+    image_bytes: usize,
+}
+
+/// What stands below a piece has about so many characters.
+const FOOTER: usize = 200;
+
+impl Default for Room {
+    fn default() -> Room {
+        let Limits { chars, image_bytes, .. } = Limits::default();
+        Room { chars, image_bytes }
+    }
+}
+
+impl Room {
+    /// What fits a limit in characters together with what is said about it. An
+    /// image is no text to be read: only the ceiling bounds it.
+    pub(crate) fn of(limit: usize, ceiling: Option<usize>) -> Room {
+        let most = Room::default();
+        let chars = (limit - FOOTER.min(limit / 2)).max(1);
+        let bytes = ceiling.map_or(usize::MAX, |ceiling| ceiling / 4 * 3);
+        Room { chars: chars.min(most.chars), image_bytes: bytes.min(most.image_bytes) }
+    }
+
+    /// Lines are counted as readers do.
+    fn limits(self) -> Limits {
+        let Room { chars, image_bytes } = self;
+        Limits { chars, image_bytes, first_line: 1, ..Limits::default() }
+    }
+}
+
+pub(super) async fn view(
+    store: &dyn Store,
+    arguments: &Json,
+    room: &Room,
+    context: &Context,
+) -> Reply {
+    let limits = room.limits();
     let owner = Owner::of(context);
     let selector = match selector(arguments) {
         Ok(selector) => selector,
         Err(why) => return Reply::error_text(&format!("**Error:** {why}")),
     };
     let Some(handle) = arguments.member_as::<String>("handle") else {
-        return listed(&store.list(&owner).await, selector).await;
+        return listed(&store.list(&owner).await, selector, limits).await;
     };
     let (own, at) = envelope::split_handle(&handle);
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
     let looked = match store.get(&owner, own).await {
-        Some(artifact) => view::aside(move || look(&artifact, at, &selector)).await,
+        Some(artifact) => view::aside(move || look(&artifact, at, &selector, &limits)).await,
         None => None,
     };
     match looked {
         Some(viewed) => answered(viewed),
         None => {
-            let kept = kept(&store.list(&owner).await);
+            let kept = kept(&store.list(&owner).await, limits.chars);
             let handle = catalog::summary::echo(&handle);
             Reply::error_text(&format!("**Error:** Nothing is kept as `{handle}`. {kept}"))
         }
@@ -65,22 +105,25 @@ pub(super) async fn view(store: &dyn Store, arguments: &Json, context: &Context)
 }
 
 /// The piece of a part that is asked for, if there is such a part.
-fn look(artifact: &Artifact, at: usize, selector: &Selector) -> Option<Viewed> {
-    if at == 0 {
-        let (text, media_type) = content(artifact, selector);
-        return Some(view::view(text.as_bytes(), media_type, selector, &limits()));
-    }
-    let part = envelope::part(artifact, at)?;
-    Some(view::view(&part.bytes, &part.media_type, selector, &limits()))
+fn look(artifact: &Artifact, at: usize, selector: &Selector, limits: &Limits) -> Option<Viewed> {
+    let part = match (at, selector) {
+        // Who asks for the image of a result means the one that is in it.
+        (0, Selector::Image) => {
+            let seen = artifact.parts().iter().position(|part| is_media(&part.media_type));
+            envelope::part(artifact, seen.unwrap_or(0))?
+        }
+        (0, Selector::Bytes { .. }) => envelope::part(artifact, 0)?,
+        (0, _) => {
+            let (text, media_type) = content(artifact, selector);
+            return Some(view::view(text.as_bytes(), media_type, selector, limits));
+        }
+        (at, _) => envelope::part(artifact, at)?,
+    };
+    Some(view::view(&part.bytes, &part.media_type, selector, limits))
 }
 
 /// How long an error may be, which may repeat what was asked for.
 const MISTAKE: usize = 800;
-
-/// Lines are counted as readers do.
-fn limits() -> Limits {
-    Limits { first_line: 1, ..Limits::default() }
-}
 
 type Viewed = Result<view::View, view::ViewError>;
 
@@ -125,6 +168,11 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
         (None, Some(structured)) => (structured.to_string(), "application/json"),
         (None, None) => (artifact.result.to_string(), "application/json"),
     }
+}
+
+/// Whether this is seen or heard rather than read.
+pub(crate) fn is_media(media_type: &str) -> bool {
+    media_type.starts_with("image/") || media_type.starts_with("audio/")
 }
 
 /// The arguments that say which part, of which there can be one.
@@ -182,12 +230,12 @@ const PAGE: u32 = 99;
 const NAMED: usize = 20;
 
 /// What is kept, or the part of that list that is asked for.
-async fn listed(headers: &[Header], selector: Option<Selector>) -> Reply {
+async fn listed(headers: &[Header], selector: Option<Selector>, limits: Limits) -> Reply {
     let Some(selector) = selector.filter(|_| !headers.is_empty()) else {
-        return Reply::text(&kept(headers));
+        return Reply::text(&kept(headers, limits.chars));
     };
     let text = headers.iter().map(line).collect::<Vec<_>>().join("\n");
-    let look = move || view::view(text.as_bytes(), "text/plain", &selector, &limits());
+    let look = move || view::view(text.as_bytes(), "text/plain", &selector, &limits);
     answered(view::aside(look).await)
 }
 
@@ -196,16 +244,27 @@ fn line(header: &Header) -> String {
     format!("- {handle}: {upstream} {tool}, {} characters", thousands(*chars))
 }
 
-fn kept(headers: &[Header]) -> String {
+/// As many as are named at once and have room, but one in any case.
+fn kept(headers: &[Header], chars: usize) -> String {
     if headers.is_empty() {
         return "Nothing is kept for you now.".to_owned();
     }
-    let lines: Vec<String> = headers.iter().take(NAMED).map(line).collect();
-    let more = match headers.len().saturating_sub(NAMED) {
+    let mut lines: Vec<String> = Vec::new();
+    let mut left = chars;
+    for line in headers.iter().take(NAMED).map(line) {
+        let length = line.chars().count() + 1;
+        if left < length && !lines.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(length);
+        lines.push(line);
+    }
+    let named = lines.len();
+    let more = match headers.len() - named {
         0 => String::new(),
         more => {
-            let next = NAMED + 1;
-            format!("\n{} older ones: `lines=\"{next}-{}\"`", thousands(more), 2 * NAMED)
+            let next = named + 1;
+            format!("\n{} older ones: `lines=\"{next}-{}\"`", thousands(more), 2 * named)
         }
     };
     format!("Kept:\n{}{more}", lines.join("\n"))

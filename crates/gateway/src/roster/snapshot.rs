@@ -10,7 +10,7 @@ use tool::{Ask, Context, Failure, Finding, Listing, QuickMap, Reply, Resource};
 use super::Link;
 use crate::dispatch::{Target, What};
 use crate::memo::Memo;
-use crate::own::Own;
+use crate::own::{Own, Room};
 use crate::surface::Surface;
 use crate::surface::direct::Names;
 use crate::surface::meta::browse::{Shown, Walk};
@@ -170,6 +170,11 @@ impl Snapshot {
 
     pub fn links(&self) -> &[Arc<Link>] {
         &self.links
+    }
+
+    /// Looks at what is kept.
+    pub(crate) async fn look(&self, ask: Ask, room: &Room, context: &Context) -> Reply {
+        self.own.look(ask, room, context).await
     }
 
     /// Asks whoever is behind a source.

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use catalog::{Slot, tokens};
 use serde_json::json;
-use tool::Reply;
 use tool::reply::ToolResult;
+use tool::{Json, Reply};
 
 use super::View;
 use crate::artifact::{Artifact, TooLong, is_structured, readable};
+use crate::envelope::Reference;
 use crate::gate::{self, Over, Shape, thousands};
+use crate::own;
 
 /// How many arguments are named as ways to narrow a query.
 const FILTERS: usize = 6;
@@ -41,16 +43,10 @@ impl View<'_> {
         {
             lines.push(format!("Its text: {}", catalog::summary::cut(said.trim(), 300)));
         }
+        lines.extend(parts(artifact, result.as_ref()));
         lines.push("\nTo go on, prefer the first that does:".to_owned());
         lines.push(self.narrowing(slot));
-        let beside = match result.as_ref().is_some_and(is_beside) {
-            true => " (which reads its `structuredContent`)",
-            false => "",
-        };
-        lines.push(format!(
-            "- Read a part: `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
-             \"{handle}\", …}})` with `head`, `tail`, `lines`, `grep` or `jq`{beside}"
-        ));
+        lines.push(reading(artifact, result.as_ref(), shape.as_ref()));
         lines.push(match config.ceiling {
             Some(ceiling) if ceiling < over.chars => format!(
                 "- `sizelimit={suggested}` would fit it, but the operator allows at most {ceiling}: \
@@ -123,6 +119,8 @@ pub(crate) fn kept(
 ) -> Reply {
     let (handle, suggested) = (&artifact.handle, gate::suggestion(over.chars));
     let tokens = tokens::about(&artifact.text());
+    let result = Reply::Result(artifact.result.clone()).tool_result();
+    let shape = result.as_ref().map(Shape::of);
     let mut lines = vec![
         format!(
             "**Gated:** {what} exceeds size limit (~{} characters, ~{} tokens; limit {}). It is \
@@ -131,11 +129,9 @@ pub(crate) fn kept(
             thousands(tokens),
             thousands(over.limit),
         ),
-        format!(
-            "- Read a part: `call(namespace=\"gatelet\", function=\"view\", kwargs={{\"handle\": \
-             \"{handle}\", …}})` with `head`, `tail`, `lines` or `grep`"
-        ),
+        reading(artifact, result.as_ref(), shape.as_ref()),
     ];
+    lines.extend(parts(artifact, result.as_ref()));
     let fits = config.ceiling.is_none_or(|ceiling| over.chars <= ceiling);
     lines.extend(again.filter(|_| fits).map(|again| {
         format!("- Or all of it: {again} with `kwargs={{\"sizelimit\": {suggested}, …}}`")
@@ -169,6 +165,65 @@ pub(crate) fn lost(
     );
     let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
     super::annotated(&text, over.is_error || config.gated_is_error, &meta)
+}
+
+/// How what is kept is looked at: an image or a sound as such, a text in parts,
+/// and with `jq` only where there is JSON.
+fn reading(artifact: &Artifact, result: Option<&ToolResult>, shape: Option<&Shape>) -> String {
+    let handle = &artifact.handle;
+    let view = "call(namespace=\"gatelet\", function=\"view\", kwargs={\"handle\": ";
+    // Only there is it worth taking the result apart.
+    let first = result.filter(|result| is_mixed(result)).and_then(|_| artifact.parts().first());
+    if first.is_some_and(|first| own::is_media(&first.media_type)) {
+        return format!(
+            "- See or hear it: `{view}\"{handle}\", \"selector\": {{\"type\": \"image\"}}}})`, or \
+             read its bytes with `{{\"type\": \"bytes\", \"start\": 0, \"length\": 3000}}`"
+        );
+    }
+    let has_data = result.is_none_or(|result| result.structured.is_some());
+    let is_json = shape.is_some_and(|shape| shape.kind.starts_with("JSON"));
+    let ways = match (result.is_some_and(is_beside), has_data || is_json) {
+        (true, _) => "`grep` or `jq` (which reads its `structuredContent`)",
+        (false, true) => "`grep` or `jq`",
+        (false, false) => "or `grep`",
+    };
+    format!("- Read a part: `{view}\"{handle}\", …}})` with `head`, `tail`, `lines`, {ways}")
+}
+
+/// Whether a result has more in it than text and data.
+fn is_mixed(result: &ToolResult) -> bool {
+    let is_text = |block: &Json| block.member_as::<String>("type").as_deref() == Some("text");
+    !result.content.iter().all(is_text)
+}
+
+/// How many parts of a result are named.
+const PARTS: usize = 8;
+
+/// The parts that a result consists of, where they are several of several kinds.
+fn parts(artifact: &Artifact, result: Option<&ToolResult>) -> Option<String> {
+    result.filter(|result| is_mixed(result))?;
+    let all = artifact.parts();
+    if all.len() < 2 {
+        return None;
+    }
+    let part = |part: &Reference| {
+        let Reference { handle, media_type, size_bytes, label } = part;
+        let media_type = catalog::summary::cut(media_type, 60);
+        let size = thousands(*size_bytes);
+        match label.as_str() {
+            "" => format!("`{handle}` ({media_type}, {size} bytes)"),
+            label => {
+                let label = catalog::summary::cut(&label.replace('`', " "), 60);
+                format!("`{handle}` ({label}: {media_type}, {size} bytes)")
+            }
+        }
+    };
+    let told: Vec<String> = all.iter().take(PARTS).map(part).collect();
+    let more = match all.len().saturating_sub(PARTS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("Its parts, each with a handle: {}{more}.", told.join(", ")))
 }
 
 /// Whether data stands beside a text that is shown in its stead, and is no data.

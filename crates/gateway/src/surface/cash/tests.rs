@@ -15,6 +15,7 @@ use crate::stage::{Admission, Stages, Trust, ValidCall};
 use crate::surface::Surface;
 
 mod agreeing;
+mod looking;
 mod mistakes;
 
 async fn opened() -> (Opened, Arc<Scripted>) {
