@@ -160,11 +160,7 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
             None | Some(Standing::Fine) => phase,
             Some(standing) => format!("{phase}; credentials: {standing}"),
         };
-        let fare = match status.phase {
-            Phase::Down { .. } => Fare::Away,
-            Phase::Starting if status.listing.tools.is_empty() => Fare::Starting,
-            Phase::Up | Phase::Asleep | Phase::Starting => Fare::There,
-        };
+        let fare = Fare::of(&status.phase);
         has_unread |= !status.listing.unread.is_empty();
         lines.push((fare, format!("- {}: {phase}", source.label)));
     }
@@ -182,9 +178,19 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fare {
     Away,
-    /// For the first time, so that nothing is known of it yet.
     Starting,
     There,
+}
+
+impl Fare {
+    /// As its line says it.
+    fn of(phase: &Phase) -> Fare {
+        match phase {
+            Phase::Down { .. } => Fare::Away,
+            Phase::Starting => Fare::Starting,
+            Phase::Up | Phase::Asleep => Fare::There,
+        }
+    }
 }
 
 /// How all upstreams fare, in a sentence.
@@ -267,7 +273,16 @@ fn listing() -> Listing {
 
 #[cfg(test)]
 mod tests {
-    use super::tally;
+    use super::{Fare, tally};
+    use crate::roster::Phase;
+
+    #[test]
+    fn what_is_listed_as_starting_is_counted_as_starting() {
+        assert_eq!(Fare::of(&Phase::Starting), Fare::Starting);
+        let down = Phase::Down { reason: String::new(), failures: 1 };
+        assert_eq!(Fare::of(&down), Fare::Away);
+        assert_eq!([Phase::Up, Phase::Asleep].map(|phase| Fare::of(&phase)), [Fare::There; 2]);
+    }
 
     #[test]
     fn what_is_still_starting_is_not_said_to_be_available() {

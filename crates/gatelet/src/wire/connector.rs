@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway::roster::{Connector, Shelf};
@@ -55,6 +56,8 @@ pub(super) struct Remote {
     /// Where to try, in this order; or why there is nowhere.
     targets: Result<Vec<Target>, String>,
     options: Options,
+    /// How long it may take to start by its configuration.
+    limit: Duration,
     fingerprint: String,
     credential: Option<Arc<dyn Credential>>,
     /// Where the protocol revision is remembered, which spares the probe.
@@ -85,7 +88,8 @@ impl Remote {
             ..defaults
         };
         let fingerprint = fingerprint(&upstream.reach);
-        Remote { targets: targets(&upstream.reach), options, fingerprint, credential, shelf }
+        let limit = upstream.start_timeout;
+        Remote { targets: targets(&upstream.reach), options, limit, fingerprint, credential, shelf }
     }
 
     /// Connects to what everybody can reach, and to nothing else.
@@ -139,7 +143,8 @@ impl Connector for Remote {
         let mut first = None;
         for target in targets {
             options.opening = end - Instant::now();
-            match connect(target, &options, client).await {
+            let connected = connect(target, &options, client).await;
+            match connected.map_err(|error| late(error, options.opening, self.limit)) {
                 Ok(upstream) => {
                     self.remember(upstream.revision());
                     return Ok(upstream);
@@ -227,6 +232,26 @@ pub(super) fn unavailable(reason: &str) -> Failure {
     Failure::Unavailable { reason: reason.to_owned() }
 }
 
+/// Who is too late for all that was left of its time is told the time that it
+/// has by the configuration: what was left is another in every run.
+fn late(error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
+    match error {
+        ConnectError::Silent { step, after } if after == left => {
+            ConnectError::Silent { step, after: limit }
+        }
+        ConnectError::Silent { .. }
+        | ConnectError::Unauthorized { .. }
+        | ConnectError::RateLimited { .. }
+        | ConnectError::BadTarget { .. }
+        | ConnectError::Start { .. }
+        | ConnectError::Ended { .. }
+        | ConnectError::Unreachable { .. }
+        | ConnectError::Refused { .. }
+        | ConnectError::Unusable { .. }
+        | ConnectError::NoCommonRevision { .. } => error,
+    }
+}
+
 fn failure(error: ConnectError) -> Failure {
     match error {
         ConnectError::Unauthorized { reason } => Failure::Unauthorized { reason },
@@ -240,5 +265,21 @@ fn failure(error: ConnectError) -> Failure {
         | ConnectError::Refused { .. }
         | ConnectError::Unusable { .. }
         | ConnectError::NoCommonRevision { .. } => unavailable(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_late_is_told_the_time_that_the_configuration_gives() {
+        let left = Duration::from_nanos(2_849_999_617);
+        let silent = |after| ConnectError::Silent { step: "initialize".to_owned(), after };
+        let limit = Duration::from_secs(3);
+        let told = late(silent(left), left, limit).to_string();
+        assert_eq!(told, "no answer to `initialize` within 3s");
+        let own = late(silent(Duration::from_secs(1)), left, limit).to_string();
+        assert_eq!(own, "no answer to `initialize` within 1s");
     }
 }
