@@ -201,21 +201,29 @@ impl Entry {
     /// The card as it is sent, with how to call it when that fits.
     pub fn signed(&self, catalog: &Catalog) -> &str {
         self.signed.get_or_init(|| {
-            let signature = match self.place {
-                Place::Tool(slot) => catalog.signature(slot, SIGNATURE),
-                Place::Prompt { source, at } => prompt_signature(catalog, source, at),
-                Place::Template { source, at } => {
-                    format!(
-                        "(uri: {})",
-                        catalog.sources()[source].listing.templates[at].uri_template
-                    )
-                }
-                Place::Resource { .. } | Place::Skill { .. } => String::new(),
-            };
-            // The name stands in the card already.
-            let arguments = signature.find('(').map(|at| &signature[at..]);
-            Line::text(&self.card, arguments.filter(|text| *text != "()")).into_string()
+            Line::text(&self.card, self.signature(catalog).as_deref()).into_string()
         })
+    }
+
+    /// The same as JSON, with how good a hit it is.
+    pub fn signed_json(&self, catalog: &Catalog, score: f64) -> String {
+        let card = self.card.clone().scored(Some(score));
+        Line::signed_json(&card, self.signature(catalog).as_deref()).into_string()
+    }
+
+    /// The arguments in parentheses, where it takes any.
+    fn signature(&self, catalog: &Catalog) -> Option<String> {
+        let signature = match self.place {
+            Place::Tool(slot) => catalog.signature(slot, SIGNATURE),
+            Place::Prompt { source, at } => prompt_signature(catalog, source, at),
+            Place::Template { source, at } => {
+                format!("(uri: {})", catalog.sources()[source].listing.templates[at].uri_template)
+            }
+            Place::Resource { .. } | Place::Skill { .. } => String::new(),
+        };
+        // The name stands in the card already.
+        let arguments = signature.find('(').map(|at| signature[at..].to_owned());
+        arguments.filter(|text| text != "()")
     }
 }
 

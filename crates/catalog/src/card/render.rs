@@ -40,6 +40,18 @@ impl Line {
         Line(line)
     }
 
+    /// The same with the names and types of the arguments as its `signature`,
+    /// when that fits beside the card.
+    pub fn signed_json(card: &Card, signature: Option<&str>) -> Line {
+        let Line(line) = Line::json(card);
+        let open = line.strip_suffix('}').unwrap_or(&line);
+        let signed = signature.map(|signature| {
+            let signature = serde_json::Value::from(signature);
+            format!("{open},\"signature\":{signature}}}")
+        });
+        Line(signed.filter(|signed| tokens::fits(signed, CAP)).unwrap_or(line))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

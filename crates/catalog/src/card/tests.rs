@@ -218,7 +218,9 @@ proptest! {
             draft.tags.push("destructive".into());
         }
         let card = Card::cut(draft);
-        for line in [Line::text(&card, signature.as_deref()), Line::json(&card)] {
+        let json = Line::signed_json(&card, signature.as_deref());
+        serde_json::from_str::<serde_json::Value>(json.as_str()).unwrap();
+        for line in [Line::text(&card, signature.as_deref()), Line::json(&card), json] {
             prop_assert!(tokens::count(line.as_str()) <= CAP, "{:?}", line);
             prop_assert!(line.as_str().contains("#0123abcd"));
         }

@@ -218,6 +218,7 @@ async fn a_query_finds_tools_and_says_how_to_call_them() {
         .await;
     let cards: Value = serde_json::from_str(&cards).unwrap();
     assert_eq!(cards[0]["safety"], "read_only");
+    assert_eq!(cards[0]["signature"], "(path: string, n?: integer)");
 }
 
 #[tokio::test(start_paused = true)]

@@ -158,6 +158,9 @@ impl Meta<'_> {
             let line = match form {
                 Form::Text if rank < SIGNED => entry.signed(&self.snapshot.catalog).to_owned(),
                 Form::Text => entry.line().to_owned(),
+                Form::Json if rank < SIGNED => {
+                    entry.signed_json(&self.snapshot.catalog, f64::from(score))
+                }
                 Form::Json => {
                     Line::json(&entry.card.clone().scored(Some(f64::from(score)))).into_string()
                 }
