@@ -1,5 +1,7 @@
 //! Arguments that stand beside `kwargs` instead of in it.
 
+use std::collections::HashSet;
+
 use catalog::summary::echo as short;
 use catalog::{Contract, Slot, nearest};
 use tool::{Json, Object};
@@ -59,6 +61,8 @@ impl View<'_> {
 struct Sorted {
     /// Everything that belongs into `kwargs`, with what is in it already.
     kwargs: Object,
+    /// What they are called.
+    known: HashSet<String>,
     /// Arguments of the function.
     inside: Vec<String>,
     /// What other programs call `kwargs`.
@@ -72,8 +76,9 @@ struct Sorted {
 impl Sorted {
     fn of(flat: &Object, kwargs: Option<&Json>, contract: &Contract) -> Sorted {
         let kwargs = kwargs.and_then(|kwargs| Object::parse(kwargs).ok()).unwrap_or_default();
+        let known = kwargs.keys().map(str::to_owned).collect();
         let (inside, wrappers, strangers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sorted = Sorted { kwargs, inside, wrappers, strangers, unconfirmed: false };
+        let mut sorted = Sorted { kwargs, known, inside, wrappers, strangers, unconfirmed: false };
         for (key, value) in flat.iter() {
             let name = format!("`{}`", short(key));
             // A function that names no arguments may take any.
@@ -100,7 +105,7 @@ impl Sorted {
 
     /// What stands in `kwargs` already counts.
     fn add(&mut self, key: &str, value: &Json) {
-        if self.kwargs.get(key).is_none() {
+        if self.known.insert(key.to_owned()) {
             self.kwargs.push(key, value.clone());
         }
     }

@@ -162,10 +162,14 @@ async fn no_name_however_deep_keeps_the_gate_busy() {
     let dots = ".".repeat(200_000);
     let mut many = Value::Object(Default::default());
     (0..50_000).for_each(|n| many[format!("key{n}")] = json!(n));
+    let mut flat = many.clone();
+    flat["namespace"] = json!("orders");
+    flat["function"] = json!("summary");
     for (tool, arguments) in [
         ("call", json!({"namespace": deep, "function": "x"})),
         ("call", json!({"namespace": "orders", "function": deep})),
         ("call", json!({"namespace": deep})),
+        ("call", flat),
         ("call", json!({"namespace": dots, "function": "x"})),
         ("help", json!({"namespace": deep})),
         ("help", json!({"namespace": deep, "function": deep})),
