@@ -27,6 +27,7 @@ pub mod credential;
 mod headers;
 mod params;
 
+mod errand;
 mod http;
 mod legacy;
 mod link;

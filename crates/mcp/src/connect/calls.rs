@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
-use tool::{Back, Client, Context, Json, QuickMap};
+use tool::{Back, Client, Context, Failure, Json, QuickMap};
 
 use crate::peer::Ticket;
 
@@ -27,6 +28,10 @@ pub(super) struct Call {
     alive: Instant,
     kind: Kind,
     held: Held,
+    /// The server's questions that are surely part of it.
+    questions: Vec<Json>,
+    /// Why waiting for it is of no use any more.
+    failed: Option<Failure>,
 }
 
 /// Why a client may be asked something.
@@ -63,9 +68,16 @@ pub(super) enum Whose {
     Unclear,
 }
 
+/// How many questions of one call are kept in mind.
+const QUESTIONS: usize = 64;
+
 /// Every call under way.
 #[derive(Default)]
-pub(super) struct Calls(Mutex<QuickMap<Ticket, Call>>);
+pub(super) struct Calls {
+    under_way: Mutex<QuickMap<Ticket, Call>>,
+    /// One of them failed.
+    one_failed: Notify,
+}
 
 /// A place among the calls, given up when dropped.
 pub(super) struct Place<'a> {
@@ -104,6 +116,8 @@ impl Calls {
             alive: Instant::now(),
             kind,
             held: Held::default(),
+            questions: Vec::new(),
+            failed: None,
         };
         self.lock().insert(ticket, call);
         Place { calls: self, ticket }
@@ -158,6 +172,42 @@ impl Calls {
         all.map(|call| call.ticket).collect()
     }
 
+    /// Notes that the server asked something as part of a call.
+    pub(super) fn note_question(&self, ticket: Ticket, id: &Json) {
+        if let Some(call) = self.lock().get_mut(&ticket)
+            && call.questions.len() < QUESTIONS
+        {
+            call.questions.push(id.clone());
+        }
+    }
+
+    /// The call that a question of the server is part of.
+    pub(super) fn asking(&self, id: &Json) -> Option<Ticket> {
+        let calls = self.lock();
+        let asking = calls.iter().find(|(_, call)| call.questions.contains(id));
+        asking.map(|(ticket, _)| *ticket)
+    }
+
+    /// Ends the waiting for a call.
+    pub(super) fn fail(&self, ticket: Ticket, failure: Failure) {
+        if let Some(call) = self.lock().get_mut(&ticket) {
+            call.failed = Some(failure);
+        }
+        self.one_failed.notify_waiters();
+    }
+
+    /// Waits until a call is [failed](Calls::fail).
+    pub(super) async fn failed(&self, ticket: Ticket) -> Failure {
+        loop {
+            let next = self.one_failed.notified();
+            let failed = self.lock().get_mut(&ticket).and_then(|call| call.failed.take());
+            if let Some(failure) = failed {
+                return failure;
+            }
+            next.await;
+        }
+    }
+
     /// Stops a call's clock.
     pub(super) fn hold(&self, ticket: Ticket) {
         if let Some(call) = self.lock().get_mut(&ticket) {
@@ -178,7 +228,7 @@ impl Calls {
     }
 
     fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, Call>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,6 +7,7 @@
 //! none of that, and closing the stream is how a question is cancelled.
 
 mod answer;
+mod errands;
 mod reach;
 mod standing;
 
@@ -30,18 +31,10 @@ use crate::message;
 use crate::peer::Ticket;
 use crate::revision::{Revision, header, method};
 use answer::Refused;
+use errands::{ERRAND, Errand, WAITING};
 
 pub(super) use answer::refusal;
 pub(super) use reach::{Redirects, client, parse, same_origin, unreachable};
-
-/// How many notifications and answers may wait to be sent.
-const WAITING: usize = 4096;
-
-/// How long a notification, an answer or a farewell may take.
-const ERRAND: Duration = Duration::from_secs(20);
-
-/// How long the last words may take.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long to wait before a server that is not there is looked for again.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -63,7 +56,7 @@ pub(super) struct Http {
     n_reopened: watch::Sender<u64>,
     /// The status of the last response that was no answer; 0 after an answer.
     turned_away: AtomicU16,
-    errands: mpsc::Sender<Bytes>,
+    errands: mpsc::Sender<Errand>,
     closing: CancellationToken,
     why_closed: Mutex<Option<String>>,
 }
@@ -123,6 +116,7 @@ impl Http {
                 biased;
                 answer = timeout_at(deadline, &mut exchange) => answer,
                 () = self.closing.cancelled() => Ok(Err(self.lost(Sent::Perhaps))),
+                failure = self.relay.calls.failed(ticket) => return Err(failure),
             };
             if let Ok(answer) = answer {
                 cancel.reason = None;
@@ -140,9 +134,7 @@ impl Http {
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<&Json>) {
-        let mut body = Vec::new();
-        message::write_notification(&mut body, method, params);
-        self.send(body);
+        self.send(Errand::news(method, params));
     }
 
     /// Remembers how the session is opened, in case it must be again.
@@ -152,14 +144,6 @@ impl Http {
 
     pub(super) fn agreed(&self, revision: Revision) {
         self.session().revision = Some(revision);
-    }
-
-    /// Says that the session is open, and waits until that has arrived:
-    /// servers refuse questions that come before it.
-    pub(super) async fn opened(&self) {
-        let mut body = Vec::new();
-        message::write_notification(&mut body, method::INITIALIZED, None);
-        self.errand(body.into()).await;
     }
 
     /// Starts to listen to what belongs to no question, where that is a thing,
@@ -322,70 +306,6 @@ impl Http {
     fn lost(&self, sent: Sent) -> Failure {
         let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Failure::Lost { reason: why.unwrap_or_default(), sent }
-    }
-
-    /// Puts a message in line to be sent.
-    fn send(&self, body: Vec<u8>) {
-        if self.errands.try_send(body.into()).is_err() {
-            tracing::warn!(target: "upstream", upstream = self.label, "too many messages are waiting; one is dropped");
-        }
-    }
-
-    /// Sends notifications and answers, one after the other, and says goodbye
-    /// at the end.
-    async fn run_errands(self: Arc<Http>, mut waiting: mpsc::Receiver<Bytes>) {
-        loop {
-            tokio::select! {
-                biased;
-                body = waiting.recv() => match body {
-                    Some(body) => tokio::select! {
-                        () = self.errand(body) => {}
-                        () = self.hurry() => break,
-                    },
-                    None => break,
-                },
-                () = self.closing.cancelled() => break,
-            }
-        }
-        self.leave().await;
-        let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.relay.gone(&why.unwrap_or_default());
-    }
-
-    async fn errand(&self, body: Bytes) {
-        let headers = self.headers_of(&self.session().clone());
-        let Some(headers) = self.signed(headers).await else { return };
-        let post = self.client.post(self.url.clone()).headers(headers).body(body).send();
-        match timeout(ERRAND, post).await {
-            Ok(Ok(response)) if response.status().is_client_error() => {
-                tracing::debug!(target: "upstream", upstream = self.label, status = %response.status(), "a message was refused");
-            }
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                tracing::debug!(target: "upstream", upstream = self.label, %error, "a message was not sent");
-            }
-            Err(_) => {
-                tracing::debug!(target: "upstream", upstream = self.label, "a message took too long");
-            }
-        }
-    }
-
-    /// Done soon after the end was called for: then nothing is waited for long.
-    async fn hurry(&self) {
-        self.closing.cancelled().await;
-        sleep(FAREWELL).await;
-    }
-
-    /// Tells the server that the session is over.
-    async fn leave(&self) {
-        let session = self.session().clone();
-        if session.id.is_none() {
-            return;
-        }
-        let Some(headers) = self.signed(self.headers_of(&session)).await else { return };
-        let delete = self.client.delete(self.url.clone()).headers(headers).send();
-        // A server may refuse to end sessions; it will forget this one.
-        timeout(FAREWELL, delete).await.ok();
     }
 
     fn session(&self) -> MutexGuard<'_, Session> {

@@ -14,9 +14,10 @@ use reqwest::{Response, Url};
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tool::Failure;
+use tool::{Failure, Reply};
 
 use super::credential::{self, Credential};
+use super::errand::{self, Missed};
 use super::http::{Redirects, client, parse, refusal, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
@@ -68,6 +69,8 @@ pub(super) async fn start(
         headers,
         credential,
         limit: options.limits.line,
+        label: options.label.clone(),
+        relay: Arc::clone(relay),
         peer: peer.clone(),
     };
     tokio::spawn(async move {
@@ -167,6 +170,8 @@ struct Outbox {
     headers: HeaderMap,
     credential: Option<Arc<dyn Credential>>,
     limit: usize,
+    label: String,
+    relay: Arc<Relay>,
     peer: Peer,
 }
 
@@ -196,29 +201,50 @@ impl Outbox {
         }
     }
 
-    /// Sends one line. A question that does not arrive fails, and nothing else
-    /// does: the stream tells when the server is gone.
+    /// Sends one line. A question that does not arrive fails, and so does the
+    /// call that waits for an answer of ours; nothing else does: the stream
+    /// tells when the server is gone.
     async fn deliver(self: Arc<Outbox>, line: Bytes) {
-        let Err(failure) = self.post(line.clone()).await else { return };
-        match Message::parse(&line) {
-            Ok(Message::Request(request)) => {
-                if let Ok(ticket) = request.id.read() {
-                    self.peer.fail(Ticket(ticket), failure);
+        let post = self.posting(&line);
+        let message = Message::parse(&line);
+        if let Ok(Message::Request(request)) = &message {
+            if let (Err(failure), Ok(ticket)) = (self.ask(post).await, request.id.read()) {
+                self.peer.fail(Ticket(ticket), failure);
+            }
+            return;
+        }
+        let Err(missed) = errand::deliver(self.credential.as_deref(), post).await else { return };
+        let why = missed.failure();
+        match message {
+            Ok(Message::Response(answer)) => {
+                tracing::warn!(target: "upstream", upstream = self.label, "it did not get an answer that it asked for: {why}");
+                if !matches!((&missed, answer.reply), (Missed::Refused(_), Reply::Error(_))) {
+                    self.relay.unanswered(&answer.id, why);
                 }
             }
-            Ok(Message::Notification(_) | Message::Response(_)) | Err(_) => {
-                tracing::debug!(target: "upstream", %failure, "a message was not sent");
+            Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => {
+                tracing::debug!(target: "upstream", upstream = self.label, "a message was not sent: {why}");
             }
         }
     }
 
-    async fn post(&self, line: Bytes) -> Result<(), Failure> {
-        let kind = HeaderValue::from_static("application/json");
-        let post = |shown: Option<&HeaderValue>| {
+    fn posting(
+        &self,
+        line: &Bytes,
+    ) -> impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder + use<'_> {
+        let line = line.clone();
+        move |shown| {
             let headers = credential::signed(&self.headers, shown);
             let post = self.client.post(self.url.clone()).headers(headers);
-            post.header(CONTENT_TYPE, &kind).body(line.clone())
-        };
+            let kind = HeaderValue::from_static("application/json");
+            post.header(CONTENT_TYPE, kind).body(line.clone())
+        }
+    }
+
+    async fn ask(
+        &self,
+        post: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+    ) -> Result<(), Failure> {
         let lost = |error| unreachable(&error);
         let sent = credential::shown_until_taken(self.credential.as_deref(), post, lost);
         let response = sent.await?;

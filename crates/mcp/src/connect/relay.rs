@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::broadcast;
-use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError};
+use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, Sent};
 
 use super::calls::{About, Asker, Call, Calls, Whose};
 use super::keeper::Stale;
@@ -225,6 +225,9 @@ impl Relay {
         let (asker, held) = match self.whose(call, about) {
             Whose::Of(call) => {
                 let held = Held::of(self, &call);
+                if let [ticket] = held.tickets[..] {
+                    self.calls.note_question(ticket, &request.id);
+                }
                 (call.asker, Some(held))
             }
             Whose::Nobodys => (self.home.clone(), None),
@@ -244,6 +247,18 @@ impl Relay {
             ask_client(&asker, &request.method, request.params).await
         }
         .boxed()
+    }
+
+    /// The server will not get the answer to a question: the call that it is
+    /// part of waits in vain.
+    pub(super) fn unanswered(&self, id: &Json, why: &Failure) {
+        let Some(ticket) = self.calls.asking(id) else { return };
+        let reason = format!("it asked something, and the answer did not reach it: {why}");
+        let failure = Failure::Lost { reason, sent: Sent::Perhaps };
+        match &self.peer {
+            Some(peer) => peer.fail(ticket, failure),
+            None => self.calls.fail(ticket, failure),
+        }
     }
 
     /// The call that something belongs to: the one whose stream it came on, or

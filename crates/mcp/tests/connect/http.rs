@@ -708,3 +708,89 @@ async fn an_older_server_is_told_how_much_a_modern_question_wants_logged() {
     assert_eq!(told, ["info", "debug"]);
     assert!(web.asked("tools/call").iter().all(|seen| seen.body["params"]["_meta"].is_null()));
 }
+
+/// A server whose calls ask something, and are answered when `take` says that
+/// the answer to their question has arrived.
+async fn asking(take: impl Fn(&Seen) -> Sent + Send + Sync + 'static) -> Web {
+    type Calls = std::collections::HashMap<String, tokio::sync::mpsc::UnboundedSender<String>>;
+    let calls = std::sync::Mutex::new(Calls::new());
+    Web::serve(move |seen| {
+        let id = &seen.body["id"];
+        match (seen.verb.as_str(), seen.method()) {
+            (_, "tools/call") => {
+                let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+                let question = json!({"jsonrpc": "2.0", "id": format!("q{id}"), "method": "sampling/createMessage", "params": seen.body["params"]["arguments"]});
+                tell.send(event(&question.to_string())).unwrap();
+                calls.lock().unwrap().insert(format!("q{id}"), tell);
+                Sent::Live(Arc::new(tokio::sync::Mutex::new(told)))
+            }
+            ("POST", "") => {
+                let taken = take(seen);
+                if let Sent::Plain(202, ..) | Sent::Held(..) = taken {
+                    let question = id.as_str().unwrap();
+                    let answer = json!({"jsonrpc": "2.0", "id": question[1..].parse::<u64>().unwrap(), "result": {"content": []}});
+                    calls.lock().unwrap()[question].send(event(&answer.to_string())).ok();
+                }
+                taken
+            }
+            _ => legacy(seen),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_answer_that_meets_a_server_that_is_away_for_a_moment_goes_again() {
+    let away: [fn() -> Sent; 6] = [
+        || Sent::Plain(502, vec![], String::new()),
+        || Sent::Plain(503, vec![], String::new()),
+        || Sent::Plain(504, vec![], String::new()),
+        || Sent::Plain(429, vec![("retry-after", "0".to_owned())], String::new()),
+        || Sent::Plain(401, vec![], String::new()),
+        || Sent::Nothing,
+    ];
+    for away in away {
+        let n_sent = AtomicU32::new(0);
+        let web = asking(move |_| match n_sent.fetch_add(1, Ordering::SeqCst) {
+            0 => away(),
+            _ => Sent::Plain(202, vec![], String::new()),
+        })
+        .await;
+        let upstream = reach(&web).await;
+        let context = Listener::answering(r#"{"n":1}"#).context("s");
+        result(call_in(&upstream, "t", json!({}), &context).await);
+        let answers = web.seen().into_iter().filter(|seen| seen.body["result"]["n"] == 1);
+        assert_eq!(answers.count(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_server_does_not_take_the_answer_it_asked_for_fails() {
+    let web = asking(|_| Sent::Plain(404, vec![], "no such session".to_owned())).await;
+    let upstream = reach(&web).await;
+    let context = Listener::answering("{}").context("s");
+    let failure = call_in(&upstream, "t", json!({}), &context).await.unwrap_err();
+    assert_eq!(failure.sent(), HasLeft::Perhaps);
+    let told = failure.to_string();
+    assert!(told.contains("the answer did not reach it: unavailable: HTTP 404"), "{told}");
+}
+
+#[tokio::test]
+async fn the_word_that_a_session_is_open_goes_again_too() {
+    let n_sent = AtomicU32::new(0);
+    let web = Web::serve(move |seen| match seen.method() {
+        "notifications/initialized" if n_sent.fetch_add(1, Ordering::SeqCst) == 0 => {
+            Sent::Plain(503, vec![], String::new())
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    reach(&web).await;
+    let methods: Vec<_> = web.seen().iter().map(|seen| seen.method().to_owned()).collect();
+    let word = "notifications/initialized";
+    let expected = ["server/discover", "initialize", word, word, "tools/list"];
+    assert_eq!(
+        methods.into_iter().filter(|method| !method.is_empty()).collect::<Vec<_>>(),
+        expected
+    );
+}

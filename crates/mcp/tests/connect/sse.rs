@@ -1,6 +1,7 @@
 //! Servers over HTTP with server-sent events, as in 2024-11-05.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use http::HeaderValue;
@@ -10,7 +11,7 @@ use mcp::connect::{
 use serde_json::json;
 use tool::{Failure, Standing};
 
-use crate::support::{call, client, options};
+use crate::support::{Listener, call, call_in, client, options};
 use crate::web::{Seen, Sent, Web};
 
 async fn refusal(endpoint: &'static str) -> ConnectError {
@@ -153,4 +154,40 @@ async fn a_message_that_is_taken_when_all_is_done_holds_nothing_up() {
     assert!(call(&upstream, "slow", json!({})).await.is_ok(), "its answer is on the stream");
     assert!(call(&upstream, "t", json!({})).await.is_ok());
     go.notify_one();
+}
+
+#[tokio::test]
+async fn an_answer_that_meets_a_server_that_is_away_for_a_moment_goes_again() {
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tell.send("event: endpoint\ndata: /mcp".to_owned()).unwrap();
+    let told = Arc::new(tokio::sync::Mutex::new(told));
+    let n_sent = AtomicU32::new(0);
+    let web = Web::serve(move |seen| {
+        let taken = Sent::Plain(202, vec![], String::new());
+        let say = |text: String| tell.send(format!("data: {text}")).unwrap();
+        match (seen.verb.as_str(), seen.method()) {
+            ("GET", _) => return Sent::Live(Arc::clone(&told)),
+            (_, "initialize") => say(seen.answer(OPENED)),
+            (_, "tools/list") => say(seen.answer(r#"{"tools":[]}"#)),
+            (_, "tools/call") => {
+                let id = &seen.body["id"];
+                say(json!({"jsonrpc": "2.0", "id": format!("q{id}"), "method": "sampling/createMessage", "params": {}}).to_string());
+            }
+            (_, "") => {
+                if n_sent.fetch_add(1, Ordering::SeqCst) == 0 {
+                    return Sent::Plain(502, vec![], String::new());
+                }
+                let id: u64 = seen.body["id"].as_str().unwrap()[1..].parse().unwrap();
+                say(json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}).to_string());
+            }
+            _ => {}
+        }
+        taken
+    })
+    .await;
+    let upstream = enter(&web).await;
+    let context = Listener::answering(r#"{"n":1}"#).context("s");
+    assert!(call_in(&upstream, "t", json!({}), &context).await.is_ok());
+    let answers = web.seen().into_iter().filter(|seen| seen.body["result"]["n"] == 1);
+    assert_eq!(answers.count(), 2);
 }

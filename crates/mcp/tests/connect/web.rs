@@ -41,6 +41,8 @@ pub(crate) enum Sent {
     Held(Arc<Notify>, String),
     /// A status with headers and a plain body.
     Plain(u16, Vec<(&'static str, String)>, String),
+    /// The end of the connection, without a word.
+    Nothing,
     /// Events, then the end of the stream.
     Events(Vec<String>),
     /// Events, then nothing, for as long as the client likes.
@@ -152,6 +154,7 @@ async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {
             let kind = vec![("content-type", "application/json".to_owned())];
             return whole(write, 200, &kind, &body).await;
         }
+        Sent::Nothing => return None,
         Sent::Plain(status, headers, body) => return whole(write, status, &headers, &body).await,
         Sent::Live(events) => {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";

@@ -11,6 +11,7 @@ use reqwest::Response;
 use tokio::time::sleep;
 use tool::{Failure, Json, Reply, Sent};
 
+use super::errands::Errand;
 use super::{Http, Question, forgot_session, unreachable};
 use crate::connect::link::Manner;
 use crate::connect::opening;
@@ -225,9 +226,7 @@ impl Http {
                 };
                 // What the server no longer wants to know is not told.
                 let Some(reply) = reply else { return };
-                let mut body = Vec::new();
-                message::write_response(&mut body, id.as_str(), &reply);
-                http.send(body);
+                http.send(Errand::answer(id, reply));
             });
         }
     }

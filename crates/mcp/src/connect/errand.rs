@@ -1,0 +1,192 @@
+//! Messages that get no answer: our answers to what a server asked, and news.
+//!
+//! Somebody waits for them all the same, so one that meets a server that is not
+//! there for a moment goes again, a few times. Saying it twice does no harm: a
+//! second answer to a question is an answer to nothing. A message that asks
+//! for something is no errand.
+
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode};
+use tokio::time::sleep;
+use tool::{Failure, Sent};
+
+use super::credential::{Credential, shown_until_taken};
+use super::http::{refusal, unreachable};
+
+/// How often a message is sent at most.
+const TRIES: u32 = 6;
+
+/// The pause before the second time; doubled before each further one.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A server that wants a longer pause than this does not get the message.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Why a message did not arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Missed {
+    /// It may arrive when it is sent again.
+    Now(Failure),
+    /// The server had it, and does not take it.
+    Refused(Failure),
+}
+
+/// Sends a message until it arrives, or is refused, or was sent often enough.
+pub(super) async fn deliver(
+    credential: Option<&dyn Credential>,
+    request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+) -> Result<(), Missed> {
+    persist(|| send(credential, &request)).await
+}
+
+async fn persist<T>(attempt: impl Fn() -> T) -> Result<(), Missed>
+where
+    T: Future<Output = Result<(), Missed>>,
+{
+    let (mut n_tried, mut has_left) = (0, false);
+    loop {
+        let Err(missed) = attempt().await else { return Ok(()) };
+        n_tried += 1;
+        match &missed {
+            // It had arrived before, and nobody told us.
+            Missed::Refused(_) if has_left => return Ok(()),
+            Missed::Refused(_) => return Err(missed),
+            Missed::Now(failure) => {
+                has_left |= failure.sent() == Sent::Perhaps;
+                let Some(pause) = again(failure, n_tried, rand::random()) else {
+                    return Err(missed);
+                };
+                sleep(pause).await;
+            }
+        }
+    }
+}
+
+/// How long to wait after so many tries; `None` when it is enough. Half of the
+/// pause is left to chance, so that what failed together does not come back in
+/// one rush.
+fn again(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
+    if TRIES <= n_tried {
+        return None;
+    }
+    let pause = (PAUSE * 2_u32.saturating_pow(n_tried - 1)).mul_f64(1.0 - chance / 2.0);
+    let wanted = failure.retry_after().unwrap_or_default();
+    (wanted <= LONGEST_PAUSE).then_some(pause.max(wanted))
+}
+
+async fn send(
+    credential: Option<&dyn Credential>,
+    request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+) -> Result<(), Missed> {
+    let lost = |error: reqwest::Error| match error.is_timeout() && !error.is_connect() {
+        true => Failure::Timeout { after: Duration::ZERO },
+        false => unreachable(&error),
+    };
+    let response = match shown_until_taken(credential, request, lost).await {
+        Ok(response) => response,
+        // It has the message, and takes its time to say so.
+        Err(Failure::Timeout { .. }) => return Ok(()),
+        Err(failure @ Failure::Forbidden { .. }) => return Err(Missed::Refused(failure)),
+        Err(failure) => return Err(Missed::Now(failure)),
+    };
+    let (status, headers) = (response.status(), response.headers().clone());
+    if !status.is_client_error() && !status.is_server_error() {
+        return Ok(());
+    }
+    let body = response.bytes().await.unwrap_or_default();
+    let failure = refusal(status, &headers, &body);
+    Err(if passes(status) { Missed::Now(failure) } else { Missed::Refused(failure) })
+}
+
+/// Whether a refusal is about this moment and not about the message.
+fn passes(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    )
+}
+
+impl Missed {
+    pub(super) fn failure(&self) -> &Failure {
+        match self {
+            Missed::Now(failure) | Missed::Refused(failure) => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn busy() -> Missed {
+        Missed::Now(Failure::Unavailable { reason: "busy".to_owned() })
+    }
+
+    fn cut_off() -> Missed {
+        Missed::Now(Failure::Lost { reason: "cut off".to_owned(), sent: Sent::Perhaps })
+    }
+
+    fn unknown() -> Missed {
+        Missed::Refused(Failure::Unusable { reason: "what question?".to_owned() })
+    }
+
+    /// How it ends when the tries end like this, the last for ever, and how
+    /// often it was tried.
+    async fn check(mut tries: Vec<Result<(), Missed>>) -> (Result<(), Missed>, usize) {
+        tries.reverse();
+        let (tries, n_tried) = (RefCell::new(tries), RefCell::new(0));
+        let attempt = || {
+            *n_tried.borrow_mut() += 1;
+            let mut tries = tries.borrow_mut();
+            let next = if tries.len() == 1 { tries.last().cloned() } else { tries.pop() };
+            std::future::ready(next.unwrap())
+        };
+        let end = persist(attempt).await;
+        (end, n_tried.into_inner())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_meets_a_server_that_is_busy_goes_again() {
+        assert_eq!(check(vec![Ok(())]).await, (Ok(()), 1));
+        assert_eq!(check(vec![Err(busy()), Err(cut_off()), Ok(())]).await, (Ok(()), 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_away_is_given_up_after_a_few_seconds() {
+        let since = Instant::now();
+        assert_eq!(check(vec![Err(busy())]).await, (Err(busy()), 6));
+        let lasted = since.elapsed();
+        assert!((Duration::from_secs(3)..Duration::from_secs(8)).contains(&lasted), "{lasted:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_is_not_sent_again() {
+        assert_eq!(check(vec![Err(unknown())]).await, (Err(unknown()), 1));
+        assert_eq!(check(vec![Err(busy()), Err(unknown())]).await, (Err(unknown()), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_after_it_may_have_arrived_had_arrived() {
+        assert_eq!(check(vec![Err(cut_off()), Err(unknown())]).await, (Ok(()), 2));
+    }
+
+    #[test]
+    fn the_pause_that_a_server_wants_is_kept_unless_it_is_too_long() {
+        let after = |seconds| {
+            let retry_after = Some(Duration::from_secs(seconds));
+            again(&Failure::RateLimited { retry_after }, 1, 0.0)
+        };
+        assert_eq!(after(0), Some(PAUSE));
+        assert_eq!(after(7), Some(Duration::from_secs(7)));
+        assert_eq!(after(3600), None);
+    }
+}

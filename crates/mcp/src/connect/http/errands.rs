@@ -1,0 +1,130 @@
+//! What is sent beside the questions: answers to the server's own, and news.
+
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use tokio::sync::mpsc;
+use tokio::time::{Duration, sleep, timeout};
+use tool::{Json, Reply};
+
+use super::Http;
+use crate::connect::credential;
+use crate::connect::errand::{self, Missed};
+use crate::message;
+use crate::revision::method;
+
+/// How many may wait to be sent.
+pub(super) const WAITING: usize = 4096;
+
+/// How long the server may take to say that it has one.
+pub(super) const ERRAND: Duration = Duration::from_secs(20);
+
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A message, and what it answers.
+pub(super) struct Errand {
+    body: Bytes,
+    answers: Option<Answered>,
+}
+
+/// A question that the server waits to be answered.
+struct Answered {
+    id: Json,
+    with: Reply,
+}
+
+impl Errand {
+    pub(super) fn answer(id: Json, reply: Reply) -> Errand {
+        let mut body = Vec::new();
+        message::write_response(&mut body, id.as_str(), &reply);
+        Errand { body: body.into(), answers: Some(Answered { id, with: reply }) }
+    }
+
+    pub(super) fn news(method: &str, params: Option<&Json>) -> Errand {
+        let mut body = Vec::new();
+        message::write_notification(&mut body, method, params);
+        Errand { body: body.into(), answers: None }
+    }
+}
+
+impl Http {
+    /// Puts a message in line to be sent.
+    pub(super) fn send(&self, errand: Errand) {
+        if self.errands.try_send(errand).is_err() {
+            tracing::warn!(target: "upstream", upstream = self.label, "too many messages are waiting; one is dropped");
+        }
+    }
+
+    /// Says that the session is open, and waits until that has arrived:
+    /// servers refuse questions that come before it.
+    pub(in crate::connect) async fn opened(&self) {
+        self.run(Errand::news(method::INITIALIZED, None)).await;
+    }
+
+    /// Sends notifications and answers, one after the other, and says goodbye
+    /// at the end.
+    pub(super) async fn run_errands(self: Arc<Http>, mut waiting: mpsc::Receiver<Errand>) {
+        loop {
+            tokio::select! {
+                biased;
+                errand = waiting.recv() => match errand {
+                    Some(errand) => tokio::select! {
+                        () = self.run(errand) => {}
+                        () = self.hurry() => break,
+                    },
+                    None => break,
+                },
+                () = self.closing.cancelled() => break,
+            }
+        }
+        self.leave().await;
+        let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.relay.gone(&why.unwrap_or_default());
+    }
+
+    /// Done soon after the end was called for: then nothing is waited for long.
+    async fn hurry(&self) {
+        self.closing.cancelled().await;
+        sleep(FAREWELL).await;
+    }
+
+    /// Sends one message. A call whose server waits for it in vain fails.
+    async fn run(&self, errand: Errand) {
+        let Errand { body, answers } = errand;
+        let headers = self.headers_of(&self.session().clone());
+        let post = |shown: Option<&HeaderValue>| {
+            let headers = credential::signed(&headers, shown);
+            let post = self.client.post(self.url.clone()).headers(headers);
+            post.timeout(ERRAND).body(body.clone())
+        };
+        let Err(missed) = errand::deliver(self.credential.as_deref(), post).await else { return };
+        let why = missed.failure();
+        match answers {
+            Some(Answered { id, with }) => {
+                tracing::warn!(target: "upstream", upstream = self.label, "it did not get an answer that it asked for: {why}");
+                // What is told that something cannot be had goes on without,
+                // and may not want to hear it.
+                if !matches!((&missed, with), (Missed::Refused(_), Reply::Error(_))) {
+                    self.relay.unanswered(&id, why);
+                }
+            }
+            None => {
+                tracing::debug!(target: "upstream", upstream = self.label, "a message was not sent: {why}");
+            }
+        }
+    }
+
+    /// Tells the server that the session is over.
+    async fn leave(&self) {
+        let session = self.session().clone();
+        if session.id.is_none() {
+            return;
+        }
+        let Some(headers) = self.signed(self.headers_of(&session)).await else { return };
+        let delete = self.client.delete(self.url.clone()).headers(headers).send();
+        // A server may refuse to end sessions; it will forget this one.
+        timeout(FAREWELL, delete).await.ok();
+    }
+}
