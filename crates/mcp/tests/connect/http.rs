@@ -794,3 +794,23 @@ async fn the_word_that_a_session_is_open_goes_again_too() {
         expected
     );
 }
+
+#[tokio::test]
+async fn a_server_that_takes_one_answer_slowly_keeps_no_other_waiting() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let slow = Arc::clone(&go);
+    let web = asking(move |seen| match seen.body["result"]["slow"].as_bool() {
+        Some(true) => Sent::Held(Arc::clone(&slow), String::new()),
+        _ => Sent::Plain(202, vec![], String::new()),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let [one, other] = [r#"{"slow":true}"#, "{}"].map(Listener::answering);
+    let (one, other) = (one.context("one"), other.context("other"));
+    result(call_in(&upstream, "t", json!({}), &one).await);
+    // Nobody has heard yet that the first answer was taken.
+    let second = call_in(&upstream, "t", json!({}), &other);
+    let second = tokio::time::timeout(Duration::from_secs(15), second).await;
+    result(second.expect("the second answer waits for the first"));
+    go.notify_one();
+}

@@ -5,7 +5,8 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::mpsc;
-use tokio::time::{Duration, sleep, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{Duration, timeout};
 use tool::{Json, Reply};
 
 use super::Http;
@@ -16,6 +17,10 @@ use crate::revision::method;
 
 /// How many may wait to be sent.
 pub(super) const WAITING: usize = 4096;
+
+/// How many may be on their way at once: a server that takes one slowly must
+/// not keep another client's answer waiting.
+const AT_ONCE: usize = 64;
 
 /// How long the server may take to say that it has one.
 pub(super) const ERRAND: Duration = Duration::from_secs(20);
@@ -63,31 +68,25 @@ impl Http {
         self.run(Errand::news(method::INITIALIZED, None)).await;
     }
 
-    /// Sends notifications and answers, one after the other, and says goodbye
-    /// at the end.
+    /// Sends what is in line, side by side, and says goodbye at the end.
     pub(super) async fn run_errands(self: Arc<Http>, mut waiting: mpsc::Receiver<Errand>) {
+        let mut under_way = JoinSet::new();
         loop {
-            tokio::select! {
+            let errand = tokio::select! {
                 biased;
-                errand = waiting.recv() => match errand {
-                    Some(errand) => tokio::select! {
-                        () = self.run(errand) => {}
-                        () = self.hurry() => break,
-                    },
-                    None => break,
-                },
-                () = self.closing.cancelled() => break,
-            }
+                Some(_) = under_way.join_next() => continue,
+                errand = waiting.recv(), if under_way.len() < AT_ONCE => errand,
+                () = self.closing.cancelled() => None,
+            };
+            let Some(errand) = errand else { break };
+            let http = Arc::clone(&self);
+            under_way.spawn(async move { http.run(errand).await });
         }
+        let finished = async { while under_way.join_next().await.is_some() {} };
+        timeout(FAREWELL, finished).await.ok();
         self.leave().await;
         let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.relay.gone(&why.unwrap_or_default());
-    }
-
-    /// Done soon after the end was called for: then nothing is waited for long.
-    async fn hurry(&self) {
-        self.closing.cancelled().await;
-        sleep(FAREWELL).await;
     }
 
     /// Sends one message. A call whose server waits for it in vain fails.
