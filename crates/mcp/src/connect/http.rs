@@ -8,6 +8,7 @@
 
 mod answer;
 mod errands;
+mod pace;
 mod reach;
 mod standing;
 

@@ -814,3 +814,28 @@ async fn a_server_that_takes_one_answer_slowly_keeps_no_other_waiting() {
     result(second.expect("the second answer waits for the first"));
     go.notify_one();
 }
+
+#[tokio::test]
+async fn a_server_that_wants_no_pause_between_empty_streams_gets_some() {
+    let since = std::sync::OnceLock::new();
+    let opened = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let book = Arc::clone(&opened);
+    let web = Web::serve(move |seen| match seen.verb.as_str() {
+        "GET" => {
+            let since = since.get_or_init(tokio::time::Instant::now);
+            book.lock().unwrap().push(since.elapsed());
+            Sent::Events(vec!["retry: 0\n\n: nothing".to_owned()])
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    let _upstream = reach(&web).await;
+    let third = async {
+        while opened.lock().unwrap().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), third).await.unwrap();
+    let opened = opened.lock().unwrap();
+    assert!(Duration::from_millis(700) < opened[2], "{opened:?}");
+}

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::errands::Errand;
+use super::pace::{Came, Pace};
 use super::{Http, Question, forgot_session, unreachable};
 use crate::connect::link::Manner;
 use crate::connect::opening;
@@ -21,11 +22,9 @@ use crate::peer::Ticket;
 use crate::reach::{self, Unread, deepest};
 use crate::revision::{Revision, code, header, method};
 
-/// How long to wait before resuming a stream when the server does not say.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// The longest that a server may make us wait.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// The longest pause before a call's stream is resumed that the server does not
+/// ask for: somebody waits for the answer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
 pub(super) enum Refused {
@@ -119,8 +118,11 @@ impl Http {
     async fn follow(self: &Arc<Http>, ticket: Ticket, first: Response) -> Result<Reply, Failure> {
         let mut parser = Parser::new(self.limit);
         let mut response = first;
+        let mut pace = Pace::within(LONGEST_PAUSE);
         loop {
-            if let Some(reply) = self.read_stream(&mut parser, &mut response, ticket).await? {
+            let mut came = Came::Nothing;
+            let reply = self.read_stream(&mut parser, &mut response, ticket, &mut came).await?;
+            if let Some(reply) = reply {
                 return Ok(reply);
             }
             parser.interrupt();
@@ -128,7 +130,8 @@ impl Http {
                 let reason = "the stream ended before the answer".to_owned();
                 return Err(Failure::Lost { reason, sent: Sent::Perhaps });
             };
-            sleep(parser.retry().unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+            sleep(pace.ended(came, parser.retry())).await;
+            pace.open();
             response = self.resume(&id).await?;
         }
     }
@@ -139,12 +142,14 @@ impl Http {
         parser: &mut Parser,
         response: &mut Response,
         ticket: Ticket,
+        came: &mut Came,
     ) -> Result<Option<Reply>, Failure> {
         loop {
             while let Some(event) = parser
                 .next_event()
                 .map_err(|error| Failure::Unusable { reason: error.to_string() })?
             {
+                came.note(&event.data);
                 if let Some(reply) = self.hear(&event.data, Some(ticket))? {
                     return Ok(Some(reply));
                 }

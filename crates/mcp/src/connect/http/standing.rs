@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use tool::Kind;
 
 use super::answer::is_stream;
+use super::pace::{Came, Pace};
 use super::{Http, Session, forgot_session};
 use crate::connect::sse::Parser;
 
-const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How often in a row a server may not be there before it is gone.
@@ -36,7 +36,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
     let mut reopened = http.n_reopened.subscribe();
     let mut parser = Parser::new(http.limit);
     let mut n_failed = 0;
-    let mut pause = PAUSE;
+    let mut pace = Pace::within(LONGEST_PAUSE);
     let mut is_first = true;
     loop {
         if reopened.has_changed().unwrap_or_default() {
@@ -49,6 +49,8 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
             sleep(LONGEST_PAUSE).await;
             continue;
         };
+        pace.open();
+        let mut came = Came::Nothing;
         match get.send().await {
             Ok(response) if response.status().is_success() && is_stream(response.headers()) => {
                 n_failed = 0;
@@ -61,9 +63,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
                 }
                 is_first = false;
                 tokio::select! {
-                    came = read(http, &mut parser, response) => if came {
-                        pause = PAUSE;
-                    },
+                    () = read(http, &mut parser, response, &mut came) => {}
                     // What is told from now on is told on the new session.
                     _ = reopened.changed() => {
                         reopened.mark_changed();
@@ -90,8 +90,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
             }
         }
         parser.interrupt();
-        sleep(parser.retry().unwrap_or(pause).min(LONGEST_PAUSE)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        sleep(pace.ended(came, parser.retry())).await;
     }
 }
 
@@ -111,24 +110,22 @@ async fn reopen(http: &Arc<Http>, response: Response, session: &Session) -> bool
     true
 }
 
-/// Reads one connection to its end. Whether anything came.
-async fn read(http: &Arc<Http>, parser: &mut Parser, mut response: Response) -> bool {
-    let mut came = false;
+/// Reads one connection to its end.
+async fn read(http: &Arc<Http>, parser: &mut Parser, mut response: Response, came: &mut Came) {
     while let Ok(Some(chunk)) = response.chunk().await {
         parser.push(&chunk);
         loop {
             match parser.next_event() {
                 Ok(Some(event)) => {
-                    came = true;
+                    came.note(&event.data);
                     http.hear(&event.data, None).ok();
                 }
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(target: "upstream", upstream = http.label, %error, "the standing stream is dropped");
-                    return came;
+                    return;
                 }
             }
         }
     }
-    came
 }
