@@ -192,6 +192,12 @@ impl Http {
                 sleep(AGAIN).await;
                 self.ask(question, body, &session).await
             }
+            // What was never sent goes again by itself. This may have been:
+            // a kept connection that the server closed just then looks the same
+            // from here as one that it closed after it did something.
+            Err(Refused::CutOff(_)) if is_harmless(&question.method) => {
+                self.ask(question, body, &session).await
+            }
             answer => answer,
         };
         if let Err(Refused::NobodyThere(reason) | Refused::Another(reason)) = &answer {
@@ -337,6 +343,23 @@ impl Drop for Cancel<'_> {
             self.http.notify(method::CANCELLED, Some(&params.into()));
         }
     }
+}
+
+/// Whether asking twice changes nothing. Calls are not among them: whether a tool
+/// may run twice is for others to say, who know whom the operator believes.
+fn is_harmless(method: &str) -> bool {
+    matches!(
+        method,
+        method::DISCOVER
+            | method::PING
+            | method::TOOLS_LIST
+            | method::RESOURCES_LIST
+            | method::TEMPLATES_LIST
+            | method::PROMPTS_LIST
+            | method::RESOURCES_READ
+            | method::PROMPTS_GET
+            | method::COMPLETE
+    )
 }
 
 /// Whether a refusal means that the server no longer knows our session: 404 by

@@ -8,7 +8,7 @@ use mcp::connect::{ConnectError, Endpoint, Era, Options, Target, Upstream, conne
 use mcp::peer::Patience;
 use mcp::revision::Revision;
 use serde_json::json;
-use tool::{Context, Event, Failure, Kind, Provider, Sent as HasLeft};
+use tool::{Context, Event, Failure, Kind, Object, Provider, Sent as HasLeft};
 
 use crate::support::{Listener, call, call_in, client, event_where, options, result};
 use crate::web::{Seen, Sent, Web};
@@ -838,4 +838,41 @@ async fn a_server_that_wants_no_pause_between_empty_streams_gets_some() {
     tokio::time::timeout(Duration::from_secs(20), third).await.unwrap();
     let opened = opened.lock().unwrap();
     assert!(Duration::from_millis(700) < opened[2], "{opened:?}");
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_for_who_asks_often_and_not_for_long() {
+    let web = calls(|seen| Sent::Json(200, seen.answer("{}"))).await;
+    let upstream = reach(&web).await;
+    for _ in 0..20 {
+        result(call(&upstream, "t", json!({})).await);
+    }
+    let visits = || web.asked("tools/call").into_iter().map(|seen| seen.visit);
+    let before: std::collections::BTreeSet<_> = visits().collect();
+    assert!(before.len() < 20, "{before:?}");
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    result(call(&upstream, "t", json!({})).await);
+    let last = visits().next_back().unwrap();
+    assert!(!before.contains(&last), "a server may have closed it by now");
+}
+
+#[tokio::test]
+async fn a_question_that_is_cut_off_goes_again_where_that_does_no_harm() {
+    let n_read = AtomicU32::new(0);
+    let web = Web::serve(move |seen| match seen.method() {
+        "resources/read" => match n_read.fetch_add(1, Ordering::SeqCst) {
+            0 => Sent::Nothing,
+            _ => Sent::Json(200, seen.answer(r#"{"contents":[]}"#)),
+        },
+        "tools/call" => Sent::Nothing,
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let read = tool::Ask::Read(tool::Read { uri: "test://a".to_owned(), rest: Object::new() });
+    result(upstream.ask(read, &Context::anonymous()).await);
+    assert_eq!(web.asked("resources/read").len(), 2);
+    let failure = call(&upstream, "t", json!({})).await.unwrap_err();
+    assert_eq!(failure.sent(), HasLeft::Perhaps, "{failure}");
+    assert_eq!(web.asked("tools/call").len(), 1, "it may have run");
 }

@@ -13,6 +13,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// One request as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
+    /// On which connection, counted from the first.
+    pub(crate) visit: usize,
     pub(crate) verb: String,
     /// By name in lower case.
     pub(crate) headers: HashMap<String, String>,
@@ -71,13 +73,13 @@ impl Web {
         let told = Arc::clone(&shut);
         let serving = tokio::spawn(async move {
             let mut visits = tokio::task::JoinSet::new();
-            loop {
+            for visit in 0.. {
                 let visitor = tokio::select! {
                     visitor = listener.accept() => visitor,
                     () = told.notified() => break,
                 };
                 let Ok((stream, _)) = visitor else { break };
-                visits.spawn(converse(stream, Arc::clone(&script), Arc::clone(&book)));
+                visits.spawn(converse(stream, visit, Arc::clone(&script), Arc::clone(&book)));
             }
             drop(listener);
             while visits.join_next().await.is_some() {}
@@ -113,10 +115,15 @@ impl Web {
     }
 }
 
-async fn converse(stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Vec<Seen>>>) {
+async fn converse(
+    stream: TcpStream,
+    visit: usize,
+    script: Arc<Script>,
+    book: Arc<Mutex<Vec<Seen>>>,
+) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    while let Some(seen) = request(&mut read).await {
+    while let Some(seen) = request(&mut read, visit).await {
         book.lock().unwrap().push(seen.clone());
         if send(&mut write, script(&seen)).await.is_none() {
             return;
@@ -124,7 +131,7 @@ async fn converse(stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Vec<Se
     }
 }
 
-async fn request(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Seen> {
+async fn request(read: &mut (impl AsyncBufReadExt + Unpin), visit: usize) -> Option<Seen> {
     let mut first = String::new();
     read.read_line(&mut first).await.ok()?;
     let mut words = first.split_whitespace();
@@ -140,7 +147,7 @@ async fn request(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Seen> {
     let mut body = vec![0; length];
     read.read_exact(&mut body).await.ok()?;
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Some(Seen { verb, headers, body })
+    Some(Seen { visit, verb, headers, body })
 }
 
 async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {

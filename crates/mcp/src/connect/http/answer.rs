@@ -35,6 +35,9 @@ pub(super) enum Refused {
     Another(String),
     /// No connection can be made; the question never left.
     NobodyThere(String),
+    /// The connection ended without a word of an answer; the question may have
+    /// run.
+    CutOff(Failure),
     Failed(Failure),
 }
 
@@ -46,7 +49,7 @@ impl Refused {
             }
             Refused::Another(reason) => Failure::Lost { reason, sent: Sent::No },
             Refused::NobodyThere(reason) => Failure::Unavailable { reason },
-            Refused::Failed(failure) => failure,
+            Refused::CutOff(failure) | Refused::Failed(failure) => failure,
         }
     }
 }
@@ -62,7 +65,9 @@ impl From<reqwest::Error> for Refused {
         if error.is_connect() {
             return Refused::NobodyThere(deepest(&error));
         }
-        Refused::Failed(unreachable(&error))
+        let failure = unreachable(&error);
+        let is_cut_off = error.is_request() && !error.is_timeout();
+        if is_cut_off { Refused::CutOff(failure) } else { Refused::Failed(failure) }
     }
 }
 

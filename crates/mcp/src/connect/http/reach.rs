@@ -42,7 +42,12 @@ pub(in crate::connect) enum Redirects {
     Faithful,
 }
 
-/// A client for one server: connections are kept, small messages leave at
+/// How long a connection that nobody uses is kept. Servers close theirs without
+/// a word, many after five seconds; a question that leaves at that moment is
+/// lost, and nobody can say whether it ran. Whoever asks often keeps it open.
+const KEPT: Duration = Duration::from_secs(2);
+
+/// A client for one server: connections are kept for a moment, small messages leave at
 /// once, and a redirect is followed only where the credentials already go.
 pub(in crate::connect) fn client(
     url: &Url,
@@ -51,6 +56,7 @@ pub(in crate::connect) fn client(
 ) -> Result<reqwest::Client, ConnectError> {
     let mut builder = reach::builder()
         .tcp_nodelay(true)
+        .pool_idle_timeout(KEPT)
         .connect_timeout(Duration::from_secs(10))
         .redirect(Policy::custom(move |attempt| {
             let origin = attempt.previous().first().cloned();
