@@ -34,7 +34,7 @@ use crate::revision::{Revision, header, method};
 use answer::Refused;
 use errands::{ERRAND, Errand, WAITING};
 
-pub(super) use answer::refusal;
+pub(super) use answer::{is_stream, refusal};
 pub(super) use reach::{Redirects, client, parse, same_origin, unreachable};
 
 /// How long to wait before a server that is not there is looked for again.

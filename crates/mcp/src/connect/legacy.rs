@@ -18,7 +18,7 @@ use tool::{Failure, Reply};
 
 use super::credential::{self, Credential};
 use super::errand::{self, Missed};
-use super::http::{Redirects, client, parse, refusal, same_origin, unreachable};
+use super::http::{Redirects, client, is_stream, parse, refusal, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
 use super::{ConnectError, Endpoint, Options, pipe};
@@ -102,8 +102,7 @@ impl Stream {
             StatusCode::FORBIDDEN => return Err(ConnectError::Forbidden { reason: reason() }),
             _ => {}
         }
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if !status.is_success() || !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        if !status.is_success() || !is_stream(response.headers()) {
             let reason = format!("HTTP {status}, and no event stream");
             return Err(ConnectError::Unreachable { reason, status: Some(status.as_u16()) });
         }
@@ -259,6 +258,8 @@ impl Outbox {
 
 /// Whether a line says that the session is open.
 fn opens(line: &Bytes) -> bool {
-    let word = method::INITIALIZED.as_bytes();
-    line.len() < 1000 && memchr::memmem::find(line, word).is_some()
+    let word = method::INITIALIZED;
+    // What does not mention the word need not be read.
+    memchr::memmem::find(line, word.as_bytes()).is_some()
+        && matches!(Message::parse(line), Ok(Message::Notification(news)) if news.method == word)
 }

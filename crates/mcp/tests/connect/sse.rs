@@ -191,3 +191,31 @@ async fn an_answer_that_meets_a_server_that_is_away_for_a_moment_goes_again() {
     let answers = web.seen().into_iter().filter(|seen| seen.body["result"]["n"] == 1);
     assert_eq!(answers.count(), 2);
 }
+
+#[tokio::test]
+async fn a_call_that_speaks_of_the_opening_holds_nothing_up() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let done = Arc::clone(&go);
+    let web = older(move |seen| {
+        let slow = seen.body["params"]["name"] == "slow";
+        slow.then(|| Sent::Held(Arc::clone(&done), String::new()))
+    })
+    .await;
+    let upstream = enter(&web).await;
+    let word = json!({"word": "notifications/initialized"});
+    assert!(call(&upstream, "slow", word).await.is_ok(), "its answer is on the stream");
+    let other = call(&upstream, "t", json!({}));
+    let other = tokio::time::timeout(std::time::Duration::from_secs(15), other).await;
+    assert!(other.expect("it waits for the first to be taken").is_ok());
+    go.notify_one();
+}
+
+#[tokio::test]
+async fn an_event_stream_is_known_by_its_type_in_any_case() {
+    let kind = vec![("content-type", "Text/Event-Stream; charset=utf-8".to_owned())];
+    let stream = "event: endpoint\ndata: //evil.example/x\n\n";
+    let web = Web::serve(move |_| Sent::Plain(200, kind.clone(), stream.to_owned())).await;
+    let target = Target::Sse(Endpoint { url: web.url.clone(), ..Endpoint::default() });
+    let error = connect(&target, &options(), &client()).await.err().unwrap();
+    assert!(error.to_string().ends_with("is on another server"), "it was read: {error}");
+}

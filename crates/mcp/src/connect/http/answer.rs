@@ -305,7 +305,7 @@ fn what_came(headers: &HeaderMap, body: &Bytes) -> String {
     format!("`{kind}` instead of an answer: {}", message::excerpt(body).trim())
 }
 
-pub(super) fn is_stream(headers: &HeaderMap) -> bool {
+pub(in crate::connect) fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }
