@@ -1,7 +1,7 @@
 //! All upstreams, as clients of one kind see them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -49,6 +49,8 @@ struct Core {
     parts: Parts,
     snapshot: ArcSwap<Snapshot>,
     links: ArcSwap<Vec<Arc<Link>>>,
+    /// What is no link any more, until no snapshot shows it.
+    leaving: Mutex<Vec<Seat>>,
     generations: AtomicU64,
     dirty: Arc<Notify>,
     events: broadcast::Sender<Event>,
@@ -76,6 +78,7 @@ impl Hall {
             parts,
             snapshot: ArcSwap::from_pointee(first),
             links: ArcSwap::from_pointee(links.clone()),
+            leaving: Mutex::default(),
             generations: AtomicU64::new(1),
             dirty: Arc::new(Notify::new()),
             events: broadcast::channel(256).0,
@@ -229,12 +232,15 @@ impl Hall {
             };
             seats.push(seat);
         }
-        for gone in before {
-            drop(gone.supervisor);
-            gone.link.retire();
-        }
         let links: Vec<Arc<Link>> = seats.iter().map(|seat| Arc::clone(&seat.link)).collect();
+        for gone in &before {
+            let heir = links.iter().find(|link| link.label() == gone.link.label());
+            gone.link.is_followed_by(heir);
+        }
         self.core.links.store(Arc::new(links));
+        // They serve until a snapshot is published that does not show them: who
+        // calls before that finds them there.
+        self.core.leaving().extend(before);
         self.core.dirty.notify_one();
     }
 }
@@ -278,6 +284,10 @@ impl Hall {
 }
 
 impl Core {
+    fn leaving(&self) -> MutexGuard<'_, Vec<Seat>> {
+        self.leaving.lock().expect("nothing panics while it holds this")
+    }
+
     /// `dormant` links wait to be roused.
     fn seat(&self, link: Arc<Link>, dormant: bool) -> Seat {
         let own_stop = link.upstream.idle_stop;
@@ -305,9 +315,12 @@ impl Core {
 /// The permit of the notification outlives the build, so a change that comes
 /// while a snapshot is being taken leads to another one.
 async fn publish(core: Arc<Core>) {
+    let mut leaving = Vec::new();
     loop {
         core.dirty.notified().await;
         tokio::time::sleep(core.parts.config.settle).await;
+        // Before the links, so that none of those is among them.
+        leaving.append(&mut core.leaving());
         let links = core.links.load_full();
         let generation = core.generations.fetch_add(1, Ordering::Relaxed);
         let own = Arc::clone(&core.parts.own);
@@ -318,6 +331,10 @@ async fn publish(core: Arc<Core>) {
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
         let next = Arc::new(next);
         core.snapshot.store(Arc::clone(&next));
+        for gone in leaving.drain(..) {
+            drop(gone.supervisor);
+            gone.link.retire();
+        }
         let (ahead, desk) = (core.parts.config.indexing, Arc::clone(&core.parts.inspector.desk));
         tokio::task::spawn_blocking(move || {
             if ahead == Indexing::Ahead {

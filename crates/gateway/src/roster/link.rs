@@ -1,7 +1,7 @@
 //! One upstream in one hall.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catalog::{Source, State};
@@ -20,6 +20,8 @@ pub struct Link {
     pub(super) profile: Profile,
     /// The same upstream in the default hall; `None` in the default hall.
     pub(super) elder: Option<Arc<Link>>,
+    /// What stands in its place, once its entry was changed.
+    pub(super) heir: OnceLock<Arc<Link>>,
     /// Whether clients like these have seen it in this run.
     pub(super) is_familiar: bool,
     scrubber: Arc<Scrubber>,
@@ -117,6 +119,7 @@ impl Link {
             upstream,
             profile,
             elder,
+            heir: OnceLock::new(),
             is_familiar,
             scrubber,
             wishes,
@@ -212,7 +215,13 @@ impl Link {
 
     async fn ask_now(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let _busy = Busy::enter(self);
-        let provider = self.provider().await?;
+        let provider = match self.provider().await {
+            Ok(provider) => provider,
+            Err(failure) => match Box::pin(self.lawful_heir()).await {
+                Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
+                None => return Err(failure),
+            },
+        };
         let limit = self.upstream.call_timeout;
         let patience = context.patience.map_or(limit, |patience| patience.min(limit));
         let context = self.within(patience, context);
@@ -268,6 +277,21 @@ impl Link {
             },
             Ok(Err(_)) => Err(unavailable("it was stopped")),
             Err(_) => Err(unavailable("it is still starting")),
+        }
+    }
+
+    /// What stands in its place, for who still asks here: only if it lists the
+    /// very same tools, because what was allowed was allowed of those.
+    async fn lawful_heir(&self) -> Option<&Arc<Link>> {
+        let heir = self.heir.get()?;
+        heir.provider().await.ok()?;
+        (heir.listing().tools == self.listing().tools).then_some(heir)
+    }
+
+    pub(super) fn is_followed_by(&self, heir: Option<&Arc<Link>>) {
+        if let Some(heir) = heir {
+            // An entry is changed once; then it is another.
+            self.heir.set(Arc::clone(heir)).ok();
         }
     }
 

@@ -218,10 +218,13 @@ impl Surroundings {
 impl Link {
     /// Ends the session for good and says so to who still waits.
     pub(super) fn retire(&self) {
-        let reason = "it was taken out of the configuration".to_owned();
+        let reason = match self.heir.get() {
+            Some(_) => "its entry in the configuration was changed just now",
+            None => "it was taken out of the configuration",
+        };
         self.set(|now| {
             now.provider = None;
-            now.phase = Phase::Down { reason, failures: 1 };
+            now.phase = Phase::Down { reason: reason.to_owned(), failures: 1 };
         });
     }
 

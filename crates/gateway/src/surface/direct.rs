@@ -24,6 +24,7 @@ use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::gateway::Shared;
 use crate::roster::{Hall, Snapshot};
 use crate::trust::confirm::lift;
+use crate::visibility::Thing;
 
 /// Characters that a host accepts in a name.
 const LONGEST: usize = 64;
@@ -148,13 +149,64 @@ impl Provider for Direct {
 }
 
 impl Direct {
+    /// The tool of a name, if the caller sees it.
+    fn find(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Option<Slot> {
+        let slot = snapshot.names().slots.get(name).copied()?;
+        let trust = &self.shared.dispatcher.trust;
+        trust.sees(&context.caller, &snapshot.catalog, slot).then_some(slot)
+    }
+
+    /// The snapshot to answer from when nobody knows a name: what is listed for
+    /// the first time is waited for, and what is remembered is looked at, where
+    /// the name begins with the label of an upstream that the caller knows of.
+    async fn waited(
+        &self,
+        snapshot: Arc<Snapshot>,
+        name: &str,
+        context: &Context,
+    ) -> Arc<Snapshot> {
+        let labels = self.meant(&snapshot, name, context);
+        if labels.is_empty() {
+            return snapshot;
+        }
+        for label in &labels {
+            self.hall.known(label).await;
+        }
+        let snapshot = self.hall.snapshot();
+        if self.find(&snapshot, name, context).is_some() {
+            return snapshot;
+        }
+        for label in &labels {
+            self.hall.verified(label).await;
+        }
+        self.hall.snapshot()
+    }
+
+    /// The upstreams whose tool a name may be, as far as the caller knows.
+    fn meant(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Vec<String> {
+        let (catalog, trust) = (&snapshot.catalog, &self.shared.dispatcher.trust);
+        let knows = |label: &str| {
+            let own = |slot: &Slot| catalog.source(*slot).label == label;
+            trust.knows(&context.caller, &Thing::Namespace(label))
+                || catalog
+                    .slots()
+                    .filter(own)
+                    .any(|slot| trust.sees(&context.caller, catalog, slot))
+        };
+        let labels = catalog.sources().iter().map(|source| source.label.as_str());
+        let meant = labels.filter(|label| name.starts_with(&legal(label, "")) && knows(label));
+        meant.map(str::to_owned).collect()
+    }
+
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         let call = lift(call);
-        let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.trust;
-        let slot = snapshot.names().slots.get(&call.name).copied();
-        let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
-        let Some(slot) = seen else {
+        let mut snapshot = self.hall.snapshot();
+        let mut found = self.find(&snapshot, &call.name, context);
+        if found.is_none() {
+            snapshot = Box::pin(self.waited(snapshot, &call.name, context)).await;
+            found = self.find(&snapshot, &call.name, context);
+        }
+        let Some(slot) = found else {
             return Ok(Reply::Error(RpcError::new(
                 -32602,
                 format!("no tool `{}`", echo(&call.name)),
@@ -196,7 +248,85 @@ impl Direct {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use testkit::{Scripted, listing, tool};
+    use tool::Client;
+
     use super::*;
+    use crate::fixture::{open, settle};
+    use crate::roster::{Connector, Start, Upstream};
+
+    /// An upstream that takes a while to start.
+    struct Slow(Arc<Scripted>);
+
+    #[async_trait]
+    impl Connector for Slow {
+        async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            Ok(Arc::clone(&self.0) as _)
+        }
+    }
+
+    fn slow(fingerprint: &str) -> Upstream {
+        let tools = listing(vec![tool("x", "It.", &json!({}))]);
+        let answer = fingerprint.to_owned();
+        let provider = Scripted::new(tools, move |_| Ok(Reply::text(&answer)));
+        Upstream {
+            start: Start::OnDemand,
+            fingerprint: fingerprint.to_owned(),
+            ..Upstream::new("up", Arc::new(Slow(provider)))
+        }
+    }
+
+    async fn call(surface: &Arc<dyn Provider>, name: &str) -> String {
+        let ask = Ask::Call(Call::new(name, json!({}).into()));
+        match surface.ask(ask, &Context::anonymous()).await {
+            Ok(Reply::Error(error)) => error.message,
+            Ok(reply) => reply.tool_result().unwrap().text(),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn first_calls_wait_until_the_upstream_is_listed() {
+        let opened = open(vec![slow("1")], |_| {}).await;
+        let client = Arc::new(Client::named("test", ""));
+        let surface = opened.gateway.door(Surface::Direct).open(&client, &Arc::default());
+        let calls = (0..30).map(|_| call(&surface, "up_x"));
+        let answers = futures::future::join_all(calls).await;
+        assert!(answers.iter().all(|answer| answer == "1"), "{answers:?}");
+        assert_eq!(call(&surface, "up_y").await, "no tool `up_y`");
+        assert_eq!(call(&surface, "down_x").await, "no tool `down_x`");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_are_answered_while_the_entry_of_their_upstream_changes() {
+        let opened = open(vec![slow("1")], |_| {}).await;
+        let client = Arc::new(Client::named("test", ""));
+        let surface = opened.gateway.door(Surface::Direct).open(&client, &Arc::default());
+        assert_eq!(call(&surface, "up_x").await, "1");
+        let before = opened.gateway.roster().default_hall().snapshot();
+        opened.gateway.roster().reload(vec![slow("2")]);
+        let mut answers = vec![call(&surface, "up_x").await];
+        for _ in 0..1000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let answer = call(&surface, "up_x").await;
+            if answers.last() != Some(&answer) {
+                answers.push(answer);
+            }
+        }
+        assert_eq!(answers, ["1", "2"]);
+        // Who took a snapshot before is served by what lists the same.
+        let ask = || Ask::Call(Call::new("x", json!({}).into()));
+        let reply = before.ask(1, ask(), &Context::anonymous()).await.unwrap();
+        assert_eq!(reply.tool_result().unwrap().text(), "2");
+        opened.gateway.roster().reload(Vec::new());
+        settle().await;
+        let failure = before.ask(1, ask(), &Context::anonymous()).await.unwrap_err();
+        assert!(failure.to_string().ends_with("changed just now"), "{failure}");
+    }
 
     #[test]
     fn names_are_legal_and_do_not_depend_on_other_upstreams() {
