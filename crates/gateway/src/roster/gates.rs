@@ -3,17 +3,32 @@
 //! A gate tells among its capabilities which gates one reaches through it:
 //! itself and those behind it. A gate that finds itself among those of an
 //! upstream does not take that upstream up: it would list its own functions as
-//! another's, then those again, and never come to an end.
+//! another's, then those again, and never come to an end. What stands behind a
+//! gate changes while it runs, so it is asked again whenever it lists something
+//! else.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use catalog::{Source, State};
 use serde_json::{Value, json};
-use tool::{Json, Server};
+use tool::{Ask, Context, Json, Object, Provider, Reply, Server};
 
 /// Among the experimental capabilities of a gate.
 const KEY: &str = "gatelet/gates";
 
-/// No way is longer, and no list that a stranger sends is read further.
+/// No list is longer, and none that a stranger sends is read further.
 const MOST: usize = 64;
+
+/// So many gates may stand one behind the other. Gates that start each other as
+/// programs are others each time, and no id tells that they go in a circle.
+const DEEPEST: u64 = 8;
+
+/// How one asks a server what it can do.
+const DISCOVER: &str = "server/discover";
+
+/// How long a gate may take to say what stands behind it.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// Adds to the capabilities of the gate `own` which gates one reaches through
 /// it. What cannot be reached leads nowhere.
@@ -25,8 +40,9 @@ pub(crate) fn tell<'a>(
     if own.is_empty() {
         return;
     }
-    let mut all = vec![own.to_owned()];
+    let (mut all, mut depth) = (vec![own.to_owned()], 1);
     for source in sources.filter(|source| source.state == State::Available) {
+        depth = depth.max(1 + self::depth(&source.listing.server));
         for gate in reached(&source.listing.server) {
             if !all.contains(&gate) {
                 all.push(gate);
@@ -37,31 +53,54 @@ pub(crate) fn tell<'a>(
     if !capabilities["experimental"].is_object() {
         capabilities["experimental"] = json!({});
     }
-    capabilities["experimental"][KEY] = json!({"ids": all});
+    capabilities["experimental"][KEY] = json!({"ids": all, "depth": depth});
 }
 
 /// Why the gate `own` does not take up this server, if it does not.
 pub fn refuse(server: &Server, own: &str) -> Option<String> {
-    let gates = reached(server);
-    let at = gates.iter().position(|gate| gate == own).filter(|_| !own.is_empty())?;
-    Some(match at {
-        0 => "this is the gate itself: take it out of its own upstreams".to_owned(),
-        _ => "this gate stands behind it: each would list the other without end".to_owned(),
+    if own.is_empty() {
+        return None;
+    }
+    Some(match reached(server).iter().position(|gate| gate == own) {
+        Some(0) => "this is the gate itself: take it out of its own upstreams".to_owned(),
+        Some(_) => "this gate stands behind it: each would list the other without end".to_owned(),
+        None if DEEPEST <= depth(server) => {
+            format!("{DEEPEST} gates stand one behind the other there")
+        }
+        None => return None,
     })
+}
+
+/// What a gate says of itself now; `None` for who is none, or does not say.
+pub(super) async fn ask_again(provider: &Arc<dyn Provider>) -> Option<Server> {
+    let listing = provider.listing();
+    told(&listing.server)?;
+    let ask = Ask::Other { method: DISCOVER.to_owned(), params: Object::new() };
+    let context = Context { patience: Some(ANSWER), ..Context::anonymous() };
+    let reply = tokio::time::timeout(ANSWER, provider.ask(ask, &context)).await;
+    let Ok(Ok(Reply::Result(result))) = reply else { return None };
+    let capabilities = result.member("capabilities")?;
+    Some(Server { capabilities, ..listing.server.clone() })
 }
 
 /// The gates that a server says one reaches through it, itself first.
 fn reached(server: &Server) -> Vec<String> {
-    let told = server.capabilities.member("experimental");
-    let told = told.and_then(|told| told.member(KEY));
-    let ids = told.and_then(|told: Json| told.member_as::<Vec<String>>("ids"));
+    let ids = told(server).and_then(|told| told.member_as::<Vec<String>>("ids"));
     ids.unwrap_or_default().into_iter().take(MOST).collect()
+}
+
+/// How many gates stand one behind the other there; none where there is none.
+fn depth(server: &Server) -> u64 {
+    let Some(told) = told(server) else { return 0 };
+    told.member_as("depth").unwrap_or(1)
+}
+
+fn told(server: &Server) -> Option<Json> {
+    server.capabilities.member("experimental")?.member(KEY)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tool::Listing;
 
     use super::*;
@@ -84,6 +123,16 @@ mod tests {
         let far = gate("far", &[source(outer)]);
         assert!(refuse(&far, "inner").unwrap().starts_with("this gate stands behind it"));
         assert_eq!(refuse(&far, "another"), None);
+    }
+
+    #[test]
+    fn gates_stand_behind_each_other_only_so_deep() {
+        let mut last = gate("0", &[]);
+        for n in 1..8 {
+            assert_eq!(refuse(&last, "another"), None, "{n}");
+            last = gate(&n.to_string(), &[source(last), source(gate("beside", &[]))]);
+        }
+        assert_eq!(refuse(&last, "another").unwrap(), "8 gates stand one behind the other there");
     }
 
     #[test]

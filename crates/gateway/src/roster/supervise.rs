@@ -151,7 +151,15 @@ impl Surroundings {
         phase: Option<Phase>,
     ) -> Result<(), String> {
         let (inspector, mut listing) = (Arc::clone(&self.inspector), provider.listing());
+        // What a gate said of itself when the session was opened is old when
+        // it lists something else: that may be this gate by now.
+        if phase.is_none()
+            && let Some(server) = gates::ask_again(provider).await
+        {
+            listing = Arc::new(Listing { server, ..Listing::clone(&listing) });
+        }
         if let Some(why) = gates::refuse(&listing.server, &self.instance) {
+            self.disown(link);
             return Err(why);
         }
         if !listing.unread.is_empty() {
@@ -182,6 +190,16 @@ impl Surroundings {
             });
         }
         Ok(())
+    }
+
+    /// Forgets what an upstream listed: some of it may be our own.
+    fn disown(&self, link: &Arc<Link>) {
+        link.set(|now| now.listing = Arc::default());
+        let (memories, link) = (Arc::clone(&self.memories), Arc::clone(link));
+        // Writing may block, and nobody waits for it.
+        tokio::task::spawn_blocking(move || {
+            memories.remember(&link.upstream, &link.profile, &Listing::default());
+        });
     }
 
     /// Passes on what a provider tells, until it is gone or nobody needs it.

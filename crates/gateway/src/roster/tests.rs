@@ -570,3 +570,37 @@ async fn twenty_thousand_tools_and_duplicates_are_listed_without_harm() {
     assert!(snapshot.findings.iter().any(|finding| finding.code == "duplicate-tool"));
     assert_eq!(call(&hall, 2).await.unwrap(), "done");
 }
+
+/// A gate that says that one reaches these gates through it.
+fn gate(names: &[&str], ids: &[&str]) -> Listing {
+    let capabilities = json!({"experimental": {"gatelet/gates": {"ids": ids}}});
+    let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
+    Listing { server: Server::new("gatelet", "1", capabilities.into()), ..listing(tools) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_behind_which_this_one_comes_to_stand_is_given_up() {
+    let now = Arc::new(std::sync::Mutex::new(vec!["theirs"]));
+    let says = Arc::clone(&now);
+    // Who it is is told once, when the session is opened.
+    let other = Scripted::new(gate(&["x"], &["theirs"]), move |ask| {
+        assert_eq!(ask.method(), "server/discover");
+        let ids = says.lock().unwrap().clone();
+        let capabilities = gate(&[], &ids).server.capabilities;
+        Ok(Reply::Result(tool::Json::of(&json!({"capabilities": capabilities}))))
+    });
+    let shelf = Arc::default();
+    let config = Config { instance: "ours".into(), ..Config::default() };
+    let upstream = Upstream::new("other", Scripts::of(Arc::clone(&other)));
+    let roster = roster_with(config, vec![upstream], &shelf);
+    let hall = roster.default_hall();
+    settle().await;
+    other.relist(gate(&["x", "y"], &["theirs"]));
+    settle().await;
+    assert_eq!(told(&hall), "other[x y] up");
+    *now.lock().unwrap() = vec!["theirs", "ours"];
+    other.relist(gate(&["x", "y", "ours_other_x"], &["theirs"]));
+    settle().await;
+    let told = told(&hall);
+    assert!(told.starts_with("other[] down: this gate stands behind it"), "{told}");
+}

@@ -265,18 +265,9 @@ impl Http {
             return Err(Failure::Lost { reason, sent: Sent::No });
         };
         tracing::info!(target: "upstream", upstream = self.label, "the server forgot the session; opening another");
-        let question = Question {
-            ticket: self.ticket(),
-            method: method::INITIALIZE.to_owned(),
-            params: Some(params),
-            patience: crate::peer::Patience::of(ERRAND),
-            manner: Manner::OnSession,
-        };
-        let mut body = Vec::new();
-        let id = question.ticket.to_string();
-        message::write_request(&mut body, &id, &question.method, question.params.as_ref());
+        let (question, body) = self.opening(params);
         let fresh = Session::default();
-        let answer = timeout(ERRAND, self.ask(&question, body.into(), &fresh)).await;
+        let answer = timeout(ERRAND, self.ask(&question, body, &fresh)).await;
         let answer = answer.map_err(|_| Failure::Timeout { after: ERRAND })?;
         match answer.map_err(Refused::into_failure)? {
             Reply::Result(_) => {
@@ -291,6 +282,40 @@ impl Http {
                 Err(Failure::Lost { reason, sent: Sent::No })
             }
         }
+    }
+
+    /// What the server says of itself to who comes now: on a session of its
+    /// own, which ends at once.
+    pub(super) async fn met_by_another(self: &Arc<Http>) -> Result<Reply, Failure> {
+        let opening = self.session().opening.clone();
+        let (question, body) = self.opening(opening.unwrap_or_else(Json::empty_object));
+        let fresh = Session::default();
+        let asked = async {
+            let response = self.post(self.headers_of(&fresh), body).await?;
+            let id = response.headers().get(header::SESSION_ID).cloned();
+            let reply = self.answer(&question, response, false).await;
+            let session = Session { id, ..self.session().clone() };
+            self.leave(&session).await;
+            reply
+        };
+        let reply = timeout(ERRAND, asked).await;
+        let reply = reply.map_err(|_| Failure::Timeout { after: ERRAND })?;
+        reply.map_err(Refused::into_failure)
+    }
+
+    /// The question that opens a session.
+    fn opening(&self, params: Json) -> (Question, Bytes) {
+        let question = Question {
+            ticket: self.ticket(),
+            method: method::INITIALIZE.to_owned(),
+            params: Some(params),
+            patience: crate::peer::Patience::of(ERRAND),
+            manner: Manner::OnSession,
+        };
+        let mut body = Vec::new();
+        let id = question.ticket.to_string();
+        message::write_request(&mut body, &id, &question.method, question.params.as_ref());
+        (question, body.into())
     }
 
     fn headers_of(&self, session: &Session) -> HeaderMap {

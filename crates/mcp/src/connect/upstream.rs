@@ -117,6 +117,7 @@ impl Provider for Upstream {
                 method::PING | method::SET_LEVEL if self.revision().is_modern() => {
                     return Ok(nothing());
                 }
+                method::DISCOVER => return Box::pin(self.core.meet_again()).await,
                 method::SET_LEVEL => {
                     return Box::pin(self.core.set_level(params, &ask, context)).await;
                 }
@@ -275,6 +276,21 @@ impl Core {
             (false, _) => Manner::OnSession,
             (true, true) => Manner::Alone(headers()),
             (true, false) => Manner::Alone(Vec::new()),
+        }
+    }
+
+    /// Asks who is there now. An older server says so only to who opens a
+    /// session; over a pipe there is no other than this one.
+    async fn meet_again(&self) -> Result<Reply, Failure> {
+        match &*self.link {
+            _ if self.session.revision.is_modern() => {
+                self.request_own(method::DISCOVER, Object::new()).await
+            }
+            Link::Http(http) => http.met_by_another().await,
+            Link::Pipe(_) => {
+                let what = "asking an older server again who it is".to_owned();
+                Err(Failure::Unsupported { what })
+            }
         }
     }
 

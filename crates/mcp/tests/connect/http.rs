@@ -10,7 +10,7 @@ use mcp::revision::Revision;
 use serde_json::json;
 use tool::{Context, Event, Failure, Kind, Object, Provider, Sent as HasLeft};
 
-use crate::support::{Listener, call, call_in, client, event_where, options, result};
+use crate::support::{Listener, call, call_in, client, event_where, options, other, result};
 use crate::web::{Seen, Sent, Web};
 
 const OPENED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"web","version":"1"}}"#;
@@ -875,4 +875,33 @@ async fn a_question_that_is_cut_off_goes_again_where_that_does_no_harm() {
     let failure = call(&upstream, "t", json!({})).await.unwrap_err();
     assert_eq!(failure.sent(), HasLeft::Perhaps, "{failure}");
     assert_eq!(web.asked("tools/call").len(), 1, "it may have run");
+}
+
+#[tokio::test]
+async fn an_older_server_is_asked_again_who_it_is_on_a_session_of_its_own() {
+    let counter = AtomicU32::new(1);
+    let web = Web::serve(move |seen| match seen.method() {
+        "initialize" => opened(seen, counter.fetch_add(1, Ordering::SeqCst)),
+        "tools/call" => Sent::Json(200, seen.answer("{}")),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let ask = other("server/discover", json!({}));
+    let told = result(upstream.ask(ask, &Context::anonymous()).await);
+    assert_eq!(told.as_str(), OPENED);
+    let ended = web.seen().into_iter().find(|seen| seen.verb == "DELETE").unwrap();
+    assert_eq!(ended.header("mcp-session-id"), Some("session-2"));
+    result(call(&upstream, "t", json!({})).await);
+    let session = web.asked("tools/call")[0].header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(session, "session-1", "the session is what it was");
+}
+
+#[tokio::test]
+async fn a_modern_server_is_asked_again_who_it_is() {
+    let web = Web::serve(modern).await;
+    let upstream = reach(&web).await;
+    let ask = other("server/discover", json!({}));
+    result(upstream.ask(ask, &Context::anonymous()).await);
+    assert_eq!(web.asked("server/discover").len(), 2);
 }

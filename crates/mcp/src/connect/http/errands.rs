@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 use tool::{Json, Reply};
 
-use super::Http;
+use super::{Http, Session};
 use crate::connect::credential;
 use crate::connect::errand::{self, Missed};
 use crate::message;
@@ -84,7 +84,8 @@ impl Http {
         }
         let finished = async { while under_way.join_next().await.is_some() {} };
         timeout(FAREWELL, finished).await.ok();
-        self.leave().await;
+        let session = self.session().clone();
+        self.leave(&session).await;
         let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.relay.gone(&why.unwrap_or_default());
     }
@@ -115,13 +116,12 @@ impl Http {
         }
     }
 
-    /// Tells the server that the session is over.
-    async fn leave(&self) {
-        let session = self.session().clone();
+    /// Tells the server that a session is over.
+    pub(super) async fn leave(&self, session: &Session) {
         if session.id.is_none() {
             return;
         }
-        let Some(headers) = self.signed(self.headers_of(&session)).await else { return };
+        let Some(headers) = self.signed(self.headers_of(session)).await else { return };
         let delete = self.client.delete(self.url.clone()).headers(headers).send();
         // A server may refuse to end sessions; it will forget this one.
         timeout(FAREWELL, delete).await.ok();
