@@ -33,6 +33,7 @@ pub struct Hall {
     /// When somebody last came in, on the gate's clock.
     entered: Mutex<Duration>,
     _publisher: AbortOnDropHandle<()>,
+    _quietener: AbortOnDropHandle<()>,
 }
 
 /// What a hall is opened with.
@@ -86,6 +87,7 @@ impl Hall {
         let seats = links.into_iter().map(|link| core.seat(link, true)).collect();
         let entered = Mutex::new(core.parts.inspector.desk.clock.elapsed());
         let publisher = AbortOnDropHandle::new(tokio::spawn(publish(Arc::clone(&core))));
+        let quietener = AbortOnDropHandle::new(tokio::spawn(quieten(Arc::clone(&core))));
         Arc::new(Hall {
             core,
             default,
@@ -94,6 +96,7 @@ impl Hall {
             sightings: Sightings::default(),
             entered,
             _publisher: publisher,
+            _quietener: quietener,
         })
     }
 
@@ -206,7 +209,7 @@ impl Hall {
         self.core.parts.inspector.desk.clock.elapsed()
     }
 
-    /// Keeps in mind how much is to be logged, for sessions to come.
+    /// Keeps in mind how much a session wants logged, while it lasts.
     pub(crate) fn log(&self, ask: &Ask, context: &Context) {
         self.core.parts.wishes.log(ask, context);
     }
@@ -347,6 +350,24 @@ async fn publish(core: Arc<Core>) {
             // Nobody listening is no failure.
             let _ = core.events.send(Event::Changed(kind));
         }
+    }
+}
+
+/// How often it is looked whether the most curious client has left.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// How long upstreams may take to hear that they are to log less.
+const HEARING: Duration = Duration::from_secs(5);
+
+/// Has upstreams log less when who wanted more has left.
+async fn quieten(core: Arc<Core>) {
+    loop {
+        core.parts.wishes.any_curious().await;
+        tokio::time::sleep(LOOK).await;
+        let Some((ask, context)) = core.parts.wishes.quieter() else { continue };
+        let links = core.links.load_full();
+        let told = links.iter().map(|link| link.tell(ask.clone(), &context, HEARING));
+        futures::future::join_all(told).await;
     }
 }
 

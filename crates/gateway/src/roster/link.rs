@@ -241,7 +241,7 @@ impl Link {
     /// counts as no call, and what is answered does not matter.
     pub(crate) async fn tell(&self, ask: Ask, context: &Context, limit: Duration) {
         let Some(provider) = self.open_session() else { return };
-        let context = self.within(limit, context);
+        let (ask, context) = (self.wishes.together(ask), self.within(limit, context));
         let _ = tokio::time::timeout(limit, provider.ask(ask, &context)).await;
     }
 

@@ -604,3 +604,36 @@ async fn a_gate_behind_which_this_one_comes_to_stand_is_given_up() {
     let told = told(&hall);
     assert!(told.starts_with("other[] down: this gate stands behind it"), "{told}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn upstreams_log_as_much_as_the_most_curious_session_wants_while_it_lasts() {
+    let provider = watchable();
+    let upstream = Upstream::new("a", Scripts::of(Arc::clone(&provider)));
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let wants = async |level: &str, context: &Context| {
+        let ask = other("logging/setLevel", json!({"level": level}));
+        hall.log(&ask, context);
+        hall.snapshot().links()[0].tell(ask, context, Duration::from_secs(1)).await;
+    };
+    let told = || {
+        let levels = provider.asked().into_iter().map(|ask| ask.rest().get("level").cloned());
+        levels.map(|level| level.unwrap().text().unwrap()).collect::<Vec<_>>()
+    };
+    let [curious, calm] = ["curious", "calm"].map(|session| Context {
+        session: session.into(),
+        client: Arc::new(Client::named(session, "")),
+        ..Context::anonymous()
+    });
+    wants("debug", &curious).await;
+    wants("error", &calm).await;
+    assert_eq!(told(), ["debug", "debug"]);
+    // Something else keeps in mind what the session was called.
+    let (_name, n_before) = (Arc::clone(&curious.session), told().len());
+    drop(curious);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(told()[n_before..], ["error"]);
+    wants("info", &calm).await;
+    assert_eq!(told().last().unwrap(), "info", "it is the only one now");
+}

@@ -3,17 +3,24 @@
 //! A session with an upstream ends for many reasons, and another takes its
 //! place: it died, it was stopped because nobody called, its settings changed.
 //! What clients watch and how much they want logged is kept here, once for a
-//! hall, and asked again of every session that is opened.
+//! hall, and asked again of every session that is opened. Upstreams log as much
+//! as the most curious client wants, and less again when that one has left.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use futures::future::join_all;
-use tool::{Ask, Context, Deaf, Json, Provider, Reply};
+use tokio::sync::Notify;
+use tool::{Ask, Client, Context, Deaf, Json, Provider, Reply};
 
+const SET_LEVEL: &str = "logging/setLevel";
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
+
+/// How much can be logged, from everything to next to nothing.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// How many watched resources are kept in mind.
 const MOST: usize = 10_000;
@@ -22,11 +29,16 @@ const MOST: usize = 10_000;
 const TELLING: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(super) struct Wishes(Mutex<State>);
+pub(super) struct Wishes {
+    state: Mutex<State>,
+    /// Somebody said how much is to be logged.
+    curious: Notify,
+}
 
 #[derive(Default)]
 struct State {
-    level: Option<Wish>,
+    /// By session.
+    levels: BTreeMap<Arc<str>, Curious>,
     watched: BTreeMap<Watched, Wish>,
 }
 
@@ -36,6 +48,15 @@ struct Watched {
     label: String,
     session: Arc<str>,
     uri: String,
+}
+
+/// Who wants something logged.
+struct Curious {
+    /// Its place among [`LEVELS`].
+    rank: usize,
+    wish: Wish,
+    /// Gone with the session: only its questions hold it as well.
+    client: Weak<Client>,
 }
 
 /// A question to be asked again.
@@ -48,7 +69,9 @@ struct Wish {
 impl Wish {
     fn new(ask: Ask, context: &Context) -> Wish {
         let back = Arc::new(Deaf);
-        Wish { ask, context: Context { back, patience: None, ..context.clone() } }
+        // The same client, but not held for longer than its session lasts.
+        let client = Arc::new(Client::clone(&context.client));
+        Wish { ask, context: Context { back, client, patience: None, ..context.clone() } }
     }
 }
 
@@ -72,9 +95,46 @@ impl Lasting {
 }
 
 impl Wishes {
-    /// How much everybody wants logged, by every upstream.
+    /// How much a session wants logged, by every upstream.
     pub(super) fn log(&self, ask: &Ask, context: &Context) {
-        self.lock().level = Some(Wish::new(ask.clone(), context));
+        let level = ask.rest().get("level").and_then(Json::text);
+        let rank = LEVELS.iter().position(|known| Some(*known) == level.as_deref());
+        let Some(rank) = rank else { return };
+        let (wish, client) = (Wish::new(ask.clone(), context), Arc::downgrade(&context.client));
+        let mut state = self.lock();
+        state.forget_who_left();
+        state.levels.insert(Arc::clone(&context.session), Curious { rank, wish, client });
+        self.curious.notify_one();
+    }
+
+    /// What upstreams are told when one session says how much it wants logged:
+    /// what all of them want together. Everything else is told as it is.
+    pub(super) fn together(&self, ask: Ask) -> Ask {
+        match &ask {
+            Ask::Other { method, .. } if method == SET_LEVEL => {
+                self.lock().most_curious().map_or(ask, |wish| wish.ask)
+            }
+            Ask::Call(_) | Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                ask
+            }
+        }
+    }
+
+    /// Waits until somebody wants something logged.
+    pub(super) async fn any_curious(&self) {
+        while self.lock().levels.is_empty() {
+            self.curious.notified().await;
+        }
+    }
+
+    /// Forgets who left, and says what to tell upstreams if that means that
+    /// less is to be logged. With nobody left nobody hears what they log.
+    pub(super) fn quieter(&self) -> Option<(Ask, Context)> {
+        let mut state = self.lock();
+        let before = state.lowest();
+        state.forget_who_left();
+        let Wish { ask, context } = state.most_curious().filter(|_| state.lowest() != before)?;
+        Some((ask, context))
     }
 
     pub(super) fn watch(&self, label: &str, ask: Ask, context: &Context) {
@@ -119,14 +179,30 @@ impl Wishes {
     fn of(&self, label: &str, provider: &Arc<dyn Provider>) -> Vec<(Option<Watched>, Wish)> {
         let logs = provider.listing().server.capabilities.member("logging").is_some();
         let state = self.lock();
-        let level = state.level.iter().filter(|_| logs).map(|wish| (None, wish.clone()));
+        let level = state.most_curious().filter(|_| logs).map(|wish| (None, wish)).into_iter();
         let watched = state.watched.iter().filter(|(watched, _)| watched.label == label);
         let watched = watched.map(|(watched, wish)| (Some(watched.clone()), wish.clone()));
         level.chain(watched).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nothing panics while it holds this")
+        self.state.lock().expect("nothing panics while it holds this")
+    }
+}
+
+impl State {
+    fn forget_who_left(&mut self) {
+        self.levels.retain(|_, curious| 0 < curious.client.strong_count());
+    }
+
+    fn lowest(&self) -> Option<usize> {
+        self.levels.values().map(|curious| curious.rank).min()
+    }
+
+    /// The wish of a session that wants the most logged.
+    fn most_curious(&self) -> Option<Wish> {
+        let most = self.levels.values().min_by_key(|curious| curious.rank);
+        most.map(|curious| curious.wish.clone())
     }
 }
 
