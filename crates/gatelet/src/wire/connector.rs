@@ -241,6 +241,7 @@ fn late(error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
         }
         ConnectError::Silent { .. }
         | ConnectError::Unauthorized { .. }
+        | ConnectError::Forbidden { .. }
         | ConnectError::RateLimited { .. }
         | ConnectError::BadTarget { .. }
         | ConnectError::Start { .. }
