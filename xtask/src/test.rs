@@ -17,17 +17,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     // The program itself is built first, so that tests which start it find it.
     run::run(&mut cargo(&["build", "--workspace", "--bins", "--examples"]))?;
     databases::ensure()?;
+    // Whoever picks tests picks none of those in the documentation, which
+    // nextest leaves out. They come first, so that the last word is nextest's.
+    let shown = match arguments.is_empty() {
+        true => run::run(&mut cargo(&["test", "--workspace", "--doc"])),
+        false => Ok(()),
+    };
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]);
     nextest.args(arguments).env("GATELET_TOOLS", &tools);
     if std::env::var_os(SEED).is_none() {
         nextest.env(SEED, "20261115");
     }
-    let tested = run::run(&mut nextest);
-    // Whoever picks tests picks none of those in the documentation, which
-    // nextest leaves out.
-    let shown = match arguments.is_empty() {
-        true => run::run(&mut cargo(&["test", "--workspace", "--doc"])),
-        false => Ok(()),
-    };
-    tested.and(shown)
+    run::run(&mut nextest).and(shown)
 }
