@@ -232,11 +232,6 @@ impl Relay {
             }
             Whose::Nobodys => (self.home.clone(), None),
             Whose::Unclear => {
-                // A client that was asked long ago may have gone for good, and
-                // while its call is open nobody else can be asked anything.
-                if let Some(peer) = &self.peer {
-                    peer.forsake(FORSAKEN);
-                }
                 let message = "several clients are calling, and nothing says which one is asked";
                 let error = RpcError::new(code::SERVER, message);
                 return std::future::ready(Reply::Error(error)).boxed();
@@ -265,7 +260,13 @@ impl Relay {
     /// the only one there is.
     fn whose(&self, call: Option<Call>, about: About) -> Whose {
         let is_open = |ticket| self.peer.as_ref().is_none_or(|peer| peer.is_open(ticket));
-        call.map_or_else(|| self.calls.only(about, is_open), Whose::Of)
+        let whose = call.map_or_else(|| self.calls.only(about, is_open), Whose::Of);
+        // A client that was asked long ago may have gone for good, and while its
+        // call is open nothing can be told to or asked of anybody else.
+        if let (Whose::Unclear, Some(peer)) = (&whose, &self.peer) {
+            peer.forsake(FORSAKEN);
+        }
+        whose
     }
 
     /// Keeps a log line that may be any of several clients' for the operator.
