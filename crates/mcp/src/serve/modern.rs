@@ -14,7 +14,7 @@ use super::desk::{self, Desk};
 use super::exchange::{Exchange, Parking};
 use super::line::{Line, Way};
 use super::listen::Listening;
-use super::park::{Entry, Park, Ticket, Whose};
+use super::park::{Entry, Maker, Park, Ticket};
 use super::{fit, rounds, session, welcome};
 use crate::level::Level;
 use crate::message::Request;
@@ -186,7 +186,7 @@ fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
 /// A state of the provider's is given to the provider as it was.
 fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<Entry>, RpcError> {
     let Some(state) = ask.rest().get("requestState").and_then(Json::text) else { return Ok(None) };
-    if let Whose::Theirs(theirs) = Park::whose(&state) {
+    if let Maker::Theirs(theirs) = Park::maker(&state) {
         if theirs != state {
             ask.rest_mut().set("requestState", Json::of(theirs));
         }

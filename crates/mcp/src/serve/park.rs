@@ -59,9 +59,9 @@ pub(crate) struct Ticket {
     pub(crate) arguments: Option<Json>,
 }
 
-/// Whose a state is.
+/// Who made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose<'a> {
+pub(crate) enum Maker<'a> {
     /// It was made here, or claims to be.
     Ours,
     /// The provider's, as the provider wrote it.
@@ -116,12 +116,12 @@ impl Park {
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Whose a state is that a client sends.
-    pub(crate) fn whose(state: &str) -> Whose<'_> {
+    /// Who made a state that a client sends.
+    pub(crate) fn maker(state: &str) -> Maker<'_> {
         match state.strip_prefix(VIA) {
-            Some(theirs) => Whose::Theirs(theirs),
-            None if state.starts_with(PREFIX) => Whose::Ours,
-            None => Whose::Theirs(state),
+            Some(theirs) => Maker::Theirs(theirs),
+            None if state.starts_with(PREFIX) => Maker::Ours,
+            None => Maker::Theirs(state),
         }
     }
 

@@ -141,15 +141,20 @@ async fn a_refused_message_fails_its_own_call_and_nothing_else() {
     assert_eq!(upstream.gone(), None);
 }
 
-#[tokio::test]
-async fn a_message_that_is_taken_when_all_is_done_holds_nothing_up() {
-    let go = Arc::new(tokio::sync::Notify::new());
-    let done = Arc::clone(&go);
-    let web = older(move |seen| {
+/// A server that answers a call of `slow` at once, and takes it when told to.
+async fn taking_its_time(go: &Arc<tokio::sync::Notify>) -> Web {
+    let done = Arc::clone(go);
+    older(move |seen| {
         let slow = seen.body["params"]["name"] == "slow";
         slow.then(|| Sent::Held(Arc::clone(&done), String::new()))
     })
-    .await;
+    .await
+}
+
+#[tokio::test]
+async fn a_message_that_is_taken_when_all_is_done_holds_nothing_up() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let web = taking_its_time(&go).await;
     let upstream = enter(&web).await;
     assert!(call(&upstream, "slow", json!({})).await.is_ok(), "its answer is on the stream");
     assert!(call(&upstream, "t", json!({})).await.is_ok());
@@ -195,12 +200,7 @@ async fn an_answer_that_meets_a_server_that_is_away_for_a_moment_goes_again() {
 #[tokio::test]
 async fn a_call_that_speaks_of_the_opening_holds_nothing_up() {
     let go = Arc::new(tokio::sync::Notify::new());
-    let done = Arc::clone(&go);
-    let web = older(move |seen| {
-        let slow = seen.body["params"]["name"] == "slow";
-        slow.then(|| Sent::Held(Arc::clone(&done), String::new()))
-    })
-    .await;
+    let web = taking_its_time(&go).await;
     let upstream = enter(&web).await;
     let word = json!({"word": "notifications/initialized"});
     assert!(call(&upstream, "slow", word).await.is_ok(), "its answer is on the stream");

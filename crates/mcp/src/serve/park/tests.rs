@@ -31,7 +31,7 @@ fn park(calls: usize) -> Arc<Park> {
 async fn a_state_is_good_once_for_its_caller_and_its_call() {
     let park = park(4);
     let state = park.put(&ticket("ann", "t"), entry());
-    assert_eq!(Park::whose(&state), Whose::Ours);
+    assert_eq!(Park::maker(&state), Maker::Ours);
     assert_eq!(park.take(&state, &ticket("bob", "t")).err(), Some(Refused::Forged));
     assert_eq!(park.take(&state, &ticket("ann", "u")).err(), Some(Refused::Forged));
     let other = Ticket { arguments: arguments(r#"{"function":"u"}"#), ..ticket("ann", "t") };
@@ -84,7 +84,7 @@ fn arguments_are_the_same_in_any_order() {
 fn a_state_of_another_gate_is_told_from_ours_however_many_gates_it_passed() {
     let theirs = "gatelet.c3RhdGU";
     let (once, twice) = (Park::marked(theirs), Park::marked(&Park::marked(theirs)).into_owned());
-    assert_eq!(Park::whose(&once), Whose::Theirs(theirs));
-    assert_eq!(Park::whose(&twice), Whose::Theirs(&once));
-    assert_eq!((Park::marked("x"), Park::whose("x")), ("x".into(), Whose::Theirs("x")));
+    assert_eq!(Park::maker(&once), Maker::Theirs(theirs));
+    assert_eq!(Park::maker(&twice), Maker::Theirs(&once));
+    assert_eq!((Park::marked("x"), Park::maker("x")), ("x".into(), Maker::Theirs("x")));
 }
