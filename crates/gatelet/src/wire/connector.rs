@@ -235,22 +235,12 @@ pub(super) fn unavailable(reason: &str) -> Failure {
 /// Who is too late for all that was left of its time is told the time that it
 /// has by the configuration: what was left is another in every run.
 fn late(error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
-    match error {
-        ConnectError::Silent { step, after } if after == left => {
-            ConnectError::Silent { step, after: limit }
-        }
-        ConnectError::Silent { .. }
-        | ConnectError::Unauthorized { .. }
-        | ConnectError::Forbidden { .. }
-        | ConnectError::RateLimited { .. }
-        | ConnectError::BadTarget { .. }
-        | ConnectError::Start { .. }
-        | ConnectError::Ended { .. }
-        | ConnectError::Unreachable { .. }
-        | ConnectError::Refused { .. }
-        | ConnectError::Unusable { .. }
-        | ConnectError::NoCommonRevision { .. } => error,
+    if let ConnectError::Silent { step, after } = &error
+        && *after == left
+    {
+        return ConnectError::Silent { step: step.clone(), after: limit };
     }
+    error
 }
 
 fn failure(error: ConnectError) -> Failure {
