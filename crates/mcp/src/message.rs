@@ -1,6 +1,6 @@
 //! One JSON-RPC message.
 //!
-//! A message is parsed once, into its envelope; params, results and errors stay
+//! A message is read once, into its envelope; params, results and errors stay
 //! slices of the bytes that came in. Writing a message appends those bytes
 //! again, so what nobody changes goes out as it came in: duplicate keys,
 //! `1e400`, unknown members and all.
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use memchr::memchr2;
 use serde_json::value::RawValue;
+use tool::scan::Part;
 use tool::{Json, Reply, RpcError};
 
 use envelope::Envelope;
@@ -84,17 +85,17 @@ pub enum Fault {
 impl Message {
     /// Reads exactly one message.
     pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
-        let bytes = unmarked(bytes);
-        match ByteString::try_from(bytes.clone()) {
-            Ok(text) => {
-                let share = |part: &RawValue| Json::slice(&text, part);
-                read(serde_json::Deserializer::from_str(&text), &share)
-            }
+        let Ok(text) = ByteString::try_from(unmarked(bytes)) else {
             // What is no UTF-8 is read as far as it is.
-            Err(_) => {
-                let copy = |part: &RawValue| Json::from(part.to_owned());
-                read(serde_json::Deserializer::from_slice(&bytes), &copy)
-            }
+            let copy = |part: Part<'_>| Json::from(part);
+            return read(serde_json::Deserializer::from_slice(&unmarked(bytes)), &copy);
+        };
+        let share = |part: Part<'_>| Json::slice(&text, part);
+        // What is wrong with it, if anything, the parser has to say.
+        let scanned = Envelope::scan(&text).and_then(|found| found.into_message(&share).ok());
+        match scanned {
+            Some(message) => Ok(message),
+            None => read(serde_json::Deserializer::from_str(&text), &share),
         }
     }
 }
@@ -102,7 +103,7 @@ impl Message {
 /// Reads one message; `share` makes what is kept of it.
 fn read<'a, R>(
     mut reader: serde_json::Deserializer<R>,
-    share: &dyn Fn(&RawValue) -> Json,
+    share: &dyn Fn(Part<'_>) -> Json,
 ) -> Result<Message, Invalid>
 where
     R: serde_json::de::Read<'a>,
@@ -124,11 +125,11 @@ where
 impl Frame {
     /// Reads one message or a batch of them.
     pub fn parse(bytes: &Bytes) -> Result<Frame, Invalid> {
-        let bytes = &unmarked(bytes);
-        if bytes.trim_ascii_start().first() != Some(&b'[') {
+        let text = bytes.strip_prefix(MARK).unwrap_or(bytes);
+        if text.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
-        let items: Vec<&RawValue> = serde_json::from_slice(bytes)
+        let items: Vec<&RawValue> = serde_json::from_slice(text)
             .map_err(|error| Invalid::plain(Fault::NoJson, error.to_string()))?;
         if items.is_empty() {
             return Err(Invalid::plain(Fault::NoMessage, "an empty batch".to_owned()));

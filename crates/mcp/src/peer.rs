@@ -6,11 +6,13 @@
 //! is spawned per message, and a question whose future is dropped is cancelled
 //! at the other side. What a method means is not known here.
 
+mod desk;
 mod lines;
 mod pending;
 mod run;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,8 +25,8 @@ use crate::message::{self, Invalid, Notification, Request, Response};
 use crate::revision::method;
 use pending::{Pending, Table};
 
+pub(crate) use desk::AT_ONCE;
 pub use lines::{Line, Lines};
-pub(crate) use run::AT_ONCE;
 pub use run::run;
 
 /// The asking and telling half. Clones are the same peer.
@@ -79,6 +81,8 @@ pub trait Incoming: Send + Sync + 'static {
 
 struct Shared {
     state: Mutex<State>,
+    /// The number of the next question.
+    next: AtomicU64,
     /// Wakes the writer.
     wake: Notify,
     limits: Limits,
@@ -91,7 +95,6 @@ struct State {
     queued: u64,
     written: u64,
     pending: Table,
-    next: u64,
     /// Why nothing can be said any more.
     closed: Option<String>,
 }
@@ -128,17 +131,15 @@ impl Peer {
             queued: 0,
             written: 0,
             pending: Table::default(),
-            next: 1,
             closed: None,
         };
-        Peer(Arc::new(Shared { state: Mutex::new(state), wake: Notify::new(), limits }))
+        let (next, wake) = (AtomicU64::new(1), Notify::new());
+        Peer(Arc::new(Shared { state: Mutex::new(state), next, wake, limits }))
     }
 
     /// Takes the number for a question that is about to be asked.
     pub fn ticket(&self) -> Ticket {
-        let mut state = self.lock();
-        state.next += 1;
-        Ticket(state.next - 1)
+        Ticket(self.0.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Asks, and waits for the answer.
@@ -215,22 +216,29 @@ impl Peer {
     ) -> Result<Waiting<'_>, Failure> {
         let mut state = self.lock();
         let at = state.queued;
-        state.enqueue(self.0.limits.queue, |out| {
+        let writer = state.enqueue(self.0.limits.queue, |out| {
             message::write_request(out, itoa(ticket.0).as_str(), method, params);
         })?;
         state.pending.insert(ticket, pending.queued_at(at));
         drop(state);
-        self.0.wake.notify_one();
+        self.wake(writer);
         // What opens a session cannot be cancelled.
         let opens = matches!(method, method::INITIALIZE | method::DISCOVER);
         let reason = (!opens).then_some("no longer wanted");
-        Ok(Waiting { peer: self, ticket, reason })
+        Ok(Waiting { peer: self, ticket, reason, is_open: true })
     }
 
     fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
-        self.lock().enqueue(self.0.limits.queue, write)?;
-        self.0.wake.notify_one();
+        let writer = self.lock().enqueue(self.0.limits.queue, write)?;
+        self.wake(writer);
         Ok(())
+    }
+
+    fn wake(&self, writer: Writer) {
+        match writer {
+            Writer::Asleep => self.0.wake.notify_one(),
+            Writer::Awake => {}
+        }
     }
 
     fn lost(&self) -> Failure {
@@ -243,8 +251,20 @@ impl Peer {
     }
 }
 
+/// Whether the writer has to be woken for what was put into the outbox: not if
+/// something was waiting there already, for which it was.
+#[derive(Clone, Copy)]
+enum Writer {
+    Asleep,
+    Awake,
+}
+
 impl State {
-    fn enqueue(&mut self, limit: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
+    fn enqueue(
+        &mut self,
+        limit: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Writer, Failure> {
         if let Some(reason) = &self.closed {
             return Err(Failure::Lost { reason: reason.clone(), sent: Sent::No });
         }
@@ -257,7 +277,7 @@ impl State {
         message::unbreak(&mut self.outbox, start);
         self.outbox.push(b'\n');
         self.queued += (self.outbox.len() - start) as u64;
-        Ok(())
+        Ok(if start == 0 { Writer::Asleep } else { Writer::Awake })
     }
 
     fn close(&mut self, reason: &str) {
@@ -272,15 +292,17 @@ impl State {
 struct Waiting<'a> {
     peer: &'a Peer,
     ticket: Ticket,
-    /// What to tell the other side; `None` once there is nothing to tell.
+    /// What to tell the other side, if anything.
     reason: Option<&'static str>,
+    /// Whether it has not ended.
+    is_open: bool,
 }
 
 impl Waiting<'_> {
     /// There is an answer, or [`run`] has seen that it took too long.
     fn ended(&mut self, answer: &Result<Reply, Failure>) {
-        let reason = self.reason.take();
-        if let (Some(_), Err(Failure::Timeout { .. })) = (reason, answer) {
+        self.is_open = false;
+        if let (Some(_), Err(Failure::Timeout { .. })) = (self.reason, answer) {
             self.cancel("no answer in time");
         }
     }
@@ -294,8 +316,12 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let open = self.peer.lock().pending.remove(self.ticket);
-        if let Some(reason) = self.reason.filter(|_| open) {
+        // What has ended is among the open ones no longer.
+        if !self.is_open {
+            return;
+        }
+        let was_open = self.peer.lock().pending.remove(self.ticket);
+        if let Some(reason) = self.reason.filter(|_| was_open) {
             self.cancel(reason);
         }
     }

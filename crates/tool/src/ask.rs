@@ -5,6 +5,7 @@
 //! members) stays in `rest` and is forwarded untouched.
 
 use crate::json::{InvalidJson, write_text};
+use crate::scan::{self, Part};
 use crate::{Json, Object};
 
 /// One question to a provider.
@@ -57,21 +58,21 @@ pub enum InvalidAsk {
 impl Ask {
     /// Reads a request as it stands on the wire.
     pub fn read(method: &str, params: &Json) -> Result<Ask, InvalidAsk> {
-        let mut params = Object::parse(params).map_err(InvalidAsk::NoObject)?;
         Ok(match method {
             "tools/call" => {
-                let name = take(&mut params, "name")?;
-                let arguments = params.remove("arguments");
-                Ask::Call(Call { name, arguments, rest: params })
+                let Named { name, arguments, rest } = Named::read(params)?;
+                Ask::Call(Call { name, arguments, rest })
             }
-            "resources/read" => Ask::Read(Read { uri: take(&mut params, "uri")?, rest: params }),
             "prompts/get" => {
-                let name = take(&mut params, "name")?;
-                let arguments = params.remove("arguments");
-                Ask::Prompt(GetPrompt { name, arguments, rest: params })
+                let Named { name, arguments, rest } = Named::read(params)?;
+                Ask::Prompt(GetPrompt { name, arguments, rest })
             }
-            "completion/complete" => Ask::Complete(params),
-            other => Ask::Other { method: other.to_owned(), params },
+            "resources/read" => {
+                let mut rest = object(params)?;
+                Ask::Read(Read { uri: take(&mut rest, "uri")?, rest })
+            }
+            "completion/complete" => Ask::Complete(object(params)?),
+            other => Ask::Other { method: other.to_owned(), params: object(params)? },
         })
     }
 
@@ -124,9 +125,44 @@ impl Call {
     }
 }
 
+/// Params with a name.
+struct Named {
+    name: String,
+    arguments: Option<Json>,
+    rest: Object,
+}
+
+impl Named {
+    fn read(params: &Json) -> Result<Named, InvalidAsk> {
+        let (mut name, mut arguments, mut rest) = (None, None, Object::new());
+        let found = scan::members(params.as_str(), |key, part| match key {
+            "name" => name = Some(part),
+            "arguments" => arguments = Some(part),
+            _ => rest.push(key, params.part(part)),
+        });
+        match (found, name.and_then(Part::plain)) {
+            (Some(()), Some(name)) => {
+                let arguments = arguments.map(|arguments| params.part(arguments));
+                Ok(Named { name: name.to_owned(), arguments, rest })
+            }
+            _ => Named::take(object(params)?),
+        }
+    }
+
+    /// The same where a name is escaped or missing.
+    fn take(mut params: Object) -> Result<Named, InvalidAsk> {
+        let name = take(&mut params, "name")?;
+        let arguments = params.remove("arguments");
+        Ok(Named { name, arguments, rest: params })
+    }
+}
+
+fn object(params: &Json) -> Result<Object, InvalidAsk> {
+    Object::parse(params).map_err(InvalidAsk::NoObject)
+}
+
 fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
-    let text = params.get(key).and_then(Json::text);
-    params.remove(key);
+    let text = params.remove(key).as_ref().and_then(Json::text);
     text.ok_or(InvalidAsk::Missing(key))
 }
 
@@ -168,6 +204,21 @@ mod tests {
         check("prompts/get", r#"{"name":"p","arguments":{}}"#);
         check("completion/complete", r#"{"ref":{},"argument":{}}"#);
         check("tasks/get", r#"{"taskId":"1"}"#);
+    }
+
+    #[test]
+    fn names_with_escapes_are_read_and_of_several_the_last_counts() {
+        for (params, name, arguments) in [
+            (r#"{"name":"a\u0062\"","arguments":{}}"#, "ab\"", Some("{}")),
+            (r#"{"name":"a","name":"b"}"#, "b", None),
+            (r#"{"name":5,"arguments":1,"arguments":2,"name":"b"}"#, "b", Some("2")),
+            (r#"{"n\u0061me":"a"}"#, "a", None),
+        ] {
+            let ask = Ask::read("tools/call", &Json::parse(params).unwrap()).unwrap();
+            let Ask::Call(call) = ask else { panic!("{ask:?}") };
+            assert_eq!((call.name.as_str(), call.rest), (name, Object::new()));
+            assert_eq!(call.arguments.as_ref().map(Json::as_str), arguments);
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::scan::{self, Part};
+
 /// One JSON value, as text.
 ///
 /// Invariant: exactly one well-formed JSON value in UTF-8, without white space
@@ -34,24 +36,27 @@ impl Json {
             let raw: &RawValue = serde_json::from_slice(&bytes)?;
             return Ok(Json::from(raw.to_owned()));
         };
-        let raw: &RawValue = serde_json::from_str(&text)?;
-        Ok(Json::slice(&text, raw))
+        let part = match scan::whole(&text) {
+            Some(part) => part,
+            None => serde_json::from_str::<&RawValue>(&text)?.into(),
+        };
+        Ok(Json::slice(&text, part))
     }
 
     /// The part of `whole` that `part` borrows, sharing its memory.
     ///
     /// # Panics
-    /// When `part` was not parsed out of `whole`: a bug in the caller.
-    pub fn slice(whole: &ByteString, part: &RawValue) -> Json {
-        Json(whole.slice_ref(part.get()))
+    /// When `part` was not found in `whole`: a bug in the caller.
+    pub fn slice(whole: &ByteString, part: Part<'_>) -> Json {
+        Json(whole.slice_ref(part.as_str()))
     }
 
     /// A part of this value, sharing its memory.
     ///
     /// # Panics
-    /// When `part` was not parsed out of it: a bug in the caller.
-    pub fn part(&self, part: &RawValue) -> Json {
-        Json::slice(&self.0, part)
+    /// When `part` was not found in it: a bug in the caller.
+    pub fn part<'t>(&self, part: impl Into<Part<'t>>) -> Json {
+        Json::slice(&self.0, part.into())
     }
 
     /// Writes a value of ours as JSON.
@@ -173,6 +178,13 @@ impl From<Box<RawValue>> for Json {
     }
 }
 
+/// A copy of its own, where the text that it stands in is not to be kept.
+impl From<Part<'_>> for Json {
+    fn from(part: Part<'_>) -> Json {
+        Json(part.as_str().into())
+    }
+}
+
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue =
@@ -198,6 +210,13 @@ impl Object {
 
     /// Reads the members of `json`, sharing its memory.
     pub fn parse(json: &Json) -> Result<Object, InvalidJson> {
+        let mut members = Vec::with_capacity(4);
+        let found = scan::members(json.as_str(), |name, part| {
+            members.push((name.to_owned(), json.part(part)));
+        });
+        if found.is_some() {
+            return Ok(Object(members));
+        }
         let mut reader = serde_json::Deserializer::from_str(json.as_str());
         let object = Members(json).deserialize(&mut reader)?;
         reader.end()?;
@@ -240,11 +259,10 @@ impl Object {
 
     /// Takes every member called `key` out and returns the last.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
-        let found = self.get(key).cloned();
-        if found.is_some() {
-            self.0.retain(|(name, _)| name != key);
-        }
-        found
+        let last = self.0.iter().rposition(|(name, _)| name == key)?;
+        let (_, value) = self.0.remove(last);
+        self.0.retain(|(name, _)| name != key);
+        Some(value)
     }
 
     /// Writes the object as text; the member values are copied as they are.

@@ -13,6 +13,7 @@
 pub mod hex;
 pub mod json;
 pub mod map;
+pub mod scan;
 
 pub mod listing;
 
@@ -32,7 +33,7 @@ pub use json::{Json, Object};
 pub use listing::{
     Annotations, Lifetime, Lifetimes, Listing, Prompt, Resource, Server, Template, Tool,
 };
-pub use map::QuickMap;
+pub use map::{QuickMap, QuickSet};
 pub use provider::{Always, Door, Event, Kind, Provider};
 pub use reply::{Failure, Reply, RpcError, Sent};
 pub use standing::Standing;

@@ -25,7 +25,8 @@ pub(super) struct Call {
     /// The client's own progress token, which travels as our ticket.
     pub(super) token: Option<Json>,
     ticket: Ticket,
-    alive: Instant,
+    /// When it last gave a sign of life, if it did.
+    alive: Option<Instant>,
     kind: Kind,
     held: Held,
     /// The server's questions that are surely part of it.
@@ -113,7 +114,7 @@ impl Calls {
             session: Arc::clone(&context.session),
             token,
             ticket,
-            alive: Instant::now(),
+            alive: None,
             kind,
             held: Held::default(),
             questions: Vec::new(),
@@ -151,16 +152,20 @@ impl Calls {
     /// Notes a sign of life.
     pub(super) fn touch(&self, ticket: Ticket) {
         if let Some(call) = self.lock().get_mut(&ticket) {
-            call.alive = Instant::now();
+            call.alive = Some(Instant::now());
         }
     }
 
-    /// When the call last gave a sign of life, and how long it has been held.
-    pub(super) fn alive(&self, ticket: Ticket) -> Option<(Instant, Duration)> {
-        self.lock().get(&ticket).map(|call| match call.held.since {
-            Some(since) => (Instant::now(), call.held.before + since.elapsed()),
-            None => (call.alive, call.held.before),
-        })
+    /// When the call last gave a sign of life since it was `asked`, and how long
+    /// it has been held.
+    pub(super) fn alive(&self, ticket: Ticket, asked: Instant) -> (Instant, Duration) {
+        match self.lock().get(&ticket) {
+            Some(call) => match call.held.since {
+                Some(since) => (Instant::now(), call.held.before + since.elapsed()),
+                None => (call.alive.unwrap_or(asked), call.held.before),
+            },
+            None => (asked, Duration::ZERO),
+        }
     }
 
     /// The calls that wait with this one for its client: itself, and on a pipe
@@ -222,7 +227,7 @@ impl Calls {
             call.held.n_open = call.held.n_open.saturating_sub(1);
             if call.held.n_open == 0 {
                 call.held.before += call.held.since.take().map(|s| s.elapsed()).unwrap_or_default();
-                call.alive = Instant::now();
+                call.alive = Some(Instant::now());
             }
         }
     }
@@ -296,8 +301,8 @@ mod tests {
         calls.release(Ticket(1));
         assert!(calls.lock()[&Ticket(1)].held.since.is_some(), "one question is still open");
         calls.release(Ticket(1));
-        let (_, held) = calls.alive(Ticket(1)).unwrap();
-        assert_eq!(calls.alive(Ticket(1)).unwrap().1, held, "it no longer grows");
+        let (_, held) = calls.alive(Ticket(1), Instant::now());
+        assert_eq!(calls.alive(Ticket(1), Instant::now()).1, held, "it no longer grows");
     }
 
     #[test]

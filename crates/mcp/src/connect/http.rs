@@ -123,8 +123,7 @@ impl Http {
                 cancel.reason = None;
                 return answer;
             }
-            let alive = self.relay.calls.alive(ticket);
-            let (alive, held) = alive.unwrap_or((asked, Duration::ZERO));
+            let (alive, held) = self.relay.calls.alive(ticket, asked);
             let later = (alive + patience.quiet).min(asked + held + patience.whole);
             if later <= deadline {
                 cancel.reason = cancel.reason.and(Some("no answer in time"));

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use tool::scan::{self, Part};
 use tool::{Json, Reply, RpcError};
 
 use super::{Fault, Invalid, Message, Notification, Request, Response};
@@ -12,11 +13,11 @@ use super::{Fault, Invalid, Message, Notification, Request, Response};
 /// in every common parser; what was read before an error stays readable.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
-    id: Option<&'a RawValue>,
+    id: Option<Part<'a>>,
     method: Option<Method>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    params: Option<Part<'a>>,
+    result: Option<Part<'a>>,
+    error: Option<Part<'a>>,
 }
 
 enum Method {
@@ -26,6 +27,20 @@ enum Method {
 }
 
 impl<'a> Envelope<'a> {
+    /// Finds the members, if that takes no parser.
+    pub(super) fn scan(text: &'a str) -> Option<Envelope<'a>> {
+        let mut envelope = Envelope::default();
+        scan::members(text, |name, part| match Key::of(name) {
+            Key::Id => envelope.id = Some(part),
+            Key::Method => envelope.method = Some(Method::of(part)),
+            Key::Params => envelope.params = Some(part),
+            Key::Result => envelope.result = Some(part),
+            Key::Error => envelope.error = Some(part),
+            Key::Other => {}
+        })?;
+        Some(envelope)
+    }
+
     pub(super) fn fill<R>(
         &mut self,
         reader: &mut serde_json::Deserializer<R>,
@@ -38,7 +53,7 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn into_message(
         self,
-        share: &dyn Fn(&RawValue) -> Json,
+        share: &dyn Fn(Part<'_>) -> Json,
     ) -> Result<Message, Invalid> {
         let params = self.params.map(share).filter(|params| !params.is_null());
         match (self.method, self.id) {
@@ -63,7 +78,7 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn invalid(
         &self,
-        share: &dyn Fn(&RawValue) -> Json,
+        share: &dyn Fn(Part<'_>) -> Json,
         fault: Fault,
         reason: String,
     ) -> Invalid {
@@ -108,11 +123,11 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Key>()? {
             match key {
-                Key::Id => self.0.id = Some(map.next_value()?),
-                Key::Method => self.0.method = Some(map.next_value()?),
-                Key::Params => self.0.params = Some(map.next_value()?),
-                Key::Result => self.0.result = Some(map.next_value()?),
-                Key::Error => self.0.error = Some(map.next_value()?),
+                Key::Id => self.0.id = Some(next_part(&mut map)?),
+                Key::Method => self.0.method = Some(Method::of(next_part(&mut map)?)),
+                Key::Params => self.0.params = Some(next_part(&mut map)?),
+                Key::Result => self.0.result = Some(next_part(&mut map)?),
+                Key::Error => self.0.error = Some(next_part(&mut map)?),
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -122,10 +137,16 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
     }
 }
 
-impl<'de> Deserialize<'de> for Method {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        Ok(serde_json::from_str(raw.get()).map_or(Method::Odd, Method::Name))
+fn next_part<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Part<'de>, A::Error> {
+    map.next_value::<&RawValue>().map(Part::from)
+}
+
+impl Method {
+    fn of(part: Part<'_>) -> Method {
+        match part.plain() {
+            Some(name) => Method::Name(name.to_owned()),
+            None => serde_json::from_str(part.as_str()).map_or(Method::Odd, Method::Name),
+        }
     }
 }
 
@@ -136,6 +157,19 @@ enum Key {
     Result,
     Error,
     Other,
+}
+
+impl Key {
+    fn of(name: &str) -> Key {
+        match name {
+            "id" => Key::Id,
+            "method" => Key::Method,
+            "params" => Key::Params,
+            "result" => Key::Result,
+            "error" => Key::Error,
+            _ => Key::Other,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Key {
@@ -149,14 +183,7 @@ impl<'de> Deserialize<'de> for Key {
             }
 
             fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-                Ok(match name {
-                    "id" => Key::Id,
-                    "method" => Key::Method,
-                    "params" => Key::Params,
-                    "result" => Key::Result,
-                    "error" => Key::Error,
-                    _ => Key::Other,
-                })
+                Ok(Key::of(name))
             }
         }
         deserializer.deserialize_identifier(Name)

@@ -16,7 +16,6 @@ use super::park::{self, Park};
 use super::session::{self, Session};
 use super::{fit, rounds, welcome};
 use crate::level::Level;
-use crate::message::Request;
 use crate::peer::Peer;
 use crate::revision::{code, meta, method};
 
@@ -38,6 +37,7 @@ impl Desk {
         id: Arc<str>,
         params: Option<&Json>,
         caller: &Arc<Identity>,
+        peer: Option<Peer>,
     ) -> Result<(Session, Reply), RpcError> {
         let asked = params.and_then(|params| params.member_as::<String>("protocolVersion"));
         let asked = asked.ok_or_else(|| {
@@ -48,7 +48,7 @@ impl Desk {
         let client = Arc::new(session::introduction(params, revision));
         let provider = self.door.open(&client, caller);
         let result = welcome::initialize(&provider.listing(), revision);
-        let session = Session::new(id, revision, client, Arc::clone(caller), provider);
+        let session = Session::new(id, revision, client, Arc::clone(caller), provider, peer);
         Ok((session, Reply::Result(result)))
     }
 
@@ -56,27 +56,26 @@ impl Desk {
     pub(crate) fn begin(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        request: &Request,
-        peer: Option<Peer>,
+        method: String,
+        params: Option<Json>,
     ) -> Exchange {
-        let token = request.params.as_ref().and_then(progress_token);
-        let way = Way::Session { session: Arc::clone(session), peer };
-        let line = Line::new(Arc::clone(&session.client), way, token, None);
-        let call = self.answer(session, request, &line);
+        let token = params.as_ref().and_then(progress_token);
+        let line = Line::new(Way::Session(Arc::clone(session)), token, None);
+        let call = self.answer(session, method, params, &line);
         Exchange::new(call, line, None)
     }
 
     fn answer(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        request: &Request,
+        method: String,
+        params: Option<Json>,
         line: &Arc<Line>,
     ) -> Call {
-        let params = request.params.as_ref();
-        match request.method.as_str() {
-            method if welcome::is_personal(method) => list(session, request, line),
-            method if welcome::is_list(method) => {
-                let listed = welcome::list(&session.provider.listing(), &[], method, params);
+        match method.as_str() {
+            name if welcome::is_personal(name) => list(session, method, params, line),
+            name if welcome::is_list(name) => {
+                let listed = welcome::list(&session.provider.listing(), &[], name, params.as_ref());
                 ready(listed.map_or_else(Reply::Error, Reply::Result))
             }
             method::PING => ready(Reply::Result(Json::empty_object())),
@@ -84,10 +83,10 @@ impl Desk {
                 code::INVALID_REQUEST,
                 "this session is initialised already",
             ))),
-            method::SET_LEVEL => self.set_level(session, params),
-            method::SUBSCRIBE => subscribe(session, params),
-            method::UNSUBSCRIBE => unsubscribe(session, params),
-            method => self.ask(session, method, request.params.clone(), line),
+            method::SET_LEVEL => self.set_level(session, params.as_ref()),
+            method::SUBSCRIBE => subscribe(session, params.as_ref()),
+            method::UNSUBSCRIBE => unsubscribe(session, params.as_ref()),
+            _ => ask(session, method, params, line),
         }
     }
 
@@ -122,37 +121,41 @@ impl Desk {
         .boxed()
     }
 
-    fn ask(
-        &self,
-        session: &Arc<Session>,
-        method: &str,
-        params: Option<Json>,
-        line: &Arc<Line>,
-    ) -> Call {
-        let level = session.level();
-        let provider = Arc::clone(&session.provider);
-        let params = params.unwrap_or_else(Json::empty_object);
-        let ask = match read(method, &params, level) {
-            Ok(ask) => ask,
-            Err(error) => return ready(Reply::Error(error)),
-        };
-        let context = session.context(Arc::clone(line) as _);
-        let method = method.to_owned();
-        async move {
-            let again = || read(&method, &params, level).ok();
-            let reply = rounds::ask(&provider, ask, again, &context).await;
-            fit::legacy(&method, settled(reply))
-        }
-        .boxed()
+}
+
+/// A question to the provider.
+fn ask(
+    session: &Arc<Session>,
+    method: String,
+    params: Option<Json>,
+    line: &Arc<Line>,
+) -> Call {
+    let level = session.level();
+    let provider = Arc::clone(&session.provider);
+    let params = params.unwrap_or_else(Json::empty_object);
+    let ask = match read(&method, &params, level) {
+        Ok(ask) => ask,
+        Err(error) => return ready(Reply::Error(error)),
+    };
+    let context = session.context(Arc::clone(line) as _);
+    async move {
+        let again = || read(&method, &params, level).ok();
+        let reply = rounds::ask(&provider, ask, again, &context).await;
+        fit::legacy(&method, settled(reply))
     }
+    .boxed()
 }
 
 /// A list that depends on who asks.
-fn list(session: &Arc<Session>, request: &Request, line: &Arc<Line>) -> Call {
+fn list(
+    session: &Arc<Session>,
+    method: String,
+    params: Option<Json>,
+    line: &Arc<Line>,
+) -> Call {
     let provider = Arc::clone(&session.provider);
     let listing = provider.listing();
     let context = session.context(Arc::clone(line) as _);
-    let (method, params) = (request.method.clone(), request.params.clone());
     async move {
         let own = provider.resources_of(&context).await;
         let listed = welcome::list(&listing, &own, &method, params.as_ref());

@@ -18,7 +18,7 @@ use tokio::time::{Sleep, sleep};
 use tool::{Json, Listing, Object, Reply};
 
 use super::fit;
-use super::line::Line;
+use super::line::{Line, Said};
 use super::park::{Entry, Park, Ticket};
 
 /// The answer that is being made.
@@ -64,27 +64,25 @@ impl Exchange {
 
     /// The next step. There is none after the answer.
     pub(crate) fn poll_step(&mut self, task: &mut Task<'_>) -> Poll<Step> {
-        if let Some(message) = self.line.next() {
-            return Poll::Ready(Step::Message(message));
-        }
         if let Some(call) = &mut self.call
             && let Poll::Ready(answer) = call.as_mut().poll(task)
         {
             self.call = None;
             self.answer = Some(answer);
         }
-        // What was said while the call was polled comes before its answer.
-        if let Some(message) = self.line.next() {
-            return Poll::Ready(Step::Message(message));
-        }
+        // What was said before the answer comes before it.
         if let Some(answer) = self.answer.take() {
-            return Poll::Ready(Step::Answer(answer));
+            return Poll::Ready(match self.line.next() {
+                Some(message) => {
+                    self.answer = Some(answer);
+                    Step::Message(message)
+                }
+                None => Step::Answer(answer),
+            });
         }
-        if self.line.poll_word(task).is_pending() {
-            return Poll::Pending;
-        }
-        if let Some(message) = self.line.next() {
-            return Poll::Ready(Step::Message(message));
+        match ready!(self.line.poll_word(task)) {
+            Said::Message(message) => return Poll::Ready(Step::Message(message)),
+            Said::Question => {}
         }
         let gathering = self.gathering.get_or_insert_with(|| Box::pin(sleep(GATHER)));
         ready!(gathering.as_mut().poll(task));

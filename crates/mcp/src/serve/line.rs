@@ -30,7 +30,6 @@ const WAITING_BYTES: usize = 1 << 20;
 
 /// The way back of one request.
 pub(crate) struct Line {
-    client: Arc<Client>,
     way: Way,
     state: Mutex<State>,
 }
@@ -39,9 +38,9 @@ pub(crate) struct Line {
 pub(crate) enum Way {
     /// To the client of a session, over its pipe or, without one, on the
     /// stream of the request.
-    Session { session: Arc<Session>, peer: Option<Peer> },
+    Session(Arc<Session>),
     /// To the sender of one modern request.
-    Alone { peer: Option<Peer>, parks: bool },
+    Alone { client: Arc<Client>, peer: Option<Peer>, parks: bool },
 }
 
 /// Something the provider wants to know from a modern client.
@@ -67,6 +66,13 @@ struct State {
     mute: bool,
 }
 
+/// What comes before the answer.
+pub(crate) enum Said {
+    Message(Bytes),
+    /// Something is wanted of a client that cannot be asked now.
+    Question,
+}
+
 /// Something that is said to the client.
 enum Word {
     Question(Bytes),
@@ -75,14 +81,9 @@ enum Word {
 }
 
 impl Line {
-    pub(crate) fn new(
-        client: Arc<Client>,
-        way: Way,
-        token: Option<Json>,
-        level: Option<Level>,
-    ) -> Arc<Line> {
+    pub(crate) fn new(way: Way, token: Option<Json>, level: Option<Level>) -> Arc<Line> {
         let state = Mutex::new(State { token, level, ..State::default() });
-        Arc::new(Line { client, way, state })
+        Arc::new(Line { way, state })
     }
 
     /// Takes up the wishes of the request that resumes a call.
@@ -105,14 +106,16 @@ impl Line {
         self.lock().next()
     }
 
-    /// Is ready when there is a message or a question.
-    pub(crate) fn poll_word(&self, task: &mut Task<'_>) -> Poll<()> {
+    /// The next message, or that there is a question.
+    pub(crate) fn poll_word(&self, task: &mut Task<'_>) -> Poll<Said> {
         let mut state = self.lock();
-        let is_there = !state.messages.is_empty() || !state.questions.is_empty();
+        if let Some(message) = state.next() {
+            return Poll::Ready(Said::Message(message));
+        }
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(task.waker())) {
             state.waker = Some(task.waker().clone());
         }
-        if is_there { Poll::Ready(()) } else { Poll::Pending }
+        if state.questions.is_empty() { Poll::Pending } else { Poll::Ready(Said::Question) }
     }
 
     /// The open questions as an `inputRequests` object, if there are any.
@@ -145,10 +148,7 @@ impl Line {
     }
 
     fn say(&self, method: &str, params: &Json) {
-        let peer = match &self.way {
-            Way::Session { peer, .. } | Way::Alone { peer, .. } => peer,
-        };
-        if let Some(peer) = peer {
+        if let Some(peer) = self.way.peer() {
             // A pipe that is gone takes its session with it.
             return drop(peer.notify(method, Some(params)));
         }
@@ -183,7 +183,7 @@ impl Line {
             method::MESSAGE => {
                 let level = Level::of(&note.params, "level");
                 let wants = match &self.way {
-                    Way::Session { session, .. } => {
+                    Way::Session(session) => {
                         session.level().is_none_or(|least| level.is_none_or(|at| least <= at))
                     }
                     Way::Alone { .. } => {
@@ -196,7 +196,7 @@ impl Line {
             method::TOOLS_CHANGED
             | method::PROMPTS_CHANGED
             | method::RESOURCES_CHANGED
-            | method::RESOURCES_UPDATED => matches!(self.way, Way::Session { .. }).then_some(note),
+            | method::RESOURCES_UPDATED => matches!(self.way, Way::Session(_)).then_some(note),
             _ => Some(note),
         }
     }
@@ -243,6 +243,22 @@ impl Line {
     }
 }
 
+impl Way {
+    fn client(&self) -> &Client {
+        match self {
+            Way::Session(session) => &session.client,
+            Way::Alone { client, .. } => client,
+        }
+    }
+
+    fn peer(&self) -> Option<&Peer> {
+        match self {
+            Way::Session(session) => session.peer.as_ref(),
+            Way::Alone { peer, .. } => peer.as_ref(),
+        }
+    }
+}
+
 impl State {
     fn next(&mut self) -> Option<Bytes> {
         let (Word::Question(text) | Word::Note(text)) = self.messages.pop_front()?;
@@ -284,15 +300,17 @@ impl Back for Line {
         if method == method::PING {
             return Ok(Reply::Result(Json::empty_object()));
         }
-        if let Some(missing) = missing_capability(&self.client, method, &params) {
+        if let Some(missing) = missing_capability(self.way.client(), method, &params) {
             return Err(unable(method, &format!("which did not declare `{missing}`")));
         }
         match &self.way {
-            Way::Session { peer: Some(peer), .. } => {
-                let patience = Patience::of(TO_ANSWER);
-                peer.request(peer.ticket(), method, Some(&params), patience).await
-            }
-            Way::Session { session, peer: None } => self.ask_session(session, method, params).await,
+            Way::Session(session) => match &session.peer {
+                Some(peer) => {
+                    let patience = Patience::of(TO_ANSWER);
+                    peer.request(peer.ticket(), method, Some(&params), patience).await
+                }
+                None => self.ask_session(session, method, params).await,
+            },
             Way::Alone { parks: true, .. } if is_input(method) => self.park(method, params).await,
             Way::Alone { .. } => Err(unable(method, "which can only be asked during a call")),
         }
@@ -341,9 +359,9 @@ mod tests {
 
     #[test]
     fn what_a_client_does_not_take_is_bounded_and_its_questions_are_kept() {
-        let way = Way::Alone { peer: None, parks: false };
         let client = Arc::new(Client::named("slow", "2026-07-28"));
-        let line = Line::new(client, way, None, None);
+        let way = Way::Alone { client, peer: None, parks: false };
+        let line = Line::new(way, None, None);
         line.push(Word::Question("a question".into()));
         for number in 0..100 {
             line.push(Word::Note(format!("{number} {}", "x".repeat(WAITING_BYTES / 10)).into()));

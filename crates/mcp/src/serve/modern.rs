@@ -153,8 +153,8 @@ fn ask(
         line.resume(token, level);
         return Ok(Exchange::new(call, line, Some(parking.clone())));
     }
-    let line =
-        Line::new(Arc::clone(&client), Way::Alone { peer, parks: parking.is_some() }, token, level);
+    let way = Way::Alone { client: Arc::clone(&client), peer, parks: parking.is_some() };
+    let line = Line::new(way, token, level);
     let context = desk::alone(&client, &caller, kin, Arc::clone(&line) as _);
     let method = request.method.clone();
     let call = async move {

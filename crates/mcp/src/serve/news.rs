@@ -9,7 +9,6 @@ use super::exchange::Exchange;
 use super::line::{Line, Way};
 use super::session::Session;
 use crate::message::Notification;
-use crate::peer::Peer;
 use crate::revision::method;
 
 /// Tells the provider that the client's roots changed, if that is what it said.
@@ -19,13 +18,11 @@ use crate::revision::method;
 pub(crate) fn roots_changed(
     session: &Arc<Session>,
     notification: &Notification,
-    peer: Option<Peer>,
 ) -> Option<Exchange> {
     if notification.method != method::ROOTS_CHANGED || !session.client.can("roots") {
         return None;
     }
-    let way = Way::Session { session: Arc::clone(session), peer };
-    let line = Line::new(Arc::clone(&session.client), way, None, None);
+    let line = Line::new(Way::Session(Arc::clone(session)), None, None);
     let params = notification.params.as_ref().and_then(|params| Object::parse(params).ok());
     let params = params.unwrap_or_default();
     let ask = Ask::Other { method: method::ROOTS_CHANGED.to_owned(), params };

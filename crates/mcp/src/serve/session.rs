@@ -15,6 +15,7 @@ use tool::{Back, Client, Context, Event, Failure, Identity, Json, Kind, Note, Pr
 
 use crate::level::Level;
 use crate::message::Response;
+use crate::peer::Peer;
 use crate::revision::{Revision, method};
 
 /// One client of an older revision.
@@ -24,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) caller: Arc<Identity>,
     pub(crate) provider: Arc<dyn Provider>,
+    /// The pipe to the client, where there is one.
+    pub(crate) peer: Option<Peer>,
     level: AtomicU8,
     subscriptions: Mutex<BTreeSet<String>>,
     asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
@@ -46,6 +49,7 @@ impl Session {
         client: Arc<Client>,
         caller: Arc<Identity>,
         provider: Arc<dyn Provider>,
+        peer: Option<Peer>,
     ) -> Session {
         Session {
             id,
@@ -53,6 +57,7 @@ impl Session {
             client,
             caller,
             provider,
+            peer,
             level: AtomicU8::new(Level::pack(None)),
             subscriptions: Mutex::default(),
             asked: Mutex::default(),

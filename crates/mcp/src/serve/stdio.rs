@@ -90,7 +90,8 @@ impl Pipe {
             let message = "this session is initialised already";
             return Reply::Error(RpcError::new(code::INVALID_REQUEST, message));
         }
-        let opened = self.desk.initialize("stdio".into(), request.params.as_ref(), &self.caller);
+        let (params, peer) = (request.params.as_ref(), Some(self.peer.clone()));
+        let opened = self.desk.initialize("stdio".into(), params, &self.caller, peer);
         match opened {
             Ok((session, reply)) => {
                 let session = Arc::new(session);
@@ -143,7 +144,7 @@ impl Incoming for Pipe {
         let session = self.lock().as_ref().map(|open| Arc::clone(&open.session));
         match session {
             Some(session) => {
-                finish(self.desk.begin(&session, &request, Some(self.peer.clone()))).boxed()
+                finish(self.desk.begin(&session, request.method, request.params)).boxed()
             }
             None if request.method == method::PING => {
                 futures::future::ready(Reply::Result(Json::empty_object())).boxed()
@@ -163,8 +164,7 @@ impl Incoming for Pipe {
         tracing::trace!(method = notification.method, "notification from the client");
         let session = self.lock().as_ref().map(|open| Arc::clone(&open.session));
         let Some(session) = session else { return };
-        let peer = Some(self.peer.clone());
-        if let Some(told) = news::roots_changed(&session, &notification, peer) {
+        if let Some(told) = news::roots_changed(&session, &notification) {
             session.pass_on(finish(told).map(drop));
         }
     }

@@ -91,12 +91,12 @@ impl Endpoint {
             (Message::Request(question), None) if question.method == method::INITIALIZE => {
                 self.open(pair, &question);
             }
-            (Message::Request(question), Some(seat)) => {
+            (Message::Request(Question { id, method, params }), Some(seat)) => {
                 let mut group = Group::new(&seat.in_flight, self.0.options.answer);
-                let begin = || self.0.desk.begin(&seat.session, &question, None);
-                match group.add(question.id.clone(), begin) {
+                let begin = || self.0.desk.begin(&seat.session, method, params);
+                match group.add(id.clone(), begin) {
                     Ok(()) => drop(tokio::spawn(carry(group, Arc::clone(&pair.stream)))),
-                    Err(reply) => pair.tell(&question.id, &reply),
+                    Err(reply) => pair.tell(&id, &reply),
                 }
             }
             (Message::Request(question), None) => {
@@ -114,7 +114,8 @@ impl Endpoint {
 
     fn open(&self, pair: &Arc<Pair>, question: &Question) {
         let id = format!("{:032x}", rand::random::<u128>());
-        let opened = self.0.desk.initialize(id.into(), question.params.as_ref(), &pair.caller);
+        let params = question.params.as_ref();
+        let opened = self.0.desk.initialize(id.into(), params, &pair.caller, None);
         match opened {
             Ok((session, reply)) => {
                 let seat = Seats::detached(session);

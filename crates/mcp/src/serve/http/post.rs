@@ -76,8 +76,8 @@ impl Endpoint {
         wants: Wants,
     ) -> Response<Body> {
         let id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
-        let opened =
-            self.0.desk.initialize(Arc::clone(&id), question.params.as_ref(), &caller(request));
+        let params = question.params.as_ref();
+        let opened = self.0.desk.initialize(Arc::clone(&id), params, &caller(request), None);
         let reply = match opened {
             Ok((session, reply)) => {
                 self.0.seats.add(session);
@@ -111,20 +111,20 @@ impl Endpoint {
         let mut answers = Vec::new();
         for message in messages {
             match message {
-                Ok(Message::Request(question)) => {
+                Ok(Message::Request(Question { id, method, params })) => {
                     let begin = || {
-                        let exchange = self.0.desk.begin(&seat.session, &question, None);
+                        let exchange = self.0.desk.begin(&seat.session, method, params);
                         if wants == Wants::Whole {
                             exchange.line().mute();
                         }
                         exchange
                     };
-                    match group.add(question.id.clone(), begin) {
+                    match group.add(id.clone(), begin) {
                         Ok(()) => {}
                         Err(reply) if shape == Shape::One => {
-                            return Ok(body::answer(StatusCode::BAD_REQUEST, &question.id, &reply));
+                            return Ok(body::answer(StatusCode::BAD_REQUEST, &id, &reply));
                         }
-                        Err(reply) => answers.push((question.id, reply)),
+                        Err(reply) => answers.push((id, reply)),
                     }
                 }
                 Ok(Message::Notification(notification)) => {
@@ -242,7 +242,7 @@ pub(super) fn notice(
             seat.in_flight.cancel(&id);
         }
     }
-    if let Some(mut told) = news::roots_changed(&seat.session, notification, None) {
+    if let Some(mut told) = news::roots_changed(&seat.session, notification) {
         seat.session.pass_on(async move {
             while let Step::Message(message) = told.step().await {
                 stream().push(&message);

@@ -20,7 +20,7 @@ fn arguments(text: &str) -> Option<Json> {
 fn entry() -> Entry {
     let client = Arc::new(Client::named("c", "2026-07-28"));
     let call = std::future::pending::<Reply>().boxed();
-    Entry { call, line: Line::new(client, Way::Alone { peer: None, parks: true }, None, None) }
+    Entry { call, line: Line::new(Way::Alone { client, peer: None, parks: true }, None, None) }
 }
 
 fn park(calls: usize) -> Arc<Park> {

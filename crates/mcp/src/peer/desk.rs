@@ -1,0 +1,296 @@
+//! What the other side asks, until it is answered.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Task, Poll, Waker};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use tokio::io::AsyncRead;
+use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError};
+
+use super::lines::{Line, Lines, id_at_the_ends};
+use super::{Incoming, Peer};
+use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
+use crate::revision::{code, method};
+
+/// How many lines are taken before others get a turn: somebody who sends short
+/// ones without end is not to keep everybody else waiting.
+pub(crate) const AT_ONCE: usize = 256;
+
+/// What has been asked of us and is being answered.
+pub(super) struct Desk {
+    peer: Peer,
+    incoming: Arc<dyn Incoming>,
+    pub(super) answers: FuturesUnordered<Asked>,
+    /// The ids of what is being answered.
+    open: QuickSet<Json>,
+    batches: QuickMap<u64, Batch>,
+    n_batches: u64,
+    /// How many lines came so far.
+    n_taken: usize,
+}
+
+/// Questions that came together, whose answers leave together.
+struct Batch {
+    n_open: usize,
+    /// In the order of the questions.
+    replies: Vec<Option<(Json, Reply)>>,
+}
+
+/// Where in which batch a question stands.
+#[derive(Clone, Copy)]
+struct Place {
+    batch: u64,
+    at: usize,
+}
+
+/// One question. Nothing is made for it but what answers it, and where it waits.
+pub(super) struct Asked {
+    id: Json,
+    place: Option<Place>,
+    /// `None` once it is cancelled.
+    answer: Option<BoxFuture<'static, Reply>>,
+    /// Tells that it is.
+    waker: Option<Waker>,
+}
+
+/// A question was refused, and has its answer.
+struct Refused;
+
+/// How a question ended; without a reply where it was cancelled.
+pub(super) struct Answered {
+    id: Json,
+    place: Option<Place>,
+    reply: Option<Reply>,
+}
+
+impl Future for Asked {
+    type Output = Answered;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Answered> {
+        let reply = match &mut self.answer {
+            Some(answer) => match answer.as_mut().poll(task) {
+                Poll::Ready(reply) => Some(reply),
+                Poll::Pending => {
+                    // It waits in one place, so the first waker stays the right one.
+                    self.waker.get_or_insert_with(|| task.waker().clone());
+                    return Poll::Pending;
+                }
+            },
+            None => None,
+        };
+        let id = std::mem::replace(&mut self.id, Json::null());
+        Poll::Ready(Answered { id, place: self.place, reply })
+    }
+}
+
+impl Desk {
+    pub(super) fn new(peer: Peer, incoming: Arc<dyn Incoming>) -> Desk {
+        Desk {
+            peer,
+            incoming,
+            answers: FuturesUnordered::new(),
+            open: QuickSet::default(),
+            batches: QuickMap::default(),
+            n_batches: 0,
+            n_taken: 0,
+        }
+    }
+
+    /// Takes every line that has come, and lets others have their turns.
+    pub(super) async fn take_all<R: AsyncRead + Unpin>(&mut self, lines: &mut Lines<R>) {
+        while let Some(line) = lines.take() {
+            self.take(line);
+            self.n_taken += 1;
+            if self.n_taken.is_multiple_of(AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Whole(line) => match Frame::parse(&line) {
+                Ok(Frame::One(message)) => self.message(message),
+                Ok(Frame::Batch(messages)) => self.batch(messages),
+                Err(invalid) => self.garbage(invalid, &line),
+            },
+            Line::TooLong { length, head, tail } => self.too_long(length, &head, &tail),
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        match message {
+            Message::Request(request) => drop(self.begin(request, None)),
+            Message::Notification(notification) => self.notification(notification),
+            Message::Response(response) => self.settle(response),
+        }
+    }
+
+    fn batch(&mut self, messages: Vec<Result<Message, Invalid>>) {
+        self.n_batches += 1;
+        let (batch, mut n_open) = (self.n_batches, 0);
+        for message in messages {
+            match message {
+                Ok(Message::Request(request)) => {
+                    let place = Place { batch, at: n_open };
+                    n_open += usize::from(self.begin(request, Some(place)).is_ok());
+                }
+                Ok(message) => self.message(message),
+                Err(invalid) => self.garbage(invalid, b""),
+            }
+        }
+        if n_open != 0 {
+            let replies = (0..n_open).map(|_| None).collect();
+            self.batches.insert(batch, Batch { n_open, replies });
+        }
+    }
+
+    /// Starts to answer a question, unless it is refused at once.
+    fn begin(&mut self, request: Request, place: Option<Place>) -> Result<(), Refused> {
+        if let Some(error) = self.refuses(&request.id) {
+            let id = request.id.as_str();
+            self.write(|out| message::write_response(out, id, &Reply::Error(error)));
+            return Err(Refused);
+        }
+        let id = request.id.clone();
+        self.open.insert(id.clone());
+        let answer = Some(Arc::clone(&self.incoming).request(request));
+        self.answers.push(Asked { id, place, answer, waker: None });
+        Ok(())
+    }
+
+    /// Why a question is not taken. One whose id is being answered already could
+    /// not be counted, told from the other or cancelled.
+    fn refuses(&self, id: &Json) -> Option<RpcError> {
+        if self.open.contains(id) {
+            let message = format!(
+                "a request with the id {} is being answered; give every request its own id",
+                id.as_str()
+            );
+            return Some(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        let crowded = self.peer.0.limits.requests <= self.open.len();
+        crowded.then(|| RpcError::new(code::SERVER, "too many requests at once; wait for answers"))
+    }
+
+    pub(super) fn answer(&mut self, answered: Answered) {
+        let Answered { id, place, reply } = answered;
+        self.open.remove(&id);
+        match place {
+            Some(place) => self.gather(place, id, reply),
+            None => {
+                if let Some(reply) = reply {
+                    self.write(|out| message::write_response(out, id.as_str(), &reply));
+                }
+            }
+        }
+    }
+
+    /// Keeps an answer until the others of its batch are there.
+    fn gather(&mut self, place: Place, id: Json, reply: Option<Reply>) {
+        let Some(batch) = self.batches.get_mut(&place.batch) else { return };
+        batch.n_open -= 1;
+        batch.replies[place.at] = reply.map(|reply| (id, reply));
+        if batch.n_open != 0 {
+            return;
+        }
+        let replies = self.batches.remove(&place.batch).map(|batch| batch.replies);
+        let replies: Vec<_> = replies.into_iter().flatten().flatten().collect();
+        if !replies.is_empty() {
+            self.write(|out| write_batch(out, &replies));
+        }
+    }
+
+    /// Answers are written past the queue limit and past the last call. Who asks
+    /// and asks and never reads is left.
+    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.peer.lock();
+        if self.peer.0.limits.answers < state.outbox.len() {
+            let waiting = state.outbox.len();
+            return state
+                .close(&format!("it does not read: {waiting} bytes of answers are waiting"));
+        }
+        let start = state.outbox.len();
+        write(&mut state.outbox);
+        message::unbreak(&mut state.outbox, start);
+        state.outbox.push(b'\n');
+        let n_more = state.outbox.len() - start;
+        state.queued += n_more as u64;
+    }
+
+    fn notification(&mut self, notification: Notification) {
+        if notification.method == method::CANCELLED {
+            let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
+            if id.is_some_and(|id| self.cancel(&id)) {
+                return;
+            }
+        }
+        self.incoming.notification(notification);
+    }
+
+    /// Ends a question, if it is open. Its place is given up when that is seen.
+    fn cancel(&mut self, id: &Json) -> bool {
+        if !self.open.contains(id) {
+            return false;
+        }
+        let asked = self.answers.iter_mut().find(|asked| asked.id == *id);
+        if let Some(asked) = asked {
+            asked.answer = None;
+            if let Some(waker) = asked.waker.take() {
+                waker.wake();
+            }
+        }
+        true
+    }
+
+    fn settle(&self, response: Response) {
+        let Response { id, reply } = response;
+        let settled = self.peer.lock().pending.settle(id.as_str(), Ok(reply));
+        if let Err(Ok(reply)) = settled {
+            self.incoming.stray(Response { id, reply });
+        }
+    }
+
+    fn garbage(&self, invalid: Invalid, line: &[u8]) {
+        if self.fail(&invalid) {
+            return;
+        }
+        if let Some(error) = self.incoming.garbage(&invalid, line) {
+            let id = invalid.id.unwrap_or_else(Json::null);
+            self.write(|out| message::write_response(out, id.as_str(), &Reply::Error(error)));
+        }
+    }
+
+    /// Fails the question that a damaged answer belongs to, if there is one.
+    fn fail(&self, invalid: &Invalid) -> bool {
+        let (None, Some(id)) = (&invalid.method, &invalid.id) else { return false };
+        let failure = Failure::Unusable { reason: invalid.reason.clone() };
+        self.peer.lock().pending.settle(id.as_str(), Err(failure)).is_ok()
+    }
+
+    fn too_long(&self, length: usize, head: &Bytes, tail: &Bytes) {
+        let limit = self.peer.0.limits.line;
+        let asks = memchr::memmem::find(head, br#""method""#).is_some();
+        let invalid = Invalid {
+            fault: Fault::NoMessage,
+            reason: format!("a message of {length} bytes is over the limit of {limit}"),
+            id: id_at_the_ends(head, tail),
+            method: asks.then(String::new),
+        };
+        self.garbage(invalid, head);
+    }
+}
+
+fn write_batch(out: &mut Vec<u8>, replies: &[(Json, Reply)]) {
+    out.push(b'[');
+    for (at, (id, reply)) in replies.iter().enumerate() {
+        if at != 0 {
+            out.push(b',');
+        }
+        message::write_response(out, id.as_str(), reply);
+    }
+    out.push(b']');
+}
