@@ -27,7 +27,7 @@ use crate::stage::{Admission, Attempt, Stages, Trust, ValidCall, validate};
 use crate::surface::Surface;
 
 pub(crate) use request::Telling;
-pub use request::{CallError, Mode, Outcome, Refusal, Refused, Request, Target, What};
+pub use request::{CallError, Callee, Mode, Outcome, Refusal, Refused, Request, Target, What};
 
 /// The pipeline.
 pub(crate) struct Dispatcher {
@@ -67,7 +67,8 @@ impl Dispatcher {
     ) -> Reply {
         let mut record = self.desk.open(surface, context);
         record.note(|record| {
-            note_target(record, snapshot, &request.target);
+            record.callee = Arc::clone(&request.target.callee);
+            record.meta_tool = request.target.what.meta_tool();
             record.arguments.clone_from(&request.arguments);
         });
         // Boxed, so that neither part is longer than what an allocator has at
@@ -153,7 +154,7 @@ impl Dispatcher {
         record.note(|record| record.attempts = attempts);
         let failed = |cause| {
             let cause = self.scrubber.clean_failure(cause);
-            CallError::Failed { upstream: call.upstream.clone(), cause }
+            CallError::Failed { upstream: call.callee.upstream.clone(), cause }
         };
         let raw = outcome.map_err(failed)?;
         let reply = self.scrubber.clean(raw.clone());
@@ -211,7 +212,7 @@ struct Asking<'a> {
 #[async_trait]
 impl Attempt for Asking<'_> {
     async fn attempt(&self) -> Result<Reply, Failure> {
-        let ask = self.call.ask().clone();
+        let ask = self.call.ask();
         match &self.room {
             Some(room) => Ok(self.snapshot.look(ask, room, self.context).await),
             None => self.snapshot.ask(self.call.source, ask, self.context).await,
@@ -234,10 +235,10 @@ fn written(surface: Surface, catalog: &Catalog, call: &ValidCall) -> String {
             catalog.function(*slot).name
         ),
         (Surface::Gateway | Surface::Proxy, What::Tool(_)) => {
-            format!("tool_execute(tool_id=\"{}\", args={arguments}", call.id)
+            format!("tool_execute(tool_id=\"{}\", args={arguments}", call.callee.id)
         }
         (Surface::Gateway, What::Prompt { .. }) => {
-            format!("prompt_get(prompt_id=\"{}\", args={arguments}", call.id)
+            format!("prompt_get(prompt_id=\"{}\", args={arguments}", call.callee.id)
         }
         (Surface::Gateway, What::Resource { uri, .. }) => {
             let uri = Json::of(uri);
@@ -256,24 +257,6 @@ fn written(surface: Surface, catalog: &Catalog, call: &ValidCall) -> String {
             | What::Task { .. }
             | What::Help { .. },
         ) => String::new(),
-    }
-}
-
-fn note_target(record: &mut Record, snapshot: &Snapshot, target: &Target) {
-    let sources = snapshot.catalog.sources();
-    record.id.clone_from(&target.id);
-    record.meta_tool = target.what.meta_tool();
-    match &target.what {
-        What::Tool(slot) | What::Task { slot, .. } | What::Help { slot, .. } => {
-            record.upstream.clone_from(&snapshot.catalog.source(*slot).label);
-            record.tool.clone_from(&snapshot.catalog.tool(*slot).name);
-        }
-        What::Resource { source, uri: name }
-        | What::Prompt { source, name }
-        | What::Skill { source, name, .. } => {
-            record.upstream.clone_from(&sources[*source].label);
-            record.tool.clone_from(name);
-        }
     }
 }
 

@@ -82,8 +82,8 @@ impl Learning {
 
     fn called(&self, record: &Record) {
         if !matches!(record.ending, Ending::Answered | Ending::Gated)
-            || record.upstream.is_empty()
-            || record.upstream == own::LABEL
+            || record.callee.upstream.is_empty()
+            || record.callee.upstream == own::LABEL
             // Whoever reads about a function, or a skill, has not chosen yet.
             || record.meta_tool != "tool_execute"
         {
@@ -93,8 +93,7 @@ impl Learning {
         let query = asked.remove(&record.session);
         drop(asked);
         if let Some(query) = query {
-            let tool = format!("{}/{}", record.upstream, record.tool);
-            self.notebook.note(&query, &tool, self.day());
+            self.notebook.note(&query, &record.callee.path, self.day());
         }
     }
 

@@ -30,7 +30,7 @@ pub const LABEL: &str = "gatelet";
 
 /// The handle that a call of our own looks at, if it does.
 pub(crate) fn looks_at(call: &ValidCall) -> Option<String> {
-    if call.upstream != LABEL || call.tool() != "view" {
+    if call.callee.upstream != LABEL || call.callee.tool != "view" {
         return None;
     }
     call.arguments()?.member_as("handle")
@@ -39,7 +39,7 @@ pub(crate) fn looks_at(call: &ValidCall) -> Option<String> {
 /// Whether a call of our own looks at what is kept, so that its answer is
 /// bounded by itself.
 pub(crate) fn is_look(call: &ValidCall) -> bool {
-    call.upstream == LABEL && call.slot().is_some() && call.tool() == "view"
+    call.callee.upstream == LABEL && call.slot().is_some() && call.callee.tool == "view"
 }
 
 /// How many functions a search names unless more are asked for.

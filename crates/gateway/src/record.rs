@@ -13,7 +13,7 @@ use catalog::tokens;
 use tool::{Client, Context, Failure, Finding, Identity, Json};
 
 use crate::artifact::Artifact;
-use crate::dispatch::Refused;
+use crate::dispatch::{Callee, Refused};
 use crate::error::{Code, classify};
 use crate::roster::Snapshot;
 use crate::surface::{Surface, exposed};
@@ -27,12 +27,8 @@ pub struct Record {
     pub session: Arc<str>,
     pub client: Arc<Client>,
     pub caller: Arc<Identity>,
-    /// The operator's label for the upstream, empty when none was reached.
-    pub upstream: String,
-    /// The tool's name at the upstream; a URI or a prompt's name likewise.
-    pub tool: String,
-    /// The canonical id, empty when nothing was found.
-    pub id: String,
+    /// What was called; all of its names are empty when nothing was found.
+    pub callee: Arc<Callee>,
     /// The gateway surface's word for what was done (`tool_execute`,
     /// `resource_read`, `prompt_get`); `task` and `help` for what is asked
     /// about a function beside calling it. Empty when nothing was found.
@@ -284,9 +280,7 @@ impl Desk {
             session: Arc::clone(&context.session),
             client: Arc::clone(&context.client),
             caller: Arc::clone(&context.caller),
-            upstream: String::new(),
-            tool: String::new(),
-            id: String::new(),
+            callee: Arc::default(),
             meta_tool: "",
             ending: Ending::Cancelled,
             arguments: None,

@@ -205,7 +205,7 @@ pub fn event(record: &Record) -> Value {
     let mut attributes = attributes;
     attributes["arg_keys"] = keys;
     attributes["surface"] = record.surface.name().into();
-    let about = About { id: &record.id, upstream: &record.upstream };
+    let about = About { id: &record.callee.id, upstream: &record.callee.upstream };
     framed(name, record.at, success, Some(record.took), &record.session, &about, &attributes)
 }
 
@@ -366,6 +366,7 @@ mod tests {
     use std::time::Duration;
 
     use gateway::Surface;
+    use gateway::dispatch::Callee;
     use gateway::error::Code;
     use tool::Client;
 
@@ -378,9 +379,7 @@ mod tests {
             session: "s".into(),
             client: Arc::new(Client::named("c", "")),
             caller: Arc::default(),
-            upstream: "up".to_owned(),
-            tool: "t".to_owned(),
-            id: "up:t#12345678".to_owned(),
+            callee: Arc::new(Callee::new("up:t#12345678", "up", "t")),
             meta_tool: "tool_execute",
             ending,
             arguments: Some(json!({"path": "three"}).into()),

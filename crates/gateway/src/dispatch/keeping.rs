@@ -98,9 +98,9 @@ impl Dispatcher {
             handle: Artifact::new_handle(&owner),
             owner,
             made: self.desk.clock.unix_millis(),
-            upstream: call.upstream.clone(),
-            tool: call.tool().to_owned(),
-            id: call.id.clone(),
+            upstream: call.callee.upstream.clone(),
+            tool: call.callee.tool.clone(),
+            id: call.callee.id.clone(),
             key: Artifact::fingerprint(&call.key()),
             result: result.clone(),
             raw: match (self.raw, raw) {
@@ -120,7 +120,7 @@ impl Dispatcher {
                 Outcome::Kept { artifact, over }
             }
             Err(why) => {
-                tracing::warn!(upstream = call.upstream, %why, "a long result is not kept");
+                tracing::warn!(upstream = call.callee.upstream, %why, "a long result is not kept");
                 Outcome::Unkept { artifact, over, why }
             }
         }

@@ -10,6 +10,8 @@ use crate::artifact::{Artifact, TooLong};
 use crate::error::Code;
 use crate::gate;
 use crate::stage::ValidCall;
+use crate::stage::pattern::Named;
+use crate::trust::ledger;
 
 /// A question, after a surface has found out what is meant.
 #[derive(Clone, Debug)]
@@ -23,11 +25,27 @@ pub struct Request {
     pub mode: Mode,
 }
 
-/// What is asked for, under its canonical id.
+/// What is asked for, and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    pub id: String,
+    pub callee: Arc<Callee>,
     pub what: What,
+}
+
+/// What a call is of, by all of its names.
+///
+/// Shared by everything that tells of a call: for a function, a snapshot makes
+/// it once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Callee {
+    /// The canonical id.
+    pub id: String,
+    /// The operator's label for the upstream.
+    pub upstream: String,
+    /// The upstream's own name for it: a tool's, a URI, a prompt's.
+    pub tool: String,
+    /// `upstream/tool`, as ledgers know it.
+    pub path: String,
 }
 
 /// Where it is.
@@ -53,13 +71,11 @@ pub enum What {
     /// A task that a function began, by the method that asks about it.
     Task {
         slot: Slot,
-        tool: String,
         method: String,
     },
     /// What a CaSH server says about one of its functions.
     Help {
         slot: Slot,
-        tool: String,
     },
 }
 
@@ -213,9 +229,25 @@ impl What {
 }
 
 impl Target {
-    /// A function whose id is known.
-    pub fn of(slot: Slot, id: &str) -> Target {
-        Target { id: id.to_owned(), what: What::Tool(slot) }
+    /// A function.
+    pub fn of(slot: Slot, callee: Arc<Callee>) -> Target {
+        Target { callee, what: What::Tool(slot) }
+    }
+}
+
+impl Callee {
+    pub fn new(id: &str, upstream: &str, tool: &str) -> Callee {
+        Callee {
+            id: id.to_owned(),
+            upstream: upstream.to_owned(),
+            tool: tool.to_owned(),
+            path: ledger::name(upstream, tool),
+        }
+    }
+
+    /// All the names that an operator may use for it.
+    pub fn named(&self) -> Named<'_> {
+        Named { id: &self.id, upstream: &self.upstream, name: &self.tool }
     }
 }
 

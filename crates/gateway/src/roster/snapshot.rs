@@ -8,7 +8,7 @@ use catalog::{Catalog, Directory, Slot, id};
 use tool::{Ask, Context, Failure, Finding, Listing, QuickMap, Reply, Resource};
 
 use super::Link;
-use crate::dispatch::{Target, What};
+use crate::dispatch::{Callee, Target, What};
 use crate::memo::Memo;
 use crate::own::{Own, Room};
 use crate::surface::Surface;
@@ -39,6 +39,8 @@ pub struct Snapshot {
     directory: OnceLock<Directory>,
     stripped: OnceLock<Stripped>,
     names: OnceLock<Names>,
+    /// What each function is called, by slot, found out by its first call.
+    callees: Box<[OnceLock<Arc<Callee>>]>,
     /// The upstreams, in the order of the catalog's sources after the first.
     links: Vec<Arc<Link>>,
     own: Arc<Own>,
@@ -64,6 +66,7 @@ impl Snapshot {
         for source in catalog.sources() {
             findings.extend(source.listing.findings.iter().cloned());
         }
+        let callees = catalog.slots().map(|_| OnceLock::new()).collect();
         Snapshot {
             generation,
             catalog: Arc::new(catalog),
@@ -74,6 +77,7 @@ impl Snapshot {
             directory: OnceLock::new(),
             stripped: OnceLock::new(),
             names: OnceLock::new(),
+            callees,
             links,
             own,
         }
@@ -124,15 +128,24 @@ impl Snapshot {
 
     /// A function, under its canonical id.
     pub(crate) fn target(&self, slot: Slot) -> Target {
+        let callee = self.callees[slot.0 as usize].get_or_init(|| Arc::new(self.callee(slot)));
+        Target::of(slot, Arc::clone(callee))
+    }
+
+    fn callee(&self, slot: Slot) -> Callee {
         let directory = self.directory();
+        let (label, name) = (&self.catalog.source(slot).label, &self.catalog.tool(slot).name);
         match directory.at(Place::Tool(slot)) {
-            Some(at) => Target::of(slot, &directory.tools.entries()[at].id),
+            Some(at) => Callee::new(&directory.tools.entries()[at].id, label, name),
             // The gate's own functions have no lasting id.
-            None => {
-                let label = &self.catalog.source(slot).label;
-                Target::of(slot, &format!("{label}:{}", self.catalog.tool(slot).name))
-            }
+            None => Callee::new(&format!("{label}:{name}"), label, name),
         }
+    }
+
+    /// Something of a source that is no function, under its canonical id.
+    pub(crate) fn thing(&self, id: &str, source: usize, name: &str, what: What) -> Target {
+        let label = &self.catalog.sources()[source].label;
+        Target { callee: Arc::new(Callee::new(id, label, name)), what }
     }
 
     /// A resource of a source, listed or not, under its canonical id.
@@ -149,7 +162,7 @@ impl Snapshot {
                     .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
             }
         };
-        Target { id, what: What::Resource { source, uri: uri.to_owned() } }
+        self.thing(&id, source, uri, What::Resource { source, uri: uri.to_owned() })
     }
 
     /// A prompt of a source, by its own name, under its canonical id.
@@ -158,9 +171,8 @@ impl Snapshot {
         let listed = &self.catalog.sources()[source].listing.prompts;
         let at = listed.iter().position(|prompt| prompt.name == name);
         let at = at.and_then(|at| directory.at(Place::Prompt { source, at }));
-        let id =
-            at.map_or_else(|| name.to_owned(), |at| directory.prompts.entries()[at].id.clone());
-        Target { id, what: What::Prompt { source, name: name.to_owned() } }
+        let id = at.map_or(name, |at| &directory.prompts.entries()[at].id);
+        self.thing(id, source, name, What::Prompt { source, name: name.to_owned() })
     }
 
     /// The link behind a source; `None` for the gate's own functions.

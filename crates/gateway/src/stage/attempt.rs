@@ -99,10 +99,10 @@ impl Caller {
 impl Retry for Caller {
     async fn run(&self, call: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32) {
         let retry = &self.config.retry;
-        let repeatable = retry.repeatable(call.named(), &call.annotations);
+        let repeatable = retry.repeatable(call.callee.named(), &call.annotations);
         let mut done = 0;
         loop {
-            let outcome = self.once(&call.upstream, attempt).await;
+            let outcome = self.once(&call.callee.upstream, attempt).await;
             done += 1;
             let Err(failure) = &outcome else { return (outcome, done) };
             match retry.again(failure, repeatable, done, (self.chance)()) {
@@ -124,17 +124,15 @@ mod tests {
 
     use super::*;
     use crate::clock::Fake;
-    use crate::dispatch::{Request, Target};
+    use crate::dispatch::{Callee, Request, Target};
     use crate::stage::validate;
 
     fn call() -> ValidCall {
         let listed = Arc::new(listing(vec![tool("do", "", &json!({}))]));
         let (catalog, _) = Catalog::build(vec![Source::new("up", listed)]);
-        validate::check(
-            &catalog,
-            Request::new(Target::of(Slot(0), "up:do#1"), Json::empty_object()),
-        )
-        .unwrap()
+        let callee = Arc::new(Callee::new("up:do#1", "up", "do"));
+        validate::check(&catalog, Request::new(Target::of(Slot(0), callee), Json::empty_object()))
+            .unwrap()
     }
 
     /// Fails with `failure` so many times, then answers; or never answers.

@@ -161,7 +161,7 @@ impl Kept {
         let mut state = self.state.lock().expect("nothing panics while it holds this");
         let State { shelf, listed } = &mut *state;
         let current = Arc::downgrade(&catalog.sources()[call.source].listing);
-        let before = listed.insert(call.upstream.clone(), current.clone());
+        let before = listed.insert(call.callee.upstream.clone(), current.clone());
         if before.is_none_or(|before| !before.ptr_eq(&current)) {
             shelf.wipe();
         }
@@ -171,13 +171,15 @@ impl Kept {
     fn covers(&self, call: &ValidCall) -> bool {
         // Skills of CaSH servers are told apart by more than their arguments.
         let by_arguments = !matches!(call.what, What::Skill { .. });
-        by_arguments && self.config.covers(call.named(), &call.annotations) && !call.continues()
+        by_arguments
+            && self.config.covers(call.callee.named(), &call.annotations)
+            && !call.continues()
     }
 
     fn key(call: &ValidCall, context: &Context) -> String {
         let owner = Owner::of(context);
         let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
-        format!("{} {}", owner.as_str(), key(&call.id, &arguments))
+        format!("{} {}", owner.as_str(), key(&call.callee.id, &arguments))
     }
 }
 

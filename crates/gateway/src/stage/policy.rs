@@ -153,9 +153,9 @@ impl Rules {
         tags.extend((call.annotations.destructive == Some(true)).then_some("destructive"));
         let subject = Subject {
             meta_tool: call.meta_tool(),
-            id: &call.id,
-            namespace: &call.upstream,
-            name: call.tool(),
+            id: &call.callee.id,
+            namespace: &call.callee.upstream,
+            name: &call.callee.tool,
             read_only,
             tags,
         };

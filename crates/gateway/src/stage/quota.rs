@@ -221,7 +221,7 @@ fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context
     let session = if context.session.is_empty() { subject } else { context.kin() };
     // The limits of a function are for calls of it: asking how a task stands
     // must not use up what its next call may cost.
-    let tool = call.filter(|call| !call.what.is_aside()).map(ValidCall::named);
+    let tool = call.filter(|call| !call.what.is_aside()).map(|call| call.callee.named());
     Act { session, subject, meta_tool, tool }
 }
 

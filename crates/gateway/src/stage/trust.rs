@@ -40,30 +40,30 @@ impl Keeper {
     }
 
     fn judge(&self, tool: &Tool, call: &ValidCall) -> Result<Verdict, Refusal> {
-        let policy = self.config.policy(&call.upstream);
+        let policy = self.config.policy(&call.callee.upstream);
         if policy == Policy::Off {
             return Ok(Verdict::Allow);
         }
-        let name = ledger::name(&call.upstream, call.tool());
+        let name = &call.callee.path;
         let mut ledger = self.book.read().map_err(|tampered| {
             tracing::error!(%tampered, "the trust ledger is not believed");
             refusal(tampered.to_string())
         })?;
-        let mut standing = self.standing(&ledger, &name, tool);
+        let mut standing = self.standing(&ledger, name, tool);
         if standing == Standing::New {
             // Whoever was quicker counts: it may be the operator, who revoked it.
-            if let Some(noted) = self.note(&[(&name, tool)]) {
+            if let Some(noted) = self.note(&[(name, tool)]) {
                 ledger = noted;
-                standing = self.standing(&ledger, &name, tool);
+                standing = self.standing(&ledger, name, tool);
             }
         }
-        let mut danger = self.config.danger(call.named(), &call.annotations);
-        if let (Standing::Drifted { .. }, Some(entry)) = (&standing, ledger.get(&name)) {
+        let mut danger = self.config.danger(call.callee.named(), &call.annotations);
+        if let (Standing::Drifted { .. }, Some(entry)) = (&standing, ledger.get(name)) {
             // A tool does not get around a question by saying something else of itself.
-            let before = self.config.danger(call.named(), &entry.seen.hints());
+            let before = self.config.danger(call.callee.named(), &entry.seen.hints());
             danger = if before == Danger::Destructive { before } else { danger };
         }
-        Ok(self.config.decide(policy, &standing, danger, &name))
+        Ok(self.config.decide(policy, &standing, danger, name))
     }
 
     /// Notes tools that nobody has noted yet.
@@ -107,7 +107,12 @@ impl Trust for Keeper {
         match self.judge(catalog.tool(slot), call)? {
             Verdict::Allow => Ok(Admission::Free),
             Verdict::Warn(reason) => {
-                tracing::warn!(upstream = call.upstream, tool = call.tool(), reason, "trust");
+                tracing::warn!(
+                    upstream = call.callee.upstream,
+                    tool = call.callee.tool,
+                    reason,
+                    "trust"
+                );
                 Ok(Admission::Free)
             }
             Verdict::Confirm(question) => Ok(Admission::Ask(question)),

@@ -3,12 +3,13 @@
 //! Makes the [`ValidCall`] that every later stage takes, so nothing can reach
 //! an upstream unchecked.
 
+use std::sync::Arc;
+
 use catalog::{Catalog, Contract, Folded, Problem, Slot};
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
 use super::Deed;
-use super::pattern::Named;
-use crate::dispatch::{Mode, Request, What};
+use crate::dispatch::{Callee, Mode, Request, Target, What};
 use crate::skill::upstream::cash;
 use crate::surface::cash::HELP;
 use crate::trust::confirm;
@@ -18,21 +19,29 @@ use crate::trust::confirm;
 /// Most are calls; reading a resource and getting a prompt go the same way.
 #[derive(Clone, Debug)]
 pub struct ValidCall {
-    /// The canonical id of what is asked for.
-    pub id: String,
+    pub callee: Arc<Callee>,
     pub what: What,
-    /// The position of the upstream in the catalog, and its label.
+    /// The position of the upstream in the catalog.
     pub source: usize,
-    pub upstream: String,
     pub annotations: Annotations,
-    ask: Ask,
+    arguments: Option<Json>,
+    rest: Object,
     token: Option<String>,
 }
 
 impl ValidCall {
-    /// What goes to the upstream.
-    pub fn ask(&self) -> &Ask {
-        &self.ask
+    /// What goes to the upstream, written anew for every attempt.
+    pub fn ask(&self) -> Ask {
+        let (arguments, rest) = (self.arguments.clone(), self.rest.clone());
+        let name = || self.callee.tool.clone();
+        match &self.what {
+            What::Tool(_) => Ask::Call(Call { name: name(), arguments, rest }),
+            What::Resource { .. } => Ask::Read(Read { uri: name(), rest }),
+            What::Prompt { .. } => Ask::Prompt(GetPrompt { name: name(), arguments, rest }),
+            What::Skill { .. } => Ask::Other { method: cash::READ.to_owned(), params: rest },
+            What::Help { .. } => Ask::Other { method: HELP.to_owned(), params: rest },
+            What::Task { method, .. } => Ask::Other { method: method.clone(), params: rest },
+        }
     }
 
     /// The function that is called, if it is one.
@@ -47,30 +56,8 @@ impl ValidCall {
         }
     }
 
-    /// The upstream's own name for it: a tool's, a URI, a prompt's.
-    pub fn tool(&self) -> &str {
-        match (&self.what, &self.ask) {
-            (What::Task { tool: name, .. } | What::Help { tool: name, .. }, _)
-            | (What::Skill { name, .. }, _) => name,
-            (_, Ask::Call(call)) => &call.name,
-            (_, Ask::Read(read)) => &read.uri,
-            (_, Ask::Prompt(prompt)) => &prompt.name,
-            (_, Ask::Complete(_) | Ask::Other { .. }) => "",
-        }
-    }
-
     pub fn arguments(&self) -> Option<&Json> {
-        match &self.ask {
-            Ask::Call(Call { arguments, .. }) | Ask::Prompt(GetPrompt { arguments, .. }) => {
-                arguments.as_ref()
-            }
-            Ask::Read(_) | Ask::Complete(_) | Ask::Other { .. } => None,
-        }
-    }
-
-    /// All the names that an operator may use for it.
-    pub fn named(&self) -> Named<'_> {
-        Named { id: &self.id, upstream: &self.upstream, name: self.tool() }
+        self.arguments.as_ref()
     }
 
     /// The gateway surface's word for what is done.
@@ -95,28 +82,33 @@ impl ValidCall {
         self.what.is_aside()
             || ["inputResponses", "requestState", "task"]
                 .iter()
-                .any(|key| self.ask.rest().get(key).is_some())
+                .any(|key| self.rest.get(key).is_some())
     }
 
     /// What identifies the call: upstream, tool and arguments, whatever the
     /// order in which the arguments were given.
     pub fn key(&self) -> String {
-        if let Ask::Other { method, params } = &self.ask {
-            let params = canonical(&params.to_json());
-            return format!("{}\u{1f}{method}\u{1f}{params}", self.upstream);
-        }
-        let arguments = self.arguments().map_or_else(String::new, canonical);
-        format!("{}\u{1f}{}\u{1f}{arguments}", self.upstream, self.tool())
+        let upstream = &self.callee.upstream;
+        let method = match &self.what {
+            What::Tool(_) | What::Resource { .. } | What::Prompt { .. } => {
+                let arguments = self.arguments().map_or_else(String::new, canonical);
+                return format!("{upstream}\u{1f}{}\u{1f}{arguments}", self.callee.tool);
+            }
+            What::Skill { .. } => cash::READ,
+            What::Help { .. } => HELP,
+            What::Task { method, .. } => method,
+        };
+        format!("{upstream}\u{1f}{method}\u{1f}{}", canonical(&self.rest.to_json()))
     }
 }
 
 /// Brings the arguments to the schema's spelling and types and checks them,
 /// as far as the request's mode asks for it.
 pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Problem>> {
-    let Request { target, arguments, mut rest, mode, .. } = request;
+    let Request { target: Target { callee, what }, arguments, mut rest, mode, .. } = request;
     let token = confirm::take(&mut rest);
     let reads = Annotations { read_only: Some(true), ..Annotations::default() };
-    let (source, annotations, ask) = match &target.what {
+    let (source, annotations, arguments) = match &what {
         What::Tool(slot) => {
             let arguments = match mode {
                 Mode::Pass => arguments,
@@ -125,12 +117,7 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
                     Some(checked(catalog.contract(*slot), given, mode)?)
                 }
             };
-            let tool = catalog.tool(*slot);
-            let call = Call { name: tool.name.clone(), arguments, rest };
-            (catalog.function(*slot).source, tool.annotations, Ask::Call(call))
-        }
-        What::Resource { source, uri } => {
-            (*source, reads, Ask::Read(Read { uri: uri.clone(), rest }))
+            (catalog.function(*slot).source, catalog.tool(*slot).annotations, arguments)
         }
         What::Prompt { source, name } => {
             let arguments = match mode {
@@ -140,24 +127,17 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
                     Some(filled(catalog, *source, name, given)?)
                 }
             };
-            (*source, reads, Ask::Prompt(GetPrompt { name: name.clone(), arguments, rest }))
+            (*source, reads, arguments)
         }
-        What::Skill { source, .. } => {
-            (*source, reads, Ask::Other { method: cash::READ.to_owned(), params: rest })
-        }
-        What::Help { slot, .. } => {
-            let ask = Ask::Other { method: HELP.to_owned(), params: rest };
-            (catalog.function(*slot).source, reads, ask)
-        }
-        What::Task { slot, method, .. } => {
+        What::Resource { source, .. } | What::Skill { source, .. } => (*source, reads, None),
+        What::Help { slot } => (catalog.function(*slot).source, reads, None),
+        What::Task { slot, method } => {
             let looks = ["tasks/get", "tasks/result"].contains(&method.as_str());
             let hints = if looks { reads } else { Annotations::default() };
-            let ask = Ask::Other { method: method.clone(), params: rest };
-            (catalog.function(*slot).source, hints, ask)
+            (catalog.function(*slot).source, hints, None)
         }
     };
-    let upstream = catalog.sources()[source].label.clone();
-    Ok(ValidCall { id: target.id, what: target.what, source, upstream, annotations, ask, token })
+    Ok(ValidCall { callee, what, source, annotations, arguments, rest, token })
 }
 
 /// Arguments of a prompt: an object of text with everything that is required.
@@ -216,29 +196,27 @@ fn canonical(json: &Json) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use catalog::Source;
     use serde_json::json;
     use testkit::{listing, tool};
 
     use super::*;
-    use crate::dispatch::Target;
 
     fn call(arguments: &str) -> Result<ValidCall, Vec<Problem>> {
         let schema =
             json!({"properties": {"a_b": {"type": "integer"}, "c": {}}, "required": ["a_b"]});
         let listed = Arc::new(listing(vec![tool("do-it", "", &schema)]));
         let (catalog, _) = Catalog::build(vec![Source::new("up", listed)]);
-        let target = Target::of(Slot(0), "up:do-it#12345678");
+        let callee = Callee::new("up:do-it#12345678", "up", "do-it");
+        let target = Target::of(Slot(0), Arc::new(callee));
         check(&catalog, Request::new(target, Json::parse(arguments.to_owned()).unwrap()))
     }
 
     #[test]
     fn a_call_carries_the_upstreams_own_names() {
         let call = call(r#"{"aB":"7"}"#).unwrap();
-        assert_eq!((call.upstream.as_str(), call.tool()), ("up", "do-it"));
-        assert_eq!(call.arguments().unwrap().as_str(), r#"{"a_b":7}"#);
+        let ask = Ask::Call(Call::new("do-it", Json::parse(r#"{"a_b":7}"#).unwrap()));
+        assert_eq!((call.callee.upstream.as_str(), call.ask()), ("up", ask));
     }
 
     #[test]

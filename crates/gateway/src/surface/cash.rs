@@ -165,8 +165,8 @@ impl View<'_> {
             Ok(Outcome::Unkept { artifact, over, why }) => self.unkept(slot, &artifact, &over, why),
             Ok(Outcome::Plan(call)) => Reply::text(&format!(
                 "Would call `{}` of `{}` with {}",
-                call.tool(),
-                call.upstream,
+                call.callee.tool,
+                call.callee.upstream,
                 call.arguments().map_or("{}", Json::as_str)
             )),
             Err(error) => self.failed(slot, &error),

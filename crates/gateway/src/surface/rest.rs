@@ -134,8 +134,8 @@ impl Rest {
         params: Object,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let (tool, method) = (snapshot.catalog.tool(slot).name.clone(), method.to_owned());
-        let target = Target { what: What::Task { slot, tool, method }, ..snapshot.target(slot) };
+        let what = What::Task { slot, method: method.to_owned() };
+        let target = Target { what, ..snapshot.target(slot) };
         let mode = match self.surface {
             Surface::Direct => Mode::Pass,
             Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => Mode::Strict,
@@ -201,14 +201,14 @@ impl Rest {
         telling: Option<Telling<'_>>,
         context: &Context,
     ) -> Result<Reply, Failure> {
-        let id = request.target.id.clone();
+        let callee = Arc::clone(&request.target.callee);
         let mut failure = None;
         let refused = |message: String| Reply::Error(RpcError::new(-32600, message));
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => reply,
             Ok(Outcome::Kept { artifact, over }) => match self.surface {
                 Surface::Gateway | Surface::Proxy => {
-                    Envelope::of(&artifact, &id, &[], over.is_error).to_reply()
+                    Envelope::of(&artifact, &callee.id, &[], over.is_error).to_reply()
                 }
                 Surface::Cash | Surface::Direct | Surface::Auto => gated::kept(
                     &self.shared.dispatcher.gate.load(),

@@ -95,7 +95,7 @@ impl Veil {
         call: &ValidCall,
         context: &Context,
     ) -> Result<(), Refusal> {
-        let (caller, upstream, name) = (&context.caller, call.upstream.as_str(), call.tool());
+        let (caller, upstream) = (&context.caller, call.callee.upstream.as_str());
         let seen = match &call.what {
             What::Tool(slot) | What::Task { slot, .. } | What::Help { slot, .. } => {
                 self.sees(caller, catalog, *slot)
@@ -104,7 +104,7 @@ impl Veil {
                 self.knows(caller, &Thing::Skill { namespace, name })
             }
             What::Resource { uri, .. } => self.knows(caller, &Thing::Resource { upstream, uri }),
-            What::Prompt { .. } => self.knows(caller, &Thing::Prompt { upstream, name }),
+            What::Prompt { name, .. } => self.knows(caller, &Thing::Prompt { upstream, name }),
         };
         if seen {
             return Ok(());

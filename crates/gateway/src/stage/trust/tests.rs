@@ -6,7 +6,7 @@ use tool::{Back, Client, Failure, Note, Object, Reply};
 
 use super::*;
 use crate::clock::Fake;
-use crate::dispatch::{Refused, Request, Target};
+use crate::dispatch::{Callee, Refused, Request, Target};
 use crate::stage::approval::Consent;
 use crate::stage::{Approval, validate};
 use crate::trust::confirm;
@@ -45,7 +45,8 @@ async fn admit(
     token: Option<&str>,
     context: &Context,
 ) -> Result<(), Refusal> {
-    let target = Target::of(Slot(0), "disk:erase#12345678");
+    let callee = Callee::new("disk:erase#12345678", "disk", "erase");
+    let target = Target::of(Slot(0), Arc::new(callee));
     let mut request = Request::new(target, json!({"path": path}).into());
     if let Some(token) = token {
         let mut meta = Object::new();

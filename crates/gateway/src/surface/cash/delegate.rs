@@ -29,7 +29,7 @@ impl View<'_> {
         let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
         let here =
             format!("Here: `call(namespace=\"{path}\", function=\"{name}\", kwargs={{…}})`.");
-        let what = What::Help { slot, tool: catalog.tool(slot).name.clone() };
+        let what = What::Help { slot };
         let target = Target { what, ..self.snapshot.target(slot) };
         let mode = Mode::Strict;
         let request = Request { target, arguments: None, rest: params, wanted: None, mode };

@@ -5,7 +5,7 @@ use tool::{Json, Object, Reply};
 use super::arguments::Loose;
 use super::skills::cannot;
 use super::{Surface, View, gated};
-use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
+use crate::dispatch::{CallError, Mode, Outcome, Request, What};
 use crate::skill::upstream::{self, Route, cash};
 use crate::skill::{Content, Library, Skill};
 
@@ -73,7 +73,7 @@ impl View<'_> {
                 rest = cash::arguments(namespace, name, &values);
                 let (namespace, name) = (skill.namespace.clone(), skill.name.clone());
                 let what = What::Skill { source, namespace, name };
-                (Target { id: skill.path(), what }, None)
+                (self.snapshot.thing(&skill.path(), source, &skill.name, what), None)
             }
         };
         let wanted = asked.number(SIZE).filter(|size| 0 < *size);

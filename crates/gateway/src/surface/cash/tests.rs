@@ -76,7 +76,10 @@ async fn a_call_reaches_its_function_in_any_spelling() {
     assert_eq!(orders.asked().len(), 1);
     let records = opened.records.records();
     assert_eq!(records.len(), 1);
-    assert_eq!((records[0].upstream.as_str(), &records[0].ending), ("orders", &Ending::Answered));
+    assert_eq!(
+        (records[0].callee.upstream.as_str(), &records[0].ending),
+        ("orders", &Ending::Answered)
+    );
 }
 
 #[tokio::test(start_paused = true)]

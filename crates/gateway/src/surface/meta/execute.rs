@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
 use super::{Answer, Meta, NEAR, Named, bad, members, missing, refused, text};
-use crate::dispatch::{CallError, Mode, Outcome, Request, Target};
+use crate::dispatch::{CallError, Mode, Outcome, Request};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
 use crate::stage::{Admission, ValidCall, tolerant};
@@ -54,7 +54,7 @@ impl Meta<'_> {
         if !args.is_object() {
             return Err(bad("`args` must be an object"));
         }
-        let target = Target::of(slot, &entry.id);
+        let target = self.snapshot.target(slot);
         let request = Request { target, arguments: Some(args), rest, wanted: None, mode };
         let note = repaired.map(|_| format!("[tool_id read as {}]", entry.id));
         let say = |outcome| {

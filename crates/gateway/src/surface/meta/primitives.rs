@@ -1,6 +1,8 @@
 //! `resource_read` and `prompt_get`: found here, carried by dispatch like every
 //! call.
 
+use std::sync::Arc;
+
 use catalog::By;
 use catalog::directory::{Entry, Place, Section};
 use catalog::index::Kind;
@@ -30,10 +32,11 @@ impl Meta<'_> {
         let id = id.ok_or_else(|| missing("resource_id"))?;
         let entry = self.find(&self.directory().resources, &id, Kind::Resource)?;
         let sources = self.snapshot.catalog.sources();
-        let what = match entry.place {
+        let target = match entry.place {
             Place::Resource { source, at } => {
-                let uri = sources[source].listing.resources[at].uri.clone();
-                What::Resource { source, uri }
+                let uri = &sources[source].listing.resources[at].uri;
+                let what = What::Resource { source, uri: uri.clone() };
+                self.snapshot.thing(&entry.id, source, uri, what)
             }
             Place::Template { source, at } => {
                 let template = &sources[source].listing.templates[at].uri_template;
@@ -45,7 +48,7 @@ impl Meta<'_> {
                 return Err(missing("resource_id"));
             }
         };
-        self.asked(Target { id: entry.id.clone(), what }, None).await
+        self.asked(target, None).await
     }
 
     pub(super) async fn prompt(&self, arguments: Option<&Json>) -> Answer {
@@ -60,14 +63,17 @@ impl Meta<'_> {
             return Err(bad("`args` must be an object"));
         }
         let what = What::Prompt { source, name: prompt.name.clone() };
-        self.asked(Target { id: entry.id.clone(), what }, Some(args)).await
+        let target = self.snapshot.thing(&entry.id, source, &prompt.name, what);
+        self.asked(target, Some(args)).await
     }
 
     async fn asked(&self, target: Target, arguments: Option<Json>) -> Answer {
-        let (id, what) = (target.id.clone(), target.what.clone());
+        let (callee, what) = (Arc::clone(&target.callee), target.what.clone());
         let (mode, rest) = (Mode::Strict, self.rest.clone());
         let request = Request { target, arguments, rest, wanted: None, mode };
-        let say = |outcome| self.told(&id, &what, outcome).unwrap_or_else(|error| error.to_reply());
+        let say = |outcome| {
+            self.told(&callee.id, &what, outcome).unwrap_or_else(|error| error.to_reply())
+        };
         let dispatcher = &self.shared.dispatcher;
         Ok(dispatcher.dispatch(self.snapshot, request, self.surface, self.context, say).await)
     }

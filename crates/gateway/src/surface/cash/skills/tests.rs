@@ -491,7 +491,7 @@ async fn help_that_an_upstream_gives_is_recorded_and_gated() {
     assert!(told.starts_with("Their words.\n\nHere: `call("), "{told}");
     let records = opened.records.records();
     assert_eq!(records.len(), 1);
-    assert_eq!((records[0].tool.as_str(), &records[0].ending), ("f", &Ending::Answered));
+    assert_eq!((records[0].callee.tool.as_str(), &records[0].ending), ("f", &Ending::Answered));
     let opened = open(vec![teacher("Their words. ".repeat(2_000))], |_| {}).await;
     let told = opened.say("help", asked).await;
     holds(&told, &["**Gated:**"]);

@@ -102,7 +102,7 @@ struct Heard(std::sync::Mutex<Vec<String>>);
 
 impl Sink for Heard {
     fn put(&self, record: Record) {
-        self.0.lock().unwrap().push(format!("{} {:?}", record.id, record.ending.code()));
+        self.0.lock().unwrap().push(format!("{} {:?}", record.callee.id, record.ending.code()));
     }
 
     fn takes_notes(&self) -> bool {
