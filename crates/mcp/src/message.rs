@@ -8,13 +8,15 @@
 mod envelope;
 
 use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 
 use bytes::Bytes;
 use bytestring::ByteString;
 use memchr::memchr2;
 use serde_json::value::RawValue;
+use tool::json::write_text;
 use tool::scan::Part;
-use tool::{Json, Reply, RpcError};
+use tool::{Ask, Json, Reply, RpcError};
 
 use envelope::Envelope;
 
@@ -163,36 +165,50 @@ fn unmarked(bytes: &Bytes) -> Bytes {
     if bytes.starts_with(MARK) { bytes.slice(MARK.len()..) } else { bytes.clone() }
 }
 
-/// Appends a request. The id is JSON text.
-pub fn write_request(out: &mut Vec<u8>, id: &str, method: &str, params: Option<&Json>) {
-    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(br#","method":"#);
-    write_method_and_params(out, method, params);
+/// What a message says beside its method.
+#[derive(Clone, Copy, Debug)]
+pub enum Params<'a> {
+    Absent,
+    Json(&'a Json),
+    /// Those of a question, written when the message is.
+    Of(&'a Ask),
+}
+
+impl<'a> From<Option<&'a Json>> for Params<'a> {
+    fn from(params: Option<&'a Json>) -> Params<'a> {
+        params.map_or(Params::Absent, Params::Json)
+    }
+}
+
+/// Appends a request. The id is JSON text, or a number.
+pub fn write_request<'a>(
+    out: &mut String,
+    id: &dyn fmt::Display,
+    method: &str,
+    params: impl Into<Params<'a>>,
+) {
+    // Writing to text does not fail.
+    write!(out, r#"{{"jsonrpc":"2.0","id":{id},"method":"#).ok();
+    write_method_and_params(out, method, params.into());
 }
 
 /// Appends a notification.
-pub fn write_notification(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
-    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
-    write_method_and_params(out, method, params);
+pub fn write_notification(out: &mut String, method: &str, params: Option<&Json>) {
+    out.push_str(r#"{"jsonrpc":"2.0","method":"#);
+    write_method_and_params(out, method, params.into());
 }
 
 /// Appends an answer. The id is JSON text.
-pub fn write_response(out: &mut Vec<u8>, id: &str, reply: &Reply) {
-    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    out.extend_from_slice(id.as_bytes());
-    let payload = match reply {
-        Reply::Result(result) => {
-            out.extend_from_slice(br#","result":"#);
-            result
-        }
-        Reply::Error(error) => {
-            out.extend_from_slice(br#","error":"#);
-            &error.raw
-        }
+pub fn write_response(out: &mut String, id: &str, reply: &Reply) {
+    let (member, payload) = match reply {
+        Reply::Result(result) => (r#","result":"#, result),
+        Reply::Error(error) => (r#","error":"#, &error.raw),
     };
-    out.extend_from_slice(payload.as_bytes());
-    out.push(b'}');
+    out.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    out.push_str(id);
+    out.push_str(member);
+    out.push_str(payload.as_str());
+    out.push('}');
 }
 
 /// Makes the text from `start` on safe for one line: a raw line break in JSON
@@ -205,24 +221,20 @@ pub fn unbreak(out: &mut [u8], start: usize) {
     }
 }
 
-fn write_method_and_params(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
-    write_string(out, method);
-    if let Some(params) = params {
-        out.extend_from_slice(br#","params":"#);
-        out.extend_from_slice(params.as_bytes());
+fn write_method_and_params(out: &mut String, method: &str, params: Params<'_>) {
+    write_text(out, method);
+    match params {
+        Params::Absent => {}
+        Params::Json(params) => {
+            out.push_str(r#","params":"#);
+            out.push_str(params.as_str());
+        }
+        Params::Of(ask) => {
+            out.push_str(r#","params":"#);
+            ask.write_params(out);
+        }
     }
-    out.push(b'}');
-}
-
-fn write_string(out: &mut Vec<u8>, text: &str) {
-    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    if text.bytes().all(plain) {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-    } else {
-        out.extend_from_slice(Json::of(text).as_bytes());
-    }
+    out.push('}');
 }
 
 /// A short piece of bytes for a log line.

@@ -21,13 +21,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tool::{Failure, Json, Reply, RpcError, Sent};
 
-use crate::message::{self, Invalid, Notification, Request, Response};
+use crate::message::{self, Invalid, Notification, Params, Request, Response};
 use crate::revision::method;
 use pending::{Pending, Table};
 
 pub(crate) use desk::AT_ONCE;
 pub use lines::{Line, Lines};
 pub use run::run;
+
+/// Buffers that are longer are given back after use.
+const GIANT: usize = 1 << 20;
 
 /// The asking and telling half. Clones are the same peer.
 #[derive(Clone)]
@@ -91,6 +94,8 @@ struct Shared {
 struct State {
     /// Whole lines that wait to be written.
     outbox: Vec<u8>,
+    /// The line that is being put together.
+    line: String,
     /// How many bytes ever went into the outbox, and out of it to the pipe.
     queued: u64,
     written: u64,
@@ -118,6 +123,16 @@ impl Patience {
     }
 }
 
+impl Ticket {
+    /// The ticket an id names. Our ids are numbers; a server that gives them back
+    /// as strings is understood.
+    fn of(id: &Json) -> Option<Ticket> {
+        let id = id.as_str();
+        let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
+        bare.parse().ok().map(Ticket)
+    }
+}
+
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -128,6 +143,7 @@ impl Peer {
     pub fn new(limits: Limits) -> Peer {
         let state = State {
             outbox: Vec::new(),
+            line: String::new(),
             queued: 0,
             written: 0,
             pending: Table::default(),
@@ -150,11 +166,11 @@ impl Peer {
         &self,
         ticket: Ticket,
         method: &str,
-        params: Option<&Json>,
+        params: impl Into<Params<'_>>,
         patience: Patience,
     ) -> Result<Reply, Failure> {
         let (pending, answer) = Pending::new(Instant::now(), patience);
-        let mut waiting = self.ask(ticket, method, params, pending)?;
+        let mut waiting = self.ask(ticket, method, params.into(), pending)?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.lost()));
         waiting.ended(&answer);
         answer
@@ -188,7 +204,7 @@ impl Peer {
     /// Fails a question that did not arrive.
     pub fn fail(&self, ticket: Ticket, failure: Failure) {
         // Whoever stopped waiting needs no answer.
-        drop(self.lock().pending.settle(&itoa(ticket.0), Err(failure)));
+        drop(self.lock().pending.settle(ticket, Err(failure)));
     }
 
     /// Whether a question still waits for its answer.
@@ -211,13 +227,13 @@ impl Peer {
         &self,
         ticket: Ticket,
         method: &str,
-        params: Option<&Json>,
+        params: Params<'_>,
         pending: Pending,
     ) -> Result<Waiting<'_>, Failure> {
         let mut state = self.lock();
         let at = state.queued;
         let writer = state.enqueue(self.0.limits.queue, |out| {
-            message::write_request(out, itoa(ticket.0).as_str(), method, params);
+            message::write_request(out, &ticket, method, params);
         })?;
         state.pending.insert(ticket, pending.queued_at(at));
         drop(state);
@@ -228,7 +244,7 @@ impl Peer {
         Ok(Waiting { peer: self, ticket, reason, is_open: true })
     }
 
-    fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
+    fn send(&self, write: impl FnOnce(&mut String)) -> Result<(), Failure> {
         let writer = self.lock().enqueue(self.0.limits.queue, write)?;
         self.wake(writer);
         Ok(())
@@ -263,7 +279,7 @@ impl State {
     fn enqueue(
         &mut self,
         limit: usize,
-        write: impl FnOnce(&mut Vec<u8>),
+        write: impl FnOnce(&mut String),
     ) -> Result<Writer, Failure> {
         if let Some(reason) = &self.closed {
             return Err(Failure::Lost { reason: reason.clone(), sent: Sent::No });
@@ -272,12 +288,22 @@ impl State {
             let reason = format!("it does not read: {} bytes are waiting", self.outbox.len());
             return Err(Failure::Unavailable { reason });
         }
+        let writer = if self.outbox.is_empty() { Writer::Asleep } else { Writer::Awake };
+        self.put(write);
+        Ok(writer)
+    }
+
+    /// Puts a line into the outbox.
+    fn put(&mut self, write: impl FnOnce(&mut String)) {
         let start = self.outbox.len();
-        write(&mut self.outbox);
+        self.line.clear();
+        write(&mut self.line);
+        self.outbox.extend_from_slice(self.line.as_bytes());
+        // Room for a giant is not kept for the small ones.
+        self.line.shrink_to(GIANT);
         message::unbreak(&mut self.outbox, start);
         self.outbox.push(b'\n');
         self.queued += (self.outbox.len() - start) as u64;
-        Ok(if start == 0 { Writer::Asleep } else { Writer::Awake })
     }
 
     fn close(&mut self, reason: &str) {
@@ -325,10 +351,6 @@ impl Drop for Waiting<'_> {
             self.cancel(reason);
         }
     }
-}
-
-fn itoa(number: u64) -> String {
-    number.to_string()
 }
 
 #[cfg(test)]

@@ -88,13 +88,20 @@ impl Ask {
 
     /// The whole params, as they go on the wire.
     pub fn params(&self) -> Json {
+        let mut text = String::new();
+        self.write_params(&mut text);
+        Json::trusted(text)
+    }
+
+    /// Appends the whole params.
+    pub fn write_params(&self, text: &mut String) {
         match self {
             Ask::Call(Call { name, arguments, rest })
             | Ask::Prompt(GetPrompt { name, arguments, rest }) => {
-                written("name", name, arguments.as_ref(), rest)
+                write(text, "name", name, arguments.as_ref(), rest);
             }
-            Ask::Read(Read { uri, rest }) => written("uri", uri, None, rest),
-            Ask::Complete(params) | Ask::Other { params, .. } => params.to_json(),
+            Ask::Read(Read { uri, rest }) => write(text, "uri", uri, None, rest),
+            Ask::Complete(params) | Ask::Other { params, .. } => params.write(text),
         }
     }
 
@@ -167,23 +174,22 @@ fn take(params: &mut Object, key: &'static str) -> Result<String, InvalidAsk> {
 }
 
 /// Params with a name in front, written in one go: every call passes here.
-fn written(key: &str, name: &str, arguments: Option<&Json>, rest: &Object) -> Json {
+fn write(text: &mut String, key: &str, name: &str, arguments: Option<&Json>, rest: &Object) {
     let n_bytes = arguments.map_or(0, |arguments| arguments.as_bytes().len()) + rest.n_bytes();
-    let mut text = String::with_capacity(key.len() + name.len() + n_bytes + 32);
+    text.reserve(key.len() + name.len() + n_bytes + 32);
     text.push('{');
-    write_text(&mut text, key);
+    write_text(text, key);
     text.push(':');
-    write_text(&mut text, name);
+    write_text(text, name);
     if let Some(arguments) = arguments {
         text.push_str(",\"arguments\":");
         text.push_str(arguments.as_str());
     }
     if !rest.is_empty() {
         text.push(',');
-        rest.write_members(&mut text);
+        rest.write_members(text);
     }
     text.push('}');
-    Json::trusted(text)
 }
 
 #[cfg(test)]

@@ -268,10 +268,15 @@ impl Object {
     /// Writes the object as text; the member values are copied as they are.
     pub fn to_json(&self) -> Json {
         let mut text = String::with_capacity(self.n_bytes() + 2);
-        text.push('{');
-        self.write_members(&mut text);
-        text.push('}');
+        self.write(&mut text);
         Json(text.into())
+    }
+
+    /// Appends the object.
+    pub(crate) fn write(&self, text: &mut String) {
+        text.push('{');
+        self.write_members(text);
+        text.push('}');
     }
 
     /// About how long it is when it is written.

@@ -25,10 +25,9 @@ use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential};
-use super::link::{Manner, Question};
+use super::link::{Manner, Question, What};
 use super::relay::Relay;
 use super::{ConnectError, Endpoint, Options};
-use crate::message;
 use crate::peer::Ticket;
 use crate::revision::{Revision, header, method};
 use answer::Refused;
@@ -174,9 +173,8 @@ impl Http {
         if let Some(reason) = self.relay.why_gone() {
             return Err(Failure::Lost { reason, sent: Sent::No });
         }
-        let mut body = Vec::new();
-        let id = question.ticket.to_string();
-        message::write_request(&mut body, &id, &question.method, question.params.as_ref());
+        let mut body = String::new();
+        question.write(&mut body);
         let body = Bytes::from(body);
         let session = self.session().clone();
         let answer = match self.ask(question, body.clone(), &session).await {
@@ -194,7 +192,7 @@ impl Http {
             // What was never sent goes again by itself. This may have been:
             // a kept connection that the server closed just then looks the same
             // from here as one that it closed after it did something.
-            Err(Refused::CutOff(_)) if is_harmless(&question.method) => {
+            Err(Refused::CutOff(_)) if is_harmless(question.method()) => {
                 self.ask(question, body, &session).await
             }
             answer => answer,
@@ -224,7 +222,7 @@ impl Http {
         let reply = self.answer(question, response, session.id.is_some()).await?;
         // Only a result opens a session. What refuses to open one says nothing
         // of the last, which is to be opened again by the next who asks.
-        if question.method == method::INITIALIZE && matches!(reply, Reply::Result(_)) {
+        if question.method() == method::INITIALIZE && matches!(reply, Reply::Result(_)) {
             self.session().id = opened;
         }
         Ok(reply)
@@ -306,14 +304,12 @@ impl Http {
     fn opening(&self, params: Json) -> (Question, Bytes) {
         let question = Question {
             ticket: self.ticket(),
-            method: method::INITIALIZE.to_owned(),
-            params: Some(params),
+            what: What::Ours { method: method::INITIALIZE, params: Some(params) },
             patience: crate::peer::Patience::of(ERRAND),
             manner: Manner::OnSession,
         };
-        let mut body = Vec::new();
-        let id = question.ticket.to_string();
-        message::write_request(&mut body, &id, &question.method, question.params.as_ref());
+        let mut body = String::new();
+        question.write(&mut body);
         (question, body.into())
     }
 
@@ -354,7 +350,7 @@ struct Cancel<'a> {
 impl<'a> Cancel<'a> {
     fn of(http: &'a Http, question: &Question) -> Cancel<'a> {
         let on_session = matches!(question.manner, Manner::OnSession);
-        let opens = question.method == method::INITIALIZE;
+        let opens = question.method() == method::INITIALIZE;
         let reason = (on_session && !opens).then_some("no longer wanted");
         Cancel { http, ticket: question.ticket, reason }
     }

@@ -2,20 +2,56 @@
 
 use std::sync::Arc;
 
-use tool::{Failure, Json, Reply};
+use tool::{Ask, Failure, Json, Reply};
 
 use super::headers::Headers;
 use super::http::Http;
+use crate::message::{self, Params};
 use crate::peer::{Patience, Peer, Ticket};
 
 /// One question, ready to go.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) ticket: Ticket,
-    pub(super) method: String,
-    pub(super) params: Option<Json>,
+    pub(super) what: What,
     pub(super) patience: Patience,
     pub(super) manner: Manner,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// Somebody's question.
+    Theirs(Ask),
+    /// One of our own.
+    Ours { method: &'static str, params: Option<Json> },
+}
+
+impl Question {
+    pub(super) fn method(&self) -> &str {
+        self.what.method()
+    }
+
+    /// Appends the message.
+    pub(super) fn write(&self, out: &mut String) {
+        message::write_request(out, &self.ticket, self.method(), self.what.params());
+    }
+}
+
+impl What {
+    fn method(&self) -> &str {
+        match self {
+            What::Theirs(ask) => ask.method(),
+            What::Ours { method, .. } => method,
+        }
+    }
+
+    fn params(&self) -> Params<'_> {
+        match self {
+            What::Theirs(ask) => Params::Of(ask),
+            What::Ours { params, .. } => params.as_ref().into(),
+        }
+    }
 }
 
 /// How a question is put over HTTP; a pipe knows no difference.
@@ -45,8 +81,8 @@ impl Link {
     pub(super) async fn request(&self, question: Question) -> Result<Reply, Failure> {
         match self {
             Link::Pipe(peer) => {
-                let Question { ticket, method, params, patience, .. } = question;
-                peer.request(ticket, &method, params.as_ref(), patience).await
+                let Question { ticket, what, patience, .. } = question;
+                peer.request(ticket, what.method(), what.params(), patience).await
             }
             // Much larger than the other way; a pipe's calls need not carry it.
             Link::Http(http) => Box::pin(http.request(question)).await,

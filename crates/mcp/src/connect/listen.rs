@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tool::{Failure, Json, Kind, Object, Reply};
 
-use super::link::{Manner, Question};
+use super::link::{Manner, Question, What};
 use super::upstream::Core;
 use super::{headers, params};
 use crate::peer::Patience;
@@ -66,8 +66,10 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
     loop {
         let question = Question {
             ticket: core.link.ticket(),
-            method: method::LISTEN.to_owned(),
-            params: Some(params::modern(&wants, &core.client)),
+            what: What::Ours {
+                method: method::LISTEN,
+                params: Some(params::modern(&wants, &core.client)),
+            },
             patience: Patience::of(FOR_EVER),
             manner: Manner::Alone(headers::plain(method::LISTEN, None)),
         };

@@ -10,7 +10,7 @@ use tool::{Client, Failure, Json, Kind, Object, Reply, RpcError, Server};
 
 use super::calls::Asker;
 use super::http::Http;
-use super::link::{Link, Manner, Question};
+use super::link::{Link, Manner, Question, What};
 use super::lists::{self, Unread};
 use super::relay::Relay;
 use super::steps::Steps;
@@ -288,8 +288,7 @@ impl Opening<'_> {
         let link = self.link();
         let question = Question {
             ticket: link.ticket(),
-            method: method.to_owned(),
-            params: Some(params),
+            what: What::Ours { method, params: Some(params) },
             patience: Patience::of(self.options.opening),
             manner,
         };

@@ -14,20 +14,20 @@ use crate::revision::{Revision, meta};
 const MODERN: [&str; 4] =
     [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
 
-/// A question's params for the wire, and the client's own progress token.
+/// A question as it goes on the wire, and the client's own progress token.
 pub(super) fn prepare(
     ask: Ask,
     client: &Client,
     ticket: Ticket,
     revision: Revision,
-) -> (Json, Option<Json>) {
+) -> (Ask, Option<Json>) {
     let before = ask.rest().get("_meta");
     if before.is_none() && !revision.is_modern() {
-        return (ask.params(), None);
+        return (ask, None);
     }
     let tags = before.map_or_else(|| Ok(Object::new()), Object::parse);
     // Something odd in the place of `_meta` is for the server to refuse.
-    let Ok(mut tags) = tags else { return (ask.params(), None) };
+    let Ok(mut tags) = tags else { return (ask, None) };
     let before_was_full = !tags.is_empty();
     let token = tags.get(meta::PROGRESS_TOKEN).cloned();
     if token.is_some() {
@@ -46,7 +46,7 @@ pub(super) fn prepare(
     } else {
         ask.rest_mut().set("_meta", tags.to_json());
     }
-    (ask.params(), token)
+    (ask, token)
 }
 
 /// Params of our own for a modern server.
@@ -76,8 +76,8 @@ mod tests {
             raw: Json::parse(r#"{"name":"c"}"#).unwrap(),
             ..Client::named("c", "")
         };
-        let (params, found) = prepare(ask, &client, Ticket(7), revision);
-        assert_eq!(params.as_str(), expected);
+        let (ask, found) = prepare(ask, &client, Ticket(7), revision);
+        assert_eq!(ask.params().as_str(), expected);
         assert_eq!(found.as_ref().map(Json::as_str), token);
     }
 

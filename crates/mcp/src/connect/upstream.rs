@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use tool::{Ask, Client, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Server};
 
 use super::headers::{self, Headers};
-use super::link::{Link, Manner, Question};
+use super::link::{Link, Manner, Question, What};
 use super::listen::{self, Listening};
 use super::relay::Relay;
 use super::subscriptions::{Change, Subscriptions};
@@ -238,7 +238,11 @@ impl Core {
     }
 
     /// Asks something for ourselves.
-    pub(super) async fn request_own(&self, method: &str, params: Object) -> Result<Reply, Failure> {
+    pub(super) async fn request_own(
+        &self,
+        method: &'static str,
+        params: Object,
+    ) -> Result<Reply, Failure> {
         let is_modern = self.session.revision.is_modern();
         let params = match (is_modern, params.is_empty()) {
             (true, _) => Some(params::modern(&params, &self.client)),
@@ -248,8 +252,7 @@ impl Core {
         let manner = self.manner(|| headers::plain(method, None));
         let question = Question {
             ticket: self.link.ticket(),
-            method: method.to_owned(),
-            params,
+            what: What::Ours { method, params },
             patience: self.patience,
             manner,
         };
@@ -261,13 +264,11 @@ impl Core {
             Box::pin(self.log_at(level)).await;
         }
         let ticket = self.link.ticket();
-        let method = ask.method().to_owned();
         let manner = self.manner(|| headers::of(&ask, &self.listing.load()));
-        let (params, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
+        let (ask, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
         let _place = self.relay.calls.enter(ticket, context, token);
-        let patience = self.patience_of(context.patience);
-        let params = Some(params);
-        self.link.request(Question { ticket, method, params, patience, manner }).await
+        let (what, patience) = (What::Theirs(ask), self.patience_of(context.patience));
+        self.link.request(Question { ticket, what, patience, manner }).await
     }
 
     /// How a question is put; its headers are made only where they are sent.

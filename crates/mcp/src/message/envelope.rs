@@ -51,10 +51,7 @@ impl<'a> Envelope<'a> {
         Fill(self).deserialize(reader)
     }
 
-    pub(super) fn into_message(
-        self,
-        share: &dyn Fn(Part<'_>) -> Json,
-    ) -> Result<Message, Invalid> {
+    pub(super) fn into_message(self, share: &dyn Fn(Part<'_>) -> Json) -> Result<Message, Invalid> {
         let params = self.params.map(share).filter(|params| !params.is_null());
         match (self.method, self.id) {
             (Some(Method::Name(method)), Some(id)) => {

@@ -6,15 +6,15 @@ fn parse(text: &str) -> Result<Message, Invalid> {
 
 #[track_caller]
 fn check_round_trip(text: &str) {
-    let mut out = Vec::new();
+    let mut out = String::new();
     match parse(text).unwrap() {
         Message::Request(r) => {
-            write_request(&mut out, r.id.as_str(), &r.method, r.params.as_ref());
+            write_request(&mut out, &r.id, &r.method, r.params.as_ref());
         }
         Message::Notification(n) => write_notification(&mut out, &n.method, n.params.as_ref()),
         Message::Response(r) => write_response(&mut out, r.id.as_str(), &r.reply),
     }
-    assert_eq!(String::from_utf8(out).unwrap(), text);
+    assert_eq!(out, text);
 }
 
 #[test]
@@ -91,9 +91,10 @@ fn in_a_batch_each_message_stands_alone() {
 #[test]
 fn line_breaks_inside_a_payload_do_not_break_the_line() {
     let pretty = Json::parse("{\n  \"a\":\r\n 1}").unwrap();
-    let mut out = b"before\n".to_vec();
+    let mut out = "before\n".to_owned();
     let start = out.len();
     write_response(&mut out, "1", &Reply::Result(pretty));
+    let mut out = out.into_bytes();
     unbreak(&mut out, start);
     let line = String::from_utf8(out).unwrap();
     assert_eq!(line, "before\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{   \"a\":   1}}");

@@ -11,7 +11,7 @@ use tokio::io::AsyncRead;
 use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError};
 
 use super::lines::{Line, Lines, id_at_the_ends};
-use super::{Incoming, Peer};
+use super::{Incoming, Peer, Ticket};
 use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
 use crate::revision::{code, method};
 
@@ -206,19 +206,14 @@ impl Desk {
 
     /// Answers are written past the queue limit and past the last call. Who asks
     /// and asks and never reads is left.
-    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    fn write(&self, write: impl FnOnce(&mut String)) {
         let mut state = self.peer.lock();
         if self.peer.0.limits.answers < state.outbox.len() {
             let waiting = state.outbox.len();
             return state
                 .close(&format!("it does not read: {waiting} bytes of answers are waiting"));
         }
-        let start = state.outbox.len();
-        write(&mut state.outbox);
-        message::unbreak(&mut state.outbox, start);
-        state.outbox.push(b'\n');
-        let n_more = state.outbox.len() - start;
-        state.queued += n_more as u64;
+        state.put(write);
     }
 
     fn notification(&mut self, notification: Notification) {
@@ -248,8 +243,11 @@ impl Desk {
 
     fn settle(&self, response: Response) {
         let Response { id, reply } = response;
-        let settled = self.peer.lock().pending.settle(id.as_str(), Ok(reply));
-        if let Err(Ok(reply)) = settled {
+        let unsettled = match Ticket::of(&id) {
+            Some(ticket) => self.peer.lock().pending.settle(ticket, Ok(reply)).err(),
+            None => Some(Ok(reply)),
+        };
+        if let Some(Ok(reply)) = unsettled {
             self.incoming.stray(Response { id, reply });
         }
     }
@@ -267,8 +265,9 @@ impl Desk {
     /// Fails the question that a damaged answer belongs to, if there is one.
     fn fail(&self, invalid: &Invalid) -> bool {
         let (None, Some(id)) = (&invalid.method, &invalid.id) else { return false };
+        let Some(ticket) = Ticket::of(id) else { return false };
         let failure = Failure::Unusable { reason: invalid.reason.clone() };
-        self.peer.lock().pending.settle(id.as_str(), Err(failure)).is_ok()
+        self.peer.lock().pending.settle(ticket, Err(failure)).is_ok()
     }
 
     fn too_long(&self, length: usize, head: &Bytes, tail: &Bytes) {
@@ -284,13 +283,13 @@ impl Desk {
     }
 }
 
-fn write_batch(out: &mut Vec<u8>, replies: &[(Json, Reply)]) {
-    out.push(b'[');
+fn write_batch(out: &mut String, replies: &[(Json, Reply)]) {
+    out.push('[');
     for (at, (id, reply)) in replies.iter().enumerate() {
         if at != 0 {
-            out.push(b',');
+            out.push(',');
         }
         message::write_response(out, id.as_str(), reply);
     }
-    out.push(b']');
+    out.push(']');
 }

@@ -132,8 +132,8 @@ impl Table {
     }
 
     /// Hands an answer to whoever waits for it, or back when nobody does.
-    pub(super) fn settle(&mut self, id: &str, answer: Answer) -> Result<(), Answer> {
-        match ticket(id).and_then(|ticket| self.open.remove(&ticket)) {
+    pub(super) fn settle(&mut self, ticket: Ticket, answer: Answer) -> Result<(), Answer> {
+        match self.open.remove(&ticket) {
             Some(pending) => pending.answer.send(answer),
             None => Err(answer),
         }
@@ -147,13 +147,6 @@ impl Table {
             pending.answer.send(Err(Failure::Lost { reason: reason.to_owned(), sent })).ok();
         }
     }
-}
-
-/// The ticket an id names. Our ids are numbers; a server that gives them back
-/// as strings is understood.
-fn ticket(id: &str) -> Option<Ticket> {
-    let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
-    bare.parse().ok().map(Ticket)
 }
 
 #[cfg(test)]

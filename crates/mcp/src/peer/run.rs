@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::desk::Desk;
 use super::lines::Lines;
-use super::{Incoming, Peer};
+use super::{GIANT, Incoming, Peer};
 
 /// Why most conversations end.
 const CLOSED: &str = "the other side closed the connection";
@@ -148,8 +148,8 @@ impl Writing {
         }
         self.at = 0;
         self.buffer.clear();
-        // A buffer that once held a giant is not kept for the small ones.
-        if (1 << 20) < self.buffer.capacity() {
+        // Room for a giant is not kept for the small ones.
+        if GIANT < self.buffer.capacity() {
             self.buffer = Vec::new();
         }
         let mut state = peer.lock();

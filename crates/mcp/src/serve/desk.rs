@@ -120,16 +120,10 @@ impl Desk {
         }
         .boxed()
     }
-
 }
 
 /// A question to the provider.
-fn ask(
-    session: &Arc<Session>,
-    method: String,
-    params: Option<Json>,
-    line: &Arc<Line>,
-) -> Call {
+fn ask(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<Line>) -> Call {
     let level = session.level();
     let provider = Arc::clone(&session.provider);
     let params = params.unwrap_or_else(Json::empty_object);
@@ -147,12 +141,7 @@ fn ask(
 }
 
 /// A list that depends on who asks.
-fn list(
-    session: &Arc<Session>,
-    method: String,
-    params: Option<Json>,
-    line: &Arc<Line>,
-) -> Call {
+fn list(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<Line>) -> Call {
     let provider = Arc::clone(&session.provider);
     let listing = provider.listing();
     let context = session.context(Arc::clone(line) as _);

@@ -152,7 +152,7 @@ impl Line {
             // A pipe that is gone takes its session with it.
             return drop(peer.notify(method, Some(params)));
         }
-        let mut text = Vec::new();
+        let mut text = String::new();
         message::write_notification(&mut text, method, Some(params));
         self.push(Word::Note(text.into()));
     }
@@ -211,7 +211,7 @@ impl Line {
             return Err(unable(method, "whose request accepts no event stream"));
         }
         let waiting = session.ask();
-        let mut text = Vec::new();
+        let mut text = String::new();
         message::write_request(&mut text, &waiting.id(), method, Some(&params));
         self.push(Word::Question(text.into()));
         let number = waiting.number();

@@ -93,7 +93,7 @@ impl Listening {
         let mut about = about.unwrap_or_default();
         about.set(meta::SUBSCRIPTION_ID, self.id.clone());
         params.set("_meta", about.to_json());
-        let mut text = Vec::new();
+        let mut text = String::new();
         message::write_notification(&mut text, &note.method, Some(&params.to_json()));
         text.into()
     }

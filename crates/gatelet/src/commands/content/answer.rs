@@ -171,7 +171,7 @@ fn refusal(code: i64, message: &str) -> Reply {
 }
 
 fn answered(id: &Json, reply: &Reply) -> Answered {
-    let mut message = Vec::new();
+    let mut message = String::new();
     mcp::message::write_response(&mut message, id.as_str(), reply);
     Answered { body: Some(message.into()), ..Answered::default() }
 }

@@ -267,7 +267,7 @@ fn is_for(id: &Json, ticket: Option<Ticket>) -> bool {
 /// the server at the address was replaced by one of another revision.
 fn another(question: &Question, status: StatusCode, told: &Told) -> Option<String> {
     let Reply::Error(error) = &told.reply else { return None };
-    let opens = matches!(question.method.as_str(), method::INITIALIZE | method::DISCOVER);
+    let opens = matches!(question.method(), method::INITIALIZE | method::DISCOVER);
     match &question.manner {
         _ if opens => None,
         Manner::OnSession => {

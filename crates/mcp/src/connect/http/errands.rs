@@ -42,13 +42,13 @@ struct Answered {
 
 impl Errand {
     pub(super) fn answer(id: Json, reply: Reply) -> Errand {
-        let mut body = Vec::new();
+        let mut body = String::new();
         message::write_response(&mut body, id.as_str(), &reply);
         Errand { body: body.into(), answers: Some(Answered { id, with: reply }) }
     }
 
     pub(super) fn news(method: &str, params: Option<&Json>) -> Errand {
-        let mut body = Vec::new();
+        let mut body = String::new();
         message::write_notification(&mut body, method, params);
         Errand { body: body.into(), answers: None }
     }

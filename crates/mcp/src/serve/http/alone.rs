@@ -109,7 +109,7 @@ impl Events {
                 Step::Answer(reply) => {
                     self.source = None;
                     let reply = body::bounded(reply, self.limit);
-                    event::of(None, &body::written(&self.id, &reply))
+                    event::of(None, body::written(&self.id, &reply).as_bytes())
                 }
             })
         })
@@ -143,7 +143,7 @@ fn answer(id: &Json, reply: &Reply, wants: Wants) -> Response<Body> {
     match wants {
         Wants::Either | Wants::Whole => body::answer(status, id, reply),
         Wants::Events => {
-            let event = event::of(None, &body::written(id, reply));
+            let event = event::of(None, body::written(id, reply).as_bytes());
             let mut response = body::events(Some(id), Box::pin(futures::stream::iter([event])));
             *response.status_mut() = status;
             response

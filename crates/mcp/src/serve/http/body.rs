@@ -31,7 +31,7 @@ impl Asked {
     /// The event that answers with an error.
     pub fn refused(&self, message: &str) -> Bytes {
         let error = RpcError::new(code::SERVER, message);
-        event::of(None, &written(&self.0, &Reply::Error(error)))
+        event::of(None, written(&self.0, &Reply::Error(error)).as_bytes())
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn bare(status: StatusCode) -> Response<Body> {
 }
 
 /// A response with a JSON body.
-pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<Body> {
+pub(super) fn json(status: StatusCode, text: String) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
@@ -138,12 +138,12 @@ pub(super) fn bounded(reply: Reply, limit: usize) -> Reply {
 }
 
 /// One answer as it goes on the wire.
-pub(super) fn written(id: &Json, reply: &Reply) -> Vec<u8> {
+pub(super) fn written(id: &Json, reply: &Reply) -> String {
     let n_payload = match reply {
         Reply::Result(result) => result.as_str().len(),
         Reply::Error(error) => error.raw.as_str().len(),
     };
-    let mut text = Vec::with_capacity(n_payload + id.as_str().len() + 40);
+    let mut text = String::with_capacity(n_payload + id.as_str().len() + 40);
     message::write_response(&mut text, id.as_str(), reply);
     text
 }

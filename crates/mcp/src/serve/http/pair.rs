@@ -133,7 +133,7 @@ async fn carry(mut group: Group, stream: Arc<Replay>) {
     loop {
         match group.turn().await {
             Turn::Message(message) => stream.push(&message),
-            Turn::Answer(id, reply) => stream.push(&body::written(&id, &reply)),
+            Turn::Answer(id, reply) => stream.push(body::written(&id, &reply).as_bytes()),
             Turn::End => return,
         }
     }
@@ -147,7 +147,7 @@ impl Pairs {
 
 impl Pair {
     fn tell(&self, id: &Json, reply: &Reply) {
-        self.stream.push(&body::written(id, reply));
+        self.stream.push(body::written(id, reply).as_bytes());
     }
 
     fn seat(&self) -> MutexGuard<'_, Option<Arc<Seat>>> {

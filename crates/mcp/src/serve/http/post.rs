@@ -90,7 +90,7 @@ impl Endpoint {
         let mut response = match wants {
             Wants::Either | Wants::Whole => body::answer(StatusCode::OK, &question.id, &reply),
             Wants::Events => {
-                let event = super::event::of(None, &body::written(&question.id, &reply));
+                let event = super::event::of(None, body::written(&question.id, &reply).as_bytes());
                 body::events(Some(&question.id), Box::pin(futures::stream::iter([event])))
             }
         };
@@ -183,7 +183,7 @@ impl Endpoint {
             replay.push(&message);
         }
         for (id, reply) in answers {
-            replay.push(&body::written(&id, &reply));
+            replay.push(body::written(&id, &reply).as_bytes());
         }
         let reader = seat.read(&replay, None, self.0.options.alive);
         let group = group.hand_over();
@@ -208,7 +208,7 @@ async fn carry(mut group: Group, replay: Arc<Replay>) {
     loop {
         match group.turn().await {
             Turn::Message(message) => replay.push(&message),
-            Turn::Answer(id, reply) => replay.push(&body::written(&id, &reply)),
+            Turn::Answer(id, reply) => replay.push(body::written(&id, &reply).as_bytes()),
             Turn::End => return replay.close(),
         }
     }
@@ -219,14 +219,14 @@ fn whole(answers: &[(Json, Reply)]) -> Response<Body> {
     if answers.is_empty() {
         return body::bare(StatusCode::ACCEPTED);
     }
-    let mut text = vec![b'['];
+    let mut text = "[".to_owned();
     for (at, (id, reply)) in answers.iter().enumerate() {
         if at != 0 {
-            text.push(b',');
+            text.push(',');
         }
         crate::message::write_response(&mut text, id.as_str(), reply);
     }
-    text.push(b']');
+    text.push(']');
     body::json(StatusCode::OK, text)
 }
 

@@ -263,9 +263,9 @@ async fn pass_on(
     while let Some(event) = events.next().await {
         let Some(note) = session.news(event) else { continue };
         let params = (!note.params.is_empty()).then(|| note.params.to_json());
-        let mut text = Vec::new();
+        let mut text = String::new();
         message::write_notification(&mut text, &note.method, params.as_ref());
-        replay.push(&text);
+        replay.push(text.as_bytes());
     }
 }
 
