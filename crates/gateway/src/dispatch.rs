@@ -9,9 +9,8 @@ mod request;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use catalog::Catalog;
-use tool::{Context, Failure, Json, Reply};
+use tool::{Context, Json, Reply};
 
 use crate::artifact::{self, Owner};
 use crate::envelope;
@@ -23,7 +22,7 @@ use crate::record::{Desk, Ending, Open, Record};
 use crate::redact::Scrubber;
 use crate::roster::Snapshot;
 use crate::stage::live::Live;
-use crate::stage::{Admission, Attempt, Stages, Trust, ValidCall, validate};
+use crate::stage::{Admission, Stages, Trust, ValidCall, attempt, validate};
 use crate::surface::Surface;
 
 pub(crate) use request::Telling;
@@ -149,8 +148,8 @@ impl Dispatcher {
             record.note(|record| record.ending = Ending::Cached);
             return Ok(outcome);
         }
-        let asking = Asking { snapshot, call: &call, room, context };
-        let (outcome, attempts) = stages.retry.run(&call, &asking).await;
+        let asking = || snapshot.asked(&call, room.as_ref(), context);
+        let (outcome, attempts) = attempt::run(&*stages.retry, &call, asking).await;
         record.note(|record| record.attempts = attempts);
         let failed = |cause| {
             let cause = self.scrubber.clean_failure(cause);
@@ -199,25 +198,6 @@ async fn agreed(
         stages.quota.give_back(call, context);
     }
     agreed
-}
-
-struct Asking<'a> {
-    snapshot: &'a Arc<Snapshot>,
-    call: &'a ValidCall,
-    /// How much a look may show, if it is one.
-    room: Option<Room>,
-    context: &'a Context,
-}
-
-#[async_trait]
-impl Attempt for Asking<'_> {
-    async fn attempt(&self) -> Result<Reply, Failure> {
-        let ask = self.call.ask();
-        match &self.room {
-            Some(room) => Ok(self.snapshot.look(ask, room, self.context).await),
-            None => self.snapshot.ask(self.call.source, ask, self.context).await,
-        }
-    }
 }
 
 /// Arguments that are longer are not repeated to who made a call.

@@ -27,6 +27,7 @@ pub mod schema;
 pub mod tolerant;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use catalog::{Catalog, Slot};
@@ -164,17 +165,24 @@ pub trait Cache: Send + Sync {
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply);
 }
 
-/// One attempt to have a call answered.
-#[async_trait]
-pub trait Attempt: Send + Sync {
-    async fn attempt(&self) -> Result<Reply, Failure>;
+/// How a call is attempted: once, or again when it is safe to.
+///
+/// It only decides; [`attempt::run`] does what it says.
+pub trait Retry: Send + Sync {
+    /// Whether an attempt may begin, and what it has to keep to.
+    fn begin(&self, call: &ValidCall) -> Result<Leave, Failure>;
+
+    /// The pause before the next attempt after so many; `None` when this
+    /// failure is the end of the call.
+    fn again(&self, call: &ValidCall, failure: &Failure, done: u32) -> Option<Duration>;
 }
 
-/// How a call is attempted: once, or again when it is safe to.
-#[async_trait]
-pub trait Retry: Send + Sync {
-    /// The last outcome, and how many attempts it took.
-    async fn run(&self, call: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32);
+/// How one attempt may go.
+pub enum Leave {
+    /// At once, and for as long as the upstream may take.
+    Free,
+    /// Boxed: most calls need no room for it.
+    Bound(Box<attempt::Bounds>),
 }
 
 /// The policies in force.
@@ -244,9 +252,12 @@ impl Cache for Open {
     fn put(&self, _: &ValidCall, _: &Arc<Catalog>, _: &Context, _: &Reply) {}
 }
 
-#[async_trait]
 impl Retry for Open {
-    async fn run(&self, _: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32) {
-        (attempt.attempt().await, 1)
+    fn begin(&self, _: &ValidCall) -> Result<Leave, Failure> {
+        Ok(Leave::Free)
+    }
+
+    fn again(&self, _: &ValidCall, _: &Failure, _: u32) -> Option<Duration> {
+        None
     }
 }

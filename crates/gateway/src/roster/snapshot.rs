@@ -11,6 +11,7 @@ use super::Link;
 use crate::dispatch::{Callee, Target, What};
 use crate::memo::Memo;
 use crate::own::{Own, Room};
+use crate::stage::ValidCall;
 use crate::surface::Surface;
 use crate::surface::direct::Names;
 use crate::surface::meta::browse::{Shown, Walk};
@@ -184,21 +185,27 @@ impl Snapshot {
         &self.links
     }
 
-    /// Looks at what is kept.
-    pub(crate) async fn look(&self, ask: Ask, room: &Room, context: &Context) -> Reply {
-        self.own.look(ask, room, context).await
+    /// Asks what a call asks, of whoever is behind it: with so much room if it
+    /// looks at what is kept.
+    pub(crate) async fn asked(
+        &self,
+        call: &ValidCall,
+        room: Option<&Room>,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        match (room, self.link(call.source)) {
+            (None, Some(link)) => link.ask(call.ask(), context).await,
+            // Boxed, because what others answer takes no room for it.
+            (None, None) => Box::pin(self.own.answer(call.ask(), self, context)).await,
+            (Some(room), _) => Ok(Box::pin(self.own.look(call.ask(), room, context)).await),
+        }
     }
 
     /// Asks whoever is behind a source.
-    pub async fn ask(
-        self: &Arc<Self>,
-        source: usize,
-        ask: Ask,
-        context: &Context,
-    ) -> Result<Reply, Failure> {
+    pub async fn ask(&self, source: usize, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match self.link(source) {
             Some(link) => link.ask(ask, context).await,
-            None => self.own.answer(ask, self, context).await,
+            None => Box::pin(self.own.answer(ask, self, context)).await,
         }
     }
 }

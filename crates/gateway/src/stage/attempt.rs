@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tool::{Failure, Reply};
 
-use super::breaker::{self, Panel, Verdict};
-use super::{Attempt, Retry, ValidCall, retry};
+use super::breaker::{self, Guard, Panel, Verdict};
+use super::{Leave, Retry, ValidCall, retry};
 use crate::clock::Clock;
 
 /// What holds for the calls to one upstream.
@@ -23,6 +22,9 @@ pub struct Lane {
     /// How long a call waits for its turn before it is refused.
     pub patience: Option<Duration>,
 }
+
+/// How long a call waits for its turn where nobody says.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How upstreams are asked. Once each, without limits, by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +47,43 @@ pub struct Caller {
     chance: Box<dyn Fn() -> f64 + Send + Sync>,
 }
 
+/// What one attempt has to keep to, and what is given back when it ends.
+pub struct Bounds {
+    watch: Option<Watch>,
+    /// Where it waits for its turn, and for how long.
+    queue: Option<(Arc<Semaphore>, Duration)>,
+    timeout: Option<Duration>,
+}
+
+/// The breaker's pass, and the time that it asks for in the end.
+struct Watch {
+    guard: Guard,
+    clock: Arc<dyn Clock>,
+}
+
+/// Has a call answered, as often as the policy wants it tried: the last
+/// outcome, and how many attempts it took.
+pub(crate) async fn run<A: Future<Output = Result<Reply, Failure>>>(
+    retry: &dyn Retry,
+    call: &ValidCall,
+    attempt: impl Fn() -> A,
+) -> (Result<Reply, Failure>, u32) {
+    let mut done = 0;
+    loop {
+        let outcome = match retry.begin(call) {
+            Ok(Leave::Free) => attempt().await,
+            Ok(Leave::Bound(bounds)) => Box::pin(bounds.keep(attempt())).await,
+            Err(failure) => Err(failure),
+        };
+        done += 1;
+        let Err(failure) = &outcome else { return (outcome, done) };
+        match retry.again(call, failure, done) {
+            Some(pause) => Box::pin(tokio::time::sleep(pause)).await,
+            None => return (outcome, done),
+        }
+    }
+}
+
 impl Caller {
     pub fn new(
         config: Config,
@@ -60,57 +99,78 @@ impl Caller {
         &self.panel
     }
 
-    async fn once(&self, upstream: &str, attempt: &dyn Attempt) -> Result<Reply, Failure> {
-        let unavailable = |reason: String| Failure::Unavailable { reason };
+    /// Asks the breaker, where there is one.
+    fn watch(&self, upstream: &str) -> Result<Option<Watch>, Failure> {
+        if self.config.breaker.failures == 0 {
+            return Ok(None);
+        }
         let guard = self.panel.admit(upstream, self.clock.elapsed()).map_err(|after| {
             let seconds = after.as_secs_f64().ceil();
             unavailable(format!("it failed repeatedly and is left alone for {seconds} s"))
         })?;
+        Ok(Some(Watch { guard, clock: Arc::clone(&self.clock) }))
+    }
+
+    fn queue(&self, upstream: &str, lane: &Lane) -> Option<(Arc<Semaphore>, Duration)> {
+        let at_once = lane.at_once?;
+        let mut turns = self.turns.lock().expect("nothing panics while it holds this");
+        let turns = turns.entry(upstream.to_owned());
+        let turns = turns.or_insert_with(|| Arc::new(Semaphore::new(at_once.max(1))));
+        Some((Arc::clone(turns), lane.patience.unwrap_or(PATIENCE)))
+    }
+}
+
+impl Retry for Caller {
+    fn begin(&self, call: &ValidCall) -> Result<Leave, Failure> {
+        let upstream = &call.callee.upstream;
+        let watch = self.watch(upstream)?;
         let lane = self.config.lanes.get(upstream).unwrap_or(&self.config.lane);
-        let turn = match self.turn(upstream, lane) {
-            Some(turns) => {
-                let patience = lane.patience.unwrap_or(Duration::from_secs(30));
+        let (queue, timeout) = (self.queue(upstream, lane), lane.timeout);
+        Ok(match (&watch, &queue, timeout) {
+            (None, None, None) => Leave::Free,
+            _ => Leave::Bound(Box::new(Bounds { watch, queue, timeout })),
+        })
+    }
+
+    fn again(&self, call: &ValidCall, failure: &Failure, done: u32) -> Option<Duration> {
+        let retry = &self.config.retry;
+        let repeatable = retry.repeatable(call.callee.named(), &call.annotations);
+        retry.again(failure, repeatable, done, (self.chance)())
+    }
+}
+
+impl Bounds {
+    /// Has one attempt keep to them. When it is dropped, what it holds goes
+    /// back, and it says nothing about the upstream.
+    async fn keep<A: Future<Output = Result<Reply, Failure>>>(
+        self,
+        attempt: A,
+    ) -> Result<Reply, Failure> {
+        let Bounds { watch, queue, timeout } = self;
+        let turn = match queue {
+            Some((turns, patience)) => {
                 let turn = tokio::time::timeout(patience, turns.acquire_owned()).await;
                 let busy = |_| unavailable(format!("busy: no turn within {patience:?}"));
                 Some(turn.map_err(busy)?)
             }
             None => None,
         };
-        let outcome = match lane.timeout {
-            Some(after) => tokio::time::timeout(after, attempt.attempt())
+        let outcome = match timeout {
+            Some(after) => tokio::time::timeout(after, attempt)
                 .await
                 .unwrap_or(Err(Failure::Timeout { after })),
-            None => attempt.attempt().await,
+            None => attempt.await,
         };
         drop(turn);
-        guard.settle(Verdict::of(&outcome), self.clock.elapsed());
+        if let Some(Watch { guard, clock }) = watch {
+            guard.settle(Verdict::of(&outcome), clock.elapsed());
+        }
         outcome
-    }
-
-    fn turn(&self, upstream: &str, lane: &Lane) -> Option<Arc<Semaphore>> {
-        let at_once = lane.at_once?;
-        let mut turns = self.turns.lock().expect("nothing panics while it holds this");
-        let turns = turns.entry(upstream.to_owned());
-        Some(Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(at_once.max(1))))))
     }
 }
 
-#[async_trait]
-impl Retry for Caller {
-    async fn run(&self, call: &ValidCall, attempt: &dyn Attempt) -> (Result<Reply, Failure>, u32) {
-        let retry = &self.config.retry;
-        let repeatable = retry.repeatable(call.callee.named(), &call.annotations);
-        let mut done = 0;
-        loop {
-            let outcome = self.once(&call.callee.upstream, attempt).await;
-            done += 1;
-            let Err(failure) = &outcome else { return (outcome, done) };
-            match retry.again(failure, repeatable, done, (self.chance)()) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return (outcome, done),
-            }
-        }
-    }
+fn unavailable(reason: String) -> Failure {
+    Failure::Unavailable { reason }
 }
 
 #[cfg(test)]
@@ -147,10 +207,7 @@ mod tests {
         fn new(failures: u32, failure: Failure) -> Script {
             Script { failures, failure, hangs: false, asked: AtomicU32::new(0) }
         }
-    }
 
-    #[async_trait]
-    impl Attempt for Script {
         async fn attempt(&self) -> Result<Reply, Failure> {
             let before = self.asked.fetch_add(1, Ordering::SeqCst);
             if self.hangs {
@@ -173,12 +230,18 @@ mod tests {
         retry::Config { attempts: 3, ..retry::Config::default() }
     }
 
+    impl Caller {
+        async fn ask(&self, script: &Script) -> (Result<Reply, Failure>, u32) {
+            run(self, &call(), || script.attempt()).await
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_never_left_is_tried_again_with_growing_pauses() {
         let (caller, _) = caller(Config { retry: thrice(), ..Config::default() });
         let script = Script::new(2, refused());
         let before = tokio::time::Instant::now();
-        let (outcome, attempts) = caller.run(&call(), &script).await;
+        let (outcome, attempts) = caller.ask(&script).await;
         assert_eq!((outcome.is_ok(), attempts), (true, 3));
         assert_eq!(before.elapsed(), Duration::from_millis(300));
     }
@@ -187,7 +250,7 @@ mod tests {
     async fn what_may_have_run_is_asked_once() {
         let (caller, _) = caller(Config { retry: thrice(), ..Config::default() });
         let script = Script::new(2, Failure::Timeout { after: Duration::from_secs(1) });
-        let (outcome, attempts) = caller.run(&call(), &script).await;
+        let (outcome, attempts) = caller.ask(&script).await;
         assert_eq!((outcome.is_err(), attempts), (true, 1));
     }
 
@@ -196,7 +259,7 @@ mod tests {
         let lane = Lane { timeout: Some(Duration::from_secs(3)), ..Lane::default() };
         let (caller, _) = caller(Config { lane, ..Config::default() });
         let script = Script { hangs: true, ..Script::new(0, refused()) };
-        let (outcome, _) = caller.run(&call(), &script).await;
+        let (outcome, _) = caller.ask(&script).await;
         assert_eq!(outcome, Err(Failure::Timeout { after: Duration::from_secs(3) }));
     }
 
@@ -206,11 +269,11 @@ mod tests {
         let (caller, clock) = caller(Config { breaker, ..Config::default() });
         let script = Script::new(2, refused());
         for _ in 0..4 {
-            assert!(caller.run(&call(), &script).await.0.is_err());
+            assert!(caller.ask(&script).await.0.is_err());
         }
         assert_eq!(script.asked.load(Ordering::SeqCst), 2);
         clock.advance(Duration::from_secs(30));
-        assert!(caller.run(&call(), &script).await.0.is_ok());
+        assert!(caller.ask(&script).await.0.is_ok());
         assert_eq!(caller.panel().states(), [("up".to_owned(), "closed")]);
     }
 
@@ -224,11 +287,33 @@ mod tests {
         let (caller, _) = caller(Config { lane, ..Config::default() });
         let hanging = Script { hangs: true, ..Script::new(0, refused()) };
         let quick = Script::new(0, refused());
-        let call = call();
-        let (first, second) = tokio::join!(caller.run(&call, &hanging), caller.run(&call, &quick));
+        let (first, second) = tokio::join!(caller.ask(&hanging), caller.ask(&quick));
         assert!(matches!(first.0, Err(Failure::Timeout { .. })));
         assert!(matches!(second.0, Err(Failure::Unavailable { .. })));
         assert_eq!(quick.asked.load(Ordering::SeqCst), 0);
-        assert!(caller.run(&call, &quick).await.0.is_ok());
+        assert!(caller.ask(&quick).await.0.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_is_dropped_gives_back_its_turn_and_its_pass() {
+        let lane = Lane { at_once: Some(1), ..Lane::default() };
+        let breaker = breaker::Config { failures: 1, ..breaker::Config::default() };
+        let (caller, clock) = caller(Config { lane, breaker, ..Config::default() });
+        assert!(caller.ask(&Script::new(1, refused())).await.0.is_err());
+        clock.advance(Duration::from_secs(30));
+        let hanging = Script { hangs: true, ..Script::new(0, refused()) };
+        let probe = tokio::time::timeout(Duration::from_secs(1), caller.ask(&hanging)).await;
+        assert!(probe.is_err());
+        assert_eq!(caller.panel().states(), [("up".to_owned(), "half-open")]);
+        assert!(caller.ask(&Script::new(0, refused())).await.0.is_ok());
+    }
+
+    #[test]
+    fn who_is_bound_by_nothing_is_given_leave_for_nothing() {
+        let lane = |lane| caller(Config { lane, retry: thrice(), ..Config::default() }).0;
+        let timeout = Some(Duration::from_secs(1));
+        assert!(matches!(lane(Lane::default()).begin(&call()), Ok(Leave::Free)));
+        let bound = Lane { timeout, ..Lane::default() };
+        assert!(matches!(lane(bound).begin(&call()), Ok(Leave::Bound(_))));
     }
 }
