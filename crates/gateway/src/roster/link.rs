@@ -193,46 +193,57 @@ impl Link {
 
     /// Asks the upstream, starting it first when it is not up.
     pub async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        // Boxed, here and below: what few questions need is no weight for the
+        // others.
         match Lasting::of(&ask) {
             Lasting::No => self.ask_now(ask, context).await,
-            Lasting::Watch => {
-                let reply = self.ask_now(ask.clone(), context).await?;
-                if matches!(reply, Reply::Result(_)) {
-                    self.wishes.watch(self.label(), ask, context);
-                }
-                Ok(reply)
-            }
-            Lasting::Unwatch => {
-                self.wishes.unwatch(self.label(), &ask, context);
-                match self.open_session() {
-                    Some(_) => self.ask_now(ask, context).await,
-                    // It watches nothing, and is not started for that.
-                    None => Ok(Reply::Result(Json::empty_object())),
-                }
-            }
+            Lasting::Watch => Box::pin(self.watch(ask, context)).await,
+            Lasting::Unwatch => Box::pin(self.unwatch(ask, context)).await,
+        }
+    }
+
+    async fn watch(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        let reply = self.ask_now(ask.clone(), context).await?;
+        if matches!(reply, Reply::Result(_)) {
+            self.wishes.watch(self.label(), ask, context);
+        }
+        Ok(reply)
+    }
+
+    async fn unwatch(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        self.wishes.unwatch(self.label(), &ask, context);
+        match self.open_session() {
+            Some(_) => self.ask_now(ask, context).await,
+            // It watches nothing, and is not started for that.
+            None => Ok(Reply::Result(Json::empty_object())),
         }
     }
 
     async fn ask_now(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        let _busy = Busy::enter(self);
-        let provider = match self.provider().await {
-            Ok(provider) => provider,
-            Err(failure) => match Box::pin(self.lawful_heir()).await {
-                Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
-                None => return Err(failure),
+        let mut busy = Busy::enter(self);
+        let provider = match self.open_session() {
+            Some(provider) => provider,
+            None => match Box::pin(self.provider()).await {
+                Ok(provider) => provider,
+                Err(failure) => match Box::pin(self.lawful_heir()).await {
+                    Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
+                    None => return Err(failure),
+                },
             },
         };
         let limit = self.upstream.call_timeout;
         let patience = context.patience.map_or(limit, |patience| patience.min(limit));
         let context = self.within(patience, context);
-        let since = Instant::now();
+        let since = self.epoch.elapsed();
         let asking = provider.ask(ask, &context);
         let outcome = match provider.keeps_time() {
             true => Ok(asking.await),
-            false => tokio::time::timeout(patience, asking).await,
+            false => Box::pin(tokio::time::timeout(patience, asking)).await,
         };
+        let now = self.epoch.elapsed();
+        busy.until = Some(now);
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let micros = u64::try_from((now - since).as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
         usable(outcome.unwrap_or(Err(Failure::Timeout { after: patience }))?)
     }
@@ -327,25 +338,37 @@ impl Link {
     }
 
     pub(super) fn touch(&self) {
-        let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.touch_at(self.epoch.elapsed());
+    }
+
+    /// Notes a use that ended so long after `epoch`.
+    fn touch_at(&self, now: Duration) {
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         self.used.store(now, Ordering::Relaxed);
     }
 }
 
 /// Somebody is using the link; ends with the call, however that ends.
-struct Busy<'a>(&'a Link);
+struct Busy<'a> {
+    link: &'a Link,
+    /// When it ended, if somebody has looked at the clock.
+    until: Option<Duration>,
+}
 
 impl Busy<'_> {
     fn enter(link: &Link) -> Busy<'_> {
         link.busy.fetch_add(1, Ordering::Relaxed);
-        Busy(link)
+        Busy { link, until: None }
     }
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.touch();
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        match self.until {
+            Some(until) => self.link.touch_at(until),
+            None => self.link.touch(),
+        }
+        self.link.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
