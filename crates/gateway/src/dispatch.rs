@@ -43,15 +43,15 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     /// Carries a call, has the surface put the outcome into its words, and
     /// writes the record of it all, once, however it ended.
-    pub(crate) async fn dispatch(
+    pub(crate) fn dispatch(
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
         surface: Surface,
         context: &Context,
         say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
-    ) -> Reply {
-        self.dispatch_told(snapshot, request, surface, context, None, say).await
+    ) -> impl Future<Output = Reply> {
+        self.dispatch_told(snapshot, request, surface, context, None, say)
     }
 
     /// The same for an answer that is read in another form than it comes in.
@@ -109,7 +109,7 @@ impl Dispatcher {
         surface: Surface,
         context: &Context,
         telling: Option<Telling<'_>>,
-        record: &mut Open,
+        record: &mut Open<'_>,
     ) -> Result<Outcome, CallError> {
         let (wanted, mode) = (request.wanted, request.mode);
         let stages = self.live.now();
@@ -156,18 +156,27 @@ impl Dispatcher {
             CallError::Failed { upstream: call.callee.upstream.clone(), cause }
         };
         let raw = outcome.map_err(failed)?;
-        let reply = self.scrubber.clean(raw.clone());
+        let (told, spare) = (self.told(telling, &raw), self.spare(&raw));
+        let reply = self.scrubber.clean(raw);
         stages.cache.put(&call, &snapshot.catalog, context, &reply);
-        let reply = self.told(telling, &raw).unwrap_or_else(|| shaped(&call, mode, reply));
+        let reply = told.unwrap_or_else(|| shaped(&call, mode, reply));
         let gated = gate::decide(reply, limit);
         record.note(|record| note_answer(record, &gated));
-        Ok(self.keep(&call, gated, Some(raw), context).await)
+        Ok(self.keep(&call, gated, spare, context).await)
     }
 
     /// An answer in the form in which it is read, scrubbed after that: what is
     /// checked on the way is what the upstream said.
     fn told(&self, telling: Option<Telling<'_>>, raw: &Reply) -> Option<Reply> {
         telling.map(|telling| self.scrubber.clean(telling(raw)))
+    }
+
+    /// An answer as it came, where such are kept.
+    fn spare(&self, raw: &Reply) -> Option<Reply> {
+        match self.raw {
+            artifact::Raw::Kept => Some(raw.clone()),
+            artifact::Raw::Dropped => None,
+        }
     }
 
     /// Whether what a call of the gate's own looks at may be looked at.

@@ -82,6 +82,11 @@ impl Gated {
     pub fn raw(&self) -> &Reply {
         &self.reply
     }
+
+    /// Both: the answer, and by how much it is too long to go out.
+    pub fn apart(self) -> (Reply, Option<Over>) {
+        (self.reply, self.over)
+    }
 }
 
 /// Measures a reply against a limit in characters.

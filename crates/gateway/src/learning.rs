@@ -114,6 +114,10 @@ impl Sink for Listening {
         self.sink.put(record);
     }
 
+    fn takes_records(&self) -> bool {
+        self.learning.notebook.is_open() || self.sink.takes_records()
+    }
+
     fn takes_notes(&self) -> bool {
         self.sink.takes_notes()
     }

@@ -1,4 +1,5 @@
-//! What is remembered of a call: exactly one [`Record`] each, however it ended.
+//! What is remembered of a call: exactly one [`Record`] each, however it ended,
+//! where anybody takes records.
 //!
 //! Logs, counters, audit and the dashboard are views of records. A record
 //! carries the payloads by reference, so whoever wants their cost in tokens
@@ -77,6 +78,11 @@ pub trait Sink: Send + Sync {
     /// Takes a record. Never blocks.
     fn put(&self, record: Record);
 
+    /// Whether records are taken; for who takes none, none are made.
+    fn takes_records(&self) -> bool {
+        true
+    }
+
     /// Whether notes are taken; who takes none is told none.
     fn takes_notes(&self) -> bool {
         false
@@ -141,6 +147,10 @@ pub struct Nowhere;
 
 impl Sink for Nowhere {
     fn put(&self, _: Record) {}
+
+    fn takes_records(&self) -> bool {
+        false
+    }
 }
 
 /// The last records, in memory.
@@ -209,11 +219,12 @@ impl Record {
 
 /// A record being written. It reaches the sink once: when it is closed, or,
 /// because a caller who hangs up drops the whole call, when it is dropped.
-pub(crate) struct Open {
-    /// Boxed: a call under way carries it through all of its stages.
+pub(crate) struct Open<'a> {
+    /// `None` where nobody takes it. Boxed: a call under way carries it through
+    /// all of its stages.
     record: Option<Box<Record>>,
     since: Duration,
-    desk: Arc<Desk>,
+    desk: &'a Desk,
 }
 
 /// What every open record needs.
@@ -273,7 +284,10 @@ impl Desk {
         });
     }
 
-    pub(crate) fn open(self: &Arc<Self>, surface: Surface, context: &Context) -> Open {
+    pub(crate) fn open(&self, surface: Surface, context: &Context) -> Open<'_> {
+        if !self.sink.takes_records() {
+            return Open { record: None, since: Duration::ZERO, desk: self };
+        }
         let record = Record {
             at: self.clock.unix_millis(),
             surface,
@@ -290,11 +304,11 @@ impl Desk {
             raw: None,
             sent: None,
         };
-        Open { record: Some(Box::new(record)), since: self.clock.elapsed(), desk: Arc::clone(self) }
+        Open { record: Some(Box::new(record)), since: self.clock.elapsed(), desk: self }
     }
 }
 
-impl Open {
+impl Open<'_> {
     pub(crate) fn note(&mut self, write: impl FnOnce(&mut Record)) {
         if let Some(record) = &mut self.record {
             write(record);
@@ -314,7 +328,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.put();
     }

@@ -156,21 +156,23 @@ impl Scrubber {
     ///
     /// Most values have none: those come back as they are, byte for byte.
     pub fn scrub_json(&self, json: &Json) -> Json {
+        self.cleaned(json).unwrap_or_else(|| json.clone())
+    }
+
+    /// The same, if there is anything to mask.
+    fn cleaned(&self, json: &Json) -> Option<Json> {
         let suspicious = self.is_on()
             && (self.in_bytes.is_match(json.as_bytes())
                 || self.known.load().iter().any(|secret| secret.is_in(json)));
         if !suspicious {
-            return json.clone();
+            return None;
         }
-        let Ok(mut value) = json.value() else { return self.scrub_unread(json) };
-        match self.scrub_value(&mut value) {
-            true => value.into(),
-            false => json.clone(),
-        }
+        let Ok(mut value) = json.value() else { return self.cleaned_unread(json) };
+        self.scrub_value(&mut value).then(|| value.into())
     }
 
     /// The same for text that cannot be read as a tree.
-    fn scrub_unread(&self, json: &Json) -> Json {
+    fn cleaned_unread(&self, json: &Json) -> Option<Json> {
         let mask = |key: Option<&str>, text: &str| {
             if key.is_some_and(|key| assignment::judge(key, text)) {
                 return Some(MASK.to_owned());
@@ -180,18 +182,21 @@ impl Scrubber {
                 Cow::Borrowed(_) => None,
             }
         };
-        let masked = unread::masked(json.as_str(), &mask);
+        let masked = unread::masked(json.as_str(), &mask)?;
         // Only what is inside of strings has changed, so it is JSON still.
-        masked
-            .map_or_else(|| json.clone(), |text| Json::parse(text).unwrap_or_else(|_| Json::null()))
+        Some(Json::parse(masked).unwrap_or_else(|_| Json::null()))
     }
 
-    /// An answer with every secret in it masked.
+    /// An answer with every secret in it masked; the same answer when it has
+    /// none.
     pub fn clean(&self, reply: Reply) -> Reply {
-        match reply {
-            Reply::Result(json) => Reply::Result(self.scrub_json(&json)),
-            Reply::Error(error) => Reply::Error(RpcError::read(self.scrub_json(&error.raw))),
+        match &reply {
+            Reply::Result(json) => self.cleaned(json).map(Reply::Result),
+            Reply::Error(error) => {
+                self.cleaned(&error.raw).map(|raw| Reply::Error(RpcError::read(raw)))
+            }
         }
+        .unwrap_or(reply)
     }
 
     /// A failure whose reason may be shown, logged and recorded.

@@ -68,7 +68,7 @@ impl Dispatcher {
         })
     }
 
-    /// Keeps what the gate held back.
+    /// Keeps what the gate held back, and how it came where that is wanted.
     pub(super) async fn keep(
         &self,
         call: &ValidCall,
@@ -76,11 +76,11 @@ impl Dispatcher {
         raw: Option<Reply>,
         context: &Context,
     ) -> Outcome {
-        match (gated.over(), gated.raw()) {
-            (Some(over), Reply::Result(result)) => {
+        match gated.apart() {
+            (Reply::Result(result), Some(over)) => {
                 Box::pin(self.put_by(call, over, result, raw, context)).await
             }
-            (_, reply) => Outcome::Reply(reply.clone()),
+            (reply, _) => Outcome::Reply(reply),
         }
     }
 
@@ -88,8 +88,8 @@ impl Dispatcher {
     async fn put_by(
         &self,
         call: &ValidCall,
-        over: &gate::Over,
-        result: &Json,
+        over: gate::Over,
+        result: Json,
         raw: Option<Reply>,
         context: &Context,
     ) -> Outcome {
@@ -102,16 +102,16 @@ impl Dispatcher {
             tool: call.callee.tool.clone(),
             id: call.callee.id.clone(),
             key: Artifact::fingerprint(&call.key()),
-            result: result.clone(),
-            raw: match (self.raw, raw) {
-                (artifact::Raw::Kept, Some(Reply::Result(raw))) => Some(raw),
-                (artifact::Raw::Kept | artifact::Raw::Dropped, _) => None,
+            result,
+            raw: match raw {
+                Some(Reply::Result(raw)) => Some(raw),
+                Some(Reply::Error(_)) | None => None,
             },
             chars: over.chars,
             parts: artifact::Parts::default(),
         };
         let kept = self.artifacts.put(artifact.clone()).await;
-        let (artifact, over) = (Arc::new(artifact), over.clone());
+        let artifact = Arc::new(artifact);
         match kept {
             Ok(Keeping::InPlace) => Outcome::Kept { artifact, over },
             Ok(Keeping::InMemory { reason }) => {
