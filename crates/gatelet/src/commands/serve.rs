@@ -180,7 +180,9 @@ impl Serving<'_> {
         let surface = self.config().serve.surface.meant();
         let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
         let (door, options) = (self.gateway.door(surface), stdio::Options::default());
-        let reason = stdio::serve(door, input, stdio::stdout()?, options).await;
+        // A task is run again as soon as it is woken. What is waited for here is
+        // looked at only after the whole system was asked for news.
+        let reason = tokio::spawn(stdio::serve(door, input, stdio::stdout()?, options)).await?;
         tracing::info!("the client is gone: {reason}");
         Ok(Done::Fine)
     }

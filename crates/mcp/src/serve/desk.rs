@@ -59,8 +59,7 @@ impl Desk {
         method: String,
         params: Option<Json>,
     ) -> Exchange {
-        let token = params.as_ref().and_then(progress_token);
-        let line = Line::new(Way::Session(Arc::clone(session)), token, None);
+        let line = Line::new(Way::Session(Arc::clone(session)), None, None);
         let call = self.answer(session, method, params, &line);
         Exchange::new(call, line, None)
     }
@@ -131,6 +130,7 @@ fn ask(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<
         Ok(ask) => ask,
         Err(error) => return ready(Reply::Error(error)),
     };
+    line.want_progress(ask.rest().get("_meta"));
     let context = session.context(Arc::clone(line) as _);
     async move {
         let again = || read(&method, &params, level).ok();
@@ -144,6 +144,8 @@ fn ask(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<
 fn list(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<Line>) -> Call {
     let provider = Arc::clone(&session.provider);
     let listing = provider.listing();
+    let about = params.as_ref().and_then(|params| params.member("_meta"));
+    line.want_progress(about.as_ref());
     let context = session.context(Arc::clone(line) as _);
     async move {
         let own = provider.resources_of(&context).await;
@@ -207,15 +209,6 @@ pub(crate) fn settled(reply: Result<Reply, Failure>) -> Reply {
 
 pub(crate) fn ready(reply: Reply) -> Call {
     futures::future::ready(reply).boxed()
-}
-
-pub(crate) fn progress_token(params: &Json) -> Option<Json> {
-    // Few requests want progress, and looking for a word is cheaper than
-    // reading params that may be large.
-    if !params.mentions("progressToken") {
-        return None;
-    }
-    params.member("_meta")?.member(meta::PROGRESS_TOKEN)
 }
 
 /// A provider's context for what no session asks.

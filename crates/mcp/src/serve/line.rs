@@ -86,6 +86,14 @@ impl Line {
         Arc::new(Line { way, state })
     }
 
+    /// Takes up the progress token of a request, if it has one, from its `_meta`.
+    pub(crate) fn want_progress(&self, about: Option<&Json>) {
+        let token = about.and_then(|about| about.member(meta::PROGRESS_TOKEN));
+        if token.is_some() {
+            self.lock().token = token;
+        }
+    }
+
     /// Takes up the wishes of the request that resumes a call.
     pub(crate) fn resume(&self, token: Option<Json>, level: Option<Level>) {
         let mut state = self.lock();
