@@ -9,34 +9,75 @@ use tool::{Context, Finding, Identity, Json, Listing, QuickMap, Severity, Tool};
 use super::{Admission, Trust, ValidCall};
 use crate::clock::Clock;
 use crate::dispatch::{Refusal, Refused};
-use crate::trust::{Book, Config, Danger, Digest, Ledger, Policy, Standing, Verdict, ledger};
+use crate::trust::{
+    Book, Config, Danger, Digest, Ledger, Policy, Standing, State, Verdict, ledger,
+};
 
 /// Stands in the way of calls.
 pub struct Keeper {
     config: Config,
     book: Arc<dyn Book>,
     clock: Arc<dyn Clock>,
-    /// Digests by tool, with the definition they were made from.
-    digests: Mutex<QuickMap<String, (Json, Digest)>>,
+    known: Mutex<Known>,
+}
+
+/// What was found out about tools. Every call asks for it.
+#[derive(Default)]
+struct Known {
+    /// By tool, made from this definition.
+    digests: QuickMap<String, (Json, Digest)>,
+    /// By tool, for this definition in this very ledger.
+    states: QuickMap<String, (Json, State)>,
+    ledger: Arc<Ledger>,
+}
+
+impl Known {
+    /// The state of a tool that is as the ledger knows it, if that was found out
+    /// before: a look at two places in memory, whatever they say.
+    fn state(&self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> Option<State> {
+        let (raw, state) = self.states.get(name)?;
+        (Arc::ptr_eq(&self.ledger, ledger) && is_very(raw, &tool.raw)).then_some(*state)
+    }
+
+    /// Where a tool stands. Its digest is made once for a definition.
+    fn standing(&mut self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> Standing {
+        if !Arc::ptr_eq(&self.ledger, ledger) {
+            self.states.clear();
+            self.ledger = Arc::clone(ledger);
+        }
+        let standing = match self.digests.get(name) {
+            Some((raw, digest)) if *raw == tool.raw => ledger.standing(name, tool, digest),
+            Some(_) | None => {
+                let digest = Digest::of(tool);
+                let standing = ledger.standing(name, tool, &digest);
+                self.digests.insert(name.to_owned(), (tool.raw.clone(), digest));
+                standing
+            }
+        };
+        if let Standing::Known(state) = standing {
+            self.states.insert(name.to_owned(), (tool.raw.clone(), state));
+        }
+        standing
+    }
+}
+
+/// Whether two values are one, in the same place.
+fn is_very(one: &Json, other: &Json) -> bool {
+    std::ptr::eq(one.as_str(), other.as_str())
 }
 
 impl Keeper {
     pub fn new(config: Config, book: Arc<dyn Book>, clock: Arc<dyn Clock>) -> Keeper {
-        Keeper { config, book, clock, digests: Mutex::default() }
+        Keeper { config, book, clock, known: Mutex::default() }
     }
 
-    /// Where a tool stands. Its digest is made once for a definition.
-    fn standing(&self, ledger: &Ledger, name: &str, tool: &Tool) -> Standing {
-        let mut digests = self.digests.lock().expect("nothing panics while it holds this");
-        if let Some((raw, digest)) = digests.get(name)
-            && *raw == tool.raw
-        {
-            return ledger.standing(name, tool, digest);
+    /// Where a tool stands.
+    fn standing(&self, ledger: &Arc<Ledger>, name: &str, tool: &Tool) -> Standing {
+        let mut known = self.known.lock().expect("nothing panics while it holds this");
+        match known.state(ledger, name, tool) {
+            Some(state) => Standing::Known(state),
+            None => known.standing(ledger, name, tool),
         }
-        let digest = Digest::of(tool);
-        let standing = ledger.standing(name, tool, &digest);
-        digests.insert(name.to_owned(), (tool.raw.clone(), digest));
-        standing
     }
 
     fn judge(&self, tool: &Tool, call: &ValidCall) -> Result<Verdict, Refusal> {
