@@ -23,7 +23,7 @@ use crate::surface::cash::Cash;
 use crate::surface::direct::Direct;
 use crate::surface::proxy::Proxy;
 use crate::surface::{Surface, gateway as browsing, meta, tasks::Tasks};
-use crate::visibility::{self, Veil};
+use crate::visibility;
 
 /// Says who this server is, as JSON.
 pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
@@ -116,7 +116,6 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     pub(crate) meta: ArcSwap<meta::Config>,
     inspector: Arc<Inspector>,
-    veil: Arc<Veil>,
 }
 
 impl Gateway {
@@ -126,9 +125,8 @@ impl Gateway {
     /// [warmed]: Gateway::warm
     pub fn new(parts: Parts) -> Gateway {
         let scrubber = Arc::clone(&parts.stages.scrubber);
-        let live = Live::new(parts.stages);
-        let veil = Arc::new(Veil::new(parts.visibility, Arc::clone(&live) as _));
-        let trust = Arc::clone(&veil) as Arc<dyn Trust>;
+        let live = Live::new(parts.stages, parts.visibility);
+        let trust = Arc::clone(&live) as Arc<dyn Trust>;
         let skills = Arc::new(ArcSwap::from_pointee(parts.skills));
         let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&parts.clock)));
         let own =
@@ -169,7 +167,6 @@ impl Gateway {
             tasks: Tasks::default(),
             meta: ArcSwap::from_pointee(parts.meta),
             inspector,
-            veil,
         };
         Gateway { shared: Arc::new(shared) }
     }
@@ -193,7 +190,7 @@ impl Gateway {
     /// Replaces the rules of who sees what, and has every client look again if
     /// they are others.
     pub fn veil(&self, visibility: visibility::Config) {
-        if self.shared.veil.replace(visibility) {
+        if self.shared.dispatcher.live.veil(visibility) {
             self.shared.roster.announce();
         }
     }

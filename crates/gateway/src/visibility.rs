@@ -13,7 +13,7 @@ use std::str::FromStr;
 use catalog::name;
 use tool::Identity;
 
-pub use veil::Veil;
+pub(crate) use veil::Veil;
 
 use crate::stage::pattern::Pattern;
 

@@ -1,9 +1,7 @@
 //! The rules before everything else that decides about calls.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use catalog::{Catalog, Slot};
 use tool::{Context, Finding, Identity, Listing};
 
@@ -12,59 +10,47 @@ use crate::artifact::Artifact;
 use crate::dispatch::{Refusal, Refused, What};
 use crate::stage::{Admission, Trust, ValidCall};
 
-/// Hides what the rules hide. The rules can be replaced while calls are made.
-pub struct Veil {
-    rules: ArcSwap<Config>,
-    /// Counts the replacements.
-    edition: AtomicU64,
+/// Hides what the rules hide.
+pub(crate) struct Veil {
+    rules: Config,
+    /// Tells these rules from those before and after them.
+    edition: u64,
     rest: Arc<dyn Trust>,
 }
 
 impl Veil {
-    pub fn new(rules: Config, rest: Arc<dyn Trust>) -> Veil {
-        Veil { rules: ArcSwap::from_pointee(rules), edition: AtomicU64::new(0), rest }
-    }
-
-    /// Replaces the rules; `false` when they are the same.
-    pub fn replace(&self, rules: Config) -> bool {
-        if **self.rules.load() == rules {
-            return false;
-        }
-        self.rules.store(Arc::new(rules));
-        self.edition.fetch_add(1, Ordering::Relaxed);
-        true
+    pub(crate) fn new(rules: Config, edition: u64, rest: Arc<dyn Trust>) -> Veil {
+        Veil { rules, edition, rest }
     }
 }
 
 impl Trust for Veil {
     fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
-        let rules = self.rules.load();
+        let rules = &self.rules;
         let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
         (rules.is_open() || rules.shows(caller, &Thing::Function { path, name }))
             && self.rest.sees(caller, catalog, slot)
     }
 
     fn knows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
-        let rules = self.rules.load();
+        let rules = &self.rules;
         (rules.is_open() || rules.shows(caller, thing)) && self.rest.knows(caller, thing)
     }
 
     fn sees_all(&self, caller: &Identity) -> bool {
-        self.rules.load().is_open() && self.rest.sees_all(caller)
+        self.rules.is_open() && self.rest.sees_all(caller)
     }
 
     fn picks_resources(&self, caller: &Identity) -> bool {
-        self.rules.load().picks_resources(caller) || self.rest.picks_resources(caller)
+        self.rules.picks_resources(caller) || self.rest.picks_resources(caller)
     }
 
     fn sight(&self, caller: &Identity) -> String {
-        let rules = self.rules.load();
         let rest = self.rest.sight(caller);
-        if rules.is_open() {
+        if self.rules.is_open() {
             return rest;
         }
-        let edition = self.edition.load(Ordering::Relaxed);
-        format!("{edition}:{};{rest}", rules.sight(caller))
+        format!("{}:{};{rest}", self.edition, self.rules.sight(caller))
     }
 
     fn admit(
