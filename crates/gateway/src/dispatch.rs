@@ -102,7 +102,8 @@ impl Dispatcher {
     /// The statements below are the pipeline, in order. Where order is a matter
     /// of safety the types force it: only `validate` makes the call that later
     /// stages take, and only `gate` makes what may be returned.
-    async fn carry(
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` keeps its arguments twice")]
+    fn carry(
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
@@ -110,59 +111,62 @@ impl Dispatcher {
         context: &Context,
         telling: Option<Telling<'_>>,
         record: &mut Open<'_>,
-    ) -> Result<Outcome, CallError> {
-        let (wanted, mode) = (request.wanted, request.mode);
-        let stages = self.live.now();
-        let call = validate::check(&snapshot.catalog, request)
-            .map_err(|problems| CallError::BadArguments { problems })?;
-        if mode == Mode::Plan {
-            record.note(|record| record.ending = Ending::Planned);
-            return Ok(Outcome::Plan(Box::new(call)));
-        }
-        let admission = self.trust.admit(&snapshot.catalog, &call, context)?;
-        let look = match own::looks_at(&call) {
-            Some(handle) => Box::pin(self.look(&handle, context)).await?,
-            None => Admission::Free,
-        };
-        // What is kept was agreed to and paid for by the call that made it.
-        if let Some(kept) = self.kept(&call, wanted, context).await {
-            record.note(|record| record.ending = Ending::Replayed);
-            return Ok(kept);
-        }
-        stages.quota.spend(&call, context)?;
-        if let Admission::Ask(question) = admission.and(look) {
-            let written = written(surface, &snapshot.catalog, &call);
-            Box::pin(agreed(&stages, &question, &call, written, context)).await?;
-        }
-        let limit = match mode {
-            Mode::Pass => usize::MAX,
-            Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
-        };
-        // A look keeps within the limit by itself: what is kept is not kept again.
-        let room = own::is_look(&call).then(|| Room::of(limit, self.gate.load().ceiling));
-        let limit = if room.is_some() { usize::MAX } else { limit };
-        if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
-            let reply = self.told(telling, &reply).unwrap_or_else(|| shaped(&call, mode, reply));
+    ) -> impl Future<Output = Result<Outcome, CallError>> {
+        async move {
+            let (wanted, mode) = (request.wanted, request.mode);
+            let stages = self.live.now();
+            let call = validate::check(&snapshot.catalog, request)
+                .map_err(|problems| CallError::BadArguments { problems })?;
+            if mode == Mode::Plan {
+                record.note(|record| record.ending = Ending::Planned);
+                return Ok(Outcome::Plan(Box::new(call)));
+            }
+            let admission = stages.trust.admit(&snapshot.catalog, &call, context)?;
+            let look = match own::looks_at(&call) {
+                Some(handle) => Box::pin(self.look(&handle, context)).await?,
+                None => Admission::Free,
+            };
+            // What is kept was agreed to and paid for by the call that made it.
+            if let Some(kept) = self.kept(&call, wanted, context).await {
+                record.note(|record| record.ending = Ending::Replayed);
+                return Ok(kept);
+            }
+            stages.quota.spend(&call, context)?;
+            if let Admission::Ask(question) = admission.and(look) {
+                let written = written(surface, &snapshot.catalog, &call);
+                Box::pin(agreed(&stages, &question, &call, written, context)).await?;
+            }
+            let limit = match mode {
+                Mode::Pass => usize::MAX,
+                Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
+            };
+            // A look keeps within the limit by itself: what is kept is not kept again.
+            let room = own::is_look(&call).then(|| Room::of(limit, self.gate.load().ceiling));
+            let limit = if room.is_some() { usize::MAX } else { limit };
+            if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
+                let reply =
+                    self.told(telling, &reply).unwrap_or_else(|| shaped(&call, mode, reply));
+                let gated = gate::decide(reply, limit);
+                let outcome = self.keep(&call, gated, None, context).await;
+                record.note(|record| record.ending = Ending::Cached);
+                return Ok(outcome);
+            }
+            let asking = || snapshot.asked(&call, room.as_ref(), context);
+            let (outcome, attempts) = attempt::run(&*stages.retry, &call, asking).await;
+            record.note(|record| record.attempts = attempts);
+            let failed = |cause| {
+                let cause = self.scrubber.clean_failure(cause);
+                CallError::Failed { upstream: call.callee.upstream.clone(), cause }
+            };
+            let raw = outcome.map_err(failed)?;
+            let (told, spare) = (self.told(telling, &raw), self.spare(&raw));
+            let reply = self.scrubber.clean(raw);
+            stages.cache.put(&call, &snapshot.catalog, context, &reply);
+            let reply = told.unwrap_or_else(|| shaped(&call, mode, reply));
             let gated = gate::decide(reply, limit);
-            let outcome = self.keep(&call, gated, None, context).await;
-            record.note(|record| record.ending = Ending::Cached);
-            return Ok(outcome);
+            record.note(|record| note_answer(record, &gated));
+            Ok(self.keep(&call, gated, spare, context).await)
         }
-        let asking = || snapshot.asked(&call, room.as_ref(), context);
-        let (outcome, attempts) = attempt::run(&*stages.retry, &call, asking).await;
-        record.note(|record| record.attempts = attempts);
-        let failed = |cause| {
-            let cause = self.scrubber.clean_failure(cause);
-            CallError::Failed { upstream: call.callee.upstream.clone(), cause }
-        };
-        let raw = outcome.map_err(failed)?;
-        let (told, spare) = (self.told(telling, &raw), self.spare(&raw));
-        let reply = self.scrubber.clean(raw);
-        stages.cache.put(&call, &snapshot.catalog, context, &reply);
-        let reply = told.unwrap_or_else(|| shaped(&call, mode, reply));
-        let gated = gate::decide(reply, limit);
-        record.note(|record| note_answer(record, &gated));
-        Ok(self.keep(&call, gated, spare, context).await)
     }
 
     /// An answer in the form in which it is read, scrubbed after that: what is

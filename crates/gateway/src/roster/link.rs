@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catalog::{Source, State};
+use futures::FutureExt;
+use futures::future::Either;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tool::{Ask, Context, Failure, Json, Kind, Listing, Provider, Reply, Sent, Standing};
@@ -32,7 +34,7 @@ pub struct Link {
     pub(super) wake: Notify,
     pub(super) busy: AtomicUsize,
     epoch: Instant,
-    /// Milliseconds since `epoch` when it was last used.
+    /// Microseconds since `epoch` when it was last used.
     used: AtomicU64,
     calls: AtomicU64,
     micros: AtomicU64,
@@ -192,13 +194,17 @@ impl Link {
     }
 
     /// Asks the upstream, starting it first when it is not up.
-    pub async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+    pub fn ask<'a>(
+        &'a self,
+        ask: Ask,
+        context: &'a Context,
+    ) -> impl Future<Output = Result<Reply, Failure>> + use<'a> {
         // Boxed, here and below: what few questions need is no weight for the
         // others.
         match Lasting::of(&ask) {
-            Lasting::No => self.ask_now(ask, context).await,
-            Lasting::Watch => Box::pin(self.watch(ask, context)).await,
-            Lasting::Unwatch => Box::pin(self.unwatch(ask, context)).await,
+            Lasting::No => Either::Left(self.ask_now(ask, context)),
+            Lasting::Watch => Either::Right(self.watch(ask, context).boxed()),
+            Lasting::Unwatch => Either::Right(self.unwatch(ask, context).boxed()),
         }
     }
 
@@ -219,33 +225,35 @@ impl Link {
         }
     }
 
-    async fn ask_now(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        let mut busy = Busy::enter(self);
-        let provider = match self.open_session() {
-            Some(provider) => provider,
-            None => match Box::pin(self.provider()).await {
-                Ok(provider) => provider,
-                Err(failure) => match Box::pin(self.lawful_heir()).await {
-                    Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
-                    None => return Err(failure),
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` keeps its arguments twice")]
+    fn ask_now(&self, ask: Ask, context: &Context) -> impl Future<Output = Result<Reply, Failure>> {
+        async move {
+            let mut busy = Busy::enter(self);
+            let provider = match self.open_session() {
+                Some(provider) => provider,
+                None => match Box::pin(self.provider()).await {
+                    Ok(provider) => provider,
+                    Err(failure) => match Box::pin(self.lawful_heir()).await {
+                        Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
+                        None => return Err(failure),
+                    },
                 },
-            },
-        };
-        let limit = self.upstream.call_timeout;
-        let patience = context.patience.map_or(limit, |patience| patience.min(limit));
-        let context = self.within(patience, context);
-        let since = self.epoch.elapsed();
-        let asking = provider.ask(ask, &context);
-        let outcome = match provider.keeps_time() {
-            true => Ok(asking.await),
-            false => Box::pin(tokio::time::timeout(patience, asking)).await,
-        };
-        let now = self.epoch.elapsed();
-        busy.until = Some(now);
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let micros = u64::try_from((now - since).as_micros()).unwrap_or(u64::MAX);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-        usable(outcome.unwrap_or(Err(Failure::Timeout { after: patience }))?)
+            };
+            let limit = self.upstream.call_timeout;
+            let patience = context.patience.map_or(limit, |patience| patience.min(limit));
+            let context = self.within(patience, context);
+            let since = self.elapsed();
+            let asking = provider.ask(ask, &context);
+            let outcome = match provider.keeps_time() {
+                true => Ok(asking.await),
+                false => Box::pin(tokio::time::timeout(patience, asking)).await,
+            };
+            let until = self.elapsed();
+            busy.until = Some(until);
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            self.micros.fetch_add(until - since, Ordering::Relaxed);
+            usable(outcome.unwrap_or(Err(Failure::Timeout { after: patience }))?)
+        }
     }
 
     /// Tells the upstream something, if there is a session: it starts nothing,
@@ -333,18 +341,17 @@ impl Link {
         if self.busy.load(Ordering::Relaxed) != 0 || self.wishes.any(self.label()) {
             return Duration::ZERO;
         }
-        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        let used = Duration::from_micros(self.used.load(Ordering::Relaxed));
         self.epoch.elapsed().saturating_sub(used)
     }
 
     pub(super) fn touch(&self) {
-        self.touch_at(self.epoch.elapsed());
+        self.used.store(self.elapsed(), Ordering::Relaxed);
     }
 
-    /// Notes a use that ended so long after `epoch`.
-    fn touch_at(&self, now: Duration) {
-        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        self.used.store(now, Ordering::Relaxed);
+    /// Microseconds since `epoch`.
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 
@@ -352,7 +359,7 @@ impl Link {
 struct Busy<'a> {
     link: &'a Link,
     /// When it ended, if somebody has looked at the clock.
-    until: Option<Duration>,
+    until: Option<u64>,
 }
 
 impl Busy<'_> {
@@ -365,7 +372,7 @@ impl Busy<'_> {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         match self.until {
-            Some(until) => self.link.touch_at(until),
+            Some(until) => self.link.used.store(until, Ordering::Relaxed),
             None => self.link.touch(),
         }
         self.link.busy.fetch_sub(1, Ordering::Relaxed);

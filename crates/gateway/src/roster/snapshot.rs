@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use catalog::directory::Place;
 use catalog::index::Meaning;
 use catalog::{Catalog, Directory, Slot, id};
+use futures::FutureExt;
+use futures::future::Either;
 use tool::{Ask, Context, Failure, Finding, Listing, QuickMap, Reply, Resource};
 
 use super::Link;
@@ -187,17 +189,18 @@ impl Snapshot {
 
     /// Asks what a call asks, of whoever is behind it: with so much room if it
     /// looks at what is kept.
-    pub(crate) async fn asked(
-        &self,
+    pub(crate) fn asked<'a>(
+        &'a self,
         call: &ValidCall,
-        room: Option<&Room>,
-        context: &Context,
-    ) -> Result<Reply, Failure> {
+        room: Option<&'a Room>,
+        context: &'a Context,
+    ) -> impl Future<Output = Result<Reply, Failure>> + use<'a> {
+        let ask = call.ask();
         match (room, self.link(call.source)) {
-            (None, Some(link)) => link.ask(call.ask(), context).await,
-            // Boxed, because what others answer takes no room for it.
-            (None, None) => Box::pin(self.own.answer(call.ask(), self, context)).await,
-            (Some(room), _) => Ok(Box::pin(self.own.look(call.ask(), room, context)).await),
+            (None, Some(link)) => Either::Left(link.ask(ask, context)),
+            // Boxed: what upstreams answer takes no room for it.
+            (None, None) => Either::Right(self.own.answer(ask, self, context).boxed()),
+            (Some(room), _) => Either::Right(self.own.look(ask, room, context).map(Ok).boxed()),
         }
     }
 

@@ -63,23 +63,26 @@ struct Watch {
 
 /// Has a call answered, as often as the policy wants it tried: the last
 /// outcome, and how many attempts it took.
-pub(crate) async fn run<A: Future<Output = Result<Reply, Failure>>>(
+#[expect(clippy::manual_async_fn, reason = "an `async fn` keeps its arguments twice")]
+pub(crate) fn run<A: Future<Output = Result<Reply, Failure>>>(
     retry: &dyn Retry,
     call: &ValidCall,
     attempt: impl Fn() -> A,
-) -> (Result<Reply, Failure>, u32) {
-    let mut done = 0;
-    loop {
-        let outcome = match retry.begin(call) {
-            Ok(Leave::Free) => attempt().await,
-            Ok(Leave::Bound(bounds)) => Box::pin(bounds.keep(attempt())).await,
-            Err(failure) => Err(failure),
-        };
-        done += 1;
-        let Err(failure) = &outcome else { return (outcome, done) };
-        match retry.again(call, failure, done) {
-            Some(pause) => Box::pin(tokio::time::sleep(pause)).await,
-            None => return (outcome, done),
+) -> impl Future<Output = (Result<Reply, Failure>, u32)> {
+    async move {
+        let mut done = 0;
+        loop {
+            let outcome = match retry.begin(call) {
+                Ok(Leave::Free) => attempt().await,
+                Ok(Leave::Bound(bounds)) => Box::pin(bounds.keep(attempt())).await,
+                Err(failure) => Err(failure),
+            };
+            done += 1;
+            let Err(failure) = &outcome else { return (outcome, done) };
+            match retry.again(call, failure, done) {
+                Some(pause) => Box::pin(tokio::time::sleep(pause)).await,
+                None => return (outcome, done),
+            }
         }
     }
 }
