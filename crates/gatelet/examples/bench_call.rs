@@ -74,6 +74,18 @@ enum Way {
     Direct,
     Raw,
     Surface(&'static str),
+    /// `cash`, with a record of every call in a file.
+    Recorded,
+}
+
+impl Way {
+    fn surface(self) -> Option<&'static str> {
+        match self {
+            Way::Direct | Way::Raw => None,
+            Way::Surface(surface) => Some(surface),
+            Way::Recorded => Some("cash"),
+        }
+    }
 }
 
 /// One case: a transport, a number of calls in flight, and who answers.
@@ -89,7 +101,7 @@ struct Case {
 }
 
 fn measure(programs: &Programs, rounds: usize, calls: usize, only: &str) -> io::Result<()> {
-    let ways = [Way::Direct, Way::Raw, Way::Surface("direct"), Way::Surface("cash")];
+    let ways = [Way::Direct, Way::Raw, Way::Surface("direct"), Way::Surface("cash"), Way::Recorded];
     let mut cases = Vec::new();
     for (transport, flights) in [("stdio", [1, 16, 32]), ("http", [1, 8, 32])] {
         let meant = |flight: &usize| {
@@ -167,7 +179,7 @@ impl Server {
                 command.arg(case.transport).arg(&programs.echo).arg("stdio");
                 command
             }
-            Way::Surface(surface) => gate(programs, case.transport, surface)?,
+            Way::Surface(_) | Way::Recorded => gate(programs, case)?,
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
@@ -184,7 +196,7 @@ impl Server {
                 output.read_line(&mut line)?;
                 line.trim().parse().map_err(io::Error::other)?
             }
-            Way::Surface(_) => wait_for_port(&programs.scratch.join("port"))?,
+            Way::Surface(_) | Way::Recorded => wait_for_port(&programs.scratch.join("port"))?,
         };
         let talk = Talk::Http { port, path: "/mcp", session: String::new() };
         let mut server = Server { child, talk };
@@ -246,17 +258,22 @@ impl Server {
     }
 }
 
-fn gate(programs: &Programs, transport: &str, surface: &str) -> io::Result<Command> {
+fn gate(programs: &Programs, case: &Case) -> io::Result<Command> {
     let config = programs.scratch.join("gatelet.toml");
+    let records = match case.way {
+        Way::Direct | Way::Raw | Way::Surface(_) => "",
+        Way::Recorded => "[records]\nfile = \"calls.jsonl\"\n",
+    };
     let text = format!(
-        "[[upstream]]\nlabel = \"e\"\ncommand = {:?}\nargs = [\"stdio\"]\n",
+        "{records}[[upstream]]\nlabel = \"e\"\ncommand = {:?}\nargs = [\"stdio\"]\n",
         programs.echo.display().to_string()
     );
     std::fs::write(&config, text)?;
     let mut command = Command::new(&programs.gatelet);
     command.arg("serve").arg("--config").arg(&config);
-    command.arg("--state").arg(programs.scratch.join("state")).args(["--surface", surface]);
-    if transport == "stdio" {
+    command.arg("--state").arg(programs.scratch.join("state"));
+    command.args(case.way.surface().map(|surface| ["--surface", surface]).into_iter().flatten());
+    if case.transport == "stdio" {
         command.arg("--stdio");
     } else {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -280,14 +297,14 @@ fn wait_for_port(file: &Path) -> io::Result<u16> {
 
 fn call(id: usize, way: Way) -> String {
     let message = "abcdefghijklmnopqrstuvwxyz012345";
-    let params = match way {
-        Way::Surface("cash") => format!(
+    let params = match way.surface() {
+        Some("cash") => format!(
             r#"{{"name":"call","arguments":{{"namespace":"e","function":"echo","kwargs":{{"message":"{message}"}}}}}}"#
         ),
-        Way::Direct | Way::Raw => {
+        None => {
             format!(r#"{{"name":"echo","arguments":{{"message":"{message}"}}}}"#)
         }
-        Way::Surface(_) => format!(r#"{{"name":"e_echo","arguments":{{"message":"{message}"}}}}"#),
+        Some(_) => format!(r#"{{"name":"e_echo","arguments":{{"message":"{message}"}}}}"#),
     };
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
 }
@@ -386,6 +403,7 @@ fn print(cases: &[Case]) {
                 Way::Direct => "direct to the server",
                 Way::Raw => "raw forwarder",
                 Way::Surface(surface) => surface,
+                Way::Recorded => "cash, recorded",
             };
             println!(
                 "| {} | {} | {way} | {p50:.1} | {:.2} | {p99:.1} | {:.2} | {:.0} | {:.1} | {:.1} |",
