@@ -4,6 +4,11 @@
 //! the ratios. A forwarder that does nothing else (`bench_raw`) is measured too:
 //! what it costs, no gate can do without.
 //!
+//! Everything is measured twice. On one processor, all that a call costs adds up,
+//! so the ratios are of work and hardly change from run to run. On all of them
+//! they depend on who runs beside whom: a client and a server on two processors
+//! answer each other without waiting, and a third program does not fit in.
+//!
 //! `bench_call [rounds] [calls] [only] [busy]`, where `only` is a transport or
 //! `transport/in-flight` (or `all`), and `busy` a number of threads that do
 //! nothing but keep the processors from sleeping; the programs stand beside this
@@ -30,6 +35,12 @@ fn main() -> io::Result<()> {
     let (rounds, calls) = (number(7), number(4000));
     let only = arguments.next().unwrap_or_else(|| "all".to_owned());
     let busy = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let is_bound = arguments.next().is_some_and(|place| place == BOUND);
+    if !is_bound {
+        println!("On one processor:\n");
+        on_one_processor(&[rounds.to_string(), calls.to_string(), only.clone(), busy.to_string()])?;
+        println!("\nOn all processors:\n");
+    }
     let home = std::env::current_exe()?;
     let examples = home.parent().expect("a program stands in a directory");
     let programs = Programs {
@@ -42,6 +53,23 @@ fn main() -> io::Result<()> {
     let done = beside(busy, || measure(&programs, rounds, calls, &only));
     std::fs::remove_dir_all(&programs.scratch)?;
     done
+}
+
+/// The last argument of a measurement on one processor.
+const BOUND: &str = "bound";
+
+/// Measures the same with everything on one processor.
+fn on_one_processor(arguments: &[String]) -> io::Result<()> {
+    let mut bound = Command::new("taskset");
+    bound.args(["-c", "0"]).arg(std::env::current_exe()?).args(arguments).arg(BOUND);
+    match bound.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(io::Error::other(format!("it ended with {status}"))),
+        Err(error) => {
+            println!("not measured: `taskset` of util-linux cannot be run: {error}");
+            Ok(())
+        }
+    }
 }
 
 /// Does something while `busy` threads keep the processors awake.

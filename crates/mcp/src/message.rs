@@ -8,7 +8,6 @@
 mod envelope;
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -180,15 +179,11 @@ impl<'a> From<Option<&'a Json>> for Params<'a> {
     }
 }
 
-/// Appends a request. The id is JSON text, or a number.
-pub fn write_request<'a>(
-    out: &mut String,
-    id: &dyn fmt::Display,
-    method: &str,
-    params: impl Into<Params<'a>>,
-) {
-    // Writing to text does not fail.
-    write!(out, r#"{{"jsonrpc":"2.0","id":{id},"method":"#).ok();
+/// Appends a request. The id is JSON text.
+pub fn write_request<'a>(out: &mut String, id: &str, method: &str, params: impl Into<Params<'a>>) {
+    out.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    out.push_str(id);
+    out.push_str(r#","method":"#);
     write_method_and_params(out, method, params.into());
 }
 

@@ -230,10 +230,11 @@ impl Peer {
         params: Params<'_>,
         pending: Pending,
     ) -> Result<Waiting<'_>, Failure> {
+        let id = ticket.0.to_string();
         let mut state = self.lock();
         let at = state.queued;
         let writer = state.enqueue(self.0.limits.queue, |out| {
-            message::write_request(out, &ticket, method, params);
+            message::write_request(out, &id, method, params);
         })?;
         state.pending.insert(ticket, pending.queued_at(at));
         drop(state);

@@ -81,7 +81,6 @@ struct Nest {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
-    Nothing,
     Array,
     Object,
 }
@@ -101,11 +100,11 @@ impl Nest {
         self.objects >>= 1;
     }
 
-    fn inside(&self) -> Inside {
+    fn inside(&self) -> Option<Inside> {
         match (self.n_levels, self.objects & 1) {
-            (0, _) => Inside::Nothing,
-            (_, 0) => Inside::Array,
-            (_, _) => Inside::Object,
+            (0, _) => None,
+            (_, 0) => Some(Inside::Array),
+            (_, _) => Some(Inside::Object),
         }
     }
 }
@@ -160,7 +159,7 @@ impl<'t> Scan<'t> {
 
     fn skip_value(&mut self) -> Option<()> {
         let mut nest = Nest::default();
-        loop {
+        'value: loop {
             let is_open = match self.take()? {
                 b'{' => self.opens(b'}', Inside::Object, &mut nest)?,
                 b'[' => self.opens(b']', Inside::Array, &mut nest)?,
@@ -177,27 +176,23 @@ impl<'t> Scan<'t> {
                 continue;
             }
             // A value has ended, and with it perhaps what it stands in.
-            loop {
-                match nest.inside() {
-                    Inside::Nothing => return Some(()),
-                    inside => {
+            while let Some(inside) = nest.inside() {
+                self.skip_blanks();
+                match (self.take()?, inside) {
+                    (b',', Inside::Object) => {
                         self.skip_blanks();
-                        match (self.take()?, inside) {
-                            (b',', Inside::Object) => {
-                                self.skip_blanks();
-                                self.skip_name()?;
-                                break;
-                            }
-                            (b',', Inside::Array) => {
-                                self.skip_blanks();
-                                break;
-                            }
-                            (b'}', Inside::Object) | (b']', Inside::Array) => nest.leave(),
-                            _ => return None,
-                        }
+                        self.skip_name()?;
+                        continue 'value;
                     }
+                    (b',', Inside::Array) => {
+                        self.skip_blanks();
+                        continue 'value;
+                    }
+                    (b'}', Inside::Object) | (b']', Inside::Array) => nest.leave(),
+                    _ => return None,
                 }
             }
+            return Some(());
         }
     }
 

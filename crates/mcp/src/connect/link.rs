@@ -34,7 +34,8 @@ impl Question {
 
     /// Appends the message.
     pub(super) fn write(&self, out: &mut String) {
-        message::write_request(out, &self.ticket, self.method(), self.what.params());
+        let id = self.ticket.0.to_string();
+        message::write_request(out, &id, self.method(), self.what.params());
     }
 }
 

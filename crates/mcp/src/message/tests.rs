@@ -9,7 +9,7 @@ fn check_round_trip(text: &str) {
     let mut out = String::new();
     match parse(text).unwrap() {
         Message::Request(r) => {
-            write_request(&mut out, &r.id, &r.method, r.params.as_ref());
+            write_request(&mut out, r.id.as_str(), &r.method, r.params.as_ref());
         }
         Message::Notification(n) => write_notification(&mut out, &n.method, n.params.as_ref()),
         Message::Response(r) => write_response(&mut out, r.id.as_str(), &r.reply),
