@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 use super::*;
 
-/// Answers `echo` with its params, never answers `hang`, notes the rest.
+/// Answers `echo` with its params, `later` too, never answers `hang`, notes the rest.
 #[derive(Default)]
 struct Notebook {
     notes: StdMutex<Vec<String>>,
@@ -17,6 +17,9 @@ impl Incoming for Notebook {
         async move {
             if request.method == "hang" {
                 std::future::pending::<()>().await;
+            }
+            if request.method == "later" {
+                tokio::time::sleep(Duration::from_secs(1)).await;
             }
             Reply::Result(request.params.unwrap_or_else(Json::null))
         }
@@ -155,6 +158,20 @@ async fn a_batch_is_answered_with_a_batch() {
         r#"[{"jsonrpc":"2.0","id":1,"result":null},{"jsonrpc":"2.0","id":2,"result":null}]"#
     );
     assert_eq!(*scene.notebook.notes.lock().unwrap(), ["n"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_answered_in_its_order_without_what_was_cancelled() {
+    let mut scene = Scene::new(Limits::default());
+    let question = |id: u8, method: &str| format!(r#"{{"id":{id},"method":"{method}"}}"#);
+    let batch = [question(1, "later"), question(2, "hang"), question(3, "echo")].join(",");
+    scene.say(&format!("[{batch}]")).await;
+    scene.say(r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#).await;
+    let answer = |id: u8| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#);
+    assert_eq!(scene.hear().await, format!("[{},{}]", answer(1), answer(3)));
+    // Its id is free again, and nothing waits any more.
+    scene.say(&question(2, "echo")).await;
+    assert_eq!(scene.hear().await, answer(2));
 }
 
 #[tokio::test]
