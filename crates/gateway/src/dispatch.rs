@@ -30,8 +30,6 @@ pub use request::{CallError, Callee, Mode, Outcome, Refusal, Refused, Request, T
 
 /// The pipeline.
 pub(crate) struct Dispatcher {
-    /// Who may see and do what, by the rules of the moment.
-    pub(crate) trust: Arc<dyn Trust>,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) live: Arc<Live>,
     pub(crate) gate: ArcSwap<gate::Config>,
@@ -41,6 +39,11 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
+    /// Who may see and do what, by the rules of the moment.
+    pub(crate) fn trust(&self) -> &dyn Trust {
+        &*self.live
+    }
+
     /// Carries a call, has the surface put the outcome into its words, and
     /// writes the record of it all, once, however it ended.
     pub(crate) fn dispatch(
@@ -187,7 +190,7 @@ impl Dispatcher {
     async fn look(&self, handle: &str, context: &Context) -> Result<Admission, Refusal> {
         let (handle, _) = envelope::split_handle(handle);
         match self.artifacts.get(&Owner::of(context), handle).await {
-            Some(artifact) => self.trust.admit_look(&artifact),
+            Some(artifact) => self.trust().admit_look(&artifact),
             // Whoever answers says that nothing is there.
             None => Ok(Admission::Free),
         }

@@ -153,7 +153,6 @@ impl Gateway {
                 Arc::clone(&inspector),
             ),
             dispatcher: Dispatcher {
-                trust,
                 scrubber,
                 live,
                 gate: ArcSwap::from_pointee(parts.gate),

@@ -19,7 +19,7 @@ impl Dispatcher {
     ) -> Result<Option<Arc<Artifact>>, Refusal> {
         let found = self.artifacts.get(&Owner::of(context), handle).await;
         if let Some(artifact) = &found
-            && let Admission::Ask(question) = self.trust.admit_look(artifact)?
+            && let Admission::Ask(question) = self.trust().admit_look(artifact)?
         {
             let key = format!("{}\u{1f}{handle}", policy::LOOK);
             let arguments = serde_json::json!({"handle": handle}).to_string();

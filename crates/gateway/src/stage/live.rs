@@ -47,8 +47,8 @@ impl Live {
         Arc::new(Live { now, parts: Mutex::new(parts) })
     }
 
-    /// Puts others in force. Only the scrubber stays what it is: it can be
-    /// [switched](crate::redact::Scrubber::switch).
+    /// Puts others in force. Only the scrubber stays what it is: it
+    /// [follows](crate::redact::Scrubber::follow) the new one.
     pub(crate) fn replace(&self, stages: Stages) {
         self.change(|parts| parts.stages = stages);
     }

@@ -178,7 +178,7 @@ impl View<'_> {
 impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         snapshot.listing(Surface::Cash, trust.sight(&self.caller), || {
             let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
             let knows = |thing: &Thing<'_>| trust.knows(&self.caller, thing);

@@ -120,7 +120,7 @@ fn renamed(tool: &Tool, name: &str) -> Tool {
 impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         snapshot.listing(Surface::Direct, trust.sight(&self.caller), || {
             let seen =
                 |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
@@ -152,7 +152,7 @@ impl Direct {
     /// The tool of a name, if the caller sees it.
     fn find(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Option<Slot> {
         let slot = snapshot.names().slots.get(name).copied()?;
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         trust.sees(&context.caller, &snapshot.catalog, slot).then_some(slot)
     }
 
@@ -184,7 +184,7 @@ impl Direct {
 
     /// The upstreams whose tool a name may be, as far as the caller knows.
     fn meant(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Vec<String> {
-        let (catalog, trust) = (&snapshot.catalog, &self.shared.dispatcher.trust);
+        let (catalog, trust) = (&snapshot.catalog, self.shared.dispatcher.trust());
         let knows = |label: &str| {
             let own = |slot: &Slot| catalog.source(*slot).label == label;
             trust.knows(&context.caller, &Thing::Namespace(label))

@@ -60,13 +60,13 @@ pub(crate) fn tools(names: &[&str], map: &str) -> Vec<Tool> {
 impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
         let map = || reply::map(&snapshot.catalog, MAP, &sees);
         let sight = trust.sight(&self.caller);
         snapshot.listing(Surface::Gateway, sight, || {
             let seen =
-                |entry: &Entry| meta::sees(&**trust, &snapshot.catalog, &self.caller, entry.place);
+                |entry: &Entry| meta::sees(trust, &snapshot.catalog, &self.caller, entry.place);
             let names = names(snapshot.directory(), &seen);
             listing(&self.shared, &snapshot, tools(&names, &map()), &self.caller)
         })

@@ -109,7 +109,7 @@ pub(crate) async fn waited(
     named: &Named,
     context: &Context,
 ) -> Arc<Snapshot> {
-    let trust = &*shared.dispatcher.trust;
+    let trust = shared.dispatcher.trust();
     if !knows_upstream(trust, &snapshot.catalog, &context.caller, &named.upstream) {
         return snapshot;
     }
@@ -186,7 +186,7 @@ pub(crate) fn listing(
     caller: &Identity,
 ) -> Listing {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
-    let knows = |thing: &Thing<'_>| shared.dispatcher.trust.knows(caller, thing);
+    let knows = |thing: &Thing<'_>| shared.dispatcher.trust().knows(caller, thing);
     Listing {
         server: about::server(shared, snapshot, capabilities, &knows),
         tools,
@@ -317,23 +317,23 @@ impl Meta<'_> {
     }
 
     pub(crate) fn sees(&self, slot: Slot) -> bool {
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
     }
 
     fn guessed_by(&self) -> By {
-        guessed_by(&*self.shared.dispatcher.trust, &self.context.caller)
+        guessed_by(self.shared.dispatcher.trust(), &self.context.caller)
     }
 
     /// Whether nothing is hidden from this caller.
     pub(crate) fn sees_all(&self) -> bool {
-        self.shared.dispatcher.trust.sees_all(&self.context.caller)
+        self.shared.dispatcher.trust().sees_all(&self.context.caller)
     }
 
     /// Whether an entry exists as far as this caller is concerned.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        let trust = &self.shared.dispatcher.trust;
-        sees(&**trust, &self.snapshot.catalog, &self.context.caller, entry.place)
+        let trust = self.shared.dispatcher.trust();
+        sees(trust, &self.snapshot.catalog, &self.context.caller, entry.place)
     }
 
     fn config(&self) -> Arc<Config> {

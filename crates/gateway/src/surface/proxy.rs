@@ -142,7 +142,7 @@ impl Stripped {
 impl Provider for Proxy {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
         snapshot.listing(Surface::Proxy, trust.sight(&self.caller), || {
             let seen = snapshot.stripped().tools.iter().filter(|(slot, _)| slot.is_none_or(sees));

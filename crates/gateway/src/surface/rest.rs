@@ -111,7 +111,7 @@ impl Rest {
     ) -> Result<Slot, RpcError> {
         let id = params.get("taskId").and_then(Json::text).unwrap_or_default();
         let began = self.shared.tasks.began(&Owner::of(context), &id);
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let slot = match began.as_slice() {
             [] => None,
             [began] => snapshot.slot_of(began),
@@ -173,7 +173,7 @@ impl Rest {
         ask: Ask,
         context: &Context,
     ) -> Result<(usize, Ask), Ask> {
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let sight = Sight {
             knows: &|thing| trust.knows(&context.caller, thing),
             picks: trust.picks_resources(&context.caller),

@@ -166,10 +166,10 @@ impl View<'_> {
             })
         };
         // Asked of every function there is.
-        let all = self.shared.dispatcher.trust.sees_all(&self.context.caller);
+        let all = self.shared.dispatcher.trust().sees_all(&self.context.caller);
         let sees = |slot| (all || self.sees(slot)) && inside(slot);
         let shares = self.shared.learning.asked(self.context, query);
-        let trust = &*self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let missing = own::unsearched(catalog, trust, &self.context.caller);
         match format {
             Format::Markdown => own::found(catalog, query, limit, &shares, &sees, missing),
@@ -227,8 +227,8 @@ impl View<'_> {
 
     /// Whether a namespace exists for this caller.
     pub(super) fn shows(&self, namespace: &Namespace) -> bool {
-        let trust = &self.shared.dispatcher.trust;
-        meta::shows(&**trust, &self.snapshot.catalog, &self.context.caller, namespace)
+        let trust = self.shared.dispatcher.trust();
+        meta::shows(trust, &self.snapshot.catalog, &self.context.caller, namespace)
     }
 
     /// The namespaces right below, the gate's own last.

@@ -84,13 +84,13 @@ impl View<'_> {
     /// Which skills there are at upstreams, those say to each caller and not to
     /// the catalog: with them, what is searched is made for the occasion.
     fn skills_for(&self, library: &Library, query: &str) -> String {
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let distant = library.latest(self).any(|skill| skill.is_distant());
         let catalog = match distant {
             true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
             false => &self.snapshot.catalog,
         };
-        let sees = |place| distant || meta::sees(&**trust, catalog, &self.context.caller, place);
+        let sees = |place| distant || meta::sees(trust, catalog, &self.context.caller, place);
         let found = catalog.seek(&[Kind::Skill], query, own::FOUND, &Shares::new(), &sees);
         if found.hits.is_empty() {
             return "No skill matches. `skill()` lists all.".to_owned();
@@ -118,11 +118,11 @@ impl View<'_> {
         close: Vec<String>,
         faint: Vec<String>,
     ) -> String {
-        let (catalog, trust) = (&self.snapshot.catalog, &self.shared.dispatcher.trust);
-        let sees = |place| meta::sees(&**trust, catalog, &self.context.caller, place);
+        let (catalog, trust) = (&self.snapshot.catalog, self.shared.dispatcher.trust());
+        let sees = |place| meta::sees(trust, catalog, &self.context.caller, place);
         let words = format!("{namespace} {wanted}");
         let mut near = close;
-        let by = meta::guessed_by(&**trust, &self.context.caller);
+        let by = meta::guessed_by(trust, &self.context.caller);
         if by == By::SpellingAndMeaning && near.len() < NEAR {
             let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
             near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));

@@ -29,7 +29,7 @@ const OWN: usize = 2;
 impl View<'_> {
     /// Whether a function exists as far as this caller is concerned.
     pub(super) fn sees(&self, slot: Slot) -> bool {
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
     }
 
@@ -156,8 +156,8 @@ impl View<'_> {
         if let Some(slot) = self.joined(namespace, function) {
             return vec![line(catalog, slot)];
         }
-        let trust = &self.shared.dispatcher.trust;
-        let by = meta::guessed_by(&**trust, &self.context.caller);
+        let trust = self.shared.dispatcher.trust();
+        let by = meta::guessed_by(trust, &self.context.caller);
         let mut lines = Vec::new();
         if *why != Unresolved::Function {
             let near = catalog.nearest_namespaces(namespace, 4 * NEAR, by, &sees);

@@ -124,7 +124,7 @@ impl Meta<'_> {
         // The search names only places of this kind, so positions are of this section.
         let entry = |place| directory.at(place).map(|at| &section.entries()[at]);
         let (catalog, caller) = (&self.snapshot.catalog, &self.context.caller);
-        let trust = &*self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         // Asked of every document there is.
         let all = trust.sees_all(caller);
         let keep = |place| match place {
@@ -176,7 +176,7 @@ impl Meta<'_> {
             GatewayError::new(Code::PathInvalid, error.to_string(), text)
         };
         let path: Path = text.parse().map_err(|error| invalid(&error))?;
-        let sight = self.shared.dispatcher.trust.sight(&self.context.caller);
+        let sight = self.shared.dispatcher.trust().sight(&self.context.caller);
         let walk = (kind, text.to_owned(), form, sight);
         let cards = self.snapshot.walks.get_or(walk, || self.walk(section, &path, text, form))?;
         Ok(cards.to_vec())
@@ -241,7 +241,7 @@ impl Meta<'_> {
         let named = |source: &&Source| {
             source.role == Role::Upstream && catalog::name::same(&source.label, label)
         };
-        let trust = &*self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         catalog.sources().iter().find(named).is_some_and(|source| {
             source.listing.tools.is_empty()
                 && trust.knows(&self.context.caller, &Thing::Namespace(&source.label))

@@ -229,7 +229,7 @@ impl Meta<'_> {
             json!({"name": "schema_validation", "status": "pass"}),
             json!({"name": "rate_limit", "status": verdict(spends)}),
         ];
-        let policy = match dispatcher.trust.admit(&self.snapshot.catalog, call, self.context) {
+        let policy = match dispatcher.trust().admit(&self.snapshot.catalog, call, self.context) {
             Ok(Admission::Free) => None,
             Ok(Admission::Ask(_)) => Some(Code::AuthRequired),
             Err(refusal) => Some(refused(&refusal, "").code),

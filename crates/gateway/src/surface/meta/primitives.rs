@@ -127,7 +127,7 @@ impl Meta<'_> {
 
     /// The source that a URI leads to, for who sees it.
     fn source_of(&self, uri: &str) -> Option<usize> {
-        let trust = &self.shared.dispatcher.trust;
+        let trust = self.shared.dispatcher.trust();
         let sight = Sight {
             knows: &|thing| trust.knows(&self.context.caller, thing),
             picks: trust.picks_resources(&self.context.caller),
