@@ -206,6 +206,18 @@ pub fn write_response(out: &mut String, id: &str, reply: &Reply) {
     out.push('}');
 }
 
+/// Appends the answers to a batch.
+pub fn write_responses(out: &mut String, answers: &[(Json, Reply)]) {
+    out.push('[');
+    for (at, (id, reply)) in answers.iter().enumerate() {
+        if at != 0 {
+            out.push(',');
+        }
+        write_response(out, id.as_str(), reply);
+    }
+    out.push(']');
+}
+
 /// Makes the text from `start` on safe for one line: a raw line break in JSON
 /// can only be white space, so a space means the same.
 pub fn unbreak(out: &mut [u8], start: usize) {

@@ -120,8 +120,8 @@ impl Json {
 
     /// The string that it is. Most have no escapes, and those need no parser.
     pub fn text(&self) -> Option<String> {
-        let inside = self.as_str().strip_prefix('"')?.strip_suffix('"')?;
-        if inside.contains('\\') { self.read().ok() } else { Some(inside.to_owned()) }
+        let plain = Part::from(self).plain().map(str::to_owned);
+        plain.or_else(|| self.read().ok())
     }
 
     /// The value as a tree, with numbers of any size kept exactly.

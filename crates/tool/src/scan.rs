@@ -10,6 +10,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::Json;
+
 /// One well-formed value in a text, without white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'t>(&'t str);
@@ -29,6 +31,12 @@ impl<'t> Part<'t> {
 impl<'t> From<&'t RawValue> for Part<'t> {
     fn from(raw: &'t RawValue) -> Part<'t> {
         Part(raw.get())
+    }
+}
+
+impl<'t> From<&'t Json> for Part<'t> {
+    fn from(json: &'t Json) -> Part<'t> {
+        Part(json.as_str())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use tool::scan::{self, Part};
 use tool::{Json, Reply, RpcError};
@@ -30,15 +30,19 @@ impl<'a> Envelope<'a> {
     /// Finds the members, if that takes no parser.
     pub(super) fn scan(text: &'a str) -> Option<Envelope<'a>> {
         let mut envelope = Envelope::default();
-        scan::members(text, |name, part| match Key::of(name) {
-            Key::Id => envelope.id = Some(part),
-            Key::Method => envelope.method = Some(Method::of(part)),
-            Key::Params => envelope.params = Some(part),
-            Key::Result => envelope.result = Some(part),
-            Key::Error => envelope.error = Some(part),
-            Key::Other => {}
-        })?;
+        scan::members(text, |name, part| envelope.set(Key::of(name), part))?;
         Some(envelope)
+    }
+
+    fn set(&mut self, key: Key, part: Part<'a>) {
+        match key {
+            Key::Id => self.id = Some(part),
+            Key::Method => self.method = Some(Method::of(part)),
+            Key::Params => self.params = Some(part),
+            Key::Result => self.result = Some(part),
+            Key::Error => self.error = Some(part),
+            Key::Other => {}
+        }
     }
 
     pub(super) fn fill<R>(
@@ -118,24 +122,11 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Key>()? {
-            match key {
-                Key::Id => self.0.id = Some(next_part(&mut map)?),
-                Key::Method => self.0.method = Some(Method::of(next_part(&mut map)?)),
-                Key::Params => self.0.params = Some(next_part(&mut map)?),
-                Key::Result => self.0.result = Some(next_part(&mut map)?),
-                Key::Error => self.0.error = Some(next_part(&mut map)?),
-                Key::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+        while let Some((key, part)) = map.next_entry::<Key, &RawValue>()? {
+            self.0.set(key, part.into());
         }
         Ok(())
     }
-}
-
-fn next_part<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Part<'de>, A::Error> {
-    map.next_value::<&RawValue>().map(Part::from)
 }
 
 impl Method {
@@ -147,6 +138,7 @@ impl Method {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Key {
     Id,
     Method,

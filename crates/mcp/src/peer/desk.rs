@@ -200,7 +200,7 @@ impl Desk {
         let replies = self.batches.remove(&place.batch).map(|batch| batch.replies);
         let replies: Vec<_> = replies.into_iter().flatten().flatten().collect();
         if !replies.is_empty() {
-            self.write(|out| write_batch(out, &replies));
+            self.write(|out| message::write_responses(out, &replies));
         }
     }
 
@@ -281,15 +281,4 @@ impl Desk {
         };
         self.garbage(invalid, head);
     }
-}
-
-fn write_batch(out: &mut String, replies: &[(Json, Reply)]) {
-    out.push('[');
-    for (at, (id, reply)) in replies.iter().enumerate() {
-        if at != 0 {
-            out.push(',');
-        }
-        message::write_response(out, id.as_str(), reply);
-    }
-    out.push(']');
 }

@@ -12,7 +12,7 @@ use super::group::{Carried, Group, Turn};
 use super::replay::Replay;
 use super::seat::Seat;
 use super::{Answered, Body, Endpoint, body, caller, read, refuse, resumes};
-use crate::message::{Frame, Invalid, Message, Notification, Request as Question};
+use crate::message::{self, Frame, Invalid, Message, Notification, Request as Question};
 use crate::revision::{Revision, code, header, method};
 use crate::serve::exchange::Step;
 use crate::serve::{modern, news};
@@ -219,14 +219,8 @@ fn whole(answers: &[(Json, Reply)]) -> Response<Body> {
     if answers.is_empty() {
         return body::bare(StatusCode::ACCEPTED);
     }
-    let mut text = "[".to_owned();
-    for (at, (id, reply)) in answers.iter().enumerate() {
-        if at != 0 {
-            text.push(',');
-        }
-        crate::message::write_response(&mut text, id.as_str(), reply);
-    }
-    text.push(']');
+    let mut text = String::new();
+    message::write_responses(&mut text, answers);
     body::json(StatusCode::OK, text)
 }
 
