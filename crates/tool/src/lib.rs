@@ -10,6 +10,7 @@
 //! nobody needs to change is never re-serialised. This crate knows no I/O, no
 //! runtime, no policy and no wire format.
 
+pub mod backoff;
 pub mod hex;
 pub mod json;
 pub mod map;
@@ -27,6 +28,7 @@ pub mod finding;
 pub mod standing;
 
 pub use ask::{Ask, Call, GetPrompt, Read};
+pub use backoff::Backoff;
 pub use context::{Back, Client, Context, Deaf, Identity, Note};
 pub use finding::{Finding, Severity};
 pub use json::{Json, Object};

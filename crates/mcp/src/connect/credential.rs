@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tool::{Failure, Standing};
+use tool::{Backoff, Failure, Standing};
 
 /// Milliseconds since 1970. A parameter, so that tests need not wait.
 pub type Now = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -144,8 +144,8 @@ pub(crate) struct Refused {
     until: u64,
 }
 
-const FIRST_PAUSE: Duration = Duration::from_secs(60);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// After refusals that are about us.
+const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(60), Duration::from_secs(3600));
 
 /// A server that lets us in may refuse this often in a row before that is taken
 /// to be about us: some refuse single tools that way.
@@ -154,14 +154,12 @@ const CREDIT: u32 = 3;
 impl Refused {
     /// Notes a refusal.
     pub(crate) fn again(&mut self, now: u64) {
-        let times = self.about_us();
         self.refusals = self.refusals.saturating_add(1);
         if !self.is_standing() {
             return;
         }
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(times.min(10)));
-        let pause = u64::try_from(pause.min(LONGEST_PAUSE).as_millis()).unwrap_or(u64::MAX);
-        self.until = now + pause;
+        let pause = PAUSES.pause_after(self.about_us(), 1.0);
+        self.until = now + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX / 2);
     }
 
     /// The server let us in.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 use tokio::time::sleep;
-use tool::{Failure, Sent};
+use tool::{Backoff, Failure, Sent};
 
 use super::credential::{Credential, shown_until_taken};
 use super::http::{refusal, unreachable};
@@ -17,8 +17,9 @@ use super::http::{refusal, unreachable};
 /// How often a message is sent at most.
 const TRIES: u32 = 6;
 
-/// The pause before the second time; doubled before each further one.
-const PAUSE: Duration = Duration::from_millis(250);
+/// The pauses in between. Half of each is left to chance.
+const PAUSES: Backoff =
+    Backoff::doubling(Duration::from_millis(250), LONGEST_PAUSE).with_jitter(0.5);
 
 /// A server that wants a longer pause than this does not get the message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -63,14 +64,12 @@ where
     }
 }
 
-/// How long to wait after so many tries; `None` when it is enough. Half of the
-/// pause is left to chance, so that what failed together does not come back in
-/// one rush.
+/// How long to wait after so many tries; `None` when it is enough.
 fn again(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
     if TRIES <= n_tried {
         return None;
     }
-    let pause = (PAUSE * 2_u32.saturating_pow(n_tried - 1)).mul_f64(1.0 - chance / 2.0);
+    let pause = PAUSES.pause_after(n_tried, chance);
     let wanted = failure.retry_after().unwrap_or_default();
     (wanted <= LONGEST_PAUSE).then_some(pause.max(wanted))
 }
@@ -183,9 +182,9 @@ mod tests {
     fn the_pause_that_a_server_wants_is_kept_unless_it_is_too_long() {
         let after = |seconds| {
             let retry_after = Some(Duration::from_secs(seconds));
-            again(&Failure::RateLimited { retry_after }, 1, 0.0)
+            again(&Failure::RateLimited { retry_after }, 1, 1.0)
         };
-        assert_eq!(after(0), Some(PAUSE));
+        assert_eq!(after(0), Some(Duration::from_millis(250)));
         assert_eq!(after(7), Some(Duration::from_secs(7)));
         assert_eq!(after(3600), None);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use tool::{Event, Json, Kind, Object, Reply};
+use tool::{Backoff, Event, Json, Kind, Object, Reply};
 
 use super::lists::{self, Unread};
 use super::upstream::Core;
@@ -25,8 +25,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How often a reading that fails is tried again before that is told.
 const TRIES: u32 = 3;
 
-/// The longest pause after one that failed.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// The pauses after readings that failed, before that is told and after.
+const SOON: Backoff = Backoff::doubling(Duration::from_millis(500), PAUSE);
+const LATER: Backoff = Backoff::doubling(PAUSE, Duration::from_secs(300));
 
 /// Which lists are no longer what the server has, and whether it still knows
 /// what is watched.
@@ -160,10 +161,10 @@ async fn again(core: &Core, failed: Vec<(Kind, Unread)>, n_failed: u32) {
 
 /// How long to wait after so many failures.
 fn pause(n_failed: u32) -> Duration {
-    if n_failed < TRIES {
-        return Duration::from_millis(500) * n_failed;
+    match n_failed < TRIES {
+        true => SOON.pause_after(n_failed, 1.0),
+        false => LATER.pause_after(n_failed + 1 - TRIES, 1.0),
     }
-    (PAUSE * 2_u32.saturating_pow(n_failed - TRIES)).min(LONGEST_PAUSE)
 }
 
 /// Subscribes a new session to what was watched on the last.

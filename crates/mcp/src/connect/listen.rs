@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use tool::{Failure, Json, Kind, Object, Reply};
+use tool::{Backoff, Failure, Json, Kind, Object, Reply};
 
 use super::link::{Manner, Question, What};
 use super::upstream::Core;
@@ -24,8 +24,8 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(5);
 /// How long a listener waits; there is no end to listening.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Between two streams that break.
+const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(60));
 
 /// How often in a row a server may not be there before it is gone.
 const TRIES: u32 = 3;
@@ -61,7 +61,7 @@ impl Drop for Listening {
 async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
     let mut wants = Object::new();
     wants.push("notifications", Json::of(&filter));
-    let mut pause = PAUSE;
+    let mut pauses = PAUSES;
     let mut n_failed = 0;
     loop {
         let question = Question {
@@ -77,7 +77,8 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
         let ended = core.link.request(question).await;
         let stood = before < core.relay.stale.n_acknowledged();
         if stood {
-            (pause, n_failed) = (PAUSE, 0);
+            pauses.reset();
+            n_failed = 0;
         }
         match ended {
             // A server that closes says so to who listens; then it is looked for again.
@@ -97,8 +98,7 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
             }
             Ok(_) | Err(_) => {}
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        sleep(pauses.fail()).await;
         core.relay.stale.mark(&Kind::ALL);
     }
 }

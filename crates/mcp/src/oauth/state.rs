@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
+use tool::Backoff;
+
 use super::Grant;
 use crate::connect::credential::Refused;
 
 /// A token is renewed this long before it ends.
 const EARLY: u64 = 30;
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// Between two requests to a token endpoint that fails.
+const RENEWAL: Backoff =
+    Backoff::doubling(Duration::from_secs(2), Duration::from_secs(300)).with_jitter(0.5);
 
 /// What is known beside the grant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     pub(super) grant: Option<Grant>,
     pub(super) trouble: Option<Trouble>,
@@ -23,12 +27,12 @@ pub(super) struct State {
     pub(super) refused: Refused,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Trouble {
     /// Only a human can help.
     Human,
     /// The token endpoint is not asked before `until`, in milliseconds.
-    Later { until: u64, failures: u32, reason: String },
+    Later { until: u64, backoff: Backoff, reason: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +78,13 @@ impl State {
 
     /// Notes that renewing failed in a way that may pass.
     pub(super) fn fail(&mut self, now: u64, reason: String, after: Option<Duration>, chance: f64) {
-        let before = match &self.trouble {
-            Some(Trouble::Later { failures, .. }) => *failures,
-            Some(Trouble::Human) | None => 0,
+        let mut backoff = match &self.trouble {
+            Some(Trouble::Later { backoff, .. }) => *backoff,
+            Some(Trouble::Human) | None => RENEWAL,
         };
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(before.min(16)));
-        let pause = pause.min(LONGEST_PAUSE).mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
-        let pause = pause.max(after.unwrap_or_default());
+        let pause = backoff.fail_with(chance).max(after.unwrap_or_default());
         let until = now + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX / 2);
-        self.trouble = Some(Trouble::Later { until, failures: before + 1, reason });
+        self.trouble = Some(Trouble::Later { until, backoff, reason });
     }
 
     /// Takes up a grant, unless it is one that was found dead.
@@ -187,7 +189,7 @@ mod tests {
     fn pauses_grow_and_are_kept() {
         let mut state = state(grant("a", Some(10), true));
         for (failures, pause) in [(1, 2), (2, 4), (3, 8), (12, 300)] {
-            while !matches!(&state.trouble, Some(Trouble::Later { failures: n, .. }) if *n == failures)
+            while !matches!(&state.trouble, Some(Trouble::Later { backoff, .. }) if backoff.failures() == failures)
             {
                 state.fail(100_000, "down".into(), None, 1.0);
             }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tool::Backoff;
 
 /// The pause when the server does not say.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -22,15 +23,20 @@ const STEADY: Duration = Duration::from_secs(5);
 
 /// Counts the streams in a row that were none.
 pub(super) struct Pace {
-    n_empty: u32,
+    /// After streams in a row that brought nothing, as the server wants it.
+    wanted: Backoff,
+    /// The same where it does not say.
+    unsaid: Backoff,
     opened: Instant,
-    /// No pause that the server did not ask for is longer.
-    bound: Duration,
 }
 
 impl Pace {
     pub(super) fn within(bound: Duration) -> Pace {
-        Pace { n_empty: 0, opened: Instant::now(), bound }
+        Pace {
+            wanted: Backoff::doubling(SHORTEST, bound),
+            unsaid: Backoff::doubling(PAUSE, bound),
+            opened: Instant::now(),
+        }
     }
 
     /// A stream is about to be opened.
@@ -41,13 +47,16 @@ impl Pace {
     /// It ended. How long to wait, when the server wants `wanted`.
     pub(super) fn ended(&mut self, came: Came, wanted: Option<Duration>) -> Duration {
         let is_empty = came == Came::Nothing && self.opened.elapsed() < STEADY;
-        self.n_empty = if is_empty { self.n_empty.saturating_add(1) } else { 0 };
-        let doubled = 2_u32.saturating_pow(self.n_empty.saturating_sub(1));
-        match wanted {
-            None => PAUSE.saturating_mul(doubled).min(self.bound),
-            Some(wanted) => {
-                wanted.min(LONGEST).max(SHORTEST.saturating_mul(doubled).min(self.bound))
+        for backoff in [&mut self.wanted, &mut self.unsaid] {
+            if is_empty {
+                backoff.fail();
+            } else {
+                backoff.reset();
             }
+        }
+        match wanted {
+            None => self.unsaid.pause(1.0),
+            Some(wanted) => wanted.min(LONGEST).max(self.wanted.pause(1.0)),
         }
     }
 }
