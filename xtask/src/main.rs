@@ -23,7 +23,7 @@ usage: cargo xtask <chore>
   test [nextest arguments]   install what the tests need, then run them all
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
-  tidy                       dependency edges, longest files and functions
+  tidy                       dependency edges, modules in cycles, shares of the code, sizes
   tools                      only install what the tests need, and say where";
 
 fn main() -> ExitCode {
