@@ -444,8 +444,8 @@ fn with_platform(body: Bytes) -> Bytes {
         };
         let (mut server, mut capabilities) = (part("serverInfo")?, part("capabilities")?);
         if server.get("platform").is_none() {
-            server.set("platform", Json::of(PLATFORM));
-            server.set("platformVersion", Json::of(env!("CARGO_PKG_VERSION")));
+            server.set("platform", Json::encode(PLATFORM));
+            server.set("platformVersion", Json::encode(env!("CARGO_PKG_VERSION")));
         }
         if capabilities.get("evo").is_none() {
             capabilities.set("evo", json!({"toolsetVersion": TOOLSET_VERSION}).into());

@@ -72,7 +72,7 @@ fn open(listings: Vec<Listing>) -> (Gateway, Arc<dyn Provider>, Vec<Arc<Scripted
     });
     let gateway = Gateway::new(Parts::new(upstreams.collect(), Arc::new(System::start())));
     let client = Arc::new(Client::named("bench", ""));
-    let surface = gateway.door(Surface::Gateway).open(&client, &Arc::default());
+    let surface = gateway.surface(Surface::Gateway).provider_for(&client, &Arc::default());
     (gateway, surface, providers)
 }
 
@@ -119,7 +119,7 @@ async fn tokens_of_everything() -> Result<bool, Failed> {
     let (gateway, surface, _) = open(vec![first]);
     listed(&gateway, 60).await;
     let tools = surface.listing().tools.clone();
-    let cost = |n: usize| tokens::count(Json::of(&tools[..n]).as_str()) as f64;
+    let cost = |n: usize| tokens::count(Json::encode(&tools[..n]).as_str()) as f64;
     let mut kept = line("definitions of the three meta-tools", cost(3), 200.0, "tokens");
     kept &= line("definitions of all seven", cost(tools.len()), 420.0, "tokens");
     let mut most = 0;

@@ -237,7 +237,7 @@ fn written(surface: Surface, catalog: &Catalog, call: &ValidCall) -> String {
             format!("prompt_get(prompt_id=\"{}\", args={arguments}", call.callee.id)
         }
         (Surface::Gateway, What::Resource { uri, .. }) => {
-            let uri = Json::of(uri);
+            let uri = Json::encode(uri);
             if uri.as_str().len() <= REPEATED {
                 format!("resource_read(uri={uri}")
             } else {

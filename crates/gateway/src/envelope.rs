@@ -176,7 +176,7 @@ impl Envelope {
 
     /// The envelope as a tool result.
     pub fn to_reply(&self) -> Reply {
-        let text = Json::of(self);
+        let text = Json::encode(self);
         let content = serde_json::json!([{"type": "text", "text": text.as_str()}]);
         let result = match self.status {
             Status::Error => serde_json::json!({"content": content, "isError": true}),

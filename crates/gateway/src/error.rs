@@ -137,7 +137,7 @@ impl GatewayError {
     }
 
     pub fn to_json(&self) -> Json {
-        Json::of(self)
+        Json::encode(self)
     }
 
     /// The error as a tool result that a model can read.

@@ -172,7 +172,7 @@ pub(crate) async fn open(upstreams: Vec<Upstream>, change: impl FnOnce(&mut Part
     change(&mut parts);
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("test", ""));
-    let surface = gateway.door(Surface::Cash).open(&client, &Arc::default());
+    let surface = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
     settle().await;
     Opened { gateway, surface, records }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tool::{Client, Door, Identity, Provider};
+use tool::{Client, Identity, Provider, ProviderSource};
 
 use crate::artifact;
 use crate::clock::Clock;
@@ -32,7 +32,7 @@ pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Parts {
     /// Our version, as clients see it.
     pub version: String,
-    /// What clients get who come in by no door of their own, for the records.
+    /// What clients get who come in by no surface of their own, for the records.
     pub surface: Surface,
     pub upstreams: Vec<Upstream>,
     pub skills: Library,
@@ -170,9 +170,9 @@ impl Gateway {
         Gateway { shared: Arc::new(shared) }
     }
 
-    /// Where clients of this surface come in.
-    pub fn door(&self, surface: Surface) -> Arc<dyn Door> {
-        Arc::new(Entrance { shared: Arc::clone(&self.shared), surface })
+    /// What clients of this surface are served.
+    pub fn surface(&self, surface: Surface) -> Arc<dyn ProviderSource> {
+        Arc::new(SurfaceSource { shared: Arc::clone(&self.shared), surface })
     }
 
     /// Starts the eager upstreams for clients without capabilities, before
@@ -213,13 +213,13 @@ impl Gateway {
     }
 }
 
-struct Entrance {
+struct SurfaceSource {
     shared: Arc<Shared>,
     surface: Surface,
 }
 
-impl Door for Entrance {
-    fn open(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
+impl ProviderSource for SurfaceSource {
+    fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
         let caller = Arc::clone(caller);
         let hall = self.shared.roster.hall(client);
         let shared = Arc::clone(&self.shared);

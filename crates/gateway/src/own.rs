@@ -11,7 +11,7 @@ use std::sync::Arc;
 use catalog::source::Role;
 use catalog::{Catalog, Slot, Source};
 use serde_json::json;
-use tool::{Ask, Context, Failure, Json, Listing, Reply, RpcError, Standing, Tool};
+use tool::{Ask, Context, CredentialHealth, Failure, Json, Listing, Reply, RpcError, Tool};
 
 use crate::artifact::Store;
 use crate::clock::Clock;
@@ -157,8 +157,8 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize, &str) -> bool) -> String {
             None => phase,
         };
         let phase = match status.credential {
-            None | Some(Standing::Fine) => phase,
-            Some(standing) => format!("{phase}; credentials: {standing}"),
+            None | Some(CredentialHealth::Fine) => phase,
+            Some(health) => format!("{phase}; credentials: {health}"),
         };
         let fare = Fare::of(&status.phase);
         has_unread |= !status.listing.unread.is_empty();

@@ -19,7 +19,7 @@ pub(crate) fn read(json: &Json) -> Json {
             Some(kind) => json!({"type": kind, "data": blob, "mimeType": media_type}).into(),
             None => {
                 let mut embedded = Object::new();
-                embedded.push("type", Json::of("resource"));
+                embedded.push("type", Json::encode("resource"));
                 embedded.push("resource", content.clone());
                 embedded.to_json()
             }
@@ -51,6 +51,6 @@ pub(crate) fn prompt(json: &Json) -> Json {
 
 fn result_of(content: &[Json]) -> Json {
     let mut result = Object::new();
-    result.push("content", Json::of(content));
+    result.push("content", Json::encode(content));
     result.to_json()
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use catalog::index::Meaning;
-use tool::{Client, Failure, Listing, Provider, Standing};
+use tool::{Client, CredentialHealth, Failure, Listing, Provider};
 
 pub use hall::Hall;
 pub use link::{Link, Phase, Status};
@@ -51,7 +51,7 @@ pub trait Connector: Send + Sync {
 
     /// How it stands with what the upstream is shown; `None` where it wants
     /// nothing.
-    fn standing(&self) -> Option<Standing> {
+    fn credential_health(&self) -> Option<CredentialHealth> {
         None
     }
 }

@@ -93,7 +93,7 @@ async fn every_item_that_can_be_seen_from_outside_passes() {
     parts.skills = Library::read(&[skill()]).0;
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
-    let provider = gateway.door(Surface::Cash).open(&client, &Arc::default());
+    let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
     while gateway.roster().default_hall().snapshot().catalog.functions().len() < 12 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -137,7 +137,7 @@ async fn printer(limit: usize) -> Arc<dyn Provider> {
     parts.gate = gateway::gate::Config { limit, ..Default::default() };
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
-    let provider = gateway.door(Surface::Cash).open(&client, &Arc::default());
+    let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
     while gateway.roster().default_hall().snapshot().catalog.functions().len() < 4 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -33,7 +33,7 @@ fn use_it(text: String) -> Library {
     let index = library.index("", &Nobody).expect("the root is always there");
     assert!(index.len() < 4_000, "an index of {} bytes", index.len());
     for skill in library.skills() {
-        let value = tool::Json::of("value");
+        let value = tool::Json::encode("value");
         if let Ok(told) = skill.fill(&[("a", &value), ("name", &value)]) {
             assert!(told.len() <= 2 * length + 4_000, "{} of {length}", told.len());
             let lower = told.to_lowercase();

@@ -15,7 +15,7 @@ use mcp::message::{Invalid, Notification, Request, Response};
 use mcp::peer::{self, Incoming, Limits, Patience, Peer};
 use mcp::serve::stdio;
 use serde_json::{Map, Value, json};
-use tool::{Always, Client, Json, Reply, RpcError};
+use tool::{Client, FixedProvider, Json, Reply, RpcError};
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -35,8 +35,8 @@ async fn main() -> Result<(), Failed> {
 
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(theirs);
-    let door = Arc::new(Always(Arc::clone(&upstream) as _));
-    tokio::spawn(stdio::serve(door, reader, writer, stdio::Options::default()));
+    let source = Arc::new(FixedProvider(Arc::clone(&upstream) as _));
+    tokio::spawn(stdio::serve(source, reader, writer, stdio::Options::default()));
     let (reader, writer) = tokio::io::split(ours);
     let peer = Peer::new(Limits::default());
     tokio::spawn(peer::run(peer.clone(), reader, writer, Arc::new(Answers)));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcp::serve::{http, stdio};
 use testkit::everything::{Everything, Style};
 use tokio::net::TcpListener;
-use tool::{Always, Door};
+use tool::{FixedProvider, ProviderSource};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -18,7 +18,7 @@ async fn main() -> std::io::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["stdio", rest @ ..] => {
-            stdio::stdio(door(rest), stdio::Options::default()).await?;
+            stdio::stdio(source(rest), stdio::Options::default()).await?;
             Ok(())
         }
         ["http", address, rest @ ..] => {
@@ -26,18 +26,18 @@ async fn main() -> std::io::Result<()> {
             // Streams open early, so that they are tried.
             let options =
                 http::Options { settle: Duration::from_millis(50), ..http::Options::default() };
-            let endpoint = http::Endpoint::new(door(rest), options);
+            let endpoint = http::Endpoint::new(source(rest), options);
             http::listen(listener, http::at("/mcp", endpoint), std::future::pending()).await
         }
         _ => Err(std::io::Error::other("usage: everything stdio|http ADDRESS [STYLE]")),
     }
 }
 
-fn door(rest: &[&str]) -> Arc<dyn Door> {
+fn source(rest: &[&str]) -> Arc<dyn ProviderSource> {
     let style = match rest {
         ["asking"] => Style::Asking,
         ["requiring"] => Style::Requiring,
         _ => Style::Mixed,
     };
-    Arc::new(Always(Everything::new(style)))
+    Arc::new(FixedProvider(Everything::new(style)))
 }

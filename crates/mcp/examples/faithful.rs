@@ -18,7 +18,7 @@ use mcp::serve::stdio;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
-use tool::{Always, Client};
+use tool::{Client, FixedProvider};
 
 /// What one server said, as it said it.
 #[derive(Deserialize)]
@@ -117,8 +117,8 @@ impl Served {
                 .await
                 .map_err(io::Error::other)?;
         let (ours, theirs) = (duplex(1 << 20), duplex(1 << 20));
-        let door = Arc::new(Always(connected as _));
-        tokio::spawn(stdio::serve(door, theirs.1, ours.1, stdio::Options::default()));
+        let source = Arc::new(FixedProvider(connected as _));
+        tokio::spawn(stdio::serve(source, theirs.1, ours.1, stdio::Options::default()));
         let mut served = Served { reader: BufReader::new(ours.0), writer: theirs.0, n_asked: 0 };
         let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
         served.ask("initialize", params).await?;

@@ -43,7 +43,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tool::{Back, Client, Deaf, Failure, RpcError};
+use tool::{Client, ClientHandle, Failure, NoClient, RpcError};
 
 use crate::peer::{Limits, Patience};
 use crate::revision::Revision;
@@ -108,7 +108,7 @@ pub struct Options {
     /// What is shown to a server at an address, beside its fixed headers.
     pub credential: Option<Arc<dyn Credential>>,
     /// Who is asked when the server asks outside of any call.
-    pub home: Arc<dyn Back>,
+    pub home: Arc<dyn ClientHandle>,
 }
 
 /// What is known of the revision before anything was said.
@@ -231,7 +231,7 @@ impl Default for Options {
             lists: ListLimits { pages: 1000, items: 100_000 },
             tether: None,
             credential: None,
-            home: Arc::new(Deaf),
+            home: Arc::new(NoClient),
         }
     }
 }

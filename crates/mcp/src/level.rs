@@ -25,7 +25,7 @@ impl Level {
     }
 
     pub(crate) fn to_json(self) -> Json {
-        Json::of(self.as_str())
+        Json::encode(self.as_str())
     }
 
     /// As a number that fits an atomic; 0 stands for none.

@@ -1,8 +1,8 @@
 //! A server made of any provider.
 //!
-//! The inverse of [`connect`](crate::connect): what a [`tool::Door`] opens to a
-//! visitor is served over a pipe ([`stdio`]) or over HTTP ([`http`]), to
-//! clients of every revision at once. Where provider and client are of different
+//! The inverse of [`connect`](crate::connect): the provider that a
+//! [`tool::ProviderSource`] picks for a client is served over a pipe ([`stdio`])
+//! or over HTTP ([`http`]), to clients of every revision at once. Where provider and client are of different
 //! eras, the difference is bridged here: questions to the client become
 //! `input_required` results and the other way round, results gain or lose the
 //! members that only one era knows.

@@ -43,7 +43,7 @@ impl Answer {
     /// The reply; `wrap` when the declared schema has the value under `result`.
     pub(crate) fn into_reply(self, wrap: bool) -> Reply {
         match self {
-            Answer::Blocks(blocks) => Reply::Result(Json::of(&json!({"content": blocks}))),
+            Answer::Blocks(blocks) => Reply::Result(Json::encode(&json!({"content": blocks}))),
             Answer::Value(value) => {
                 let text = match &value {
                     Value::String(text) => text.clone(),
@@ -54,7 +54,7 @@ impl Answer {
                     | Value::Object(_) => value.to_string(),
                 };
                 // A result may be large: it is written, never copied.
-                let mut structured = Json::of(&value);
+                let mut structured = Json::encode(&value);
                 if wrap {
                     let mut wrapped = Object::new();
                     wrapped.push("result", structured);

@@ -27,8 +27,10 @@ impl Context {
         if let Some(total) = total {
             params.push("total", json!(total).into());
         }
-        params.push("message", Json::of(message));
-        self.asked.back.notify(Note { method: "notifications/progress".to_owned(), params });
+        params.push("message", Json::encode(message));
+        self.asked
+            .client_handle
+            .notify(Note { method: "notifications/progress".to_owned(), params });
     }
 }
 

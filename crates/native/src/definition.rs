@@ -267,14 +267,14 @@ impl Definition {
     /// The definition as MCP lists it.
     pub fn to_json(&self) -> Json {
         let mut raw = Object::new();
-        raw.push("name", Json::of(&self.name));
+        raw.push("name", Json::encode(&self.name));
         if let Some(title) = &self.title {
-            raw.push("title", Json::of(title));
+            raw.push("title", Json::encode(title));
         }
-        raw.push("description", Json::of(&self.full_description()));
-        raw.push("inputSchema", Json::of(&self.input));
+        raw.push("description", Json::encode(&self.full_description()));
+        raw.push("inputSchema", Json::encode(&self.input));
         if let Some(output) = &self.output {
-            raw.push("outputSchema", Json::of(output));
+            raw.push("outputSchema", Json::encode(output));
         }
         if let Some(annotations) = self.hints.to_json() {
             raw.push("annotations", annotations);
@@ -303,7 +303,7 @@ impl Hints {
         ];
         for (key, hint) in hints {
             if let Some(hint) = hint {
-                raw.push(key, Json::of(&hint));
+                raw.push(key, Json::encode(&hint));
             }
         }
         (!raw.is_empty()).then(|| raw.to_json())

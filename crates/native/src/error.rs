@@ -295,7 +295,7 @@ impl Error {
             (error, Wire::Result) => Ok(error.fault().into_reply()),
             (error, Wire::Rpc(code)) => {
                 let fault = error.fault();
-                let data = Json::of(&fault.body());
+                let data = Json::encode(&fault.body());
                 Ok(Reply::Error(RpcError::with_data(code, fault.error_message, &data)))
             }
         }

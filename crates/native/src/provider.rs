@@ -125,7 +125,7 @@ fn warn_deprecated(ready: &Ready) {
 /// panicked, it took too long) into errors.
 async fn run(ready: &Ready, call: Call) -> Result<Answer, Error> {
     let name = || ready.definition.name.clone();
-    let limit = limit(ready, call.context().patience);
+    let limit = limit(ready, call.context().timeout);
     let Some(run) = ready.definition.run.clone() else {
         let reason = "nothing to run".to_owned();
         return Err(Error::Transport(Failure::Unavailable { reason }));

@@ -255,7 +255,7 @@ async fn a_tool_that_takes_too_long_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_with_less_patience_waits_less() {
     let context =
-        tool::Context { patience: Some(Duration::from_millis(5)), ..tool::Context::anonymous() };
+        tool::Context { timeout: Some(Duration::from_millis(5)), ..tool::Context::anonymous() };
     let ask = Ask::Call(Call::new("forever", Json::empty_object()));
     let reply = registry().into_provider().ask(ask, &context).await.unwrap();
     assert!(reply.tool_result().unwrap().text().contains("within 5ms"));
@@ -270,7 +270,7 @@ async fn a_result_that_is_not_what_was_declared_is_not_sent() {
 struct Listener(std::sync::Mutex<Vec<tool::Note>>);
 
 #[async_trait::async_trait]
-impl tool::Back for Listener {
+impl tool::ClientHandle for Listener {
     fn notify(&self, note: tool::Note) {
         self.0.lock().unwrap().push(note);
     }
@@ -284,8 +284,8 @@ impl tool::Back for Listener {
 async fn state_is_shared_and_progress_goes_to_who_asked_for_it() {
     let provider = registry().into_provider();
     let back = Arc::new(Listener(std::sync::Mutex::default()));
-    let listener: Arc<dyn tool::Back> = back.clone();
-    let context = tool::Context { back: listener, ..tool::Context::anonymous() };
+    let listener: Arc<dyn tool::ClientHandle> = back.clone();
+    let context = tool::Context { client_handle: listener, ..tool::Context::anonymous() };
     let mut rest = Object::new();
     rest.push("_meta", json!({"progressToken": "p1"}).into());
     let with_token = Ask::Call(Call { name: "count".to_owned(), arguments: None, rest });

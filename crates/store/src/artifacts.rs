@@ -170,7 +170,7 @@ impl Disk {
     }
 
     async fn write(&self, artifact: &Artifact) -> std::io::Result<()> {
-        let (text, path) = (Json::of(&Written::of(artifact)), self.path(&artifact.handle));
+        let (text, path) = (Json::encode(&Written::of(artifact)), self.path(&artifact.handle));
         let write = move || file::replace(&path, text.as_bytes().as_ref(), Safety::Unsynced);
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }

@@ -386,8 +386,8 @@ mod tests {
             attempts: 1,
             took: Duration::from_micros(1500),
             artifact: None,
-            raw: Some(Json::of(&"one two three four five six")),
-            sent: Some(Json::of(&"one")),
+            raw: Some(Json::encode(&"one two three four five six")),
+            sent: Some(Json::encode(&"one")),
         }
     }
 
@@ -400,8 +400,8 @@ mod tests {
         assert_eq!(event["tool_id"], "up:t#12345678");
         assert_eq!(event["attributes"]["arg_keys"], json!(["path"]));
         let mut many = Object::new();
-        many.push("k".repeat(100_000), Json::of(&1));
-        (0..20_000).for_each(|n| many.push(format!("k{n}"), Json::of(&n)));
+        many.push("k".repeat(100_000), Json::encode(&1));
+        (0..20_000).for_each(|n| many.push(format!("k{n}"), Json::encode(&n)));
         let kept = keys(&many.to_json());
         assert!(kept.len() == KEYS && kept.iter().all(|key| key.chars().count() <= KEY));
         assert_eq!(event["attributes"]["firewall_triggered"], true);
@@ -421,7 +421,7 @@ mod tests {
 
     fn definition() -> Json {
         let words = "Does what it is told, and says at length what that was and why.";
-        Json::of(&json!({"name": "t", "description": words, "inputSchema": {"type": "object"}}))
+        Json::encode(&json!({"name": "t", "description": words, "inputSchema": {"type": "object"}}))
     }
 
     /// What whoever reads the events finds in the first.

@@ -270,6 +270,6 @@ fn missing_capability(context: &Context) -> Reply {
 }
 
 fn tell(context: &Context, method: &str, params: &Value) {
-    let params = Object::parse(&Json::of(params)).expect("params are an object");
-    context.back.notify(Note { method: method.to_owned(), params });
+    let params = Object::parse(&Json::encode(params)).expect("params are an object");
+    context.client_handle.notify(Note { method: method.to_owned(), params });
 }

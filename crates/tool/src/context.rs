@@ -1,5 +1,5 @@
 //! What travels beside a question: who asks, what they can do, how long they
-//! wait, and the way back to them while the answer is being made.
+//! wait, and the handle that reaches them while the answer is being made.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,8 +20,8 @@ pub struct Context {
     /// begins with [`VISIT`] is only a connection.
     pub session: Arc<str>,
     /// How long the caller waits; the provider's own limit when `None`.
-    pub patience: Option<Duration>,
-    pub back: Arc<dyn Back>,
+    pub timeout: Option<Duration>,
+    pub client_handle: Arc<dyn ClientHandle>,
 }
 
 /// How the session of an anonymous caller begins who has none: what follows is
@@ -57,9 +57,9 @@ pub struct Note {
     pub params: Object,
 }
 
-/// The way back to the client whose question is being answered.
+/// Reaches the client whose question is being answered.
 #[async_trait]
-pub trait Back: Send + Sync {
+pub trait ClientHandle: Send + Sync {
     /// Passes on progress, a log line or another notification of this call.
     /// Never blocks.
     fn notify(&self, note: Note);
@@ -70,10 +70,10 @@ pub trait Back: Send + Sync {
 
 /// A client that cannot be asked and does not listen.
 #[derive(Clone, Copy, Debug)]
-pub struct Deaf;
+pub struct NoClient;
 
 #[async_trait]
-impl Back for Deaf {
+impl ClientHandle for NoClient {
     fn notify(&self, _: Note) {}
 
     async fn request(&self, method: &str, _: Json) -> Result<Reply, Failure> {
@@ -88,8 +88,8 @@ impl Context {
             client: Arc::new(Client::named("gatelet", "")),
             caller: Arc::new(Identity::default()),
             session: "".into(),
-            patience: None,
-            back: Arc::new(Deaf),
+            timeout: None,
+            client_handle: Arc::new(NoClient),
         }
     }
 
@@ -111,7 +111,7 @@ impl fmt::Debug for Context {
             .field("client", &self.client)
             .field("caller", &self.caller)
             .field("session", &self.session)
-            .field("patience", &self.patience)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }

@@ -60,7 +60,7 @@ impl Json {
     }
 
     /// Writes a value of ours as JSON.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Json {
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Json {
         let text = serde_json::to_string(value).expect("our own types always serialise");
         Json(text.into())
     }
@@ -167,7 +167,7 @@ impl fmt::Display for Json {
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Json {
-        Json::of(&value)
+        Json::encode(&value)
     }
 }
 
@@ -357,7 +357,7 @@ pub fn write_text(out: &mut String, text: &str) {
         out.push_str(text);
         out.push('"');
     } else {
-        out.push_str(Json::of(text).as_str());
+        out.push_str(Json::encode(text).as_str());
     }
 }
 
@@ -432,7 +432,7 @@ mod tests {
     fn setting_a_member_leaves_the_others_byte_for_byte() {
         let json = Json::parse(r#"{"a":[1, 2],"b":"x","c":1.0}"#).unwrap();
         let mut object = Object::parse(&json).unwrap();
-        object.set("b", Json::of("y"));
+        object.set("b", Json::encode("y"));
         object.remove("zzz");
         assert_eq!(object.to_json().as_str(), r#"{"a":[1, 2],"b":"y","c":1.0}"#);
     }

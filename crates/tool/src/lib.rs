@@ -24,18 +24,18 @@ pub mod reply;
 pub mod context;
 pub mod provider;
 
+pub mod credential;
 pub mod finding;
-pub mod standing;
 
 pub use ask::{Ask, Call, GetPrompt, Read};
 pub use backoff::Backoff;
-pub use context::{Back, Client, Context, Deaf, Identity, Note};
+pub use context::{Client, ClientHandle, Context, Identity, NoClient, Note};
+pub use credential::CredentialHealth;
 pub use finding::{Finding, Severity};
 pub use json::{Json, Object};
 pub use listing::{
     Annotations, Lifetime, Lifetimes, Listing, Prompt, Resource, Server, Template, Tool,
 };
 pub use map::{QuickMap, QuickSet};
-pub use provider::{Always, Door, Event, Kind, Provider};
+pub use provider::{Event, FixedProvider, Kind, Provider, ProviderSource};
 pub use reply::{Failure, Reply, RpcError, Sent};
-pub use standing::Standing;

@@ -94,7 +94,7 @@ pub struct Server {
 impl Server {
     /// A server of ours, with what it can do.
     pub fn new(name: &str, version: &str, capabilities: Json) -> Server {
-        let raw = Json::of(&serde_json::json!({"name": name, "version": version}));
+        let raw = Json::encode(&serde_json::json!({"name": name, "version": version}));
         Server {
             name: name.to_owned(),
             version: version.to_owned(),
@@ -314,7 +314,7 @@ mod tests {
         let text = r#"{"name":"t","inputSchema":{"type":"object"},"x-vendor":{"big":1e400}}"#;
         let tool = Tool::read(Json::parse(text).unwrap()).unwrap();
         let listing = Listing { tools: vec![tool], ..Listing::default() };
-        let back: Listing = Json::of(&listing).read().unwrap();
+        let back: Listing = Json::encode(&listing).read().unwrap();
         assert_eq!(back.tools[0].raw.as_str(), text);
         assert_eq!(back, listing);
     }

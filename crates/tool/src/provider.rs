@@ -24,13 +24,13 @@ pub trait Provider: Send + Sync {
 
     /// Resources that are there for this caller alone, such as what is kept of
     /// earlier answers. They are listed before those of [`Provider::listing`].
-    async fn resources_of(&self, _: &Context) -> Vec<Resource> {
+    async fn resources_for(&self, _: &Context) -> Vec<Resource> {
         Vec::new()
     }
 
-    /// Whether `ask` itself ends when [`Context::patience`] does. Where it does
+    /// Whether `ask` itself ends when [`Context::timeout`] does. Where it does
     /// not, whoever asks has to set a clock for every question.
-    fn keeps_time(&self) -> bool {
+    fn enforces_timeout(&self) -> bool {
         false
     }
 }
@@ -62,20 +62,20 @@ impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Tools, Kind::Resources, Kind::Templates, Kind::Prompts];
 }
 
-/// Decides which provider a visitor gets to see.
+/// Decides which provider a client gets to see.
 ///
-/// Opened once per session, or once per request where there are no sessions,
+/// Asked once per session, or once per request where there are no sessions,
 /// so it must be cheap: look something up, start nothing.
-pub trait Door: Send + Sync {
-    fn open(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider>;
+pub trait ProviderSource: Send + Sync {
+    fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider>;
 }
 
 /// The same provider for everybody.
 #[derive(Clone)]
-pub struct Always(pub Arc<dyn Provider>);
+pub struct FixedProvider(pub Arc<dyn Provider>);
 
-impl Door for Always {
-    fn open(&self, _: &Arc<Client>, _: &Arc<Identity>) -> Arc<dyn Provider> {
+impl ProviderSource for FixedProvider {
+    fn provider_for(&self, _: &Arc<Client>, _: &Arc<Identity>) -> Arc<dyn Provider> {
         Arc::clone(&self.0)
     }
 }

@@ -122,7 +122,7 @@ impl Reply {
         // A result may be large: it is written, never copied.
         let mut result = Object::new();
         result.push("content", json!([{"type": "text", "text": value.to_string()}]).into());
-        result.push("structuredContent", Json::of(value));
+        result.push("structuredContent", Json::encode(value));
         Reply::Result(result.to_json())
     }
 
@@ -145,8 +145,8 @@ impl RpcError {
     pub fn with_data(code: i64, message: impl Into<String>, data: &Json) -> RpcError {
         let message = message.into();
         let mut raw = Object::new();
-        raw.push("code", Json::of(&code));
-        raw.push("message", Json::of(&message));
+        raw.push("code", Json::encode(&code));
+        raw.push("message", Json::encode(&message));
         raw.push("data", data.clone());
         RpcError { code, message, raw: raw.to_json() }
     }

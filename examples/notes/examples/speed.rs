@@ -244,16 +244,17 @@ async fn pipe() -> (Duration, f64) {
 
 /// Serves the tools of this program until the client goes.
 fn serve(runtime: &tokio::runtime::Runtime) {
-    let door = Arc::new(tool::Always(Registry::new("bench", "1").discover().into_provider()));
+    let source =
+        Arc::new(tool::FixedProvider(Registry::new("bench", "1").discover().into_provider()));
     let options = mcp::serve::stdio::Options::default();
-    runtime.block_on(mcp::serve::stdio::stdio(door, options)).expect("the pipe works");
+    runtime.block_on(mcp::serve::stdio::stdio(source, options)).expect("the pipe works");
 }
 
 async fn http(provider: &Arc<dyn Provider>) -> (Duration, f64) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has ports");
     let address = listener.local_addr().expect("it is bound");
-    let door = Arc::new(tool::Always(Arc::clone(provider)));
-    let endpoint = mcp::serve::http::Endpoint::new(door, mcp::serve::http::Options::default());
+    let source = Arc::new(tool::FixedProvider(Arc::clone(provider)));
+    let endpoint = mcp::serve::http::Endpoint::new(source, mcp::serve::http::Options::default());
     let site = mcp::serve::http::at("/mcp", endpoint);
     let server = tokio::spawn(mcp::serve::http::listen(listener, site, std::future::pending()));
     let url = format!("http://{address}/mcp");

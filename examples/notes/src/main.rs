@@ -5,7 +5,7 @@ use std::io::{Error, Result};
 use std::sync::Arc;
 
 use mcp::serve::{http, stdio};
-use tool::Always;
+use tool::FixedProvider;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -14,15 +14,15 @@ async fn main() -> Result<()> {
     if let Some(refused) = registry.report().failed.first() {
         return Err(Error::other(refused.error.clone()));
     }
-    let door = Arc::new(Always(registry.into_provider()));
+    let source = Arc::new(FixedProvider(registry.into_provider()));
     match address()? {
         Some(address) => {
             let listener = tokio::net::TcpListener::bind(address).await?;
-            let endpoint = http::Endpoint::new(door, http::Options::default());
+            let endpoint = http::Endpoint::new(source, http::Options::default());
             http::listen(listener, http::at("/mcp", endpoint), std::future::pending()).await?;
         }
         None => {
-            stdio::stdio(door, stdio::Options::default()).await?;
+            stdio::stdio(source, stdio::Options::default()).await?;
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ async fn the_tools_are_served_behind_the_gate() {
     let upstreams = vec![Upstream::new("notes", Arc::new(Started))];
     let gateway = Gateway::new(Parts::new(upstreams, Arc::new(System::start())));
     let client = Arc::new(Client::named("test", "2025-11-25"));
-    let surface = gateway.door(Surface::Cash).open(&client, &Arc::default());
+    let surface = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
     let write = json!({
         "namespace": "notes", "function": "note_write",
         "kwargs": {"title": "tea", "text": "green"},

@@ -117,7 +117,7 @@ fn coerce(types: Types, value: &Json) -> Option<Json> {
     let text: String = value.read().ok()?;
     let said = |word: &str| types.admits(Types::BOOLEAN) && text.trim().eq_ignore_ascii_case(word);
     if said("true") || said("false") {
-        return Some(Json::of(&said("true")));
+        return Some(Json::encode(&said("true")));
     }
     let parsed = Json::parse(text.trim().to_owned()).ok()?;
     let wanted = match parsed.value().ok()? {

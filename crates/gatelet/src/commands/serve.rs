@@ -179,10 +179,10 @@ impl Serving<'_> {
     async fn over_stdio(&self) -> anyhow::Result<Done> {
         let surface = self.config().serve.surface.meant();
         let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
-        let (door, options) = (self.gateway.door(surface), stdio::Options::default());
+        let (source, options) = (self.gateway.surface(surface), stdio::Options::default());
         // A task is run again as soon as it is woken. What is waited for here is
         // looked at only after the whole system was asked for news.
-        let reason = tokio::spawn(stdio::serve(door, input, stdio::stdout()?, options)).await?;
+        let reason = tokio::spawn(stdio::serve(source, input, stdio::stdout()?, options)).await?;
         tracing::info!("the client is gone: {reason}");
         Ok(Done::Fine)
     }

@@ -291,10 +291,10 @@ fn serve(document: &Path) -> anyhow::Result<Done> {
             format!("no tool is described there; ask `gatelet spec lint {}`", document.display());
         say(&format!("{}: {hint}", paint(WARNING, "hint")));
     }
-    let door = std::sync::Arc::new(tool::Always(mock));
+    let source = std::sync::Arc::new(tool::FixedProvider(mock));
     let runtime = tokio::runtime::Runtime::new()?;
-    let ended =
-        runtime.block_on(mcp::serve::stdio::stdio(door, mcp::serve::stdio::Options::default()))?;
+    let ended = runtime
+        .block_on(mcp::serve::stdio::stdio(source, mcp::serve::stdio::Options::default()))?;
     say(&paint(DIM, ended));
     // A reader thread may still wait for standard input.
     runtime.shutdown_background();

@@ -57,8 +57,8 @@ fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
         Cost { label: link.label().to_owned(), tools, tokens }
     });
     let context = verb::context();
-    let door = gateway.door(Surface::Cash);
-    let listing = door.open(&context.client, &context.caller).listing();
+    let source = gateway.surface(Surface::Cash);
+    let listing = source.provider_for(&context.client, &context.caller).listing();
     let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
     (direct.collect(), Cost { label: "through gatelet".to_owned(), tools, tokens })
 }

@@ -8,7 +8,7 @@ use comfy_table::{Cell, CellAlignment};
 use gateway::roster::{Link, Phase, Snapshot, Status, inspect};
 use mcp::revision::{Revision, method};
 use serde_json::json;
-use tool::{Ask, Object, Standing};
+use tool::{Ask, CredentialHealth, Object};
 
 use super::verb::{self, Output, Wait};
 use crate::cli::Place;
@@ -137,11 +137,11 @@ impl Row {
     }
 }
 
-fn credentials(standing: &Standing) -> serde_json::Value {
-    match standing {
-        Standing::Fine | Standing::Refreshing => json!({"state": standing.word()}),
-        Standing::NeedsHuman { todo } => json!({"state": standing.word(), "todo": todo}),
-        Standing::Broken { reason } => json!({"state": standing.word(), "reason": reason}),
+fn credentials(health: &CredentialHealth) -> serde_json::Value {
+    match health {
+        CredentialHealth::Fine | CredentialHealth::Refreshing => json!({"state": health.word()}),
+        CredentialHealth::NeedsHuman { todo } => json!({"state": health.word(), "todo": todo}),
+        CredentialHealth::Broken { reason } => json!({"state": health.word(), "reason": reason}),
     }
 }
 
@@ -188,9 +188,11 @@ fn table(rows: &[Row]) -> String {
         if let (_, Some(reason)) = state(&row.status.phase) {
             text += &format!("\n{}: {reason}", paint(terminal::BAD, &row.status.label));
         }
-        if let Some(standing) = row.status.credential.as_ref().filter(|s| **s != Standing::Fine) {
+        if let Some(health) =
+            row.status.credential.as_ref().filter(|s| **s != CredentialHealth::Fine)
+        {
             let label = paint(terminal::BAD, &row.status.label);
-            text += &format!("\n{label}: credentials: {standing}");
+            text += &format!("\n{label}: credentials: {health}");
         }
     }
     text

@@ -90,7 +90,7 @@ pub(crate) async fn ask(
     arguments: Map<String, Value>,
 ) -> anyhow::Result<Reply> {
     let context = context();
-    let provider = gateway.door(Surface::Cash).open(&context.client, &context.caller);
+    let provider = gateway.surface(Surface::Cash).provider_for(&context.client, &context.caller);
     let call = Call::new(verb, Value::Object(arguments).into());
     let reply = provider.ask(Ask::Call(call), &context).await;
     reply.map_err(|failure: Failure| Stop::NoAnswer(failure.to_string()).into())

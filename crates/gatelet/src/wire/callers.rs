@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use gateway::roster::Connector;
 use gateway::roster::callers::{Callers, Limits, Opener, Way};
 use store::vault::Vault;
-use tool::{Client, Failure, Identity, Provider, Standing};
+use tool::{Client, CredentialHealth, Failure, Identity, Provider};
 
 use super::connector::Remote;
 use super::credential;
@@ -75,8 +75,8 @@ impl Opening for Front {
         Ok(Opened { upstream: Arc::new(callers), first })
     }
 
-    fn standing(&self) -> Option<Standing> {
-        Connector::standing(&self.shared)
+    fn credential_health(&self) -> Option<CredentialHealth> {
+        Connector::credential_health(&self.shared)
     }
 }
 

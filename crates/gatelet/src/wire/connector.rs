@@ -14,7 +14,7 @@ use mcp::peer::Patience;
 use mcp::revision::Revision;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
-use tool::{Client, Failure, Provider, Standing, hex};
+use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::shelf::Directory;
 use crate::config::{Reach, Upstream, Wire};
@@ -162,8 +162,8 @@ impl Connector for Remote {
         Err(first.map_or_else(|| unavailable("there is nowhere to connect to"), failure))
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.credential.as_ref().map(|credential| credential.standing())
+    fn credential_health(&self) -> Option<CredentialHealth> {
+        self.credential.as_ref().map(|credential| credential.credential_health())
     }
 }
 

@@ -20,8 +20,8 @@ use gateway::skill::upstream::cash;
 use mcp::revision::{Revision, method};
 use serde_json::json;
 use tool::{
-    Ask, Call, Client, Context, Event, Failure, Json, Kind, Listing, Object, Provider, Reply,
-    RpcError, Server, Standing, Tool,
+    Ask, Call, Client, Context, CredentialHealth, Event, Failure, Json, Kind, Listing, Object,
+    Provider, Reply, RpcError, Server, Tool,
 };
 
 use super::connector::Remote;
@@ -38,7 +38,7 @@ pub(super) struct Nesting<C> {
 pub(super) trait Opening: Send + Sync {
     async fn open(&self, client: &Client) -> Result<Opened, Failure>;
 
-    fn standing(&self) -> Option<Standing>;
+    fn credential_health(&self) -> Option<CredentialHealth>;
 }
 
 /// A server that was reached.
@@ -57,8 +57,8 @@ impl Opening for Remote {
         Ok(Opened { first: Arc::clone(&upstream), upstream })
     }
 
-    fn standing(&self) -> Option<Standing> {
-        Connector::standing(self)
+    fn credential_health(&self) -> Option<CredentialHealth> {
+        Connector::credential_health(self)
     }
 }
 
@@ -78,8 +78,8 @@ impl<C: Opening> Connector for Nesting<C> {
         Ok(Arc::new(Nested(Arc::new(shared))))
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.opening.standing()
+    fn credential_health(&self) -> Option<CredentialHealth> {
+        self.opening.credential_health()
     }
 }
 
@@ -146,10 +146,10 @@ impl Shared {
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         let (namespace, function) = call.name.rsplit_once('.').unwrap_or(("", &call.name));
         let mut arguments = Object::new();
-        arguments.push("namespace", Json::of(namespace));
-        arguments.push("function", Json::of(function));
+        arguments.push("namespace", Json::encode(namespace));
+        arguments.push("function", Json::encode(function));
         arguments.push("kwargs", call.arguments.unwrap_or_else(Json::empty_object));
-        arguments.push("sizelimit", Json::of(&EVERYTHING));
+        arguments.push("sizelimit", Json::encode(&EVERYTHING));
         let arguments = Some(arguments.to_json());
         let call = Call { name: "call".to_owned(), arguments, rest: call.rest };
         self.upstream.ask(Ask::Call(call), context).await

@@ -14,7 +14,7 @@ fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {
         tool: "t".to_owned(),
         id: String::new(),
         key: "k".to_owned(),
-        result: Json::of(&"x".repeat(bytes - 2)),
+        result: Json::encode(&"x".repeat(bytes - 2)),
         raw: None,
         chars: bytes,
         parts: Parts::default(),

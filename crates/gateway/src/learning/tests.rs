@@ -47,7 +47,8 @@ async fn twins(surface: Surface, notebook: Arc<dyn Notebook>) -> Twins {
     let parts = Parts { notebook, ..Parts::new(upstreams, Arc::new(Fake::default())) };
     let gateway = Gateway::new(parts);
     let context = Context { session: "s".into(), ..Context::anonymous() };
-    let surface = gateway.door(surface).open(&Arc::new(Client::named("c", "")), &context.caller);
+    let surface =
+        gateway.surface(surface).provider_for(&Arc::new(Client::named("c", "")), &context.caller);
     settle().await;
     Twins { surface, context }
 }

@@ -76,7 +76,7 @@ pub(super) async fn ask_again(provider: &Arc<dyn Provider>) -> Option<Server> {
     let listing = provider.listing();
     told(&listing.server)?;
     let ask = Ask::Other { method: DISCOVER.to_owned(), params: Object::new() };
-    let context = Context { patience: Some(ANSWER), ..Context::anonymous() };
+    let context = Context { timeout: Some(ANSWER), ..Context::anonymous() };
     let reply = tokio::time::timeout(ANSWER, provider.ask(ask, &context)).await;
     let Ok(Ok(Reply::Result(result))) = reply else { return None };
     let capabilities = result.member("capabilities")?;

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::Either;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use tool::{Ask, Context, Failure, Json, Kind, Listing, Provider, Reply, Sent, Standing};
+use tool::{Ask, Context, CredentialHealth, Failure, Json, Kind, Listing, Provider, Reply, Sent};
 
 use super::masked::Masked;
 use super::wishes::{Lasting, Wishes};
@@ -105,7 +105,7 @@ pub struct Status {
     pub listing: Arc<Listing>,
     pub seen: bool,
     /// How it stands with its credentials, where it wants some.
-    pub credential: Option<Standing>,
+    pub credential: Option<CredentialHealth>,
     pub calls: u64,
     /// The mean time that a call took.
     pub mean: Duration,
@@ -152,7 +152,7 @@ impl Link {
             phase: now.phase.clone(),
             listing: Arc::clone(&now.listing),
             seen: now.seen,
-            credential: self.upstream.connector.standing(),
+            credential: self.upstream.connector.credential_health(),
             calls,
             mean: Duration::from_micros(micros / calls.max(1)),
         }
@@ -240,11 +240,11 @@ impl Link {
                 },
             };
             let limit = self.upstream.call_timeout;
-            let patience = context.patience.map_or(limit, |patience| patience.min(limit));
+            let patience = context.timeout.map_or(limit, |patience| patience.min(limit));
             let context = self.within(patience, context);
             let since = self.elapsed();
             let asking = provider.ask(ask, &context);
-            let outcome = match provider.keeps_time() {
+            let outcome = match provider.enforces_timeout() {
                 true => Ok(asking.await),
                 false => Box::pin(tokio::time::timeout(patience, asking)).await,
             };
@@ -266,9 +266,10 @@ impl Link {
 
     /// A question's surroundings, as the upstream gets them.
     fn within(&self, patience: Duration, context: &Context) -> Context {
-        let (back, scrubber) = (Arc::clone(&context.back), Arc::clone(&self.scrubber));
-        let back = Arc::new(Masked { back, scrubber });
-        Context { patience: Some(patience), back, ..context.clone() }
+        let (client_handle, scrubber) =
+            (Arc::clone(&context.client_handle), Arc::clone(&self.scrubber));
+        let client_handle = Arc::new(Masked { client_handle, scrubber });
+        Context { timeout: Some(patience), client_handle, ..context.clone() }
     }
 
     /// The session, opened when there is none.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tool::{Back, Event, Failure, Json, Note, Object, Reply};
+use tool::{ClientHandle, Event, Failure, Json, Note, Object, Reply};
 
 use crate::redact::Scrubber;
 
@@ -16,18 +16,18 @@ const KEPT: [&str; 2] = ["progressToken", "uri"];
 
 /// The way back to a client, for an upstream.
 pub(super) struct Masked {
-    pub(super) back: Arc<dyn Back>,
+    pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) scrubber: Arc<Scrubber>,
 }
 
 #[async_trait]
-impl Back for Masked {
+impl ClientHandle for Masked {
     fn notify(&self, note: Note) {
-        self.back.notify(mask(&self.scrubber, note));
+        self.client_handle.notify(mask(&self.scrubber, note));
     }
 
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure> {
-        self.back.request(method, params).await
+        self.client_handle.request(method, params).await
     }
 }
 

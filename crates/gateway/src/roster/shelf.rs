@@ -52,7 +52,7 @@ impl Memories {
 
     /// Keeps a listing. Writing may block.
     pub(super) fn remember(&self, upstream: &Upstream, profile: &Profile, listing: &Listing) {
-        self.shelf.save(&name(upstream, profile), Json::of(listing).as_bytes());
+        self.shelf.save(&name(upstream, profile), Json::encode(listing).as_bytes());
     }
 
     /// Whether such a client has seen the upstream in this run.

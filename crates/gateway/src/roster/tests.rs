@@ -395,7 +395,7 @@ async fn secrets_in_log_lines_and_progress_reach_no_client() {
     let hall = roster.default_hall();
     settle().await;
     let heard = Arc::new(Heard::default());
-    let context = Context { back: Arc::clone(&heard) as _, ..Context::anonymous() };
+    let context = Context { client_handle: Arc::clone(&heard) as _, ..Context::anonymous() };
     let ask = Ask::Call(Call::new("x", json!({}).into()));
     hall.snapshot().ask(1, ask, &context).await.unwrap();
     assert_eq!(*heard.0.lock().unwrap(), [r#"{"data":"[REDACTED-SECRET]"}"#]);
@@ -424,7 +424,7 @@ impl Provider for Chatty {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        context.back.notify(leak());
+        context.client_handle.notify(leak());
         self.0.ask(ask, context).await
     }
 }
@@ -434,7 +434,7 @@ impl Provider for Chatty {
 struct Heard(std::sync::Mutex<Vec<String>>);
 
 #[async_trait]
-impl tool::Back for Heard {
+impl tool::ClientHandle for Heard {
     fn notify(&self, note: tool::Note) {
         self.0.lock().unwrap().push(note.params.to_json().to_string());
     }
@@ -587,7 +587,7 @@ async fn a_gate_behind_which_this_one_comes_to_stand_is_given_up() {
         assert_eq!(ask.method(), "server/discover");
         let ids = says.lock().unwrap().clone();
         let capabilities = gate(&[], &ids).server.capabilities;
-        Ok(Reply::Result(tool::Json::of(&json!({"capabilities": capabilities}))))
+        Ok(Reply::Result(tool::Json::encode(&json!({"capabilities": capabilities}))))
     });
     let shelf = Arc::default();
     let config = Config { instance: "ours".into(), ..Config::default() };

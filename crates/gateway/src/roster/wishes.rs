@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::Notify;
-use tool::{Ask, Client, Context, Deaf, Json, Provider, Reply};
+use tool::{Ask, Client, Context, Json, NoClient, Provider, Reply};
 
 const SET_LEVEL: &str = "logging/setLevel";
 const SUBSCRIBE: &str = "resources/subscribe";
@@ -68,10 +68,10 @@ struct Wish {
 
 impl Wish {
     fn new(ask: Ask, context: &Context) -> Wish {
-        let back = Arc::new(Deaf);
+        let client_handle = Arc::new(NoClient);
         // The same client, but not held for longer than its session lasts.
         let client = Arc::new(Client::clone(&context.client));
-        Wish { ask, context: Context { back, client, patience: None, ..context.clone() } }
+        Wish { ask, context: Context { client_handle, client, timeout: None, ..context.clone() } }
     }
 }
 

@@ -184,7 +184,7 @@ async fn page(
     context: &Context,
 ) -> Option<Json> {
     let ask = Ask::Other { method: method.to_owned(), params };
-    let context = Context { patience: Some(PATIENCE), ..context.clone() };
+    let context = Context { timeout: Some(PATIENCE), ..context.clone() };
     match link.ask(ask, &context).await {
         Ok(Reply::Result(page)) => Some(page),
         Ok(Reply::Error(error)) => {
@@ -231,7 +231,7 @@ async fn read_pages(
     for _ in 0..upstream::PAGES {
         let mut params = Object::new();
         if let Some(cursor) = &cursor {
-            params.push("cursor", Json::of(cursor));
+            params.push("cursor", Json::encode(cursor));
         }
         let Some(page) = page(link, label, "skills/list", params, context).await else {
             return false;

@@ -106,7 +106,7 @@ fn what_is_odd_is_a_finding_and_the_skill_is_there() {
 fn values_fill_in_and_what_is_missing_is_named() {
     let skill =
         skill("---\nname: s\ndescription: d\n---\n# S\n{{customer_id}} {{ other }} {{customerID}}");
-    let value = Json::of("C-42");
+    let value = Json::encode("C-42");
     let text = skill.fill(&[("customerid", &value)]).unwrap();
     assert_eq!(text, "# S\nC-42 {{ other }} C-42\n\nNot filled in (pass in kwargs): other.");
 }
@@ -238,7 +238,7 @@ fn a_text_about_another_template_language_is_given_out_as_it_is_and_found() {
         let text =
             format!("---\nname: s\ndescription: d\n---\n\nWrite `{mention}` for {{{{ who }}}}.");
         let (library, findings) = Library::read(&[file("s/SKILL.md", &text)]);
-        let told = library.skills()[0].fill(&[("who", &Json::of(&"me"))]).unwrap();
+        let told = library.skills()[0].fill(&[("who", &Json::encode(&"me"))]).unwrap();
         assert_eq!(told, format!("# s\n\nWrite `{mention}` for {{{{ who }}}}."));
         let found = findings.iter().find(|finding| finding.code == "skill-template").unwrap();
         assert!(found.message.ends_with("given out as it is"), "{}", found.message);
@@ -250,7 +250,7 @@ fn a_text_about_another_template_language_is_given_out_as_it_is_and_found() {
 #[test]
 fn a_template_cannot_put_code_together() {
     let skill = skill("---\nname: s\ndescription: d\n---\n{{ a }}`bash\nrm -rf {{ b }}\n```\n");
-    let ticks = Json::of("``");
+    let ticks = Json::encode("``");
     let told = skill.fill(&[("a", &ticks)]).unwrap();
     assert!(!told.contains("rm -rf"), "{told}");
 }

@@ -226,7 +226,7 @@ fn marked(reply: Reply) -> Reply {
     let Ok(mut result) = Object::parse(json) else { return reply };
     let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
-    meta.set(CACHE_HIT, Json::of(&true));
+    meta.set(CACHE_HIT, Json::encode(&true));
     result.set("_meta", meta.to_json());
     Reply::Result(result.to_json())
 }

@@ -54,5 +54,5 @@ fn add(into: &mut Json, from: &Json, known: &[&str]) {
     for (key, value) in more {
         all.entry(key).or_insert(value);
     }
-    *into = Json::of(&all);
+    *into = Json::encode(&all);
 }

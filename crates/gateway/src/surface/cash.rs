@@ -191,7 +191,7 @@ impl Provider for Cash {
         self.hall.events()
     }
 
-    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
         self.rest.resources(context).await
     }
 
@@ -210,9 +210,9 @@ fn annotated(text: &str, is_error: bool, meta: &serde_json::Value) -> Reply {
     let mut result = Object::new();
     result.push("content", serde_json::json!([{"type": "text", "text": text}]).into());
     if is_error {
-        result.push("isError", Json::of(&true));
+        result.push("isError", Json::encode(&true));
     }
-    result.push("_meta", Json::of(meta));
+    result.push("_meta", Json::encode(meta));
     Reply::Result(result.to_json())
 }
 

@@ -106,9 +106,9 @@ fn tagged(joined: &str, label: &str, name: &str) -> String {
 /// for one schema in it that is none, so such a schema is left out.
 fn renamed(tool: &Tool, name: &str) -> Tool {
     let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
-    raw.set("name", Json::of(name));
+    raw.set("name", Json::encode(name));
     if raw.get("inputSchema").is_none_or(|schema| !schema.is_object()) {
-        raw.set("inputSchema", Json::of(&serde_json::json!({"type": "object"})));
+        raw.set("inputSchema", Json::encode(&serde_json::json!({"type": "object"})));
     }
     if raw.get("outputSchema").is_some_and(|schema| !schema.is_object()) {
         raw.remove("outputSchema");
@@ -134,7 +134,7 @@ impl Provider for Direct {
         self.rest.events()
     }
 
-    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
         self.rest.resources(context).await
     }
 
@@ -293,7 +293,8 @@ mod tests {
     async fn first_calls_wait_until_the_upstream_is_listed() {
         let opened = open(vec![slow("1")], |_| {}).await;
         let client = Arc::new(Client::named("test", ""));
-        let surface = opened.gateway.door(Surface::Direct).open(&client, &Arc::default());
+        let surface =
+            opened.gateway.surface(Surface::Direct).provider_for(&client, &Arc::default());
         let calls = (0..30).map(|_| call(&surface, "up_x"));
         let answers = futures::future::join_all(calls).await;
         assert!(answers.iter().all(|answer| answer == "1"), "{answers:?}");
@@ -305,7 +306,8 @@ mod tests {
     async fn calls_are_answered_while_the_entry_of_their_upstream_changes() {
         let opened = open(vec![slow("1")], |_| {}).await;
         let client = Arc::new(Client::named("test", ""));
-        let surface = opened.gateway.door(Surface::Direct).open(&client, &Arc::default());
+        let surface =
+            opened.gateway.surface(Surface::Direct).provider_for(&client, &Arc::default());
         assert_eq!(call(&surface, "up_x").await, "1");
         let before = opened.gateway.roster().default_hall().snapshot();
         opened.gateway.roster().reload(vec![slow("2")]);

@@ -76,7 +76,7 @@ impl Provider for Gateway {
         self.rest.events()
     }
 
-    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
         self.rest.resources(context).await
     }
 

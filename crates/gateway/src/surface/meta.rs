@@ -347,9 +347,9 @@ impl Meta<'_> {
         let (entry, slot, _) = self.resolve(&id)?;
         let tool = self.snapshot.catalog.tool(slot);
         let mut all = tool::Object::new();
-        all.push("tool_id", Json::of(&entry.id));
+        all.push("tool_id", Json::encode(&entry.id));
         if let Some(description) = &tool.description {
-            all.push("description", Json::of(&cut(description, DESCRIPTION)));
+            all.push("description", Json::encode(&cut(description, DESCRIPTION)));
         }
         all.push("args_schema", tool.input_schema.clone());
         if let Some(schema) = &tool.output_schema {

@@ -211,7 +211,7 @@ impl Offers {
         if own != name
             && let Ok(mut renamed) = Object::parse(&reference)
         {
-            renamed.set("name", Json::of(own));
+            renamed.set("name", Json::encode(own));
             params.set("ref", renamed.to_json());
         }
         Ok((source, Ask::Complete(params)))
@@ -246,7 +246,7 @@ impl Offers {
         if name != prompt.name
             && let Ok(mut raw) = Object::parse(&prompt.raw)
         {
-            raw.set("name", Json::of(&name));
+            raw.set("name", Json::encode(&name));
             exposed = Prompt { name, raw: raw.to_json(), ..exposed };
         }
         self.prompts.push(exposed);

@@ -155,7 +155,7 @@ impl Provider for Proxy {
         self.rest.events()
     }
 
-    async fn resources_of(&self, context: &Context) -> Vec<Resource> {
+    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
         self.rest.resources(context).await
     }
 

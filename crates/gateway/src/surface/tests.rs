@@ -110,7 +110,7 @@ async fn stage_with(n_functions: usize, has_hidden: bool) -> Stage {
 impl Stage {
     fn surface(&self, surface: Surface, caller: &Arc<Identity>) -> Arc<dyn Provider> {
         let client = Arc::new(Client::named("test", ""));
-        self.opened.gateway.door(surface).open(&client, caller)
+        self.opened.gateway.surface(surface).provider_for(&client, caller)
     }
 
     /// What comes of a question, and how much work it was.

@@ -116,7 +116,7 @@ fn lift_out(arguments: &mut Json, rest: &mut Object) {
     *arguments = members.to_json();
     let meta = rest.get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
-    meta.set(META_KEY, Json::of(&token));
+    meta.set(META_KEY, Json::encode(&token));
     rest.set("_meta", meta.to_json());
 }
 
@@ -178,7 +178,7 @@ pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
             "required": ["confirm"],
         },
     });
-    match context.back.request("elicitation/create", params.into()).await {
+    match context.client_handle.request("elicitation/create", params.into()).await {
         Ok(Reply::Result(answer)) => {
             let accepted = answer.member_as::<String>("action").as_deref() == Some("accept");
             // A client that shows only the message accepts without content.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tool::{Back, Client, Context, Failure, Json, QuickMap};
+use tool::{Client, ClientHandle, Context, Failure, Json, QuickMap};
 
 use crate::peer::Ticket;
 
 /// Who is asked when the server asks back.
 #[derive(Clone)]
 pub(super) struct Asker {
-    pub(super) back: Arc<dyn Back>,
+    pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) client: Arc<Client>,
 }
 
@@ -108,7 +108,10 @@ impl Calls {
         token: Option<Json>,
         kind: Kind,
     ) -> Place<'_> {
-        let asker = Asker { back: Arc::clone(&context.back), client: Arc::clone(&context.client) };
+        let asker = Asker {
+            client_handle: Arc::clone(&context.client_handle),
+            client: Arc::clone(&context.client),
+        };
         let call = Call {
             asker,
             session: Arc::clone(&context.session),
@@ -256,7 +259,7 @@ mod tests {
         let calls = Calls::default();
         let numbered = sessions.iter().zip(1..);
         let places: Vec<_> = numbered
-            .map(|(session, n)| calls.enter(Ticket(n), &context(session), Some(Json::of(&n))))
+            .map(|(session, n)| calls.enter(Ticket(n), &context(session), Some(Json::encode(&n))))
             .collect();
         let token = match calls.only(About::Anything, |_| true) {
             Whose::Of(call) => call.token.and_then(|token| token.read().ok()),

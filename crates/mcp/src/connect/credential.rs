@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tool::{Backoff, Failure, Standing};
+use tool::{Backoff, CredentialHealth, Failure};
 
 /// Milliseconds since 1970. A parameter, so that tests need not wait.
 pub type Now = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -35,7 +35,7 @@ pub trait Credential: Send + Sync {
     fn accepted(&self);
 
     /// How it stands, for people.
-    fn standing(&self) -> Standing;
+    fn credential_health(&self) -> CredentialHealth;
 }
 
 /// How a server says no.
@@ -229,10 +229,10 @@ impl Credential for Fixed {
         self.lock().forget();
     }
 
-    fn standing(&self) -> Standing {
+    fn credential_health(&self) -> CredentialHealth {
         match self.lock().is_standing() {
-            false => Standing::Fine,
-            true => Standing::NeedsHuman { todo: self.todo.clone() },
+            false => CredentialHealth::Fine,
+            true => CredentialHealth::NeedsHuman { todo: self.todo.clone() },
         }
     }
 }

@@ -171,7 +171,7 @@ fn pause(n_failed: u32) -> Duration {
 async fn watch_again(core: &Core) {
     for uri in core.subscriptions.uris() {
         let mut params = Object::new();
-        params.push("uri", Json::of(&uri));
+        params.push("uri", Json::encode(&uri));
         let why = match core.request_own(method::SUBSCRIBE, params).await {
             Ok(Reply::Result(_)) => continue,
             Ok(Reply::Error(error)) => error.message,

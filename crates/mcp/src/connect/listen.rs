@@ -60,7 +60,7 @@ impl Drop for Listening {
 /// Listens, and again after the stream broke: then anything may have changed.
 async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
     let mut wants = Object::new();
-    wants.push("notifications", Json::of(&filter));
+    wants.push("notifications", Json::encode(&filter));
     let mut pauses = PAUSES;
     let mut n_failed = 0;
     loop {

@@ -45,7 +45,7 @@ async fn reach(
     options: &Options,
     client: &Arc<Client>,
 ) -> Result<(Arc<Link>, Arc<Relay>), ConnectError> {
-    let home = Asker { back: Arc::clone(&options.home), client: Arc::clone(client) };
+    let home = Asker { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
     let relay = |peer| Arc::new(Relay::new(&options.label, home, peer));
     Ok(match target {
         Target::Stdio(program) => {
@@ -258,7 +258,7 @@ impl Opening<'_> {
     async fn initialize(&self, revision: Revision) -> Result<Session, ConnectError> {
         let step = method::INITIALIZE;
         let mut params = Object::new();
-        params.push("protocolVersion", Json::of(revision.as_str()));
+        params.push("protocolVersion", Json::encode(revision.as_str()));
         params.push("capabilities", self.client.capabilities.clone());
         params.push("clientInfo", self.client.raw.clone());
         let params = params.to_json();

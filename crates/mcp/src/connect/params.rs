@@ -31,7 +31,7 @@ pub(super) fn prepare(
     let before_was_full = !tags.is_empty();
     let token = tags.get(meta::PROGRESS_TOKEN).cloned();
     if token.is_some() {
-        tags.set(meta::PROGRESS_TOKEN, Json::of(&ticket.0));
+        tags.set(meta::PROGRESS_TOKEN, Json::encode(&ticket.0));
     }
     if revision.is_modern() {
         tag(&mut tags, client, revision);
@@ -59,7 +59,7 @@ pub(super) fn modern(params: &Object, client: &Client) -> Json {
 }
 
 fn tag(tags: &mut Object, client: &Client, revision: Revision) {
-    tags.set(meta::PROTOCOL_VERSION, Json::of(revision.as_str()));
+    tags.set(meta::PROTOCOL_VERSION, Json::encode(revision.as_str()));
     tags.set(meta::CLIENT_INFO, client.raw.clone());
     tags.set(meta::CLIENT_CAPABILITIES, client.capabilities.clone());
 }

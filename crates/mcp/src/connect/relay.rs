@@ -170,12 +170,12 @@ impl Relay {
             method::ACKNOWLEDGED => self.stale.acknowledge(),
             method::CANCELLED => self.withdraw(&note),
             method::MESSAGE => match self.whose(call, About::Anything) {
-                Whose::Of(call) => call.asker.back.notify(note),
+                Whose::Of(call) => call.asker.client_handle.notify(note),
                 Whose::Nobodys => self.tell(Event::Note(note)),
                 Whose::Unclear => self.log(&note.params),
             },
             _ => match call {
-                Some(call) => call.asker.back.notify(note),
+                Some(call) => call.asker.client_handle.notify(note),
                 None => self.tell(Event::Note(note)),
             },
         }
@@ -189,7 +189,7 @@ impl Relay {
         self.alive(ticket);
         if let Some(Call { asker, token: Some(token), .. }) = self.calls.get(ticket) {
             note.params.set(meta::PROGRESS_TOKEN, token);
-            asker.back.notify(note);
+            asker.client_handle.notify(note);
         }
     }
 
@@ -348,7 +348,7 @@ async fn ask_client(asker: &Asker, method: &str, params: Option<Json>) -> Reply 
     }
     let params = params.unwrap_or_else(Json::empty_object);
     asker
-        .back
+        .client_handle
         .request(method, params)
         .await
         .unwrap_or_else(|failure| Reply::Error(refuse(&failure)))

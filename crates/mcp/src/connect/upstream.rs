@@ -132,7 +132,7 @@ impl Provider for Upstream {
         self.core.ask(ask, context).await
     }
 
-    fn keeps_time(&self) -> bool {
+    fn enforces_timeout(&self) -> bool {
         true
     }
 }
@@ -267,7 +267,7 @@ impl Core {
         let manner = self.manner(|| headers::of(&ask, &self.listing.load()));
         let (ask, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
         let _place = self.relay.calls.enter(ticket, context, token);
-        let (what, patience) = (What::Theirs(ask), self.patience_of(context.patience));
+        let (what, patience) = (What::Theirs(ask), self.patience_of(context.timeout));
         self.link.request(Question { ticket, what, patience, manner }).await
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
-use tool::{Failure, Standing};
+use tool::{CredentialHealth, Failure};
 
 use super::state::{State, Step, Trouble};
 use super::{Grant, Keep, web};
@@ -216,23 +216,23 @@ impl Credential for Keeper {
         self.state().accept();
     }
 
-    fn standing(&self) -> Standing {
+    fn credential_health(&self) -> CredentialHealth {
         if self.is_unasked() && !self.wanted().is_standing() {
-            return Standing::Fine;
+            return CredentialHealth::Fine;
         }
         if self.renewing.try_lock().is_err() {
-            return Standing::Refreshing;
+            return CredentialHealth::Refreshing;
         }
         // Nothing was asked yet, or somebody may have logged in meanwhile.
         let stale = self.state().step((self.now)()) == Step::Human;
         if stale && let Err(Failure::Unauthorized { reason }) = self.look_up() {
-            return Standing::Broken { reason };
+            return CredentialHealth::Broken { reason };
         }
         let step = self.state().step((self.now)());
         match step {
-            Step::Use(_) | Step::Renew => Standing::Fine,
-            Step::Wait(reason) => Standing::Broken { reason },
-            Step::Human => Standing::NeedsHuman { todo: self.todo.clone() },
+            Step::Use(_) | Step::Renew => CredentialHealth::Fine,
+            Step::Wait(reason) => CredentialHealth::Broken { reason },
+            Step::Human => CredentialHealth::NeedsHuman { todo: self.todo.clone() },
         }
     }
 }

@@ -85,8 +85,8 @@ async fn a_question_gets_the_answer_that_carries_its_number() {
     assert_eq!(scene.hear().await, r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#);
     scene.say(r#"{"jsonrpc":"2.0","id":"2","result":2}"#).await;
     scene.say(r#"{"jsonrpc":"2.0","id":1,"result":1}"#).await;
-    assert_eq!(first.await.unwrap(), Ok(Reply::Result(Json::of(&1))));
-    assert_eq!(second.await.unwrap(), Ok(Reply::Result(Json::of(&2))));
+    assert_eq!(first.await.unwrap(), Ok(Reply::Result(Json::encode(&1))));
+    assert_eq!(second.await.unwrap(), Ok(Reply::Result(Json::encode(&2))));
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn a_lost_connection_says_whether_the_question_had_left() {
 #[tokio::test]
 async fn a_reader_that_does_not_read_fills_the_queue_and_then_is_told_nothing() {
     let scene = Scene::new(Limits { queue: 1000, ..Limits::default() });
-    let long = Json::of(&"x".repeat(300_000));
+    let long = Json::encode(&"x".repeat(300_000));
     let said = (0..10).map(|_| scene.peer.notify("n", Some(&long)));
     assert!(said.into_iter().any(|said| matches!(said, Err(Failure::Unavailable { .. }))));
 }

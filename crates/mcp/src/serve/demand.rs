@@ -84,7 +84,7 @@ pub(crate) async fn unsubscribe(
     uri: &str,
     context: &Context,
 ) -> Reply {
-    let params = Object::from_iter([("uri".to_owned(), Json::of(uri))]);
+    let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
     tell(provider, method::UNSUBSCRIBE, params, context).await
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::context::VISIT;
 use tool::{
-    Ask, Back, Client, Context, Deaf, Door, Failure, Identity, Json, Object, Reply, RpcError,
+    Ask, Client, ClientHandle, Context, Failure, Identity, Json, NoClient, Object, ProviderSource,
+    Reply, RpcError,
 };
 
 use super::demand::{self, Demand};
@@ -21,14 +22,14 @@ use crate::revision::{code, meta, method};
 
 /// What everybody who is served shares.
 pub(crate) struct Desk {
-    pub(crate) door: Arc<dyn Door>,
+    pub(crate) source: Arc<dyn ProviderSource>,
     pub(crate) park: Arc<Park>,
     pub(crate) demand: Demand,
 }
 
 impl Desk {
-    pub(crate) fn new(door: Arc<dyn Door>, limits: park::Limits) -> Arc<Desk> {
-        Arc::new(Desk { door, park: Arc::new(Park::new(limits)), demand: Demand::default() })
+    pub(crate) fn new(source: Arc<dyn ProviderSource>, limits: park::Limits) -> Arc<Desk> {
+        Arc::new(Desk { source, park: Arc::new(Park::new(limits)), demand: Demand::default() })
     }
 
     /// Opens a session, and returns it with the result of `initialize`.
@@ -46,7 +47,7 @@ impl Desk {
         })?;
         let revision = welcome::negotiate(&asked);
         let client = Arc::new(session::introduction(params, revision));
-        let provider = self.door.open(&client, caller);
+        let provider = self.source.provider_for(&client, caller);
         let result = welcome::initialize(&provider.listing(), revision);
         let session = Session::new(id, revision, client, Arc::clone(caller), provider, peer);
         Ok((session, Reply::Result(result)))
@@ -92,7 +93,7 @@ impl Desk {
     /// Ends a session: what it wanted of the provider is wanted no more.
     pub(crate) async fn close(&self, session: &Session) {
         session.fall_silent();
-        let context = session.context(Arc::new(Deaf));
+        let context = session.context(Arc::new(NoClient));
         for uri in session.take_subscriptions() {
             drop(demand::unsubscribe(&session.provider, &uri, &context).await);
         }
@@ -113,7 +114,7 @@ impl Desk {
         let (desk, session) = (Arc::clone(self), Arc::clone(session));
         async move {
             session.set_level(level);
-            let context = session.context(Arc::new(Deaf));
+            let context = session.context(Arc::new(NoClient));
             desk.demand.listen_at(&session.provider, Some(level), &context).await;
             Reply::Result(Json::empty_object())
         }
@@ -148,7 +149,7 @@ fn list(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc
     line.want_progress(about.as_ref());
     let context = session.context(Arc::clone(line) as _);
     async move {
-        let own = provider.resources_of(&context).await;
+        let own = provider.resources_for(&context).await;
         let listed = welcome::list(&listing, &own, &method, params.as_ref());
         listed.map_or_else(Reply::Error, Reply::Result)
     }
@@ -162,7 +163,7 @@ fn subscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     async move {
         // Who asks again may know that it was forgotten, so it is asked again.
         let is_new = session.subscribe(&uri);
-        let context = session.context(Arc::new(Deaf));
+        let context = session.context(Arc::new(NoClient));
         let reply = demand::subscribe(&session.provider, params, &context).await;
         if is_new && matches!(reply, Reply::Error(_)) {
             session.unsubscribe(&uri);
@@ -180,7 +181,7 @@ fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     }
     let session = Arc::clone(session);
     async move {
-        let context = session.context(Arc::new(Deaf));
+        let context = session.context(Arc::new(NoClient));
         let reply = demand::unsubscribe(&session.provider, &uri, &context).await;
         fit::legacy(method::UNSUBSCRIBE, reply)
     }
@@ -216,14 +217,14 @@ pub(crate) fn alone(
     client: &Arc<Client>,
     caller: &Arc<Identity>,
     session: Arc<str>,
-    back: Arc<dyn Back>,
+    client_handle: Arc<dyn ClientHandle>,
 ) -> Context {
     Context {
         client: Arc::clone(client),
         caller: Arc::clone(caller),
         session,
-        patience: None,
-        back,
+        timeout: None,
+        client_handle,
     }
 }
 

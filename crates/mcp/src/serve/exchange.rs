@@ -108,9 +108,9 @@ impl Exchange {
         let entry = Entry { call: self.call.take()?, line: Arc::clone(&self.line) };
         let state = parking.park.put(&parking.ticket, entry);
         let mut result = Object::new();
-        result.push("resultType", Json::of("input_required"));
+        result.push("resultType", Json::encode("input_required"));
         result.push("inputRequests", requests);
-        result.push("requestState", Json::of(&state));
+        result.push("requestState", Json::encode(&state));
         let reply = Reply::Result(result.to_json());
         Some(fit::modern(&parking.ticket.method, reply, &parking.listing))
     }

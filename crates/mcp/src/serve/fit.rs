@@ -92,13 +92,14 @@ fn with_modern_members(result: Json, server: &Json, lifetime: Option<Lifetime>) 
     let Ok(mut members) = Object::parse(&result) else { return result };
     let kind = members.get("resultType").and_then(Json::text);
     if kind.is_none() {
-        members.set("resultType", Json::of("complete"));
+        members.set("resultType", Json::encode("complete"));
     }
     if let Some(lifetime) = lifetime
         && matches!(kind.as_deref(), None | Some("complete"))
     {
         let scope = if lifetime.is_public { "public" } else { "private" };
-        let hints = [("ttlMs", Json::of(&lifetime.milliseconds)), ("cacheScope", Json::of(scope))];
+        let hints =
+            [("ttlMs", Json::encode(&lifetime.milliseconds)), ("cacheScope", Json::encode(scope))];
         for (key, value) in hints {
             if members.get(key).is_none() {
                 members.push(key, value);
@@ -119,7 +120,7 @@ fn appended(text: &str, server: &Json) -> Option<Json> {
     let inside = text.strip_prefix('{')?.strip_suffix('}')?;
     let comma = if inside.trim_ascii().is_empty() { "" } else { "," };
     let mut members = Object::new();
-    members.push("resultType", Json::of("complete"));
+    members.push("resultType", Json::encode("complete"));
     let mut about = Object::new();
     about.push(meta::SERVER_INFO, server.clone());
     members.push("_meta", about.to_json());
@@ -151,7 +152,7 @@ fn legacy_error(method: &str, error: RpcError) -> RpcError {
 
 fn recoded(error: &RpcError, code: i64) -> RpcError {
     let mut raw = Object::parse(&error.raw).unwrap_or_default();
-    raw.set("code", Json::of(&code));
+    raw.set("code", Json::encode(&code));
     RpcError::read(raw.to_json())
 }
 

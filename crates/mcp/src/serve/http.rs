@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use bytes::Buf;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header as names};
-use tool::{Door, Identity};
+use tool::{Identity, ProviderSource};
 
 use super::desk::Desk;
 use super::park;
@@ -118,8 +118,8 @@ impl Default for Options {
 }
 
 impl Endpoint {
-    pub fn new(door: Arc<dyn Door>, options: Options) -> Endpoint {
-        let desk = Desk::new(door, options.parked);
+    pub fn new(source: Arc<dyn ProviderSource>, options: Options) -> Endpoint {
+        let desk = Desk::new(source, options.parked);
         let seats = Seats::new(Arc::clone(&desk), options.sessions);
         Endpoint(Arc::new(Shared {
             desk,

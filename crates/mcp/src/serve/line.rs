@@ -1,6 +1,6 @@
 //! The way back to the client of one request.
 //!
-//! A provider tells and asks through its [`tool::Back`]; this is what stands
+//! A provider tells and asks through its [`tool::ClientHandle`]; this is what stands
 //! behind it. What the client did not ask for (progress without a token, log
 //! lines below its level) ends here, and so does a question that the client
 //! cannot answer.
@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use tool::{Back, Client, Failure, Json, Note, Object, Reply};
+use tool::{Client, ClientHandle, Failure, Json, Note, Object, Reply};
 
 use super::session::Session;
 use crate::level::Level;
@@ -134,7 +134,7 @@ impl Line {
         let mut requests = Object::new();
         for question in &state.questions {
             let mut request = Object::new();
-            request.push("method", Json::of(&question.method));
+            request.push("method", Json::encode(&question.method));
             request.push("params", question.params.clone());
             requests.push(question.key.clone(), request.to_json());
         }
@@ -297,7 +297,7 @@ impl Word {
 }
 
 #[async_trait]
-impl Back for Line {
+impl ClientHandle for Line {
     fn notify(&self, note: Note) {
         if let Some(note) = self.wanted(note) {
             self.say(&note.method, &note.params.to_json());

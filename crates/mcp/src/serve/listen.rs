@@ -12,7 +12,7 @@ use std::task::{Context as Task, Poll, ready};
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream};
-use tool::{Context, Deaf, Event, Json, Kind, Listing, Note, Object, Provider, Reply};
+use tool::{Context, Event, Json, Kind, Listing, NoClient, Note, Object, Provider, Reply};
 
 use super::demand;
 use super::desk;
@@ -58,7 +58,7 @@ impl Listening {
         let mut filter = Filter::read(&wanted, &provider.listing());
         // Without a session, every listener counts for itself.
         let (client, caller) = (&opening.client, &opening.caller);
-        let context = desk::alone(client, caller, "".into(), Arc::new(Deaf));
+        let context = desk::alone(client, caller, "".into(), Arc::new(NoClient));
         let mut subscriptions =
             Subscriptions { provider: Arc::clone(&provider), context, uris: BTreeSet::new() };
         for uri in std::mem::take(&mut filter.uris) {
@@ -82,7 +82,7 @@ impl Listening {
         let mut about = Object::new();
         about.push(meta::SUBSCRIPTION_ID, self.id.clone());
         let mut result = Object::new();
-        result.push("resultType", Json::of("complete"));
+        result.push("resultType", Json::encode("complete"));
         result.push("_meta", about.to_json());
         fit::modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
     }
@@ -146,11 +146,11 @@ impl Filter {
             ("resourcesListChanged", self.resources),
         ] {
             if wanted {
-                filter.push(key, Json::of(&true));
+                filter.push(key, Json::encode(&true));
             }
         }
         if !self.uris.is_empty() {
-            filter.push("resourceSubscriptions", Json::of(&self.uris));
+            filter.push("resourceSubscriptions", Json::encode(&self.uris));
         }
         filter.to_json()
     }
@@ -179,7 +179,7 @@ impl Filter {
 
 impl Subscriptions {
     async fn add(&mut self, uri: &str) -> bool {
-        let params = Object::from_iter([("uri".to_owned(), Json::of(uri))]);
+        let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
         let reply = demand::subscribe(&self.provider, params, &self.context).await;
         let subscribed = matches!(reply, Reply::Result(_));
         if subscribed {

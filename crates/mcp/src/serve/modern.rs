@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tool::{Ask, Client, Context, Deaf, Identity, Json, Object, Provider, Reply, RpcError};
+use tool::{Ask, Client, Context, Identity, Json, NoClient, Object, Provider, Reply, RpcError};
 
 use super::desk::{self, Desk};
 use super::exchange::{Exchange, Parking};
@@ -36,7 +36,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// The context of a question that nothing has to come back from meanwhile.
     fn context(&self) -> Context {
-        desk::alone(&self.client, &self.caller, Arc::clone(&self.kin), Arc::new(Deaf))
+        desk::alone(&self.client, &self.caller, Arc::clone(&self.kin), Arc::new(NoClient))
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn open(
         true => drop(params.remove("_meta")),
         false => params.set("_meta", about.to_json()),
     }
-    let provider = desk.door.open(&client, caller);
+    let provider = desk.source.provider_for(&client, caller);
     let kin = desk::kinship(&client, caller, visit);
     Ok(Opening { client, caller: Arc::clone(caller), provider, params, kin, level, token })
 }
@@ -110,7 +110,7 @@ pub(crate) async fn begin(
         Begun::Now(fit::modern(&request.method, reply, &listing))
     };
     let own = match welcome::is_personal(&request.method) {
-        true => opening.provider.resources_of(&opening.context()).await,
+        true => opening.provider.resources_for(&opening.context()).await,
         false => Vec::new(),
     };
     match request.method.as_str() {
@@ -188,7 +188,7 @@ fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<Entry>, RpcError> 
     let Some(state) = ask.rest().get("requestState").and_then(Json::text) else { return Ok(None) };
     if let Maker::Theirs(theirs) = Park::maker(&state) {
         if theirs != state {
-            ask.rest_mut().set("requestState", Json::of(theirs));
+            ask.rest_mut().set("requestState", Json::encode(theirs));
         }
         return Ok(None);
     }

@@ -71,7 +71,7 @@ pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
     let state = wanted.state.as_ref().and_then(Json::text);
     match (state.as_deref().map(Park::marked), Object::parse(result)) {
         (Some(Cow::Owned(marked)), Ok(mut members)) => {
-            members.set("requestState", Json::of(&marked));
+            members.set("requestState", Json::encode(&marked));
             Reply::Result(members.to_json())
         }
         _ => reply,
@@ -98,7 +98,7 @@ impl Wanted {
             if let Some(missing) = missing_capability(&context.client, &method, &params) {
                 return Ok(Err(incapable(missing)));
             }
-            Ok(match context.back.request(&method, params).await? {
+            Ok(match context.client_handle.request(&method, params).await? {
                 Reply::Result(result) => Ok((key.to_owned(), result)),
                 Reply::Error(error) => Err(error),
             })

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use tool::{Back, Client, Context, Event, Failure, Identity, Json, Kind, Note, Provider, Reply};
+use tool::{
+    Client, ClientHandle, Context, Event, Failure, Identity, Json, Kind, Note, Provider, Reply,
+};
 
 use crate::level::Level;
 use crate::message::Response;
@@ -82,13 +84,13 @@ impl Session {
         }
     }
 
-    pub(crate) fn context(&self, back: Arc<dyn Back>) -> Context {
+    pub(crate) fn context(&self, client_handle: Arc<dyn ClientHandle>) -> Context {
         Context {
             client: Arc::clone(&self.client),
             caller: Arc::clone(&self.caller),
             session: Arc::clone(&self.id),
-            patience: None,
-            back,
+            timeout: None,
+            client_handle,
         }
     }
 

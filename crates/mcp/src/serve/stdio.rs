@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tool::{Door, Event, Identity, Json, Reply, RpcError};
+use tool::{Event, Identity, Json, ProviderSource, Reply, RpcError};
 
 use super::desk::Desk;
 use super::exchange::{Exchange, Step};
@@ -36,14 +36,19 @@ pub struct Options {
 }
 
 /// Serves one client over a pipe until it ends, and says why it ended.
-pub async fn serve<R, W>(door: Arc<dyn Door>, reader: R, writer: W, options: Options) -> String
+pub async fn serve<R, W>(
+    source: Arc<dyn ProviderSource>,
+    reader: R,
+    writer: W,
+    options: Options,
+) -> String
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let peer = Peer::new(options.limits);
     let pipe = Arc::new(Pipe {
-        desk: Desk::new(door, options.parked),
+        desk: Desk::new(source, options.parked),
         peer: peer.clone(),
         caller: options.caller,
         session: Mutex::default(),
@@ -57,8 +62,8 @@ where
 }
 
 /// Serves the process's own stdin and stdout.
-pub async fn stdio(door: Arc<dyn Door>, options: Options) -> std::io::Result<String> {
-    Ok(serve(door, stdin()?, stdout()?, options).await)
+pub async fn stdio(source: Arc<dyn ProviderSource>, options: Options) -> std::io::Result<String> {
+    Ok(serve(source, stdin()?, stdout()?, options).await)
 }
 
 /// Our end of the pipe.

@@ -10,11 +10,11 @@ use crate::revision::{Revision, code, method};
 /// The result of `initialize`.
 pub(crate) fn initialize(listing: &Listing, revision: Revision) -> Json {
     let mut result = Object::new();
-    result.push("protocolVersion", Json::of(revision.as_str()));
+    result.push("protocolVersion", Json::encode(revision.as_str()));
     result.push("capabilities", capabilities(listing));
     result.push("serverInfo", listing.server.raw.clone());
     if let Some(instructions) = &listing.server.instructions {
-        result.push("instructions", Json::of(instructions));
+        result.push("instructions", Json::encode(instructions));
     }
     result.to_json()
 }
@@ -22,10 +22,10 @@ pub(crate) fn initialize(listing: &Listing, revision: Revision) -> Json {
 /// The result of `server/discover`, without what every modern result has.
 pub(crate) fn discover(listing: &Listing) -> Json {
     let mut result = Object::new();
-    result.push("supportedVersions", Json::of(&modern_revisions()));
+    result.push("supportedVersions", Json::encode(&modern_revisions()));
     result.push("capabilities", capabilities(listing));
     if let Some(instructions) = &listing.server.instructions {
-        result.push("instructions", Json::of(instructions));
+        result.push("instructions", Json::encode(instructions));
     }
     result.to_json()
 }
@@ -55,7 +55,7 @@ pub(crate) fn capabilities(listing: &Listing) -> Json {
         ("prompts", listing.prompts.len()),
     ] {
         if n_items != 0 && announced.get(key).is_none() {
-            announced.push(key, Json::of(&serde_json::json!({"listChanged": true})));
+            announced.push(key, Json::encode(&serde_json::json!({"listChanged": true})));
         }
     }
     announced.to_json()

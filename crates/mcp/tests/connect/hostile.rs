@@ -178,7 +178,7 @@ async fn a_call_that_hangs_runs_out_of_patience_and_is_cancelled() {
 async fn the_callers_own_limit_counts_too() {
     let upstream = open("plain").await;
     let patience = Some(Duration::from_millis(50));
-    let context = Context { patience, ..Context::anonymous() };
+    let context = Context { timeout: patience, ..Context::anonymous() };
     let answer = crate::support::call_in(&upstream, "hang", json!({}), &context).await;
     assert_eq!(answer, Err(Failure::Timeout { after: Duration::from_millis(50) }));
 }

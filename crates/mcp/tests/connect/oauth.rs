@@ -11,7 +11,7 @@ use mcp::connect::{
 use mcp::oauth::{Grant, Keep, Keeper, Login, Revoked, Wanted};
 use mcp::revision::Revision;
 use testkit::oauth::{Mood, Server};
-use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Standing};
+use tool::{Ask, Call, Client, Context, CredentialHealth, Failure, Json, Provider};
 
 /// Where the grant is kept, and what time it is.
 #[derive(Default)]
@@ -116,7 +116,7 @@ async fn a_login_leads_to_a_token_for_this_server_alone() {
     assert!(form.contains_key("code_verifier"));
     let upstream = stage.connect().await.unwrap();
     assert_eq!(call(&upstream).await.unwrap(), grant.access_token);
-    assert_eq!(stage.keeper.standing(), Standing::Fine);
+    assert_eq!(stage.keeper.credential_health(), CredentialHealth::Fine);
 }
 
 #[tokio::test]
@@ -144,10 +144,10 @@ async fn without_a_login_a_server_is_asked_once_and_the_human_told() {
     }
     assert_eq!(stage.server.asked("/mcp"), 1);
     let todo = "run `gatelet login wiki`".to_owned();
-    assert_eq!(stage.keeper.standing(), Standing::NeedsHuman { todo });
+    assert_eq!(stage.keeper.credential_health(), CredentialHealth::NeedsHuman { todo });
     stage.log_in().await;
     assert!(stage.connect().await.is_ok());
-    assert_eq!(stage.keeper.standing(), Standing::Fine);
+    assert_eq!(stage.keeper.credential_health(), CredentialHealth::Fine);
 }
 
 #[tokio::test]
@@ -195,11 +195,11 @@ async fn a_token_endpoint_that_is_down_is_asked_less_and_less() {
     let asked = stage.server.asked("/token") - tokens;
     assert!((10..=20).contains(&asked), "asked {asked} times");
     assert_eq!(stage.server.asked("/mcp"), guarded);
-    assert!(matches!(stage.keeper.standing(), Standing::Broken { .. }));
+    assert!(matches!(stage.keeper.credential_health(), CredentialHealth::Broken { .. }));
     stage.server.book().mood = Mood::Kind;
     stage.pass(301);
     assert!(call(&upstream).await.is_ok());
-    assert_eq!(stage.keeper.standing(), Standing::Fine);
+    assert_eq!(stage.keeper.credential_health(), CredentialHealth::Fine);
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn a_login_for_more_keeps_what_there_was_and_is_taken_up_at_once() {
     let more = stage.log_in_for(&["write"]).await;
     assert_eq!(stage.server.book().wanted["scope"], "read write");
     assert_eq!(call(&upstream).await.unwrap(), more.access_token);
-    assert_eq!(stage.keeper.standing(), Standing::Fine);
+    assert_eq!(stage.keeper.credential_health(), CredentialHealth::Fine);
 }
 
 #[tokio::test]
@@ -302,7 +302,7 @@ async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
     let credential = Some(Arc::clone(&fixed) as Arc<dyn Credential>);
     let options = Options { era, credential, ..Options::default() };
     connect(&Target::Http(endpoint), &options, &Client::named("test", "")).await.unwrap();
-    assert_eq!(fixed.standing(), Standing::Fine);
+    assert_eq!(fixed.credential_health(), CredentialHealth::Fine);
 }
 
 #[tokio::test]
@@ -315,12 +315,12 @@ async fn a_server_that_refuses_one_call_is_still_asked_the_next() {
         credential.accepted();
         assert!(credential.refused(None, &refusal).await.is_err());
         assert_eq!(credential.present().await, Ok(None));
-        assert_eq!(credential.standing(), Standing::Fine);
+        assert_eq!(credential.credential_health(), CredentialHealth::Fine);
         for _ in 0..5 {
             assert!(credential.refused(None, &refusal).await.is_err());
         }
         assert!(credential.present().await.is_err(), "so often that it is about us");
-        assert!(matches!(credential.standing(), Standing::NeedsHuman { .. }));
+        assert!(matches!(credential.credential_health(), CredentialHealth::NeedsHuman { .. }));
         bench.time.fetch_add(3_600_000, Ordering::Relaxed);
         assert_eq!(credential.present().await, Ok(None));
     }

@@ -9,7 +9,7 @@ use mcp::connect::{
     ConnectError, Credential, Endpoint, Options, Refusal, Target, Upstream, connect,
 };
 use serde_json::json;
-use tool::{Failure, Standing};
+use tool::{CredentialHealth, Failure};
 
 use crate::support::{Listener, call, call_in, client, options};
 use crate::web::{Seen, Sent, Web};
@@ -59,8 +59,8 @@ impl Credential for Two {
 
     fn accepted(&self) {}
 
-    fn standing(&self) -> Standing {
-        Standing::Fine
+    fn credential_health(&self) -> CredentialHealth {
+        CredentialHealth::Fine
     }
 }
 

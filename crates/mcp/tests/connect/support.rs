@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use mcp::connect::{ConnectError, Options, Program, Target, Tether, Upstream, connect};
 use serde_json::json;
-use tool::{Ask, Back, Call, Client, Context, Event, Failure, Json, Note, Object, Provider, Reply};
+use tool::{
+    Ask, Call, Client, ClientHandle, Context, Event, Failure, Json, Note, Object, Provider, Reply,
+};
 
 pub(crate) const SCRIPTED: &str = env!("CARGO_BIN_EXE_scripted");
 
@@ -97,14 +99,14 @@ impl Listener {
         Context {
             client: Arc::new(client()),
             session: session.into(),
-            back: Arc::clone(self) as Arc<dyn Back>,
+            client_handle: Arc::clone(self) as Arc<dyn ClientHandle>,
             ..Context::anonymous()
         }
     }
 }
 
 #[async_trait]
-impl Back for Listener {
+impl ClientHandle for Listener {
     fn notify(&self, note: Note) {
         let text = format!("{} {}", note.method, note.params.to_json());
         self.notes.lock().unwrap().push(text);
@@ -142,7 +144,7 @@ pub(crate) fn slow_human() -> Context {
     struct Slow;
 
     #[async_trait]
-    impl Back for Slow {
+    impl ClientHandle for Slow {
         fn notify(&self, _: Note) {}
 
         async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
@@ -154,7 +156,7 @@ pub(crate) fn slow_human() -> Context {
     Context {
         client: Arc::new(client()),
         session: "s".into(),
-        back: Arc::new(Slow),
+        client_handle: Arc::new(Slow),
         ..Context::anonymous()
     }
 }

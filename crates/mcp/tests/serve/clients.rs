@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testkit::everything::{Everything, Style};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tool::Always;
+use tool::FixedProvider;
 
 /// How a client reaches the provider.
 enum Over {
@@ -97,8 +97,8 @@ async fn run(mut client: Command, over: Over) -> Value {
 async fn serve() -> (String, tokio::task::JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let door = Arc::new(Always(Everything::new(Style::Asking)));
-    let endpoint = Endpoint::new(door, Options::default());
+    let source = Arc::new(FixedProvider(Everything::new(Style::Asking)));
+    let endpoint = Endpoint::new(source, Options::default());
     (url, tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending())))
 }
 

@@ -8,7 +8,7 @@ use ::http::{Method, StatusCode};
 use mcp::serve::http::{Endpoint, Options, SessionLimits};
 use serde_json::{Value, json};
 use testkit::everything::{Everything, Style};
-use tool::{Always, Event, Kind};
+use tool::{Event, FixedProvider, Kind};
 
 fn site(style: Style) -> Site {
     Site::new(Everything::new(style))
@@ -279,7 +279,7 @@ async fn news_of_the_provider_flow_on_the_stream_of_the_session() {
     site.in_session(&session, "resources/subscribe", json!({"uri": uri})).await;
     assert!(everything.subscribed().contains(uri));
     let updated = |uri: &str| {
-        let params = tool::Object::from_iter([("uri".to_owned(), tool::Json::of(uri))]);
+        let params = tool::Object::from_iter([("uri".to_owned(), tool::Json::encode(uri))]);
         let note = tool::Note { method: "notifications/resources/updated".into(), params };
         Event::Updated { uri: uri.to_owned(), note }
     };
@@ -433,7 +433,7 @@ async fn a_listener_is_told_what_it_asked_for_and_by_its_id() {
 #[tokio::test(start_paused = true)]
 async fn an_old_client_posts_here_and_reads_there() {
     let everything = Everything::new(Style::Asking);
-    let endpoint = Endpoint::new(Arc::new(Always(everything)), Options::default());
+    let endpoint = Endpoint::new(Arc::new(FixedProvider(everything)), Options::default());
     let get = ::http::Request::get("/sse").header("host", "localhost").body(()).unwrap();
     let mut stream = Answer::of(endpoint.respond_old_get(&get, "/messages")).await;
     let hello = stream.event().await;

@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use mcp::serve::stdio;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tool::{Always, Ask, Context, Event, Failure, Json, Listing, Provider, Reply};
+use tool::{Ask, Context, Event, Failure, FixedProvider, Json, Listing, Provider, Reply};
 
 use crate::site::Site;
 
@@ -30,7 +30,7 @@ impl Provider for Curious {
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         assert_eq!(ask.method(), "notifications/roots/list_changed");
-        let answer = context.back.request("roots/list", Json::empty_object()).await?;
+        let answer = context.client_handle.request("roots/list", Json::empty_object()).await?;
         let Reply::Result(roots) = &answer else { panic!("{answer:?}") };
         self.roots.lock().unwrap().push(roots.to_string());
         Ok(answer)
@@ -68,10 +68,10 @@ async fn over_http_the_provider_hears_of_it_and_asks_on_the_standing_stream() {
 #[tokio::test]
 async fn over_a_pipe_the_provider_hears_of_it_and_asks() {
     let curious = Arc::new(Curious::default());
-    let door = Arc::new(Always(Arc::clone(&curious) as _));
+    let source = Arc::new(FixedProvider(Arc::clone(&curious) as _));
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(theirs);
-    tokio::spawn(stdio::serve(door, read, write, stdio::Options::default()));
+    tokio::spawn(stdio::serve(source, read, write, stdio::Options::default()));
     let (read, mut write) = tokio::io::split(ours);
     let mut lines = BufReader::new(read).lines();
     let params = json!({

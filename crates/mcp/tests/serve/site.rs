@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use mcp::serve::http::{Body, Endpoint, Options};
 use serde_json::{Value, json};
-use tool::{Always, Identity, Provider};
+use tool::{FixedProvider, Identity, Provider};
 
 const REVISION: &str = "2026-07-28";
 
@@ -37,7 +37,7 @@ impl Site {
     }
 
     pub(crate) fn with(provider: Arc<dyn Provider>, options: Options) -> Site {
-        Site { endpoint: Endpoint::new(Arc::new(Always(provider)), options), caller: None }
+        Site { endpoint: Endpoint::new(Arc::new(FixedProvider(provider)), options), caller: None }
     }
 
     /// The same endpoint, seen by somebody with a name.

@@ -9,7 +9,7 @@ use mcp::serve::http::{Endpoint, Options, at, listen};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tool::{Always, Provider};
+use tool::{FixedProvider, Provider};
 
 use crate::tools;
 
@@ -43,7 +43,7 @@ pub(crate) async fn check(
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     // Streams open early, so that priming and resuming are tried.
     let options = Options { settle: Duration::from_millis(50), ..Options::default() };
-    let endpoint = Endpoint::new(Arc::new(Always(provider)), options);
+    let endpoint = Endpoint::new(Arc::new(FixedProvider(provider)), options);
     let serving = tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
     let results = tempfile::tempdir().unwrap();
     let mut command = suite.command("server");

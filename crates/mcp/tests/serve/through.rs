@@ -16,7 +16,7 @@ use serde_json::json;
 use testkit::everything::{Everything, Style};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
-use tool::{Always, Ask, Client, Context, Event, Failure, Json, Listing, Provider, Reply};
+use tool::{Ask, Client, Context, Event, Failure, FixedProvider, Json, Listing, Provider, Reply};
 
 use crate::site::Site;
 use crate::suite::{NAMELESS, Suite, check};
@@ -108,7 +108,7 @@ async fn reached_over(provider: Arc<dyn Provider>, revision: Revision) -> Arc<Ta
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let options = Options { settle: Duration::from_millis(50), ..Options::default() };
-    let endpoint = Endpoint::new(Arc::new(Always(provider)), options);
+    let endpoint = Endpoint::new(Arc::new(FixedProvider(provider)), options);
     tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
     let target = connect::Endpoint { url, ..connect::Endpoint::default() };
     open(Target::Http(target), revision).await

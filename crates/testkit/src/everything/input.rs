@@ -140,7 +140,8 @@ impl Wish {
         for round in &self.rounds {
             let asked = round.iter().filter(|question| self.asks(question, context));
             let asked = asked.map(|question| async {
-                let reply = context.back.request(question.method, question.filled(call)).await;
+                let reply =
+                    context.client_handle.request(question.method, question.filled(call)).await;
                 (question.key, reply)
             });
             for (key, reply) in join_all(asked).await {

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
-use tool::Always;
+use tool::FixedProvider;
 
 use super::*;
 use crate::identity::{Anonymous, key::Ring};
@@ -37,7 +37,8 @@ fn site(change: impl FnOnce(&mut Parts, &mut Policy)) -> Site {
 fn parts() -> Parts {
     let listing = testkit::listing(vec![testkit::tool("who", "Who.", &json!({"type": "object"}))]);
     let provider = testkit::Scripted::new(listing, |_| Ok(tool::Reply::text("it answers")));
-    let endpoint = Endpoint::new(Arc::new(Always(provider)), mcp::serve::http::Options::default());
+    let endpoint =
+        Endpoint::new(Arc::new(FixedProvider(provider)), mcp::serve::http::Options::default());
     Parts {
         endpoints: BTreeMap::from([("/mcp".to_owned(), endpoint)]),
         old: None,

@@ -84,13 +84,13 @@ impl Stateless {
         }
         let server = &self.0.listing().server;
         let mut result = Object::new();
-        result.push("protocolVersion", Json::of(&wanted));
+        result.push("protocolVersion", Json::encode(&wanted));
         result.push("capabilities", server.capabilities.clone());
         result.push("serverInfo", server.raw.clone());
         if let Some(text) =
             server.instructions.as_ref().filter(|_| !TERSE.contains(&wanted.as_str()))
         {
-            result.push("instructions", Json::of(text));
+            result.push("instructions", Json::encode(text));
         }
         Reply::Result(result.to_json())
     }
@@ -120,10 +120,10 @@ impl Stateless {
             listing.tools.iter().skip(offset).take(per_page).map(|tool| &tool.raw).collect();
         let mut result = Object::new();
         let next = offset.saturating_add(page.len());
-        result.push("tools", Json::of(&page));
+        result.push("tools", Json::encode(&page));
         if next < listing.tools.len() {
             let cursor = STANDARD.encode(json!({"offset": next}).to_string());
-            result.push("nextCursor", Json::of(&cursor));
+            result.push("nextCursor", Json::encode(&cursor));
         }
         Reply::Result(result.to_json())
     }

@@ -10,7 +10,7 @@ use content::http::{AuditSink, Auth, Clock, Config as EdgeConfig, Edge, Jwt, Sco
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use mcp::serve::http::Body;
-use tool::Always;
+use tool::FixedProvider;
 use web::listen::{Limits, Peer};
 
 use super::answer::Stateless;
@@ -164,7 +164,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     let provider: Arc<dyn tool::Provider> = Arc::new(Telling(site));
     if args.stdio {
         let options = mcp::serve::stdio::Options::default();
-        mcp::serve::stdio::stdio(Arc::new(Always(provider)), options).await?;
+        mcp::serve::stdio::stdio(Arc::new(FixedProvider(provider)), options).await?;
         return Ok(Done::Fine);
     }
     let edge = Arc::new(edge(args, place, provider).await?);

@@ -33,7 +33,7 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
         answer: limits.answer_bytes,
         ..Options::default()
     };
-    let endpoint = |surface| Endpoint::new(gateway.door(surface), options.clone());
+    let endpoint = |surface| Endpoint::new(gateway.surface(surface), options.clone());
     let main = endpoint(config.serve.surface.meant());
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {

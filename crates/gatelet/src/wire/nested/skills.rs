@@ -83,7 +83,7 @@ pub(super) async fn read(
     // long for ours is for our own gate to say.
     let kwargs = params.get("kwargs").and_then(|kwargs| Object::parse(kwargs).ok());
     let mut kwargs = kwargs.unwrap_or_default();
-    kwargs.set("sizelimit", Json::of(&super::EVERYTHING));
+    kwargs.set("sizelimit", Json::encode(&super::EVERYTHING));
     params.set("kwargs", kwargs.to_json());
     upstream.ask(ask(&params), context).await
 }

@@ -67,7 +67,7 @@ impl Opening for Direct {
         Ok(Opened { upstream: Arc::clone(&self.0) as _, first: Arc::clone(&self.0) as _ })
     }
 
-    fn standing(&self) -> Option<Standing> {
+    fn credential_health(&self) -> Option<CredentialHealth> {
         None
     }
 }
@@ -102,7 +102,7 @@ impl Opening for Guarded {
         Ok(Opened { upstream: Arc::new(Named(Arc::clone(&cash))), first: cash })
     }
 
-    fn standing(&self) -> Option<Standing> {
+    fn credential_health(&self) -> Option<CredentialHealth> {
         None
     }
 }

@@ -119,13 +119,13 @@ fn a_filtered_hole_that_nobody_fills_stays_as_it_was_written() {
 #[test]
 fn work_and_output_are_bounded() {
     let list: Vec<u32> = (0..2_000).collect();
-    let list = Json::of(&list);
+    let list = Json::encode(&list);
     let nested = "{% for a in l %}{% for b in l %}x{% endfor %}{% endfor %}";
     let error = fill(nested, &[("l", &list)]).unwrap_err();
     assert_eq!(error.to_string(), "it takes too many steps");
     let wide = format!("{{% for a in l %}}{}{{% endfor %}}", "x".repeat(4_000));
     let error = fill(&wide, &[("l", &list)]).unwrap_err();
     assert_eq!(error.to_string(), "it grows over 2 MiB");
-    let huge = Json::of(&"x".repeat(VALUES + 1));
+    let huge = Json::encode(&"x".repeat(VALUES + 1));
     assert!(fill("{{ a }}", &[("a", &huge)]).is_err());
 }

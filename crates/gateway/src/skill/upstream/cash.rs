@@ -51,8 +51,8 @@ pub fn arguments(namespace: &str, name: &str, given: &[(&str, &Json)]) -> Object
         kwargs.push(*key, (*value).clone());
     }
     Object::from_iter([
-        ("namespace".to_owned(), Json::of(namespace)),
-        ("skillname".to_owned(), Json::of(name)),
+        ("namespace".to_owned(), Json::encode(namespace)),
+        ("skillname".to_owned(), Json::encode(name)),
         ("kwargs".to_owned(), kwargs.to_json()),
     ])
 }

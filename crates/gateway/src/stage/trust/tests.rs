@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use catalog::Source;
 use serde_json::{Value, json};
 use testkit::listing;
-use tool::{Back, Client, Failure, Note, Object, Reply};
+use tool::{Client, ClientHandle, Failure, Note, Object, Reply};
 
 use super::*;
 use crate::clock::Fake;
@@ -50,7 +50,7 @@ async fn admit(
     let mut request = Request::new(target, json!({"path": path}).into());
     if let Some(token) = token {
         let mut meta = Object::new();
-        meta.push(confirm::META_KEY, Json::of(token));
+        meta.push(confirm::META_KEY, Json::encode(token));
         request.rest.push("_meta", meta.to_json());
     }
     let call = validate::check(catalog, request).unwrap();
@@ -69,7 +69,7 @@ fn token_in(refusal: &Refusal) -> String {
 struct User(&'static str);
 
 #[async_trait]
-impl Back for User {
+impl ClientHandle for User {
     fn notify(&self, _: Note) {}
 
     async fn request(&self, method: &str, _: Json) -> Result<Reply, Failure> {
@@ -81,7 +81,11 @@ impl Back for User {
 fn asking(answer: &'static str) -> Context {
     let mut client = Client::named("c", "");
     client.capabilities = json!({"elicitation": {}}).into();
-    Context { client: Arc::new(client), back: Arc::new(User(answer)), ..Context::anonymous() }
+    Context {
+        client: Arc::new(client),
+        client_handle: Arc::new(User(answer)),
+        ..Context::anonymous()
+    }
 }
 
 #[tokio::test]

@@ -281,8 +281,8 @@ impl View<'_> {
         }
         let scrubber = &self.shared.dispatcher.scrubber;
         let mut raw = Object::new();
-        raw.push("code", Json::of(&error.code));
-        raw.push("message", Json::of(&scrubber.collapse(&error.message)));
+        raw.push("code", Json::encode(&error.code));
+        raw.push("message", Json::encode(&scrubber.collapse(&error.message)));
         let data = error.raw.member("data").filter(|data| data.as_str().len() <= REJECTED);
         data.into_iter().for_each(|data| raw.push("data", data));
         Reply::Error(RpcError::read(raw.to_json()))

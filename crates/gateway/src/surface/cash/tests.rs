@@ -41,7 +41,7 @@ fn holds(text: &str, parts: &[&str]) {
 
 #[test]
 fn the_three_definitions_cost_little() {
-    let bare = tokens::count(Json::of(&super::tools("")).as_str());
+    let bare = tokens::count(Json::encode(&super::tools("")).as_str());
     assert!(bare + super::definitions::MAP + 5 <= 350, "{bare} tokens");
 }
 
@@ -52,7 +52,7 @@ async fn the_definition_of_help_names_the_namespaces_and_stays_within_the_budget
         let schema = &json!({});
         let upstreams = labels.iter().map(|l| one(l, function, "F.", schema)).collect();
         let listing = open(upstreams, |_| {}).await.surface.listing();
-        let cost = tokens::count(Json::of(&listing.tools).as_str());
+        let cost = tokens::count(Json::encode(&listing.tools).as_str());
         assert!(cost <= 350, "{cost} tokens");
         listing.tools[1].description.clone().unwrap_or_default()
     };
@@ -65,7 +65,7 @@ async fn the_definition_of_help_names_the_namespaces_and_stays_within_the_budget
         parts.stages = Stages { trust: Arc::new(OrdersForAdmin), ..Stages::default() };
     })
     .await;
-    assert!(!Json::of(&hidden.surface.listing().tools).as_str().contains("orders"));
+    assert!(!Json::encode(&hidden.surface.listing().tools).as_str().contains("orders"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -677,13 +677,13 @@ async fn a_task_is_asked_about_where_it_runs() {
 #[tokio::test(start_paused = true)]
 async fn the_door_gives_clients_that_are_alike_the_same_hall() {
     let (opened, _) = opened().await;
-    let door = opened.gateway.door(Surface::Cash);
+    let source = opened.gateway.surface(Surface::Cash);
     let client = |capabilities: Value| {
         Arc::new(Client { capabilities: capabilities.into(), ..Client::named("c", "") })
     };
-    door.open(&client(json!({"sampling": {}})), &Arc::default());
-    door.open(&client(json!({"sampling": {}, "x": 1})), &Arc::default());
-    door.open(&client(json!({})), &Arc::default());
+    source.provider_for(&client(json!({"sampling": {}})), &Arc::default());
+    source.provider_for(&client(json!({"sampling": {}, "x": 1})), &Arc::default());
+    source.provider_for(&client(json!({})), &Arc::default());
     assert_eq!(opened.gateway.roster().halls().len(), 2);
 }
 

@@ -78,7 +78,8 @@ async fn open_on(surface: Surface, change: impl FnOnce(&mut Parts, &Arc<Fake>)) 
     );
     change(&mut parts, &clock);
     let gate = Gate::new(parts);
-    let surface = gate.door(surface).open(&Arc::new(Client::named("test", "")), &Arc::default());
+    let surface =
+        gate.surface(surface).provider_for(&Arc::new(Client::named("test", "")), &Arc::default());
     settle().await;
     Opened { surface, provider, gate }
 }
@@ -124,7 +125,7 @@ async fn the_definitions_keep_their_budgets() {
             "prompt_get"
         ]
     );
-    let cost = |tools: &[Tool]| tokens::count(Json::of(tools).as_str());
+    let cost = |tools: &[Tool]| tokens::count(Json::encode(tools).as_str());
     assert!(cost(&listing.tools[..3]) <= 200, "{}", cost(&listing.tools[..3]));
     assert!(cost(&listing.tools) <= 420, "{}", cost(&listing.tools));
 }
@@ -139,7 +140,7 @@ async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
     };
     let opened = open_on(Surface::Gateway, |parts, _| many(parts)).await;
     let again = open_on(Surface::Gateway, |parts, _| many(parts)).await;
-    let listed = |opened: &Opened| Json::of(&opened.surface.listing().tools[..3]);
+    let listed = |opened: &Opened| Json::encode(&opened.surface.listing().tools[..3]);
     let said = listed(&opened);
     assert!(said.as_str().contains("Namespaces: demo, department"), "{said}");
     assert!(said.as_str().contains(" more."), "{said}");
@@ -185,8 +186,9 @@ async fn a_browse_of_ten_and_a_small_result_keep_their_budgets() {
         vec![Upstream::new("work", Scripts::of(Arc::clone(&provider)))],
         clock,
     ));
-    let surface =
-        gate.door(Surface::Gateway).open(&Arc::new(Client::named("test", "")), &Arc::default());
+    let surface = gate
+        .surface(Surface::Gateway)
+        .provider_for(&Arc::new(Client::named("test", "")), &Arc::default());
     settle().await;
     let opened = Opened { surface, provider, gate };
     for query in ["create an issue", "find invoices of a customer", "archive"] {
@@ -534,7 +536,7 @@ async fn what_was_browsed_is_remembered_beyond_the_request() {
         let caller = Identity { subject: subject.to_owned(), ..Identity::default() };
         let (client, caller) = (Arc::new(Client::named("test", "")), Arc::new(caller));
         let context = Context { caller: Arc::clone(&caller), ..Context::anonymous() };
-        let surface = opened.gate.door(Surface::Gateway).open(&client, &caller);
+        let surface = opened.gate.surface(Surface::Gateway).provider_for(&client, &caller);
         let ask = Ask::Call(Call::new("tool_browse", arguments.into()));
         surface.ask(ask, &context).await.unwrap().tool_result().unwrap().text()
     };

@@ -277,7 +277,7 @@ fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
     let Ok(mut result) = Object::parse(json) else { return reply };
     let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
     let mut meta = meta.unwrap_or_default();
-    meta.set("gatelet/arg_repairs", Json::of(repairs));
+    meta.set("gatelet/arg_repairs", Json::encode(repairs));
     result.set("_meta", meta.to_json());
     Reply::Result(result.to_json())
 }
@@ -289,6 +289,6 @@ fn noted(reply: Reply, line: Option<&str>) -> Reply {
     let content = result.get("content").and_then(|content| content.read::<Vec<Json>>().ok());
     let mut content = content.unwrap_or_default();
     content.push(json!({"type": "text", "text": line}).into());
-    result.set("content", Json::of(&content));
+    result.set("content", Json::encode(&content));
     Reply::Result(result.to_json())
 }

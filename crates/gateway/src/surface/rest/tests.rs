@@ -123,7 +123,7 @@ async fn what_came_of_a_task_is_masked_gated_and_recorded() {
     assert_eq!(endings, [Ending::Answered, Ending::Gated, Ending::Gated]);
 
     let client = Arc::new(Client::named("test", ""));
-    let direct = opened.gateway.door(Surface::Direct).open(&client, &Arc::default());
+    let direct = opened.gateway.surface(Surface::Direct).provider_for(&client, &Arc::default());
     let whole = Ask::read("tasks/result", &task.into()).unwrap();
     let whole = told(&direct.ask(whole, &ann).await.unwrap());
     assert!(20_000 < whole.len() && !whole.contains(SECRET));

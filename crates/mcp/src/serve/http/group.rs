@@ -178,11 +178,12 @@ mod tests {
     #[test]
     fn a_session_has_so_many_requests_at_once_and_no_more() {
         let in_flight = InFlight::default();
-        let open: Vec<_> = (0..AT_ONCE).map(|n| in_flight.enter(&Json::of(&n)).unwrap()).collect();
-        let refused = in_flight.enter(&Json::of("one more")).unwrap_err();
+        let open: Vec<_> =
+            (0..AT_ONCE).map(|n| in_flight.enter(&Json::encode(&n)).unwrap()).collect();
+        let refused = in_flight.enter(&Json::encode("one more")).unwrap_err();
         assert!(refused.message.contains("wait for some of them"), "{}", refused.message);
-        in_flight.cancel(&Json::of(&7));
-        in_flight.enter(&Json::of("one more")).unwrap();
+        in_flight.cancel(&Json::encode(&7));
+        in_flight.enter(&Json::encode("one more")).unwrap();
         drop(open);
     }
 }

@@ -128,7 +128,7 @@ mod tests {
     fn call(arguments: &str) -> Request {
         let params = format!(r#"{{"name":"t","arguments":{arguments}}}"#);
         Request {
-            id: Json::of(&1),
+            id: Json::encode(&1),
             method: "tools/call".into(),
             params: Some(Json::parse(params).unwrap()),
         }

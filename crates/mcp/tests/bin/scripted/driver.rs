@@ -10,7 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mcp::connect::{ConnectError, Endpoint, Options, Target, Upstream, connect};
 use serde_json::{Map, Value, json};
-use tool::{Ask, Back, Call, Client, Context, Failure, GetPrompt, Json, Note, Object, Provider};
+use tool::{
+    Ask, Call, Client, ClientHandle, Context, Failure, GetPrompt, Json, Note, Object, Provider,
+};
 use tool::{Read, Reply, Tool};
 
 use super::human::Human;
@@ -53,8 +55,8 @@ async fn drive(url: String) -> Result<(), String> {
     let context = Context {
         client,
         session: "driver".into(),
-        back: Arc::new(Agreeable),
-        patience: Some(Duration::from_secs(20)),
+        client_handle: Arc::new(Agreeable),
+        timeout: Some(Duration::from_secs(20)),
         ..Context::anonymous()
     };
     let listing = upstream.listing();
@@ -150,7 +152,7 @@ fn consent() -> Json {
 struct Agreeable;
 
 #[async_trait]
-impl Back for Agreeable {
+impl ClientHandle for Agreeable {
     fn notify(&self, _: Note) {}
 
     async fn request(&self, _: &str, params: Json) -> Result<Reply, Failure> {

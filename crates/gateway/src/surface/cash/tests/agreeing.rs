@@ -87,6 +87,6 @@ async fn a_kept_answer_is_neither_asked_about_nor_paid_for_again() {
     assert_eq!(orders.asked().len(), 1);
     // It has been given whole, so the next call would run.
     let reply = opened.ask("call", call).await;
-    let told = Json::of(&reply.tool_result().unwrap().text());
+    let told = Json::encode(&reply.tool_result().unwrap().text());
     holds(told.as_str(), &["rate limit exceeded", "waiting does not help in this session"]);
 }

@@ -1,6 +1,6 @@
 //! Somebody has to agree: the one way, on every surface.
 
-use tool::{Back, Note};
+use tool::{ClientHandle, Note};
 
 use super::*;
 use crate::record::{Happening, Note as Told, Record, Sink};
@@ -67,7 +67,7 @@ async fn the_proxy_and_direct_surfaces_take_the_token_beside_the_arguments() {
 struct User(&'static str);
 
 #[async_trait]
-impl Back for User {
+impl ClientHandle for User {
     fn notify(&self, _: Note) {}
 
     async fn request(&self, _: &str, _: Json) -> Result<Reply, Failure> {
@@ -83,8 +83,8 @@ async fn a_client_that_can_ask_its_user_is_asked_about_resources_too() {
     {
         let mut client = Client::named("c", "");
         client.capabilities = json!({"elicitation": {}}).into();
-        let (client, back) = (Arc::new(client), Arc::new(User(answer)));
-        let context = Context { client, back, ..Context::anonymous() };
+        let (client, client_handle) = (Arc::new(client), Arc::new(User(answer)));
+        let context = Context { client, client_handle, ..Context::anonymous() };
         let call =
             Call::new("resource_read", json!({"resource_id": "resource::file:README"}).into());
         let reply = opened.surface.ask(Ask::Call(call), &context).await.unwrap();

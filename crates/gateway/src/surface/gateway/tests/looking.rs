@@ -28,7 +28,7 @@ async fn keeping(surface: Surface) -> (Opened, String) {
         false => ("tool_execute", json!({"tool_id": "demo:big#"})),
     };
     opened.say(tool, call).await;
-    let kept = opened.surface.resources_of(&Context::anonymous()).await;
+    let kept = opened.surface.resources_for(&Context::anonymous()).await;
     let handle = kept[0].uri.strip_prefix("artifact://").unwrap().to_owned();
     (opened, handle)
 }

@@ -115,7 +115,7 @@ async fn a_look_that_is_refused_costs_nothing_and_takes_its_token_from_meta_too(
     })
     .await;
     opened.say("tool_execute", json!({"tool_id": "demo:big#"})).await;
-    let kept = opened.surface.resources_of(&Context::anonymous()).await;
+    let kept = opened.surface.resources_for(&Context::anonymous()).await;
     let handle = kept[0].uri.strip_prefix("artifact://").unwrap();
     let error = opened.error("tool_view", json!({"handle": handle})).await;
     assert_eq!(error["error"], "AUTH_REQUIRED", "{error}");
@@ -142,8 +142,9 @@ async fn an_error_of_the_protocol_is_a_call_that_failed() {
     );
     parts.records = Arc::clone(&records) as _;
     let gate = Gate::new(parts);
-    let surface =
-        gate.door(Surface::Gateway).open(&Arc::new(Client::named("test", "")), &Arc::default());
+    let surface = gate
+        .surface(Surface::Gateway)
+        .provider_for(&Arc::new(Client::named("test", "")), &Arc::default());
     settle().await;
     let call = Ask::Call(Call::new("tool_execute", json!({"tool_id": "up:odd"}).into()));
     surface.ask(call, &Context::anonymous()).await.unwrap();

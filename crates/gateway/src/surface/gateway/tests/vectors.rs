@@ -45,7 +45,7 @@ async fn over(
     change(&mut parts);
     let gate = Gate::new(parts);
     let client = Arc::new(Client::named("test", ""));
-    let surface = gate.door(surface).open(&client, &Arc::default());
+    let surface = gate.surface(surface).provider_for(&client, &Arc::default());
     settle().await;
     Opened { surface, provider: Arc::clone(&providers[0]), gate }
 }

@@ -1,10 +1,10 @@
-//! How it stands with the credentials for a provider.
+//! Whether the credentials for a provider work.
 
 use std::fmt;
 
 /// What can be done with a credential now, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum CredentialHealth {
     /// Nothing speaks against it.
     Fine,
     /// It is being renewed right now.
@@ -15,23 +15,24 @@ pub enum Standing {
     Broken { reason: String },
 }
 
-impl Standing {
+impl CredentialHealth {
     /// One word for it.
     pub fn word(&self) -> &'static str {
         match self {
-            Standing::Fine => "fine",
-            Standing::Refreshing => "refreshing",
-            Standing::NeedsHuman { .. } => "needs a human",
-            Standing::Broken { .. } => "broken",
+            CredentialHealth::Fine => "fine",
+            CredentialHealth::Refreshing => "refreshing",
+            CredentialHealth::NeedsHuman { .. } => "needs a human",
+            CredentialHealth::Broken { .. } => "broken",
         }
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for CredentialHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::Fine | Standing::Refreshing => f.write_str(self.word()),
-            Standing::NeedsHuman { todo: more } | Standing::Broken { reason: more } => {
+            CredentialHealth::Fine | CredentialHealth::Refreshing => f.write_str(self.word()),
+            CredentialHealth::NeedsHuman { todo: more }
+            | CredentialHealth::Broken { reason: more } => {
                 write!(f, "{}: {more}", self.word())
             }
         }
