@@ -24,8 +24,10 @@ async fn main() -> std::io::Result<()> {
         ["http", address, rest @ ..] => {
             let listener = TcpListener::bind(address).await?;
             // Streams open early, so that they are tried.
-            let options =
-                http::Options { settle: Duration::from_millis(50), ..http::Options::default() };
+            let options = http::Options {
+                stream_after: Duration::from_millis(50),
+                ..http::Options::default()
+            };
             let endpoint = http::Endpoint::new(source(rest), options);
             http::listen(listener, http::at("/mcp", endpoint), std::future::pending()).await
         }

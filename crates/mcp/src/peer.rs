@@ -6,17 +6,18 @@
 //! is spawned per message, and a question whose future is dropped is cancelled
 //! at the other side. What a method means is not known here.
 
-mod desk;
+mod inbound;
 mod lines;
 mod pending;
 mod run;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tool::{Failure, Json, Reply, RpcError, Sent};
@@ -25,7 +26,7 @@ use crate::message::{self, Invalid, Notification, Params, Request, Response};
 use crate::revision::method;
 use pending::{Pending, Table};
 
-pub(crate) use desk::AT_ONCE;
+pub(crate) use inbound::LINES_PER_TURN;
 pub use lines::{Line, Lines};
 pub use run::run;
 
@@ -197,14 +198,14 @@ impl Peer {
     }
 
     /// Fails the questions whose clocks have been held for that long.
-    pub fn forsake(&self, limit: Duration) {
-        self.lock().pending.forsake(Instant::now(), limit);
+    pub fn expire_held(&self, limit: Duration) {
+        self.lock().pending.expire_held(Instant::now(), limit);
     }
 
     /// Fails a question that did not arrive.
     pub fn fail(&self, ticket: Ticket, failure: Failure) {
         // Whoever stopped waiting needs no answer.
-        drop(self.lock().pending.settle(ticket, Err(failure)));
+        drop(self.lock().pending.complete(ticket, Err(failure)));
     }
 
     /// Whether a question still waits for its answer.
@@ -258,13 +259,13 @@ impl Peer {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+
     fn lost(&self) -> Failure {
         let reason = self.closed().unwrap_or_else(|| "the connection is gone".to_owned());
         Failure::Lost { reason, sent: Sent::Perhaps }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,17 +13,17 @@
 pub mod http;
 pub mod stdio;
 
-mod desk;
 mod modern;
+mod server;
 
-mod demand;
+mod channel;
 mod exchange;
-mod line;
+mod input_required;
 mod listen;
-mod news;
-pub mod park;
-mod rounds;
+mod log_levels;
+pub mod parked;
+mod roots;
 mod session;
 
-mod fit;
-mod welcome;
+mod adapt;
+mod discovery;

@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mcp::serve::http::{Body, Visit, accept};
+use mcp::serve::http::{Body, ConnectionId, accept};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -175,7 +175,7 @@ where
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let (visit, requests) = (Visit::new(), open.clone());
+    let (visit, requests) = (ConnectionId::new(), open.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(visit.clone());
         if let Some(caller) = &caller {

@@ -159,11 +159,11 @@ impl Site {
         match &self.0.parts.old {
             Some((get, post, endpoint)) if is_old(get) && request.method() == Method::GET => {
                 request.extensions_mut().insert(identity);
-                endpoint.respond_old_get(&request, post)
+                endpoint.respond_sse_get(&request, post)
             }
             Some((_, post, endpoint)) if is_old(post) => {
                 request.extensions_mut().insert(identity);
-                endpoint.respond_old_post(request).await
+                endpoint.respond_sse_post(request).await
             }
             _ => {
                 let known: Vec<&str> = self.0.parts.endpoints.keys().map(String::as_str).collect();

@@ -21,8 +21,8 @@ const NOT_SHIPPED: &[&str] = &["testkit"];
 /// found, so it can only shrink; a crate that is in order has no row.
 const ALLOWED: &[Allowed] = &[
     allow("content", 8, 5, 0),
-    allow("gatelet", 6, 36, 0),
-    allow("gateway", 14, 34, 25),
+    allow("gatelet", 6, 7, 0),
+    allow("gateway", 14, 33, 25),
     allow("mcp", 0, 11, 0),
     allow("native", 2, 2, 0),
     allow("toolspec", 5, 2, 0),

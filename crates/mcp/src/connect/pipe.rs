@@ -160,7 +160,7 @@ impl LastWords {
                     Step::Skip => unlogged = Some(line),
                 }
                 n_taken += 1;
-                if n_taken.is_multiple_of(peer::AT_ONCE) {
+                if n_taken.is_multiple_of(peer::LINES_PER_TURN) {
                     tokio::task::yield_now().await;
                 }
             }

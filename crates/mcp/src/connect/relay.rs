@@ -264,7 +264,7 @@ impl Relay {
         // A client that was asked long ago may have gone for good, and while its
         // call is open nothing can be told to or asked of anybody else.
         if let (Whose::Unclear, Some(peer)) = (&whose, &self.peer) {
-            peer.forsake(FORSAKEN);
+            peer.expire_held(FORSAKEN);
         }
         whose
     }

@@ -87,10 +87,10 @@ impl Table {
     }
 
     /// Fails what has been held for `limit` or longer.
-    pub(super) fn forsake(&mut self, now: Instant, limit: Duration) {
+    pub(super) fn expire_held(&mut self, now: Instant, limit: Duration) {
         let held = |pending: &Pending| pending.held.map(|since| now - since);
-        let forsaken = self.open.extract_if(|_, pending| held(pending) >= Some(limit));
-        for (_, pending) in forsaken {
+        let expired = self.open.extract_if(|_, pending| held(pending) >= Some(limit));
+        for (_, pending) in expired {
             let after = held(&pending).unwrap_or_default();
             // Whoever stopped waiting needs no answer.
             pending.answer.send(Err(Failure::Timeout { after })).ok();
@@ -132,7 +132,7 @@ impl Table {
     }
 
     /// Hands an answer to whoever waits for it, or back when nobody does.
-    pub(super) fn settle(&mut self, ticket: Ticket, answer: Answer) -> Result<(), Answer> {
+    pub(super) fn complete(&mut self, ticket: Ticket, answer: Answer) -> Result<(), Answer> {
         match self.open.remove(&ticket) {
             Some(pending) => pending.answer.send(answer),
             None => Err(answer),
@@ -164,9 +164,9 @@ mod tests {
         };
         let (mut busy, mut held) = (ask(1), ask(2));
         table.hold(Ticket(2), start);
-        table.forsake(start + minute - Duration::from_secs(1), minute);
+        table.expire_held(start + minute - Duration::from_secs(1), minute);
         assert!(held.try_recv().is_err());
-        table.forsake(start + minute, minute);
+        table.expire_held(start + minute, minute);
         assert!(matches!(held.try_recv(), Ok(Err(Failure::Timeout { after })) if after == minute));
         assert!(busy.try_recv().is_err() && table.contains(Ticket(1)));
     }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::desk::Desk;
+use super::inbound::InboundRequests;
 use super::lines::Lines;
 use super::{GIANT, Incoming, Peer};
 
@@ -25,14 +25,14 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut lines = Lines::new(reader, peer.0.limits.line);
-    let mut desk = Desk::new(peer.clone(), incoming);
+    let mut inbound = InboundRequests::new(peer.clone(), incoming);
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;
     let mut alarm = Alarm::default();
     let hurries = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     let reason = loop {
         alarm.set(writing.refill(&peer));
-        if last_call.is_some() && writing.is_empty() && desk.answers.is_empty() {
+        if last_call.is_some() && writing.is_empty() && inbound.answers.is_empty() {
             break CLOSED.to_owned();
         }
         if last_call.is_none() && peer.closed().is_some() {
@@ -52,15 +52,15 @@ where
                     break broken("writing", &error);
                 }
             }
-            Some(answer) = desk.answers.next(), if !desk.answers.is_empty() => {
-                desk.answer(answer);
-                while let Some(Some(answer)) = desk.answers.next().now_or_never() {
-                    desk.answer(answer);
+            Some(answer) = inbound.answers.next(), if !inbound.answers.is_empty() => {
+                inbound.answer(answer);
+                while let Some(Some(answer)) = inbound.answers.next().now_or_never() {
+                    inbound.answer(answer);
                 }
             }
             more = lines.fill(), if last_call.is_none() => match more {
                 Ok(more) => {
-                    desk.take_all(&mut lines).await;
+                    inbound.take_all(&mut lines).await;
                     if !more {
                         peer.lock().close(CLOSED);
                         last_call = Some(Instant::now() + peer.0.limits.linger);

@@ -274,6 +274,6 @@ async fn somebody_who_sends_without_end_leaves_others_their_turns() {
         tokio::task::yield_now().await;
     }
     let n_taken = notebook.n_garbage.load(std::sync::atomic::Ordering::Relaxed);
-    assert!(0 < n_taken && n_taken <= 101 * AT_ONCE, "{n_taken} lines in a hundred turns");
+    assert!(0 < n_taken && n_taken <= 101 * LINES_PER_TURN, "{n_taken} lines in a hundred turns");
     flood.abort();
 }

@@ -17,9 +17,9 @@ use futures::future::BoxFuture;
 use tokio::time::{Sleep, sleep};
 use tool::{Json, Listing, Object, Reply};
 
-use super::fit;
-use super::line::{Line, Said};
-use super::park::{Entry, Park, Ticket};
+use super::adapt;
+use super::channel::{ChannelEvent, ClientChannel};
+use super::parked::{CallKey, ParkedCall, ParkedCalls};
 
 /// The answer that is being made.
 pub(crate) type Call = BoxFuture<'static, Reply>;
@@ -31,7 +31,7 @@ const GATHER: Duration = Duration::from_millis(20);
 /// One request on its way.
 pub(crate) struct Exchange {
     call: Option<Call>,
-    line: Arc<Line>,
+    channel: Arc<ClientChannel>,
     answer: Option<Reply>,
     parking: Option<Parking>,
     /// Runs from the first question on, so that those asked together are
@@ -42,8 +42,8 @@ pub(crate) struct Exchange {
 /// Where a call goes when its client has to be asked.
 #[derive(Clone)]
 pub(crate) struct Parking {
-    pub(crate) park: Arc<Park>,
-    pub(crate) ticket: Ticket,
+    pub(crate) park: Arc<ParkedCalls>,
+    pub(crate) key: CallKey,
     pub(crate) listing: Arc<Listing>,
 }
 
@@ -54,12 +54,16 @@ pub(crate) enum Step {
 }
 
 impl Exchange {
-    pub(crate) fn new(call: Call, line: Arc<Line>, parking: Option<Parking>) -> Exchange {
-        Exchange { call: Some(call), line, answer: None, parking, gathering: None }
+    pub(crate) fn new(
+        call: Call,
+        channel: Arc<ClientChannel>,
+        parking: Option<Parking>,
+    ) -> Exchange {
+        Exchange { call: Some(call), channel, answer: None, parking, gathering: None }
     }
 
-    pub(crate) fn line(&self) -> &Arc<Line> {
-        &self.line
+    pub(crate) fn channel(&self) -> &Arc<ClientChannel> {
+        &self.channel
     }
 
     /// The next step. There is none after the answer.
@@ -72,7 +76,7 @@ impl Exchange {
         }
         // What was said before the answer comes before it.
         if let Some(answer) = self.answer.take() {
-            return Poll::Ready(match self.line.next() {
+            return Poll::Ready(match self.channel.next() {
                 Some(message) => {
                     self.answer = Some(answer);
                     Step::Message(message)
@@ -80,9 +84,9 @@ impl Exchange {
                 None => Step::Answer(answer),
             });
         }
-        match ready!(self.line.poll_word(task)) {
-            Said::Message(message) => return Poll::Ready(Step::Message(message)),
-            Said::Question => {}
+        match ready!(self.channel.poll_event(task)) {
+            ChannelEvent::Message(message) => return Poll::Ready(Step::Message(message)),
+            ChannelEvent::Question => {}
         }
         let gathering = self.gathering.get_or_insert_with(|| Box::pin(sleep(GATHER)));
         ready!(gathering.as_mut().poll(task));
@@ -104,14 +108,14 @@ impl Exchange {
     /// Parks the call when there are open questions, and asks them.
     fn put_aside(&mut self) -> Option<Reply> {
         let parking = self.parking.as_ref()?;
-        let requests = self.line.input_requests()?;
-        let entry = Entry { call: self.call.take()?, line: Arc::clone(&self.line) };
-        let state = parking.park.put(&parking.ticket, entry);
+        let requests = self.channel.input_requests()?;
+        let entry = ParkedCall { call: self.call.take()?, channel: Arc::clone(&self.channel) };
+        let state = parking.park.put(&parking.key, entry);
         let mut result = Object::new();
         result.push("resultType", Json::encode("input_required"));
         result.push("inputRequests", requests);
         result.push("requestState", Json::encode(&state));
         let reply = Reply::Result(result.to_json());
-        Some(fit::modern(&parking.ticket.method, reply, &parking.listing))
+        Some(adapt::modern(&parking.key.method, reply, &parking.listing))
     }
 }

@@ -10,20 +10,20 @@
 //! particular when there is none; a session belongs to the caller who opened it,
 //! for as long as that caller may do the same.
 
-mod alone;
-mod pair;
+mod legacy_sse;
 mod post;
-mod read;
+mod request;
+mod stateless;
 
-mod alarm;
-mod group;
-mod replay;
-mod seat;
+mod batch;
+mod resumable;
+mod sessions;
+mod timers;
 
 mod body;
 mod event;
-mod guard;
 mod headers;
+mod hosts;
 mod listener;
 
 use std::fmt::Display;
@@ -34,17 +34,17 @@ use bytes::Buf;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header as names};
 use tool::{Identity, ProviderSource};
 
-use super::desk::Desk;
-use super::park;
+use super::parked;
+use super::server::McpServer;
 use crate::revision::{Revision, code, header};
-use alarm::Alarms;
-use pair::Pairs;
-use seat::{Seat, Seats};
+use legacy_sse::SseClients;
+use sessions::{HttpSession, HttpSessions};
+use timers::TimerPool;
 
-pub use body::{Asked, Body};
-pub use guard::Hosts;
+pub use body::{AnswerTo, Body};
+pub use hosts::Hosts;
 pub use listener::{accept, at, listen};
-pub use seat::Limits as SessionLimits;
+pub use sessions::Limits as SessionLimits;
 
 /// What serving over HTTP may cost, and whom it serves.
 #[derive(Clone, Debug)]
@@ -57,12 +57,12 @@ pub struct Options {
     /// The largest answer that is given, in bytes.
     pub answer: usize,
     pub sessions: SessionLimits,
-    pub parked: park::Limits,
+    pub parked: parked::Limits,
     /// How often a quiet stream shows that it lives.
     pub alive: Duration,
     /// How long an answer in a session may take before its stream opens, so
     /// that proxies see life and the client can come back for it.
-    pub settle: Duration,
+    pub stream_after: Duration,
     /// When a client whose stream broke should come back.
     pub retry: Duration,
 }
@@ -70,12 +70,12 @@ pub struct Options {
 /// The connection that a request came on, in the request's extensions: all that
 /// tells one anonymous caller without a session from another.
 #[derive(Clone, Debug)]
-pub struct Visit(Arc<str>);
+pub struct ConnectionId(Arc<str>);
 
-impl Visit {
+impl ConnectionId {
     /// A connection like no other.
-    pub fn new() -> Visit {
-        Visit(Visit::unique())
+    pub fn new() -> ConnectionId {
+        ConnectionId(ConnectionId::unique())
     }
 
     fn unique() -> Arc<str> {
@@ -83,9 +83,9 @@ impl Visit {
     }
 }
 
-impl Default for Visit {
-    fn default() -> Visit {
-        Visit::new()
+impl Default for ConnectionId {
+    fn default() -> ConnectionId {
+        ConnectionId::new()
     }
 }
 
@@ -94,10 +94,10 @@ impl Default for Visit {
 pub struct Endpoint(Arc<Shared>);
 
 struct Shared {
-    desk: Arc<Desk>,
-    seats: Arc<Seats>,
-    pairs: Pairs,
-    alarms: Alarms,
+    server: Arc<McpServer>,
+    sessions: Arc<HttpSessions>,
+    sse_clients: SseClients,
+    timers: TimerPool,
     options: Options,
 }
 
@@ -109,9 +109,9 @@ impl Default for Options {
             body_time: Duration::from_secs(60),
             answer: 64 << 20,
             sessions: SessionLimits::default(),
-            parked: park::Limits::default(),
+            parked: parked::Limits::default(),
             alive: Duration::from_secs(15),
-            settle: Duration::from_secs(1),
+            stream_after: Duration::from_secs(1),
             retry: Duration::from_secs(1),
         }
     }
@@ -119,13 +119,13 @@ impl Default for Options {
 
 impl Endpoint {
     pub fn new(source: Arc<dyn ProviderSource>, options: Options) -> Endpoint {
-        let desk = Desk::new(source, options.parked);
-        let seats = Seats::new(Arc::clone(&desk), options.sessions);
+        let server = McpServer::new(source, options.parked);
+        let sessions = HttpSessions::new(Arc::clone(&server), options.sessions);
         Endpoint(Arc::new(Shared {
-            desk,
-            seats,
-            pairs: Pairs::default(),
-            alarms: Alarms::default(),
+            server,
+            sessions,
+            sse_clients: SseClients::default(),
+            timers: TimerPool::default(),
             options,
         }))
     }
@@ -140,8 +140,8 @@ impl Endpoint {
         if 1 < request.headers().get_all(names::HOST).iter().count() {
             return *refuse(StatusCode::BAD_REQUEST, "a request names one `Host`");
         }
-        if let Err(stranger) = self.0.options.hosts.check(request.headers(), request.uri()) {
-            return body::refusal(StatusCode::FORBIDDEN, code::SERVER, stranger.to_string());
+        if let Err(foreign) = self.0.options.hosts.check(request.headers(), request.uri()) {
+            return body::refusal(StatusCode::FORBIDDEN, code::SERVER, foreign.to_string());
         }
         let answered = match *request.method() {
             Method::POST => self.post(request).await,
@@ -154,49 +154,49 @@ impl Endpoint {
 
     /// How many sessions there are.
     pub fn n_sessions(&self) -> usize {
-        self.0.seats.len()
+        self.0.sessions.len()
     }
 
     /// Opens the stream of a session that belongs to no request, or takes up
     /// one that broke.
     fn get<B>(&self, request: &Request<B>) -> Answered {
-        let seat = self.seat(request)?;
-        if !read::accepts(request, "text/event-stream") {
+        let session = self.session(request)?;
+        if !request::accepts(request, "text/event-stream") {
             return Err(refuse(
                 StatusCode::NOT_ACCEPTABLE,
                 "a GET here answers with events: accept `text/event-stream`",
             ));
         }
         let alive = self.0.options.alive;
-        let Some(last) = read::text(request, header::LAST_EVENT_ID) else {
-            let replay = seat.standalone();
-            if resumes(&seat) && replay.is_new() {
+        let Some(last) = request::text(request, header::LAST_EVENT_ID) else {
+            let replay = session.standalone();
+            if resumes(&session) && replay.is_new() {
                 replay.prime(self.0.options.retry);
             }
-            return Ok(body::events(None, Box::pin(seat.read(&replay, replay.last(), alive))));
+            return Ok(body::events(None, Box::pin(session.read(&replay, replay.last(), alive))));
         };
-        let found =
-            replay::read_id(last).and_then(|(stream, event)| Some((seat.resume(stream)?, event)));
+        let found = resumable::read_id(last)
+            .and_then(|(stream, event)| Some((session.resume(stream)?, event)));
         let Some((replay, event)) = found else {
             let message = "that stream is not kept any more; ask again what you asked";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         };
-        Ok(body::events(None, Box::pin(seat.read(&replay, Some(event), alive))))
+        Ok(body::events(None, Box::pin(session.read(&replay, Some(event), alive))))
     }
 
     /// Ends a session.
     fn delete<B>(&self, request: &Request<B>) -> Answered {
-        let seat = self.seat(request)?;
-        self.0.seats.end(&seat.session.id);
+        let session = self.session(request)?;
+        self.0.sessions.end(&session.inner.id);
         Ok(body::bare(StatusCode::NO_CONTENT))
     }
 
     /// The session that a request belongs to.
-    fn seat<B>(&self, request: &Request<B>) -> Result<Arc<Seat>, Refusal> {
-        let version = read::text(request, header::PROTOCOL_VERSION);
+    fn session<B>(&self, request: &Request<B>) -> Result<Arc<HttpSession>, Refusal> {
+        let version = request::text(request, header::PROTOCOL_VERSION);
         let modern = version.and_then(|version| version.parse::<Revision>().ok());
         let modern = modern.is_some_and(Revision::is_modern);
-        let Some(id) = read::text(request, header::SESSION_ID).filter(|_| !modern) else {
+        let Some(id) = request::text(request, header::SESSION_ID).filter(|_| !modern) else {
             if *request.method() != Method::POST {
                 return Err(Box::new(not_allowed()));
             }
@@ -205,17 +205,17 @@ impl Endpoint {
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         };
         let caller = caller(request);
-        let seat = self.0.seats.find(id);
+        let session = self.0.sessions.find(id);
         // A session is seen with the rights that it was opened with.
-        let seat = seat.filter(|seat| seat.session.caller == caller);
-        let seat = seat.ok_or_else(|| {
+        let session = session.filter(|session| session.inner.caller == caller);
+        let session = session.ok_or_else(|| {
             let message = "no such session: it ended, was idle for too long, or what you may do \
                            has changed; send `initialize` again";
             refuse(StatusCode::NOT_FOUND, message)
         })?;
         match version.map(str::parse::<Revision>) {
             Some(Err(unknown)) => Err(refuse(StatusCode::BAD_REQUEST, unknown.to_string())),
-            Some(Ok(_)) | None => Ok(seat),
+            Some(Ok(_)) | None => Ok(session),
         }
     }
 }
@@ -225,8 +225,8 @@ type Answered = Result<Response<Body>, Refusal>;
 type Refusal = Box<Response<Body>>;
 
 /// Whether clients of this session can come back to a stream.
-fn resumes(seat: &Seat) -> bool {
-    Revision::V2025_11_25 <= seat.session.revision
+fn resumes(session: &HttpSession) -> bool {
+    Revision::V2025_11_25 <= session.inner.revision
 }
 
 fn caller<B>(request: &Request<B>) -> Arc<Identity> {
@@ -236,8 +236,8 @@ fn caller<B>(request: &Request<B>) -> Arc<Identity> {
 /// What tells this connection from others. Where nobody says, every request
 /// is on one of its own, so that strangers never have anything in common.
 fn visit<B>(request: &Request<B>) -> Arc<str> {
-    let said = request.extensions().get::<Visit>().map(|visit| Arc::clone(&visit.0));
-    said.unwrap_or_else(Visit::unique)
+    let said = request.extensions().get::<ConnectionId>().map(|visit| Arc::clone(&visit.0));
+    said.unwrap_or_else(ConnectionId::unique)
 }
 
 fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {

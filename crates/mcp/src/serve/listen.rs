@@ -14,16 +14,16 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, Stream};
 use tool::{Context, Event, Json, Kind, Listing, NoClient, Note, Object, Provider, Reply};
 
-use super::demand;
-use super::desk;
+use super::log_levels;
 use super::modern::Opening;
+use super::server;
 use super::session::{changed, is_below};
-use super::{fit, welcome};
+use super::{adapt, discovery};
 use crate::message;
 use crate::revision::{meta, method};
 
 /// A client that listens. A stream of notifications, as written on the wire.
-pub(crate) struct Listening {
+pub(crate) struct SubscriptionStream {
     id: Json,
     filter: Filter,
     acknowledged: bool,
@@ -48,8 +48,8 @@ struct Subscriptions {
     uris: BTreeSet<String>,
 }
 
-impl Listening {
-    pub(crate) async fn open(opening: &Opening, id: &Json) -> Listening {
+impl SubscriptionStream {
+    pub(crate) async fn open(opening: &Opening, id: &Json) -> SubscriptionStream {
         let provider = Arc::clone(&opening.provider);
         // Before anything is promised, so that nothing is missed.
         let events = provider.events();
@@ -58,7 +58,7 @@ impl Listening {
         let mut filter = Filter::read(&wanted, &provider.listing());
         // Without a session, every listener counts for itself.
         let (client, caller) = (&opening.client, &opening.caller);
-        let context = desk::alone(client, caller, "".into(), Arc::new(NoClient));
+        let context = server::stateless_context(client, caller, "".into(), Arc::new(NoClient));
         let mut subscriptions =
             Subscriptions { provider: Arc::clone(&provider), context, uris: BTreeSet::new() };
         for uri in std::mem::take(&mut filter.uris) {
@@ -67,7 +67,7 @@ impl Listening {
             }
         }
         let id = id.clone();
-        Listening {
+        SubscriptionStream {
             id,
             filter,
             acknowledged: false,
@@ -78,13 +78,13 @@ impl Listening {
     }
 
     /// The answer to the request, when there is nothing more to hear.
-    pub(crate) fn farewell(&self) -> Reply {
+    pub(crate) fn final_reply(&self) -> Reply {
         let mut about = Object::new();
         about.push(meta::SUBSCRIPTION_ID, self.id.clone());
         let mut result = Object::new();
         result.push("resultType", Json::encode("complete"));
         result.push("_meta", about.to_json());
-        fit::modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
+        adapt::modern(method::LISTEN, Reply::Result(result.to_json()), &self.provider.listing())
     }
 
     fn write(&self, note: Note) -> Bytes {
@@ -99,7 +99,7 @@ impl Listening {
     }
 }
 
-impl Stream for Listening {
+impl Stream for SubscriptionStream {
     type Item = Bytes;
 
     fn poll_next(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Option<Bytes>> {
@@ -123,7 +123,7 @@ impl Stream for Listening {
 impl Filter {
     /// What was asked for, as far as the provider can tell.
     fn read(wanted: &Object, listing: &Listing) -> Filter {
-        let announced = welcome::capabilities(listing);
+        let announced = discovery::capabilities(listing);
         let tells = |capability: &str, key: &str| {
             let capability = announced.member(capability);
             capability.and_then(|capability| capability.member_as::<bool>(key)).unwrap_or(false)
@@ -180,7 +180,7 @@ impl Filter {
 impl Subscriptions {
     async fn add(&mut self, uri: &str) -> bool {
         let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
-        let reply = demand::subscribe(&self.provider, params, &self.context).await;
+        let reply = log_levels::subscribe(&self.provider, params, &self.context).await;
         let subscribed = matches!(reply, Reply::Result(_));
         if subscribed {
             self.uris.insert(uri.to_owned());
@@ -200,7 +200,7 @@ impl Drop for Subscriptions {
         let context = self.context.clone();
         runtime.spawn(async move {
             for uri in uris {
-                drop(demand::unsubscribe(&provider, &uri, &context).await);
+                drop(log_levels::unsubscribe(&provider, &uri, &context).await);
             }
         });
     }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::{Ask, Client, Context, Identity, Json, NoClient, Object, Provider, Reply, RpcError};
 
-use super::desk::{self, Desk};
+use super::channel::{ClientChannel, Route};
 use super::exchange::{Exchange, Parking};
-use super::line::{Line, Way};
-use super::listen::Listening;
-use super::park::{Entry, Maker, Park, Ticket};
-use super::{fit, rounds, session, welcome};
+use super::listen::SubscriptionStream;
+use super::parked::{CallKey, ParkedCall, ParkedCalls, StateOwner};
+use super::server::{self, McpServer};
+use super::{adapt, discovery, input_required, session};
 use crate::level::Level;
 use crate::message::Request;
 use crate::peer::Peer;
@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) params: Object,
     /// What stands for the session.
-    kin: Arc<str>,
+    session: Arc<str>,
     level: Option<Level>,
     token: Option<Json>,
 }
@@ -36,7 +36,12 @@ pub(crate) struct Opening {
 impl Opening {
     /// The context of a question that nothing has to come back from meanwhile.
     fn context(&self) -> Context {
-        desk::alone(&self.client, &self.caller, Arc::clone(&self.kin), Arc::new(NoClient))
+        server::stateless_context(
+            &self.client,
+            &self.caller,
+            Arc::clone(&self.session),
+            Arc::new(NoClient),
+        )
     }
 }
 
@@ -44,7 +49,7 @@ impl Opening {
 pub(crate) enum Begun {
     Now(Reply),
     Exchange(Exchange),
-    Listen(Listening),
+    Listen(SubscriptionStream),
 }
 
 /// Whether params carry the envelope of a modern request.
@@ -66,7 +71,7 @@ pub(crate) fn revision_named(params: Option<&Json>) -> Option<String> {
 /// Reads the envelope of a modern request; `visit` tells one connection from
 /// another.
 pub(crate) fn open(
-    desk: &Desk,
+    server: &McpServer,
     params: Option<&Json>,
     caller: &Arc<Identity>,
     visit: &str,
@@ -92,14 +97,14 @@ pub(crate) fn open(
         true => drop(params.remove("_meta")),
         false => params.set("_meta", about.to_json()),
     }
-    let provider = desk.source.provider_for(&client, caller);
-    let kin = desk::kinship(&client, caller, visit);
-    Ok(Opening { client, caller: Arc::clone(caller), provider, params, kin, level, token })
+    let provider = server.source.provider_for(&client, caller);
+    let session = server::implied_session(&client, caller, visit);
+    Ok(Opening { client, caller: Arc::clone(caller), provider, params, session, level, token })
 }
 
 /// Begins to answer.
 pub(crate) async fn begin(
-    desk: &Arc<Desk>,
+    server: &Arc<McpServer>,
     opening: Opening,
     request: &Request,
     peer: Option<Peer>,
@@ -107,74 +112,73 @@ pub(crate) async fn begin(
     let listing = opening.provider.listing();
     let now = |result: Result<Json, RpcError>| {
         let reply = result.map_or_else(Reply::Error, Reply::Result);
-        Begun::Now(fit::modern(&request.method, reply, &listing))
+        Begun::Now(adapt::modern(&request.method, reply, &listing))
     };
-    let own = match welcome::is_personal(&request.method) {
+    let own = match discovery::is_personal(&request.method) {
         true => opening.provider.resources_for(&opening.context()).await,
         false => Vec::new(),
     };
     match request.method.as_str() {
-        method if welcome::is_list(method) => {
-            now(welcome::list(&listing, &own, method, request.params.as_ref()))
+        method if discovery::is_list(method) => {
+            now(discovery::list(&listing, &own, method, request.params.as_ref()))
         }
-        method::DISCOVER => now(Ok(welcome::discover(&listing))),
+        method::DISCOVER => now(Ok(discovery::discover(&listing))),
         method::INITIALIZE
         | method::PING
         | method::SET_LEVEL
         | method::SUBSCRIBE
-        | method::UNSUBSCRIBE => now(Err(welcome::no_method(&request.method))),
-        method::LISTEN => Begun::Listen(Listening::open(&opening, &request.id).await),
-        _ => {
-            ask(desk, opening, request, peer).map_or_else(|error| now(Err(error)), Begun::Exchange)
-        }
+        | method::UNSUBSCRIBE => now(Err(discovery::no_method(&request.method))),
+        method::LISTEN => Begun::Listen(SubscriptionStream::open(&opening, &request.id).await),
+        _ => ask(server, opening, request, peer)
+            .map_or_else(|error| now(Err(error)), Begun::Exchange),
     }
 }
 
 fn ask(
-    desk: &Arc<Desk>,
+    server: &Arc<McpServer>,
     opening: Opening,
     request: &Request,
     peer: Option<Peer>,
 ) -> Result<Exchange, RpcError> {
-    let Opening { client, caller, provider, params, kin, level, token } = opening;
+    let Opening { client, caller, provider, params, session, level, token } = opening;
     let listing = provider.listing();
     let invalid =
         |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
     let mut ask = Ask::read(&request.method, &params.to_json()).map_err(invalid)?;
-    let ticket = ticket(&ask, &caller);
-    let parking = ticket.map(|ticket| Parking {
-        park: Arc::clone(&desk.park),
-        ticket,
+    let key = key(&ask, &caller);
+    let parking = key.map(|key| Parking {
+        park: Arc::clone(&server.park),
+        key,
         listing: Arc::clone(&listing),
     });
     if let Some(parking) = &parking
-        && let Some(Entry { call, line }) = resumed(parking, &mut ask)?
+        && let Some(ParkedCall { call, channel }) = resumed(parking, &mut ask)?
     {
-        line.resume(token, level);
-        return Ok(Exchange::new(call, line, Some(parking.clone())));
+        channel.resume(token, level);
+        return Ok(Exchange::new(call, channel, Some(parking.clone())));
     }
-    let way = Way::Alone { client: Arc::clone(&client), peer, parks: parking.is_some() };
-    let line = Line::new(way, token, level);
-    let context = desk::alone(&client, &caller, kin, Arc::clone(&line) as _);
+    let route = Route::Alone { client: Arc::clone(&client), peer, parks: parking.is_some() };
+    let channel = ClientChannel::new(route, token, level);
+    let context = server::stateless_context(&client, &caller, session, Arc::clone(&channel) as _);
     let method = request.method.clone();
     let call = async move {
-        let reply = desk::settled(provider.ask(ask, &context).await);
-        let reply = rounds::answerable(reply, &context.client);
-        fit::modern(&method, reply, &listing)
+        let reply = server::reply_or_error(provider.ask(ask, &context).await);
+        let reply = input_required::answerable(reply, &context.client);
+        adapt::modern(&method, reply, &listing)
     }
     .boxed();
-    Ok(Exchange::new(call, line, parking))
+    Ok(Exchange::new(call, channel, parking))
 }
 
 /// What a parked call would be bound to; `None` where input cannot be asked for.
-fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
+fn key(ask: &Ask, caller: &Identity) -> Option<CallKey> {
     let (name, arguments) = match ask {
         Ask::Call(call) => (&call.name, call.arguments.as_ref()),
         Ask::Read(read) => (&read.uri, None),
         Ask::Prompt(prompt) => (&prompt.name, prompt.arguments.as_ref()),
         Ask::Complete(_) | Ask::Other { .. } => return None,
     };
-    Some(Ticket {
+    Some(CallKey {
         subject: caller.subject.clone(),
         method: ask.method().to_owned(),
         name: name.clone(),
@@ -184,9 +188,9 @@ fn ticket(ask: &Ask, caller: &Identity) -> Option<Ticket> {
 
 /// The parked call that a request takes up again, with its answers handed over.
 /// A state of the provider's is given to the provider as it was.
-fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<Entry>, RpcError> {
+fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<ParkedCall>, RpcError> {
     let Some(state) = ask.rest().get("requestState").and_then(Json::text) else { return Ok(None) };
-    if let Maker::Theirs(theirs) = Park::maker(&state) {
+    if let StateOwner::Provider(theirs) = ParkedCalls::owner(&state) {
         if theirs != state {
             ask.rest_mut().set("requestState", Json::encode(theirs));
         }
@@ -201,9 +205,9 @@ fn resumed(parking: &Parking, ask: &mut Ask) -> Result<Option<Entry>, RpcError> 
     if let Some((key, _)) = responses.iter().find(|(_, response)| !response.is_object()) {
         return Err(invalid(format!("the response to `{key}` must be an object")));
     }
-    let entry = parking.park.take(&state, &parking.ticket);
+    let entry = parking.park.take(&state, &parking.key);
     let entry = entry.map_err(|refused| invalid(refused.to_string()))?;
-    entry.line.answer(&responses);
+    entry.channel.answer(&responses);
     Ok(Some(entry))
 }
 
@@ -214,7 +218,7 @@ fn missing(key: &str) -> RpcError {
 
 /// The error for a revision that is not spoken here.
 pub(crate) fn unsupported(asked: &str) -> RpcError {
-    let data = serde_json::json!({"supported": welcome::modern_revisions(), "requested": asked});
+    let data = serde_json::json!({"supported": discovery::modern_revisions(), "requested": asked});
     let message = format!("protocol revision `{asked}` is not spoken here without `initialize`");
     RpcError::with_data(code::UNSUPPORTED_VERSION, message, &data.into())
 }

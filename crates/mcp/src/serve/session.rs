@@ -5,10 +5,11 @@
 //! transport.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tool::{
@@ -38,7 +39,7 @@ pub(crate) struct Session {
 }
 
 /// A question to the client that waits for its answer.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PendingQuestion<'a> {
     session: &'a Session,
     number: u64,
     answer: oneshot::Receiver<Reply>,
@@ -72,14 +73,14 @@ impl Session {
     /// the latest news count.
     pub(crate) fn pass_on(&self, news: impl Future<Output = ()> + Send + 'static) {
         let task = tokio::spawn(news).abort_handle();
-        if let Some(before) = lock(&self.news).replace(task) {
+        if let Some(before) = self.news.lock().replace(task) {
             before.abort();
         }
     }
 
     /// Passes on no more news, when the session ends.
-    pub(crate) fn fall_silent(&self) {
-        if let Some(news) = lock(&self.news).take() {
+    pub(crate) fn stop_forwarding(&self) {
+        if let Some(news) = self.news.lock().take() {
             news.abort();
         }
     }
@@ -105,17 +106,17 @@ impl Session {
 
     /// Notes a subscription; `false` when it was there.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        lock(&self.subscriptions).insert(uri.to_owned())
+        self.subscriptions.lock().insert(uri.to_owned())
     }
 
     /// Forgets a subscription; `false` when there was none.
     pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
-        lock(&self.subscriptions).remove(uri)
+        self.subscriptions.lock().remove(uri)
     }
 
     /// Takes all subscriptions, when the session ends.
     pub(crate) fn take_subscriptions(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *lock(&self.subscriptions))
+        std::mem::take(&mut *self.subscriptions.lock())
     }
 
     /// What the client is told of something that happened, if anything.
@@ -126,7 +127,7 @@ impl Session {
             }
             Event::Updated { uri, note } => {
                 let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
-                lock(&self.subscriptions).iter().any(wants).then_some(note)
+                self.subscriptions.lock().iter().any(wants).then_some(note)
             }
             Event::Note(note) if note.method == method::MESSAGE => {
                 let at = Level::of(&note.params, "level");
@@ -139,24 +140,24 @@ impl Session {
     }
 
     /// Takes a number for a question to the client.
-    pub(crate) fn ask(&self) -> Waiting<'_> {
+    pub(crate) fn ask(&self) -> PendingQuestion<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        lock(&self.asked).insert(number, sender);
-        Waiting { session: self, number, answer }
+        self.asked.lock().insert(number, sender);
+        PendingQuestion { session: self, number, answer }
     }
 
     /// Hands an answer of the client to whoever asked.
     pub(crate) fn settle(&self, response: Response) {
         let number = response.id.read::<u64>().ok();
-        if let Some(sender) = number.and_then(|number| lock(&self.asked).remove(&number)) {
+        if let Some(sender) = number.and_then(|number| self.asked.lock().remove(&number)) {
             // Whoever stopped waiting needs no answer.
             drop(sender.send(response.reply));
         }
     }
 }
 
-impl Waiting<'_> {
+impl PendingQuestion<'_> {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -199,9 +200,9 @@ impl<F: FnOnce(&str)> Drop for Withdrawal<F> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
-        lock(&self.session.asked).remove(&self.number);
+        self.session.asked.lock().remove(&self.number);
     }
 }
 
@@ -218,10 +219,6 @@ pub(crate) fn changed(kind: Kind) -> &'static str {
 /// of what was subscribed to.
 pub(crate) fn is_below(uri: &str, parent: &str) -> bool {
     uri.strip_prefix(parent.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the params of `initialize` say of the client.

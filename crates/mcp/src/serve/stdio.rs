@@ -6,20 +6,21 @@
 
 mod pipes;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tool::{Event, Identity, Json, ProviderSource, Reply, RpcError};
 
-use super::desk::Desk;
+use super::discovery;
 use super::exchange::{Exchange, Step};
 use super::modern::{self, Begun};
-use super::news;
-use super::park;
+use super::parked;
+use super::roots;
+use super::server::McpServer;
 use super::session::Session;
-use super::welcome;
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
 use crate::peer::{self, Incoming, Peer};
 use crate::revision::{code, method};
@@ -30,7 +31,7 @@ pub use pipes::{Stdin, Stdout, stdin, stdout};
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub limits: peer::Limits,
-    pub parked: park::Limits,
+    pub parked: parked::Limits,
     /// Who the client is; a pipe has one.
     pub caller: Arc<Identity>,
 }
@@ -48,15 +49,15 @@ where
 {
     let peer = Peer::new(options.limits);
     let pipe = Arc::new(Pipe {
-        desk: Desk::new(source, options.parked),
+        server: McpServer::new(source, options.parked),
         peer: peer.clone(),
         caller: options.caller,
         session: Mutex::default(),
     });
     let reason = peer::run(peer, reader, writer, Arc::clone(&pipe) as _).await;
-    let open = pipe.lock().take();
+    let open = pipe.session.lock().take();
     if let Some(open) = open {
-        pipe.desk.close(&open.session).await;
+        pipe.server.close(&open.session).await;
     }
     reason
 }
@@ -68,7 +69,7 @@ pub async fn stdio(source: Arc<dyn ProviderSource>, options: Options) -> std::io
 
 /// Our end of the pipe.
 struct Pipe {
-    desk: Arc<Desk>,
+    server: Arc<McpServer>,
     peer: Peer,
     caller: Arc<Identity>,
     session: Mutex<Option<Open>>,
@@ -90,13 +91,13 @@ impl Drop for Open {
 
 impl Pipe {
     fn initialize(&self, request: &Request) -> Reply {
-        let mut open = self.lock();
+        let mut open = self.session.lock();
         if open.is_some() {
             let message = "this session is initialised already";
             return Reply::Error(RpcError::new(code::INVALID_REQUEST, message));
         }
         let (params, peer) = (request.params.as_ref(), Some(self.peer.clone()));
-        let opened = self.desk.initialize("stdio".into(), params, &self.caller, peer);
+        let opened = self.server.initialize("stdio".into(), params, &self.caller, peer);
         match opened {
             Ok((session, reply)) => {
                 let session = Arc::new(session);
@@ -112,12 +113,12 @@ impl Pipe {
     }
 
     async fn alone(&self, request: Request) -> Reply {
-        let opening = match modern::open(&self.desk, request.params.as_ref(), &self.caller, "pipe")
-        {
-            Ok(opening) => opening,
-            Err(error) => return Reply::Error(error),
-        };
-        match modern::begin(&self.desk, opening, &request, Some(self.peer.clone())).await {
+        let opening =
+            match modern::open(&self.server, request.params.as_ref(), &self.caller, "pipe") {
+                Ok(opening) => opening,
+                Err(error) => return Reply::Error(error),
+            };
+        match modern::begin(&self.server, opening, &request, Some(self.peer.clone())).await {
             Begun::Now(reply) => reply,
             Begun::Exchange(exchange) => finish(exchange).await,
             Begun::Listen(mut listening) => {
@@ -127,13 +128,9 @@ impl Pipe {
                         drop(self.peer.notify(&note.method, note.params.as_ref()));
                     }
                 }
-                listening.farewell()
+                listening.final_reply()
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,16 +143,16 @@ impl Incoming for Pipe {
         if request.method == method::INITIALIZE {
             return futures::future::ready(self.initialize(&request)).boxed();
         }
-        let session = self.lock().as_ref().map(|open| Arc::clone(&open.session));
+        let session = self.session.lock().as_ref().map(|open| Arc::clone(&open.session));
         match session {
             Some(session) => {
-                finish(self.desk.begin(&session, request.method, request.params)).boxed()
+                finish(self.server.begin(&session, request.method, request.params)).boxed()
             }
             None if request.method == method::PING => {
                 futures::future::ready(Reply::Result(Json::empty_object())).boxed()
             }
             None => {
-                let versions = welcome::modern_revisions().join(", ");
+                let versions = discovery::modern_revisions().join(", ");
                 let message = format!(
                     "send `initialize` first, or say in `_meta` that the request is of {versions}"
                 );
@@ -167,9 +164,9 @@ impl Incoming for Pipe {
 
     fn notification(&self, notification: Notification) {
         tracing::trace!(method = notification.method, "notification from the client");
-        let session = self.lock().as_ref().map(|open| Arc::clone(&open.session));
+        let session = self.session.lock().as_ref().map(|open| Arc::clone(&open.session));
         let Some(session) = session else { return };
-        if let Some(told) = news::roots_changed(&session, &notification) {
+        if let Some(told) = roots::changed(&session, &notification) {
             session.pass_on(finish(told).map(drop));
         }
     }

@@ -260,7 +260,7 @@ async fn a_broken_stream_is_taken_up_where_it_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_answer_opens_a_stream_that_can_be_resumed() {
-    let options = Options { settle: Duration::from_millis(10), ..Options::default() };
+    let options = Options { stream_after: Duration::from_millis(10), ..Options::default() };
     let site = Site::with(Everything::new(Style::Mixed), options);
     let session = site.initialize("2025-11-25", json!({})).await;
     let answer = site.call(&session, "test_reconnection", json!({})).await;
@@ -435,14 +435,14 @@ async fn an_old_client_posts_here_and_reads_there() {
     let everything = Everything::new(Style::Asking);
     let endpoint = Endpoint::new(Arc::new(FixedProvider(everything)), Options::default());
     let get = ::http::Request::get("/sse").header("host", "localhost").body(()).unwrap();
-    let mut stream = Answer::of(endpoint.respond_old_get(&get, "/messages")).await;
+    let mut stream = Answer::of(endpoint.respond_sse_get(&get, "/messages")).await;
     let hello = stream.event().await;
     let address = hello.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let post = async |body: Value| {
         let body = http_body_util::Full::new(bytes::Bytes::from(body.to_string()));
         let request =
             ::http::Request::post(&address).header("host", "localhost").body(body).unwrap();
-        assert_eq!(endpoint.respond_old_post(request).await.status(), StatusCode::ACCEPTED);
+        assert_eq!(endpoint.respond_sse_post(request).await.status(), StatusCode::ACCEPTED);
     };
     let params = json!({"protocolVersion": "2024-11-05", "capabilities": {"elicitation": {}}});
     post(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
@@ -455,7 +455,7 @@ async fn an_old_client_posts_here_and_reads_there() {
     drop(stream);
     let request = ::http::Request::post(&address).header("host", "localhost");
     let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
-    assert_eq!(endpoint.respond_old_post(request).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(endpoint.respond_sse_post(request).await.status(), StatusCode::NOT_FOUND);
 }
 
 fn call(name: &str, arguments: &Value) -> Value {

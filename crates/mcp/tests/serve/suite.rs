@@ -42,7 +42,7 @@ pub(crate) async fn check(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     // Streams open early, so that priming and resuming are tried.
-    let options = Options { settle: Duration::from_millis(50), ..Options::default() };
+    let options = Options { stream_after: Duration::from_millis(50), ..Options::default() };
     let endpoint = Endpoint::new(Arc::new(FixedProvider(provider)), options);
     let serving = tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
     let results = tempfile::tempdir().unwrap();

@@ -107,7 +107,7 @@ async fn reached(style: Style, revision: Revision) -> Arc<Tailored> {
 async fn reached_over(provider: Arc<dyn Provider>, revision: Revision) -> Arc<Tailored> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let options = Options { settle: Duration::from_millis(50), ..Options::default() };
+    let options = Options { stream_after: Duration::from_millis(50), ..Options::default() };
     let endpoint = Endpoint::new(Arc::new(FixedProvider(provider)), options);
     tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
     let target = connect::Endpoint { url, ..connect::Endpoint::default() };

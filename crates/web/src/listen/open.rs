@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
-use mcp::serve::http::{Asked, Body};
+use mcp::serve::http::{AnswerTo, Body};
 use tokio::sync::Notify;
 
 /// What is told to whom the server does not wait for.
@@ -42,7 +42,7 @@ pub(super) struct Held {
     /// go on.
     is_stream: bool,
     /// What was asked, for a stream that has to end without an answer.
-    asked: Option<Asked>,
+    asked: Option<AnswerTo>,
     has_ended: bool,
     mark: Mark,
 }

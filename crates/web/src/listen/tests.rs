@@ -9,7 +9,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::tls::{self, Callers, Pem};
-use mcp::serve::http::Asked;
+use mcp::serve::http::AnswerTo;
 
 /// A server that says who calls, on which connection, or a lot.
 struct Running {
@@ -43,7 +43,7 @@ async fn run(shown: Option<Showing>, limits: Limits) -> Running {
                     let first = futures::stream::iter([bytes::Bytes::from("first")]);
                     let events = futures::StreamExt::chain(first, futures::stream::pending());
                     let mut response = Response::new(Body::events(Box::pin(events)));
-                    response.extensions_mut().insert(Asked(tool::Json::encode(&7)));
+                    response.extensions_mut().insert(AnswerTo(tool::Json::encode(&7)));
                     response
                 }
                 _ => Response::new(Body::whole(name)),

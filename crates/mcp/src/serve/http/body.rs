@@ -25,13 +25,13 @@ enum Kind {
 /// The question that a stream of events answers, in the response's extensions:
 /// whoever has to cut the stream short can still answer it.
 #[derive(Clone, Debug)]
-pub struct Asked(pub Json);
+pub struct AnswerTo(pub Json);
 
-impl Asked {
+impl AnswerTo {
     /// The event that answers with an error.
     pub fn refused(&self, message: &str) -> Bytes {
         let error = RpcError::new(code::SERVER, message);
-        event::of(None, written(&self.0, &Reply::Error(error)).as_bytes())
+        event::encode(None, encode_answer(&self.0, &Reply::Error(error)).as_bytes())
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) fn json(status: StatusCode, text: String) -> Response<Body> {
 
 /// A response with the answer to one request.
 pub(super) fn answer(status: StatusCode, id: &Json, reply: &Reply) -> Response<Body> {
-    json(status, written(id, reply))
+    json(status, encode_answer(id, reply))
 }
 
 /// A response that refuses a request before it was read as one.
@@ -112,7 +112,7 @@ pub(super) fn refusal(status: StatusCode, code: i64, message: impl Into<String>)
 pub(super) fn events(id: Option<&Json>, events: BoxStream<'static, Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::events(events));
     if let Some(id) = id {
-        response.extensions_mut().insert(Asked(id.clone()));
+        response.extensions_mut().insert(AnswerTo(id.clone()));
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -138,7 +138,7 @@ pub(super) fn bounded(reply: Reply, limit: usize) -> Reply {
 }
 
 /// One answer as it goes on the wire.
-pub(super) fn written(id: &Json, reply: &Reply) -> String {
+pub(super) fn encode_answer(id: &Json, reply: &Reply) -> String {
     let n_payload = match reply {
         Reply::Result(result) => result.as_str().len(),
         Reply::Error(error) => error.raw.as_str().len(),

@@ -8,7 +8,7 @@ use crate::message;
 pub(super) const ALIVE: Bytes = Bytes::from_static(b": \n\n");
 
 /// One message as an event.
-pub(super) fn of(id: Option<&str>, text: &[u8]) -> Bytes {
+pub(super) fn encode(id: Option<&str>, text: &[u8]) -> Bytes {
     let mut event = Vec::with_capacity(text.len() + 32);
     if let Some(id) = id {
         event.extend_from_slice(b"id: ");
@@ -35,8 +35,8 @@ mod tests {
 
     #[test]
     fn a_message_with_line_breaks_stays_one_event() {
-        let event = of(Some("1-2"), b"{\"a\":\r\n1}");
+        let event = encode(Some("1-2"), b"{\"a\":\r\n1}");
         assert_eq!(event.as_ref(), b"id: 1-2\ndata: {\"a\":  1}\n\n");
-        assert_eq!(of(None, b"{}").as_ref(), b"data: {}\n\n");
+        assert_eq!(encode(None, b"{}").as_ref(), b"data: {}\n\n");
     }
 }

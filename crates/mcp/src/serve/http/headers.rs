@@ -121,8 +121,11 @@ mod tests {
     use super::*;
     use tool::Tool;
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    fn headers(sse_clients: &[(&'static str, &str)]) -> HeaderMap {
+        sse_clients
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect()
     }
 
     fn call(arguments: &str) -> Request {
@@ -135,8 +138,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_standard(pairs: &[(&'static str, &str)], fits: bool) {
-        let checked = check(&headers(pairs), &call("{}"), "2026-07-28");
+    fn check_standard(sse_clients: &[(&'static str, &str)], fits: bool) {
+        let checked = check(&headers(sse_clients), &call("{}"), "2026-07-28");
         assert_eq!(checked.is_ok(), fits, "{checked:?}");
     }
 
@@ -161,13 +164,13 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_mirrored(pairs: &[(&'static str, &str)], arguments: &str, fits: bool) {
+    fn check_mirrored(sse_clients: &[(&'static str, &str)], arguments: &str, fits: bool) {
         let schema = r#"{"name":"t","inputSchema":{"properties":{
             "region":{"type":"string","x-mcp-header":"Region"},
             "deep":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}"#;
         let tool = Tool::read(Json::parse(schema).unwrap()).unwrap();
         let listing = Listing { tools: vec![tool], ..Listing::default() };
-        let checked = check_params(&headers(pairs), &call(arguments), &listing);
+        let checked = check_params(&headers(sse_clients), &call(arguments), &listing);
         assert_eq!(checked.is_ok(), fits, "{checked:?}");
     }
 

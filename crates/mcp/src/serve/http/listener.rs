@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Body, Endpoint, Visit, body};
+use super::{Body, ConnectionId, Endpoint, body};
 use crate::revision::code;
 
 /// How long a client may take to send the head of a request.
@@ -40,7 +40,7 @@ where
             accepted = accept(&listener) => accepted?.0,
             () = &mut shutdown => break,
         };
-        let (site, visit) = (site.clone(), Visit::new());
+        let (site, visit) = (site.clone(), ConnectionId::new());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(visit.clone());
             let response = site(request);

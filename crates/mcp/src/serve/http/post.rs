@@ -8,14 +8,14 @@ use http::header::ACCEPT;
 use http::{HeaderValue, Request, Response, StatusCode};
 use tool::{Json, Reply};
 
-use super::group::{Carried, Group, Turn};
-use super::replay::Replay;
-use super::seat::Seat;
-use super::{Answered, Body, Endpoint, body, caller, read, refuse, resumes};
+use super::batch::{Batch, BatchEvent, DetachedBatch};
+use super::resumable::ResumableStream;
+use super::sessions::HttpSession;
+use super::{Answered, Body, Endpoint, body, caller, refuse, request, resumes};
 use crate::message::{self, Frame, Invalid, Message, Notification, Request as Question};
 use crate::revision::{Revision, code, header, method};
 use crate::serve::exchange::Step;
-use crate::serve::{modern, news};
+use crate::serve::{modern, roots};
 
 /// How a client wants its answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,13 +33,13 @@ impl Endpoint {
         B::Data: Buf,
         B::Error: Display,
     {
-        if !read::is_json(&request) {
+        if !request::is_json(&request) {
             let message = "post messages as `Content-Type: application/json`";
             return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
         let wants = wants(&request)?;
         let (head, body) = request.into_parts();
-        let frame = read::frame(body, &self.0.options).await?;
+        let frame = request::frame(body, &self.0.options).await?;
         let request = Request::from_parts(head, ());
         match frame {
             Frame::One(Message::Request(question)) if is_modern(&request, &question) => {
@@ -52,19 +52,19 @@ impl Endpoint {
                 Ok(body::bare(StatusCode::ACCEPTED))
             }
             Frame::One(message) => {
-                let seat = self.seat(&request)?;
-                self.in_session(&seat, vec![Ok(message)], wants, Shape::One).await
+                let session = self.session(&request)?;
+                self.in_session(&session, vec![Ok(message)], wants, Shape::One).await
             }
             Frame::Batch(messages) => {
-                let seat = self.seat(&request)?;
-                if !seat.session.revision.has_batches() {
+                let session = self.session(&request)?;
+                if !session.inner.revision.has_batches() {
                     let message =
                         "batches are only known in revision 2025-03-26; post one message at a time";
                     let refusal =
                         body::refusal(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, message);
                     return Err(Box::new(refusal));
                 }
-                self.in_session(&seat, messages, wants, Shape::Batch).await
+                self.in_session(&session, messages, wants, Shape::Batch).await
             }
         }
     }
@@ -77,10 +77,10 @@ impl Endpoint {
     ) -> Response<Body> {
         let id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
         let params = question.params.as_ref();
-        let opened = self.0.desk.initialize(Arc::clone(&id), params, &caller(request), None);
+        let opened = self.0.server.initialize(Arc::clone(&id), params, &caller(request), None);
         let reply = match opened {
             Ok((session, reply)) => {
-                self.0.seats.add(session);
+                self.0.sessions.add(session);
                 reply
             }
             Err(error) => {
@@ -90,7 +90,10 @@ impl Endpoint {
         let mut response = match wants {
             Wants::Either | Wants::Whole => body::answer(StatusCode::OK, &question.id, &reply),
             Wants::Events => {
-                let event = super::event::of(None, body::written(&question.id, &reply).as_bytes());
+                let event = super::event::encode(
+                    None,
+                    body::encode_answer(&question.id, &reply).as_bytes(),
+                );
                 body::events(Some(&question.id), Box::pin(futures::stream::iter([event])))
             }
         };
@@ -102,24 +105,24 @@ impl Endpoint {
 
     async fn in_session(
         &self,
-        seat: &Arc<Seat>,
+        session: &Arc<HttpSession>,
         messages: Vec<Result<Message, Invalid>>,
         wants: Wants,
         shape: Shape,
     ) -> Answered {
-        let mut group = Group::new(&seat.in_flight, self.0.options.answer);
+        let mut batch = Batch::new(&session.in_flight, self.0.options.answer);
         let mut answers = Vec::new();
         for message in messages {
             match message {
                 Ok(Message::Request(Question { id, method, params })) => {
                     let begin = || {
-                        let exchange = self.0.desk.begin(&seat.session, method, params);
+                        let exchange = self.0.server.begin(&session.inner, method, params);
                         if wants == Wants::Whole {
-                            exchange.line().mute();
+                            exchange.channel().mute();
                         }
                         exchange
                     };
-                    match group.add(id.clone(), begin) {
+                    match batch.add(id.clone(), begin) {
                         Ok(()) => {}
                         Err(reply) if shape == Shape::One => {
                             return Ok(body::answer(StatusCode::BAD_REQUEST, &id, &reply));
@@ -128,69 +131,69 @@ impl Endpoint {
                     }
                 }
                 Ok(Message::Notification(notification)) => {
-                    let own = Arc::clone(seat);
-                    notice(seat, &notification, move || own.standalone());
+                    let own = Arc::clone(session);
+                    take_notification(session, &notification, move || own.standalone());
                 }
-                Ok(Message::Response(response)) => seat.session.settle(response),
+                Ok(Message::Response(response)) => session.inner.settle(response),
                 Err(invalid) => {
                     let id = invalid.id.clone().unwrap_or_else(Json::null);
                     answers.push((id, Reply::Error(invalid.to_error())));
                 }
             }
         }
-        if group.is_empty() && answers.is_empty() {
+        if batch.is_empty() && answers.is_empty() {
             return Ok(body::bare(StatusCode::ACCEPTED));
         }
-        self.answer(seat, Carried::new(group), answers, wants, shape).await
+        self.answer(session, DetachedBatch::new(batch), answers, wants, shape).await
     }
 
     /// Answers in one piece if that can be done soon, with events otherwise.
     async fn answer(
         &self,
-        seat: &Arc<Seat>,
-        mut group: Carried,
+        session: &Arc<HttpSession>,
+        mut batch: DetachedBatch,
         mut answers: Vec<(Json, Reply)>,
         wants: Wants,
         shape: Shape,
     ) -> Answered {
         let mut first = None;
         if wants != Wants::Events {
-            let mut settle = self.0.alarms.set(self.0.options.settle);
+            let mut settle = self.0.timers.set(self.0.options.stream_after);
             loop {
                 let turn = tokio::select! {
                     biased;
-                    turn = group.turn() => turn,
+                    turn = batch.turn() => turn,
                     () = settle.rings(), if wants == Wants::Either => break,
                 };
                 match turn {
-                    Turn::Answer(id, reply) if shape == Shape::One => {
+                    BatchEvent::Answer(id, reply) if shape == Shape::One => {
                         return Ok(body::answer(StatusCode::OK, &id, &reply));
                     }
-                    Turn::Answer(id, reply) => answers.push((id, reply)),
-                    Turn::End => return Ok(whole(&answers)),
-                    Turn::Message(message) => {
+                    BatchEvent::Answer(id, reply) => answers.push((id, reply)),
+                    BatchEvent::End => return Ok(whole(&answers)),
+                    BatchEvent::Message(message) => {
                         first = Some(message);
                         break;
                     }
                 }
             }
         }
-        let replay = seat.stream();
-        if resumes(seat) {
+        let replay = session.stream();
+        if resumes(session) {
             replay.prime(self.0.options.retry);
         }
         if let Some(message) = first {
             replay.push(&message);
         }
         for (id, reply) in answers {
-            replay.push(body::written(&id, &reply).as_bytes());
+            replay.push(body::encode_answer(&id, &reply).as_bytes());
         }
-        let reader = seat.read(&replay, None, self.0.options.alive);
-        let group = group.hand_over();
-        let asked = group.as_ref().filter(|_| shape == Shape::One).and_then(Group::first);
+        let reader = session.read(&replay, None, self.0.options.alive);
+        let batch = batch.hand_over();
+        let asked = batch.as_ref().filter(|_| shape == Shape::One).and_then(Batch::first);
         let response = body::events(asked, Box::pin(reader));
-        if let Some(group) = group {
-            tokio::spawn(carry(group, replay));
+        if let Some(batch) = batch {
+            tokio::spawn(carry(batch, replay));
         }
         Ok(response)
     }
@@ -203,13 +206,15 @@ enum Shape {
     Batch,
 }
 
-/// Writes the rest of a group to its stream.
-async fn carry(mut group: Group, replay: Arc<Replay>) {
+/// Writes the rest of a batch to its stream.
+async fn carry(mut batch: Batch, replay: Arc<ResumableStream>) {
     loop {
-        match group.turn().await {
-            Turn::Message(message) => replay.push(&message),
-            Turn::Answer(id, reply) => replay.push(body::written(&id, &reply).as_bytes()),
-            Turn::End => return replay.close(),
+        match batch.turn().await {
+            BatchEvent::Message(message) => replay.push(&message),
+            BatchEvent::Answer(id, reply) => {
+                replay.push(body::encode_answer(&id, &reply).as_bytes())
+            }
+            BatchEvent::End => return replay.close(),
         }
     }
 }
@@ -225,19 +230,19 @@ fn whole(answers: &[(Json, Reply)]) -> Response<Body> {
 }
 
 /// Takes a notification. What the provider asks about it goes to `stream`.
-pub(super) fn notice(
-    seat: &Seat,
+pub(super) fn take_notification(
+    session: &HttpSession,
     notification: &Notification,
-    stream: impl Fn() -> Arc<Replay> + Send + 'static,
+    stream: impl Fn() -> Arc<ResumableStream> + Send + 'static,
 ) {
     if notification.method == method::CANCELLED {
         let id = notification.params.as_ref().and_then(|params| params.member("requestId"));
         if let Some(id) = id {
-            seat.in_flight.cancel(&id);
+            session.in_flight.cancel(&id);
         }
     }
-    if let Some(mut told) = news::roots_changed(&seat.session, notification) {
-        seat.session.pass_on(async move {
+    if let Some(mut told) = roots::changed(&session.inner, notification) {
+        session.inner.pass_on(async move {
             while let Step::Message(message) = told.step().await {
                 stream().push(&message);
             }
@@ -252,8 +257,8 @@ fn wants<B>(request: &Request<B>) -> Result<Wants, super::Refusal> {
     if request.headers().get(ACCEPT).is_some_and(|value| value == BOTH) {
         return Ok(Wants::Either);
     }
-    let whole = read::accepts(request, "application/json");
-    let events = read::accepts(request, "text/event-stream");
+    let whole = request::accepts(request, "application/json");
+    let events = request::accepts(request, "text/event-stream");
     match (whole, events) {
         (true, true) => Ok(Wants::Either),
         (true, false) => Ok(Wants::Whole),
@@ -273,7 +278,7 @@ fn is_modern<B>(request: &Request<B>, question: &Question) -> bool {
 }
 
 fn says_modern<B>(request: &Request<B>) -> bool {
-    let revision = read::text(request, header::PROTOCOL_VERSION);
+    let revision = request::text(request, header::PROTOCOL_VERSION);
     let revision = revision.and_then(|revision| revision.parse::<Revision>().ok());
     revision.is_some_and(Revision::is_modern)
 }

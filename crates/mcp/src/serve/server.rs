@@ -10,26 +10,30 @@ use tool::{
     Reply, RpcError,
 };
 
-use super::demand::{self, Demand};
+use super::channel::{ClientChannel, Route};
 use super::exchange::{Call, Exchange};
-use super::line::{Line, Way};
-use super::park::{self, Park};
+use super::log_levels::{self, LogLevels};
+use super::parked::{self, ParkedCalls};
 use super::session::{self, Session};
-use super::{fit, rounds, welcome};
+use super::{adapt, discovery, input_required};
 use crate::level::Level;
 use crate::peer::Peer;
 use crate::revision::{code, meta, method};
 
 /// What everybody who is served shares.
-pub(crate) struct Desk {
+pub(crate) struct McpServer {
     pub(crate) source: Arc<dyn ProviderSource>,
-    pub(crate) park: Arc<Park>,
-    pub(crate) demand: Demand,
+    pub(crate) park: Arc<ParkedCalls>,
+    pub(crate) log_levels: LogLevels,
 }
 
-impl Desk {
-    pub(crate) fn new(source: Arc<dyn ProviderSource>, limits: park::Limits) -> Arc<Desk> {
-        Arc::new(Desk { source, park: Arc::new(Park::new(limits)), demand: Demand::default() })
+impl McpServer {
+    pub(crate) fn new(source: Arc<dyn ProviderSource>, limits: parked::Limits) -> Arc<McpServer> {
+        Arc::new(McpServer {
+            source,
+            park: Arc::new(ParkedCalls::new(limits)),
+            log_levels: LogLevels::default(),
+        })
     }
 
     /// Opens a session, and returns it with the result of `initialize`.
@@ -45,10 +49,10 @@ impl Desk {
             let message = "`initialize` needs params with `protocolVersion` as a string";
             RpcError::new(code::INVALID_PARAMS, message)
         })?;
-        let revision = welcome::negotiate(&asked);
+        let revision = discovery::negotiate(&asked);
         let client = Arc::new(session::introduction(params, revision));
         let provider = self.source.provider_for(&client, caller);
-        let result = welcome::initialize(&provider.listing(), revision);
+        let result = discovery::initialize(&provider.listing(), revision);
         let session = Session::new(id, revision, client, Arc::clone(caller), provider, peer);
         Ok((session, Reply::Result(result)))
     }
@@ -60,9 +64,9 @@ impl Desk {
         method: String,
         params: Option<Json>,
     ) -> Exchange {
-        let line = Line::new(Way::Session(Arc::clone(session)), None, None);
-        let call = self.answer(session, method, params, &line);
-        Exchange::new(call, line, None)
+        let channel = ClientChannel::new(Route::Session(Arc::clone(session)), None, None);
+        let call = self.answer(session, method, params, &channel);
+        Exchange::new(call, channel, None)
     }
 
     fn answer(
@@ -70,12 +74,13 @@ impl Desk {
         session: &Arc<Session>,
         method: String,
         params: Option<Json>,
-        line: &Arc<Line>,
+        channel: &Arc<ClientChannel>,
     ) -> Call {
         match method.as_str() {
-            name if welcome::is_personal(name) => list(session, method, params, line),
-            name if welcome::is_list(name) => {
-                let listed = welcome::list(&session.provider.listing(), &[], name, params.as_ref());
+            name if discovery::is_personal(name) => list(session, method, params, channel),
+            name if discovery::is_list(name) => {
+                let listed =
+                    discovery::list(&session.provider.listing(), &[], name, params.as_ref());
                 ready(listed.map_or_else(Reply::Error, Reply::Result))
             }
             method::PING => ready(Reply::Result(Json::empty_object())),
@@ -86,36 +91,36 @@ impl Desk {
             method::SET_LEVEL => self.set_level(session, params.as_ref()),
             method::SUBSCRIBE => subscribe(session, params.as_ref()),
             method::UNSUBSCRIBE => unsubscribe(session, params.as_ref()),
-            _ => ask(session, method, params, line),
+            _ => ask(session, method, params, channel),
         }
     }
 
     /// Ends a session: what it wanted of the provider is wanted no more.
     pub(crate) async fn close(&self, session: &Session) {
-        session.fall_silent();
+        session.stop_forwarding();
         let context = session.context(Arc::new(NoClient));
         for uri in session.take_subscriptions() {
-            drop(demand::unsubscribe(&session.provider, &uri, &context).await);
+            drop(log_levels::unsubscribe(&session.provider, &uri, &context).await);
         }
         if session.level().is_some() {
-            self.demand.listen_at(&session.provider, None, &context).await;
+            self.log_levels.listen_at(&session.provider, None, &context).await;
         }
     }
 
     fn set_level(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
-        if !welcome::has(&session.provider.listing(), "logging") {
-            return ready(Reply::Error(welcome::no_method(method::SET_LEVEL)));
+        if !discovery::has(&session.provider.listing(), "logging") {
+            return ready(Reply::Error(discovery::no_method(method::SET_LEVEL)));
         }
         let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
         let Some(level) = Level::of(&params, "level") else {
-            let message = "params need `level`: debug, info, notice, warning, error, critical, alert or emergency";
+            let message = "params need `level`: debug, info, take_notification, warning, error, critical, alert or emergency";
             return ready(Reply::Error(RpcError::new(code::INVALID_PARAMS, message)));
         };
-        let (desk, session) = (Arc::clone(self), Arc::clone(session));
+        let (server, session) = (Arc::clone(self), Arc::clone(session));
         async move {
             session.set_level(level);
             let context = session.context(Arc::new(NoClient));
-            desk.demand.listen_at(&session.provider, Some(level), &context).await;
+            server.log_levels.listen_at(&session.provider, Some(level), &context).await;
             Reply::Result(Json::empty_object())
         }
         .boxed()
@@ -123,7 +128,12 @@ impl Desk {
 }
 
 /// A question to the provider.
-fn ask(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<Line>) -> Call {
+fn ask(
+    session: &Arc<Session>,
+    method: String,
+    params: Option<Json>,
+    channel: &Arc<ClientChannel>,
+) -> Call {
     let level = session.level();
     let provider = Arc::clone(&session.provider);
     let params = params.unwrap_or_else(Json::empty_object);
@@ -131,26 +141,31 @@ fn ask(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<
         Ok(ask) => ask,
         Err(error) => return ready(Reply::Error(error)),
     };
-    line.want_progress(ask.rest().get("_meta"));
-    let context = session.context(Arc::clone(line) as _);
+    channel.want_progress(ask.rest().get("_meta"));
+    let context = session.context(Arc::clone(channel) as _);
     async move {
         let again = || read(&method, &params, level).ok();
-        let reply = rounds::ask(&provider, ask, again, &context).await;
-        fit::legacy(&method, settled(reply))
+        let reply = input_required::ask(&provider, ask, again, &context).await;
+        adapt::legacy(&method, reply_or_error(reply))
     }
     .boxed()
 }
 
 /// A list that depends on who asks.
-fn list(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc<Line>) -> Call {
+fn list(
+    session: &Arc<Session>,
+    method: String,
+    params: Option<Json>,
+    channel: &Arc<ClientChannel>,
+) -> Call {
     let provider = Arc::clone(&session.provider);
     let listing = provider.listing();
     let about = params.as_ref().and_then(|params| params.member("_meta"));
-    line.want_progress(about.as_ref());
-    let context = session.context(Arc::clone(line) as _);
+    channel.want_progress(about.as_ref());
+    let context = session.context(Arc::clone(channel) as _);
     async move {
         let own = provider.resources_for(&context).await;
-        let listed = welcome::list(&listing, &own, &method, params.as_ref());
+        let listed = discovery::list(&listing, &own, &method, params.as_ref());
         listed.map_or_else(Reply::Error, Reply::Result)
     }
     .boxed()
@@ -158,32 +173,32 @@ fn list(session: &Arc<Session>, method: String, params: Option<Json>, line: &Arc
 
 fn subscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-    let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
+    let Some(uri) = log_levels::uri(&params) else { return ready(log_levels::missing_uri()) };
     let session = Arc::clone(session);
     async move {
         // Who asks again may know that it was forgotten, so it is asked again.
         let is_new = session.subscribe(&uri);
         let context = session.context(Arc::new(NoClient));
-        let reply = demand::subscribe(&session.provider, params, &context).await;
+        let reply = log_levels::subscribe(&session.provider, params, &context).await;
         if is_new && matches!(reply, Reply::Error(_)) {
             session.unsubscribe(&uri);
         }
-        fit::legacy(method::SUBSCRIBE, reply)
+        adapt::legacy(method::SUBSCRIBE, reply)
     }
     .boxed()
 }
 
 fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-    let Some(uri) = demand::uri(&params) else { return ready(demand::missing_uri()) };
+    let Some(uri) = log_levels::uri(&params) else { return ready(log_levels::missing_uri()) };
     if !session.unsubscribe(&uri) {
         return ready(Reply::Result(Json::empty_object()));
     }
     let session = Arc::clone(session);
     async move {
         let context = session.context(Arc::new(NoClient));
-        let reply = demand::unsubscribe(&session.provider, &uri, &context).await;
-        fit::legacy(method::UNSUBSCRIBE, reply)
+        let reply = log_levels::unsubscribe(&session.provider, &uri, &context).await;
+        adapt::legacy(method::UNSUBSCRIBE, reply)
     }
     .boxed()
 }
@@ -204,8 +219,8 @@ fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcErr
 }
 
 /// The reply, or what to say when there is none.
-pub(crate) fn settled(reply: Result<Reply, Failure>) -> Reply {
-    reply.unwrap_or_else(|failure| Reply::Error(fit::failure(&failure)))
+pub(crate) fn reply_or_error(reply: Result<Reply, Failure>) -> Reply {
+    reply.unwrap_or_else(|failure| Reply::Error(adapt::failure(&failure)))
 }
 
 pub(crate) fn ready(reply: Reply) -> Call {
@@ -213,7 +228,7 @@ pub(crate) fn ready(reply: Reply) -> Call {
 }
 
 /// A provider's context for what no session asks.
-pub(crate) fn alone(
+pub(crate) fn stateless_context(
     client: &Arc<Client>,
     caller: &Arc<Identity>,
     session: Arc<str>,
@@ -234,7 +249,7 @@ pub(crate) fn alone(
 ///
 /// Anonymous callers have nothing in common but what they say of themselves,
 /// so each is known by its connection, the `visit`.
-pub(crate) fn kinship(client: &Client, caller: &Identity, visit: &str) -> Arc<str> {
+pub(crate) fn implied_session(client: &Client, caller: &Identity, visit: &str) -> Arc<str> {
     let kin = format!("{}@{} {}", caller.subject, client.name, client.version);
     if caller.is_anonymous() { format!("{VISIT}{visit} {kin}").into() } else { kin.into() }
 }

@@ -5,17 +5,18 @@
 //! care: a provider is told which session wants what.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tool::{Ask, Context, Json, Object, Provider, Reply, RpcError};
 
-use super::fit;
+use super::adapt;
 use crate::level::Level;
 use crate::revision::{code, method};
 
 /// The wishes, by provider.
 #[derive(Default)]
-pub(crate) struct Demand(Mutex<HashMap<Key, Wishes>>);
+pub(crate) struct LogLevels(Mutex<HashMap<Key, Wishes>>);
 
 /// A provider is known by where it lives; [`Wishes`] keeps it there.
 type Key = usize;
@@ -25,7 +26,7 @@ struct Wishes {
     levels: HashMap<Arc<str>, Level>,
 }
 
-impl Demand {
+impl LogLevels {
     /// Notes how much a session wants to hear, nothing any more when `None`,
     /// and tells the provider when that changes what all of them want.
     pub(crate) async fn listen_at(
@@ -48,7 +49,7 @@ impl Demand {
         level: Option<Level>,
         session: &Arc<str>,
     ) -> Option<Level> {
-        let mut wishes = self.lock();
+        let mut wishes = self.0.lock();
         let key = Arc::as_ptr(provider).cast::<()>().addr();
         let fresh = || Wishes { _provider: Arc::clone(provider), levels: HashMap::new() };
         let levels = &mut wishes.entry(key).or_insert_with(fresh).levels;
@@ -62,10 +63,6 @@ impl Demand {
             wishes.remove(&key);
         }
         after.filter(|_| before != after)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Wishes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,7 +102,7 @@ async fn tell(
 ) -> Reply {
     let ask = Ask::Other { method: method.to_owned(), params };
     let reply = provider.ask(ask, context).await;
-    reply.unwrap_or_else(|failure| Reply::Error(fit::failure(&failure)))
+    reply.unwrap_or_else(|failure| Reply::Error(adapt::failure(&failure)))
 }
 
 #[cfg(test)]
@@ -117,16 +114,16 @@ mod tests {
     fn a_provider_logs_as_much_as_the_most_curious_session_wants() {
         let provider: Arc<dyn Provider> =
             Scripted::new(testkit::listing(Vec::new()), |_| Ok(Reply::text("")));
-        let demand = Demand::default();
+        let log_levels = LogLevels::default();
         let wants = |session: &str, level: Option<&str>| {
             let level = level.map(|level| Level::named(level).unwrap());
-            demand.note(&provider, level, &session.into()).map(Level::as_str)
+            log_levels.note(&provider, level, &session.into()).map(Level::as_str)
         };
         assert_eq!(wants("a", Some("error")), Some("error"));
         assert_eq!(wants("b", Some("debug")), Some("debug"));
         assert_eq!(wants("a", Some("info")), None);
         assert_eq!(wants("b", None), Some("info"));
         assert_eq!(wants("a", None), None);
-        assert!(demand.lock().is_empty());
+        assert!(log_levels.0.lock().is_empty());
     }
 }

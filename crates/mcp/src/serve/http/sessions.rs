@@ -1,24 +1,25 @@
 //! The sessions of an HTTP endpoint.
 //!
-//! A seat is a session and what HTTP adds to it: the requests that are being
-//! answered, and the streams that a client may come back to. Seats that nobody
+//! An [`HttpSession`] is a session and what HTTP adds to it: the requests that are being
+//! answered, and the streams that a client may come back to. HttpSessions that nobody
 //! uses are cleared after a while, and the longest unused one gives way when
 //! there are too many.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt};
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tool::Event;
 
-use super::group::InFlight;
-use super::replay::{Reader, Replay};
+use super::batch::InFlight;
+use super::resumable::{Reader, ResumableStream};
 use crate::message;
-use crate::serve::desk::Desk;
+use crate::serve::server::McpServer;
 use crate::serve::session::Session;
 
 /// How many sessions there may be, and how long one may be idle.
@@ -37,17 +38,17 @@ const N_RESUMABLE: usize = 8;
 const RESUMABLE_BYTES: usize = 512 << 10;
 
 /// All sessions.
-pub(super) struct Seats {
-    desk: Arc<Desk>,
+pub(super) struct HttpSessions {
+    server: Arc<McpServer>,
     limits: Limits,
-    seats: Mutex<HashMap<Arc<str>, Arc<Seat>>>,
+    sessions: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
     /// Whether the task that clears runs. Only changed under the lock.
     sweeping: AtomicBool,
 }
 
 /// One session.
-pub(super) struct Seat {
-    pub(super) session: Arc<Session>,
+pub(super) struct HttpSession {
+    pub(super) inner: Arc<Session>,
     pub(super) in_flight: Arc<InFlight>,
     streams: Mutex<Streams>,
     /// Held by every connection that streams to this client.
@@ -58,7 +59,7 @@ pub(super) struct Seat {
 #[derive(Default)]
 struct Streams {
     last: u64,
-    open: BTreeMap<u64, Arc<Replay>>,
+    open: BTreeMap<u64, Arc<ResumableStream>>,
     news: Option<AbortHandle>,
 }
 
@@ -68,15 +69,20 @@ impl Default for Limits {
     }
 }
 
-impl Seats {
-    pub(super) fn new(desk: Arc<Desk>, limits: Limits) -> Arc<Seats> {
-        Arc::new(Seats { desk, limits, seats: Mutex::default(), sweeping: AtomicBool::new(false) })
+impl HttpSessions {
+    pub(super) fn new(server: Arc<McpServer>, limits: Limits) -> Arc<HttpSessions> {
+        Arc::new(HttpSessions {
+            server,
+            limits,
+            sessions: Mutex::default(),
+            sweeping: AtomicBool::new(false),
+        })
     }
 
     /// A session that is not found by its id, and not cleared either.
-    pub(super) fn detached(session: Session) -> Arc<Seat> {
-        Arc::new(Seat {
-            session: Arc::new(session),
+    pub(super) fn detached(session: Session) -> Arc<HttpSession> {
+        Arc::new(HttpSession {
+            inner: Arc::new(session),
             in_flight: Arc::default(),
             streams: Mutex::default(),
             presence: Arc::new(()),
@@ -85,60 +91,60 @@ impl Seats {
     }
 
     pub(super) fn add(self: &Arc<Self>, session: Session) {
-        let seat = Seats::detached(session);
-        let mut seats = self.lock();
+        let session = HttpSessions::detached(session);
+        let mut sessions = self.sessions.lock();
         if !self.sweeping.swap(true, Ordering::Relaxed) {
             self.sweep_from_now_on();
         }
-        let crowded = self.limits.sessions <= seats.len();
-        let longest_unused = || seats.values().min_by_key(|seat| seat.used()).cloned();
+        let crowded = self.limits.sessions <= sessions.len();
+        let longest_unused = || sessions.values().min_by_key(|session| session.used()).cloned();
         let gives_way = crowded.then(longest_unused).flatten();
-        seats.insert(Arc::clone(&seat.session.id), Arc::clone(&seat));
-        drop(seats);
-        if let Some(seat) = gives_way {
-            self.end(&seat.session.id);
+        sessions.insert(Arc::clone(&session.inner.id), Arc::clone(&session));
+        drop(sessions);
+        if let Some(session) = gives_way {
+            self.end(&session.inner.id);
         }
     }
 
     /// The session with this id.
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Seat>> {
-        let seat = self.lock().get(id).cloned()?;
-        *lock(&seat.used) = Instant::now();
-        Some(seat)
+    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
+        let session = self.sessions.lock().get(id).cloned()?;
+        *session.used.lock() = Instant::now();
+        Some(session)
     }
 
     /// Ends a session: what runs is cancelled, what is kept is dropped.
     pub(super) fn end(&self, id: &str) {
-        let seat = self.lock().remove(id);
-        if let Some(seat) = seat {
-            self.close(&seat);
+        let session = self.sessions.lock().remove(id);
+        if let Some(session) = session {
+            self.close(&session);
         }
     }
 
     /// Cancels what runs, drops what is kept, and gives up what the session
     /// wanted of its provider.
-    pub(super) fn close(&self, seat: &Arc<Seat>) {
-        seat.in_flight.cancel_all();
-        seat.close();
+    pub(super) fn close(&self, session: &Arc<HttpSession>) {
+        session.in_flight.cancel_all();
+        session.close();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (desk, seat) = (Arc::clone(&self.desk), Arc::clone(seat));
-        runtime.spawn(async move { desk.close(&seat.session).await });
+        let (server, session) = (Arc::clone(&self.server), Arc::clone(session));
+        runtime.spawn(async move { server.close(&session.inner).await });
     }
 
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
+        self.sessions.lock().len()
     }
 
     /// Starts the task that clears what nobody uses. It ends with the last
     /// session.
     fn sweep_from_now_on(self: &Arc<Self>) {
-        let seats = Arc::downgrade(self);
+        let sessions = Arc::downgrade(self);
         let every = (self.limits.idle / 4).clamp(Duration::from_millis(10), RESUMABLE);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(every).await;
-                let Some(seats) = seats.upgrade() else { return };
-                if !seats.sweep(Instant::now()) {
+                let Some(sessions) = sessions.upgrade() else { return };
+                if !sessions.sweep(Instant::now()) {
                     return;
                 }
             }
@@ -147,77 +153,79 @@ impl Seats {
 
     /// Clears what nobody uses; `false` when nothing is left.
     fn sweep(&self, now: Instant) -> bool {
-        let seats: Vec<_> = self.lock().values().cloned().collect();
-        for seat in &seats {
-            lock(&seat.streams).forget(now);
-            if seat.is_unused() && self.limits.idle <= now - seat.used() {
-                self.end(&seat.session.id);
+        let sessions: Vec<_> = self.sessions.lock().values().cloned().collect();
+        for session in &sessions {
+            session.streams.lock().forget(now);
+            if session.is_unused() && self.limits.idle <= now - session.used() {
+                self.end(&session.inner.id);
             }
         }
-        let seats = self.lock();
-        self.sweeping.store(!seats.is_empty(), Ordering::Relaxed);
-        !seats.is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Seat>>> {
-        lock(&self.seats)
+        let sessions = self.sessions.lock();
+        self.sweeping.store(!sessions.is_empty(), Ordering::Relaxed);
+        !sessions.is_empty()
     }
 }
 
-impl Seat {
+impl HttpSession {
     /// Opens a stream for the answers to one POST.
-    pub(super) fn stream(&self) -> Arc<Replay> {
-        let mut streams = lock(&self.streams);
+    pub(super) fn stream(&self) -> Arc<ResumableStream> {
+        let mut streams = self.streams.lock();
         streams.forget(Instant::now());
         streams.last += 1;
         let number = streams.last;
-        let replay = Replay::new(number);
+        let replay = ResumableStream::new(number);
         streams.open.insert(number, Arc::clone(&replay));
         replay
     }
 
     /// The stream that belongs to no request; the first time it is asked for,
     /// what the provider tells unasked begins to flow.
-    pub(super) fn standalone(&self) -> Arc<Replay> {
-        let mut streams = lock(&self.streams);
-        let replay = streams.open.entry(STANDALONE).or_insert_with(|| Replay::new(STANDALONE));
+    pub(super) fn standalone(&self) -> Arc<ResumableStream> {
+        let mut streams = self.streams.lock();
+        let replay =
+            streams.open.entry(STANDALONE).or_insert_with(|| ResumableStream::new(STANDALONE));
         let replay = Arc::clone(replay);
-        streams.tell_news(&self.session, &replay);
+        streams.forward_events(&self.inner, &replay);
         replay
     }
 
     /// Lets what the provider tells unasked flow to this stream.
-    pub(super) fn tell_news(&self, replay: &Arc<Replay>) {
-        lock(&self.streams).tell_news(&self.session, replay);
+    pub(super) fn forward_events(&self, replay: &Arc<ResumableStream>) {
+        self.streams.lock().forward_events(&self.inner, replay);
     }
 
     /// The stream that an event id names, if it is still there.
-    pub(super) fn resume(&self, stream: u64) -> Option<Arc<Replay>> {
+    pub(super) fn resume(&self, stream: u64) -> Option<Arc<ResumableStream>> {
         match stream {
             STANDALONE => Some(self.standalone()),
-            stream => lock(&self.streams).open.get(&stream).cloned(),
+            stream => self.streams.lock().open.get(&stream).cloned(),
         }
     }
 
     /// Reads a stream; as long as somebody does, the session is in use.
-    pub(super) fn read(&self, replay: &Arc<Replay>, after: Option<u64>, every: Duration) -> Reader {
+    pub(super) fn read(
+        &self,
+        replay: &Arc<ResumableStream>,
+        after: Option<u64>,
+        every: Duration,
+    ) -> Reader {
         replay.read(after, every, Arc::clone(&self.presence) as _)
     }
 
     fn used(&self) -> Instant {
-        *lock(&self.used)
+        *self.used.lock()
     }
 
     fn is_unused(&self) -> bool {
         let unused = Arc::strong_count(&self.presence) == 1 && self.in_flight.is_empty();
         if !unused {
-            *lock(&self.used) = Instant::now();
+            *self.used.lock() = Instant::now();
         }
         unused
     }
 
     fn close(&self) {
-        let streams = std::mem::take(&mut *lock(&self.streams));
+        let streams = std::mem::take(&mut *self.streams.lock());
         if let Some(news) = streams.news {
             news.abort();
         }
@@ -228,7 +236,7 @@ impl Seat {
 }
 
 impl Streams {
-    fn tell_news(&mut self, session: &Arc<Session>, replay: &Arc<Replay>) {
+    fn forward_events(&mut self, session: &Arc<Session>, replay: &Arc<ResumableStream>) {
         if self.news.is_none() {
             // Before anything else happens, so that nothing is missed.
             let events = session.provider.events();
@@ -258,7 +266,7 @@ impl Streams {
 async fn pass_on(
     mut events: BoxStream<'static, Event>,
     session: Arc<Session>,
-    replay: Arc<Replay>,
+    replay: Arc<ResumableStream>,
 ) {
     while let Some(event) = events.next().await {
         let Some(note) = session.news(event) else { continue };
@@ -267,8 +275,4 @@ async fn pass_on(
         message::write_notification(&mut text, &note.method, params.as_ref());
         replay.push(text.as_bytes());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

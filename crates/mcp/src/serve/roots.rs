@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::{Ask, Json, Object, Reply};
 
+use super::channel::{ClientChannel, Route};
 use super::exchange::Exchange;
-use super::line::{Line, Way};
 use super::session::Session;
 use crate::message::Notification;
 use crate::revision::method;
@@ -15,22 +15,19 @@ use crate::revision::method;
 ///
 /// The provider may ask for them: its question goes to the pipe, or is among
 /// the messages of the exchange. Without a way there, nobody can be asked.
-pub(crate) fn roots_changed(
-    session: &Arc<Session>,
-    notification: &Notification,
-) -> Option<Exchange> {
+pub(crate) fn changed(session: &Arc<Session>, notification: &Notification) -> Option<Exchange> {
     if notification.method != method::ROOTS_CHANGED || !session.client.can("roots") {
         return None;
     }
-    let line = Line::new(Way::Session(Arc::clone(session)), None, None);
+    let channel = ClientChannel::new(Route::Session(Arc::clone(session)), None, None);
     let params = notification.params.as_ref().and_then(|params| Object::parse(params).ok());
     let params = params.unwrap_or_default();
     let ask = Ask::Other { method: method::ROOTS_CHANGED.to_owned(), params };
-    let (provider, context) = (Arc::clone(&session.provider), session.context(line.clone()));
+    let (provider, context) = (Arc::clone(&session.provider), session.context(channel.clone()));
     let told = async move {
         // News want no answer.
         drop(provider.ask(ask, &context).await);
         Reply::Result(Json::empty_object())
     };
-    Some(Exchange::new(told.boxed(), line, None))
+    Some(Exchange::new(told.boxed(), channel, None))
 }

@@ -7,7 +7,7 @@
 
 use tool::{Failure, Json, Lifetime, Listing, Object, Reply, RpcError};
 
-use super::welcome;
+use super::discovery;
 use crate::revision::{code, meta, method};
 
 /// Makes a reply fit for a client of an older revision.
@@ -24,7 +24,7 @@ pub(crate) fn modern(method: &str, reply: Reply, listing: &Listing) -> Reply {
         Reply::Result(result) => {
             // Nobody said: for this caller, and no longer than until it is read.
             let unsaid = Lifetime { milliseconds: 0, is_public: false };
-            let lifetime = welcome::lifetime(listing, method).unwrap_or(unsaid);
+            let lifetime = discovery::lifetime(listing, method).unwrap_or(unsaid);
             let lifetime = Some(lifetime).filter(|_| is_kept(method));
             Reply::Result(with_modern_members(result, &listing.server.raw, lifetime))
         }

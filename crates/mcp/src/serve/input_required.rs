@@ -11,9 +11,9 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use tool::{Ask, Client, Context, Failure, Json, Object, Provider, Reply, RpcError};
 
-use super::fit;
-use super::line::missing_capability;
-use super::park::Park;
+use super::adapt;
+use super::channel::missing_capability;
+use super::parked::ParkedCalls;
 use crate::revision::code;
 
 /// How often a provider may want more before it is told to stop.
@@ -32,7 +32,7 @@ pub(crate) async fn ask(
     let mut reply = provider.ask(ask, context).await?;
     for _ in 0..ROUNDS {
         let wanted = match &reply {
-            Reply::Result(result) if fit::wants_input(result) => Wanted::read(result),
+            Reply::Result(result) if adapt::wants_input(result) => Wanted::read(result),
             Reply::Result(_) | Reply::Error(_) => return Ok(reply),
         };
         let Some(mut again) = read_again() else { return Ok(reply) };
@@ -50,7 +50,7 @@ pub(crate) async fn ask(
         }
         reply = provider.ask(again, context).await?;
     }
-    let reason = format!("it still wants input after {ROUNDS} rounds");
+    let reason = format!("it still wants input after {ROUNDS} input_required");
     Err(Failure::Unusable { reason })
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn ask(
 /// client is never asked. The provider's state is marked as the provider's.
 pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
     let (result, wanted) = match &reply {
-        Reply::Result(result) if fit::wants_input(result) => (result, Wanted::read(result)),
+        Reply::Result(result) if adapt::wants_input(result) => (result, Wanted::read(result)),
         Reply::Result(_) | Reply::Error(_) => return reply,
     };
     let missing = wanted.requests.iter().find_map(|(_, request)| {
@@ -69,9 +69,9 @@ pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
         return Reply::Error(incapable(missing));
     }
     let state = wanted.state.as_ref().and_then(Json::text);
-    match (state.as_deref().map(Park::marked), Object::parse(result)) {
-        (Some(Cow::Owned(marked)), Ok(mut members)) => {
-            members.set("requestState", Json::encode(&marked));
+    match (state.as_deref().map(ParkedCalls::mark_foreign), Object::parse(result)) {
+        (Some(Cow::Owned(mark_foreign)), Ok(mut members)) => {
+            members.set("requestState", Json::encode(&mark_foreign));
             Reply::Result(members.to_json())
         }
         _ => reply,

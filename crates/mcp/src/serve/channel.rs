@@ -6,12 +6,13 @@
 //! cannot answer.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context as Task, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tool::{Client, ClientHandle, Failure, Json, Note, Object, Reply};
 
@@ -29,13 +30,13 @@ const TO_ANSWER: Duration = Duration::from_secs(600);
 const WAITING_BYTES: usize = 1 << 20;
 
 /// The way back of one request.
-pub(crate) struct Line {
-    way: Way,
+pub(crate) struct ClientChannel {
+    route: Route,
     state: Mutex<State>,
 }
 
 /// Where messages and questions go.
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// To the client of a session, over its pipe or, without one, on the
     /// stream of the request.
     Session(Arc<Session>),
@@ -55,7 +56,7 @@ pub(crate) struct Question {
 struct State {
     token: Option<Json>,
     level: Option<Level>,
-    messages: VecDeque<Word>,
+    messages: VecDeque<Outgoing>,
     n_bytes: usize,
     /// Whether notes were dropped because too much waited.
     has_dropped: bool,
@@ -67,43 +68,47 @@ struct State {
 }
 
 /// What comes before the answer.
-pub(crate) enum Said {
+pub(crate) enum ChannelEvent {
     Message(Bytes),
     /// Something is wanted of a client that cannot be asked now.
     Question,
 }
 
 /// Something that is said to the client.
-enum Word {
+enum Outgoing {
     Question(Bytes),
     /// Progress or a log line. Many of them may come; old ones give way.
     Note(Bytes),
 }
 
-impl Line {
-    pub(crate) fn new(way: Way, token: Option<Json>, level: Option<Level>) -> Arc<Line> {
+impl ClientChannel {
+    pub(crate) fn new(
+        route: Route,
+        token: Option<Json>,
+        level: Option<Level>,
+    ) -> Arc<ClientChannel> {
         let state = Mutex::new(State { token, level, ..State::default() });
-        Arc::new(Line { way, state })
+        Arc::new(ClientChannel { route, state })
     }
 
     /// Takes up the progress token of a request, if it has one, from its `_meta`.
     pub(crate) fn want_progress(&self, about: Option<&Json>) {
         let token = about.and_then(|about| about.member(meta::PROGRESS_TOKEN));
         if token.is_some() {
-            self.lock().token = token;
+            self.state.lock().token = token;
         }
     }
 
     /// Takes up the wishes of the request that resumes a call.
     pub(crate) fn resume(&self, token: Option<Json>, level: Option<Level>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.token = token;
         state.level = level;
     }
 
     /// Nothing can be told or asked from now on.
     pub(crate) fn mute(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.mute = true;
         state.messages.clear();
         state.n_bytes = 0;
@@ -111,24 +116,24 @@ impl Line {
 
     /// The next message for the stream of the request.
     pub(crate) fn next(&self) -> Option<Bytes> {
-        self.lock().next()
+        self.state.lock().next()
     }
 
     /// The next message, or that there is a question.
-    pub(crate) fn poll_word(&self, task: &mut Task<'_>) -> Poll<Said> {
-        let mut state = self.lock();
+    pub(crate) fn poll_event(&self, task: &mut Task<'_>) -> Poll<ChannelEvent> {
+        let mut state = self.state.lock();
         if let Some(message) = state.next() {
-            return Poll::Ready(Said::Message(message));
+            return Poll::Ready(ChannelEvent::Message(message));
         }
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(task.waker())) {
             state.waker = Some(task.waker().clone());
         }
-        if state.questions.is_empty() { Poll::Pending } else { Poll::Ready(Said::Question) }
+        if state.questions.is_empty() { Poll::Pending } else { Poll::Ready(ChannelEvent::Question) }
     }
 
     /// The open questions as an `inputRequests` object, if there are any.
     pub(crate) fn input_requests(&self) -> Option<Json> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Whoever asked may have stopped waiting.
         state.questions.retain(|question| !question.answer.is_closed());
         let mut requests = Object::new();
@@ -144,7 +149,7 @@ impl Line {
     /// Hands the client's answers to whoever asked. Answers to nothing are
     /// ignored; questions without an answer stay open.
     pub(crate) fn answer(&self, responses: &Object) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let questions = std::mem::take(&mut state.questions);
         for question in questions {
             match responses.get(&question.key) {
@@ -156,17 +161,17 @@ impl Line {
     }
 
     fn say(&self, method: &str, params: &Json) {
-        if let Some(peer) = self.way.peer() {
+        if let Some(peer) = self.route.peer() {
             // A pipe that is gone takes its session with it.
             return drop(peer.notify(method, Some(params)));
         }
         let mut text = String::new();
         message::write_notification(&mut text, method, Some(params));
-        self.push(Word::Note(text.into()));
+        self.push(Outgoing::Note(text.into()));
     }
 
-    fn push(&self, message: Word) {
-        let mut state = self.lock();
+    fn push(&self, message: Outgoing) {
+        let mut state = self.state.lock();
         if state.mute {
             return;
         }
@@ -183,20 +188,22 @@ impl Line {
     fn wanted(&self, note: Note) -> Option<Note> {
         match note.method.as_str() {
             method::PROGRESS => {
-                let token = self.lock().token.clone()?;
+                let token = self.state.lock().token.clone()?;
                 let mut params = note.params;
                 params.set(meta::PROGRESS_TOKEN, token);
                 Some(Note { params, ..note })
             }
             method::MESSAGE => {
                 let level = Level::of(&note.params, "level");
-                let wants = match &self.way {
-                    Way::Session(session) => {
+                let wants = match &self.route {
+                    Route::Session(session) => {
                         session.level().is_none_or(|least| level.is_none_or(|at| least <= at))
                     }
-                    Way::Alone { .. } => {
-                        self.lock().level.is_some_and(|least| level.is_none_or(|at| least <= at))
-                    }
+                    Route::Alone { .. } => self
+                        .state
+                        .lock()
+                        .level
+                        .is_some_and(|least| level.is_none_or(|at| least <= at)),
                 };
                 wants.then_some(note)
             }
@@ -204,7 +211,7 @@ impl Line {
             method::TOOLS_CHANGED
             | method::PROMPTS_CHANGED
             | method::RESOURCES_CHANGED
-            | method::RESOURCES_UPDATED => matches!(self.way, Way::Session(_)).then_some(note),
+            | method::RESOURCES_UPDATED => matches!(self.route, Route::Session(_)).then_some(note),
             _ => Some(note),
         }
     }
@@ -215,13 +222,13 @@ impl Line {
         method: &str,
         params: Json,
     ) -> Result<Reply, Failure> {
-        if self.lock().mute {
+        if self.state.lock().mute {
             return Err(unable(method, "whose request accepts no event stream"));
         }
         let waiting = session.ask();
         let mut text = String::new();
         message::write_request(&mut text, &waiting.id(), method, Some(&params));
-        self.push(Word::Question(text.into()));
+        self.push(Outgoing::Question(text.into()));
         let number = waiting.number();
         waiting
             .answer(TO_ANSWER, |reason| {
@@ -234,7 +241,7 @@ impl Line {
     async fn park(&self, method: &str, params: Json) -> Result<Reply, Failure> {
         let (answer, answered) = oneshot::channel();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.n_asked += 1;
             let key = format!("question-{}", state.n_asked);
             state.questions.push(Question { key, method: method.to_owned(), params, answer });
@@ -245,31 +252,27 @@ impl Line {
         }
         answered.await.map_err(|_| Failure::Cancelled)
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Way {
+impl Route {
     fn client(&self) -> &Client {
         match self {
-            Way::Session(session) => &session.client,
-            Way::Alone { client, .. } => client,
+            Route::Session(session) => &session.client,
+            Route::Alone { client, .. } => client,
         }
     }
 
     fn peer(&self) -> Option<&Peer> {
         match self {
-            Way::Session(session) => session.peer.as_ref(),
-            Way::Alone { peer, .. } => peer.as_ref(),
+            Route::Session(session) => session.peer.as_ref(),
+            Route::Alone { peer, .. } => peer.as_ref(),
         }
     }
 }
 
 impl State {
     fn next(&mut self) -> Option<Bytes> {
-        let (Word::Question(text) | Word::Note(text)) = self.messages.pop_front()?;
+        let (Outgoing::Question(text) | Outgoing::Note(text)) = self.messages.pop_front()?;
         self.n_bytes -= text.len();
         Some(text)
     }
@@ -279,7 +282,7 @@ impl State {
         while WAITING_BYTES < self.n_bytes {
             let n_old = self.messages.len() - 1;
             let mut old = self.messages.iter().take(n_old);
-            let Some(at) = old.position(|word| matches!(word, Word::Note(_))) else { return };
+            let Some(at) = old.position(|word| matches!(word, Outgoing::Note(_))) else { return };
             let dropped = self.messages.remove(at);
             self.n_bytes -= dropped.map_or(0, |word| word.text().len());
             if !std::mem::replace(&mut self.has_dropped, true) {
@@ -289,15 +292,15 @@ impl State {
     }
 }
 
-impl Word {
+impl Outgoing {
     fn text(&self) -> &Bytes {
-        let (Word::Question(text) | Word::Note(text)) = self;
+        let (Outgoing::Question(text) | Outgoing::Note(text)) = self;
         text
     }
 }
 
 #[async_trait]
-impl ClientHandle for Line {
+impl ClientHandle for ClientChannel {
     fn notify(&self, note: Note) {
         if let Some(note) = self.wanted(note) {
             self.say(&note.method, &note.params.to_json());
@@ -308,19 +311,19 @@ impl ClientHandle for Line {
         if method == method::PING {
             return Ok(Reply::Result(Json::empty_object()));
         }
-        if let Some(missing) = missing_capability(self.way.client(), method, &params) {
+        if let Some(missing) = missing_capability(self.route.client(), method, &params) {
             return Err(unable(method, &format!("which did not declare `{missing}`")));
         }
-        match &self.way {
-            Way::Session(session) => match &session.peer {
+        match &self.route {
+            Route::Session(session) => match &session.peer {
                 Some(peer) => {
                     let patience = Patience::of(TO_ANSWER);
                     peer.request(peer.ticket(), method, Some(&params), patience).await
                 }
                 None => self.ask_session(session, method, params).await,
             },
-            Way::Alone { parks: true, .. } if is_input(method) => self.park(method, params).await,
-            Way::Alone { .. } => Err(unable(method, "which can only be asked during a call")),
+            Route::Alone { parks: true, .. } if is_input(method) => self.park(method, params).await,
+            Route::Alone { .. } => Err(unable(method, "which can only be asked during a call")),
         }
     }
 }
@@ -360,26 +363,28 @@ fn unable(method: &str, why: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn text(line: &Line) -> Vec<String> {
-        let texts = std::iter::from_fn(|| line.next());
+    fn text(channel: &ClientChannel) -> Vec<String> {
+        let texts = std::iter::from_fn(|| channel.next());
         texts.map(|text| String::from_utf8(text.to_vec()).unwrap()).collect()
     }
 
     #[test]
     fn what_a_client_does_not_take_is_bounded_and_its_questions_are_kept() {
         let client = Arc::new(Client::named("slow", "2026-07-28"));
-        let way = Way::Alone { client, peer: None, parks: false };
-        let line = Line::new(way, None, None);
-        line.push(Word::Question("a question".into()));
+        let route = Route::Alone { client, peer: None, parks: false };
+        let channel = ClientChannel::new(route, None, None);
+        channel.push(Outgoing::Question("a question".into()));
         for number in 0..100 {
-            line.push(Word::Note(format!("{number} {}", "x".repeat(WAITING_BYTES / 10)).into()));
+            channel.push(Outgoing::Note(
+                format!("{number} {}", "x".repeat(WAITING_BYTES / 10)).into(),
+            ));
         }
-        let told = text(&line);
+        let told = text(&channel);
         assert!(told.len() <= 10, "{} messages", told.len());
         assert_eq!(told[0], "a question");
         assert!(told.last().unwrap().starts_with("99 "));
-        assert_eq!(line.lock().n_bytes, 0);
-        line.push(Word::Note("y".repeat(2 * WAITING_BYTES).into()));
-        assert_eq!(text(&line).len(), 1, "the last word is never dropped");
+        assert_eq!(channel.state.lock().n_bytes, 0);
+        channel.push(Outgoing::Note("y".repeat(2 * WAITING_BYTES).into()));
+        assert_eq!(text(&channel).len(), 1, "the last word is never dropped");
     }
 }

@@ -18,7 +18,7 @@ use super::{Body, Endpoint, body, caller, event, headers, visit};
 use crate::message::Request as Question;
 use crate::revision::code;
 use crate::serve::exchange::{Exchange, Step};
-use crate::serve::listen::Listening;
+use crate::serve::listen::SubscriptionStream;
 use crate::serve::modern::{self, Begun};
 
 impl Endpoint {
@@ -30,13 +30,15 @@ impl Endpoint {
     ) -> Response<Body> {
         let id = &question.id;
         let begun = match self.checked(request, question) {
-            Ok(opening) => modern::begin(&self.0.desk, opening, question, None).await,
+            Ok(opening) => modern::begin(&self.0.server, opening, question, None).await,
             Err(error) => return refused(id, error),
         };
         match begun {
             Begun::Now(reply) => answer(id, &reply, wants),
             Begun::Exchange(exchange) => self.exchange(id, exchange, wants).await,
-            Begun::Listen(listening) => self.events(id, Source::Listening(listening), None),
+            Begun::Listen(listening) => {
+                self.events(id, Source::SubscriptionStream(listening), None)
+            }
         }
     }
 
@@ -49,14 +51,14 @@ impl Endpoint {
         if let Some(revision) = modern::revision_named(params) {
             headers::check(request.headers(), question, &revision)?;
         }
-        let opening = modern::open(&self.0.desk, params, &caller(request), &visit(request))?;
+        let opening = modern::open(&self.0.server, params, &caller(request), &visit(request))?;
         headers::check_params(request.headers(), question, &opening.provider.listing())?;
         Ok(opening)
     }
 
     async fn exchange(&self, id: &Json, mut exchange: Exchange, wants: Wants) -> Response<Body> {
         if wants == Wants::Whole {
-            exchange.line().mute();
+            exchange.channel().mute();
         }
         match exchange.step().await {
             Step::Answer(reply) => answer(id, &body::bounded(reply, self.0.options.answer), wants),
@@ -67,7 +69,7 @@ impl Endpoint {
     fn events(&self, id: &Json, source: Source, first: Option<Bytes>) -> Response<Body> {
         let every = self.0.options.alive;
         let alive = Box::pin(sleep(every));
-        let first = first.map(|message| event::of(None, &message));
+        let first = first.map(|message| event::encode(None, &message));
         let limit = self.0.options.answer;
         let events = Events { id: id.clone(), source: Some(source), first, alive, every, limit };
         body::events(Some(id), Box::pin(events))
@@ -77,7 +79,7 @@ impl Endpoint {
 /// Where the events of a response come from.
 enum Source {
     Exchange(Exchange),
-    Listening(Listening),
+    SubscriptionStream(SubscriptionStream),
 }
 
 /// The events of one response. Dropping them cancels the request.
@@ -96,20 +98,20 @@ impl Events {
         let step = match &mut self.source {
             None => return Poll::Ready(None),
             Some(Source::Exchange(exchange)) => exchange.poll_step(task),
-            Some(Source::Listening(listening)) => {
+            Some(Source::SubscriptionStream(listening)) => {
                 Pin::new(&mut *listening).poll_next(task).map(|message| match message {
                     Some(message) => Step::Message(message),
-                    None => Step::Answer(listening.farewell()),
+                    None => Step::Answer(listening.final_reply()),
                 })
             }
         };
         step.map(|step| {
             Some(match step {
-                Step::Message(message) => event::of(None, &message),
+                Step::Message(message) => event::encode(None, &message),
                 Step::Answer(reply) => {
                     self.source = None;
                     let reply = body::bounded(reply, self.limit);
-                    event::of(None, body::written(&self.id, &reply).as_bytes())
+                    event::encode(None, body::encode_answer(&self.id, &reply).as_bytes())
                 }
             })
         })
@@ -143,7 +145,7 @@ fn answer(id: &Json, reply: &Reply, wants: Wants) -> Response<Body> {
     match wants {
         Wants::Either | Wants::Whole => body::answer(status, id, reply),
         Wants::Events => {
-            let event = event::of(None, body::written(id, reply).as_bytes());
+            let event = event::encode(None, body::encode_answer(id, reply).as_bytes());
             let mut response = body::events(Some(id), Box::pin(futures::stream::iter([event])));
             *response.status_mut() = status;
             response

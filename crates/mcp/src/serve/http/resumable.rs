@@ -9,12 +9,13 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::event;
@@ -28,7 +29,7 @@ const KEPT_EVENTS: usize = 256;
 const WAITING_BYTES: usize = 16 << 20;
 
 /// One stream.
-pub(super) struct Replay {
+pub(super) struct ResumableStream {
     number: u64,
     state: Mutex<State>,
 }
@@ -49,7 +50,7 @@ struct State {
 
 /// Somebody who reads a stream.
 pub(super) struct Reader {
-    replay: Arc<Replay>,
+    replay: Arc<ResumableStream>,
     /// The first event that has not been read.
     at: u64,
     reader: u64,
@@ -59,9 +60,9 @@ pub(super) struct Reader {
     _presence: Arc<dyn Send + Sync>,
 }
 
-impl Replay {
-    pub(super) fn new(number: u64) -> Arc<Replay> {
-        Arc::new(Replay { number, state: Mutex::default() })
+impl ResumableStream {
+    pub(super) fn new(number: u64) -> Arc<ResumableStream> {
+        Arc::new(ResumableStream { number, state: Mutex::default() })
     }
 
     /// Adds the event that lets a client resume before anything was said.
@@ -70,33 +71,33 @@ impl Replay {
     }
 
     pub(super) fn push(&self, message: &[u8]) {
-        self.add(|id| event::of(Some(id), message));
+        self.add(|id| event::encode(Some(id), message));
     }
 
     /// Nothing will follow.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closed.get_or_insert_with(Instant::now);
         state.wake();
     }
 
     pub(super) fn closed(&self) -> Option<Instant> {
-        self.lock().closed
+        self.state.lock().closed
     }
 
     /// Whether nothing was ever said on it.
     pub(super) fn is_new(&self) -> bool {
-        self.lock().next == 0
+        self.state.lock().next == 0
     }
 
     /// The newest event that has been read, if any.
     pub(super) fn last(&self) -> Option<u64> {
-        self.lock().read.checked_sub(1)
+        self.state.lock().read.checked_sub(1)
     }
 
     /// How much memory the kept events take.
     pub(super) fn n_bytes(&self) -> usize {
-        self.lock().n_bytes
+        self.state.lock().n_bytes
     }
 
     /// Reads on after the event with this number; from the start when `None`.
@@ -106,7 +107,7 @@ impl Replay {
         every: Duration,
         presence: Arc<dyn Send + Sync>,
     ) -> Reader {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.reader += 1;
         state.is_read = true;
         state.wake();
@@ -118,7 +119,7 @@ impl Replay {
     }
 
     fn add(&self, write: impl FnOnce(&str) -> Bytes) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed.is_some() {
             return;
         }
@@ -129,10 +130,6 @@ impl Replay {
         state.events.push_back((number, event));
         state.drop_oldest();
         state.wake();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,7 +175,7 @@ impl Stream for Reader {
 
     fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let replay = Arc::clone(&self.replay);
-        let mut state = replay.lock();
+        let mut state = replay.state.lock();
         if state.reader != self.reader {
             return Poll::Ready(None);
         }
@@ -207,7 +204,7 @@ impl Stream for Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let mut state = self.replay.lock();
+        let mut state = self.replay.state.lock();
         if state.reader == self.reader {
             state.is_read = false;
             state.drop_oldest();
@@ -238,7 +235,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_comes_back_gets_what_it_missed() {
-        let replay = Replay::new(3);
+        let replay = ResumableStream::new(3);
         replay.prime(Duration::from_millis(500));
         replay.push(b"1");
         replay.push(b"2");
@@ -256,13 +253,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_kept_is_bounded_but_the_newest_always_is() {
-        let replay = Replay::new(0);
+        let replay = ResumableStream::new(0);
         for _ in 0..1000 {
             replay.push(b"x");
         }
-        assert_eq!(replay.lock().events.len(), KEPT_EVENTS);
+        assert_eq!(replay.state.lock().events.len(), KEPT_EVENTS);
         replay.push(&vec![b'y'; 2 * KEPT_BYTES]);
-        assert_eq!(replay.lock().events.len(), 1);
+        assert_eq!(replay.state.lock().events.len(), 1);
         replay.close();
         let events = all(replay.read(None, EVERY, here())).await;
         assert!(events[0].starts_with("id: 0-1000\n"));
@@ -270,7 +267,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_a_reader_has_yet_to_read_is_not_dropped() {
-        let replay = Replay::new(0);
+        let replay = ResumableStream::new(0);
         let mut reader = replay.read(None, EVERY, here());
         let large = vec![b'y'; KEPT_BYTES];
         for _ in 0..3 {
@@ -281,15 +278,15 @@ mod tests {
             assert!(event.starts_with(format!("id: 0-{number}\n").as_bytes()));
         }
         replay.push(b"x");
-        assert_eq!(replay.lock().events.len(), 1, "what is read is kept within bounds");
+        assert_eq!(replay.state.lock().events.len(), 1, "what is read is kept within bounds");
         (0..3).for_each(|_| replay.push(&large));
         drop(reader);
-        assert_eq!(replay.lock().events.len(), 1, "and so is what nobody reads");
+        assert_eq!(replay.state.lock().events.len(), 1, "and so is what nobody reads");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_too_little_loses_the_stream() {
-        let replay = Replay::new(0);
+        let replay = ResumableStream::new(0);
         let mut reader = replay.read(None, EVERY, here());
         let large = vec![b'y'; WAITING_BYTES / 2];
         (0..3).for_each(|_| replay.push(&large));
@@ -299,7 +296,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_is_kept_alive() {
-        let replay = Replay::new(0);
+        let replay = ResumableStream::new(0);
         let mut reader = replay.read(None, EVERY, here());
         let began = Instant::now();
         assert_eq!(reader.next().await.unwrap(), event::ALIVE);

@@ -19,7 +19,7 @@ pub enum Hosts {
 
 /// Why a request is turned away.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Stranger {
+pub(super) enum ForeignHost {
     #[error("the host `{0}` is not served here; add it to the allowed hosts")]
     Host(String),
     #[error("pages of `{0}` may not talk to this server; add the origin to the allowed hosts")]
@@ -27,7 +27,7 @@ pub(super) enum Stranger {
 }
 
 impl Hosts {
-    pub(super) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Stranger> {
+    pub(super) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ForeignHost> {
         if *self == Hosts::Any {
             return Ok(());
         }
@@ -36,11 +36,11 @@ impl Hosts {
         let host = host.or_else(|| uri.authority().map(|authority| authority.as_str().into()));
         let host = host.unwrap_or_default();
         if !self.allows(&host) {
-            return Err(Stranger::Host(host.into_owned()));
+            return Err(ForeignHost::Host(host.into_owned()));
         }
         match text(header::ORIGIN) {
             Some(origin) if !self.allows_origin(&origin) => {
-                Err(Stranger::Origin(origin.into_owned()))
+                Err(ForeignHost::Origin(origin.into_owned()))
             }
             _ => Ok(()),
         }

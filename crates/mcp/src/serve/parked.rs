@@ -13,18 +13,19 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
 use sha2::Sha256;
 use tokio::time::Instant;
 use tool::Json;
 
+use super::channel::ClientChannel;
 use super::exchange::Call;
-use super::line::Line;
 
 /// How states of ours begin; every other one belongs to the provider.
 const PREFIX: &str = "gatelet.";
@@ -41,7 +42,7 @@ pub struct Limits {
 }
 
 /// The parked calls.
-pub(crate) struct Park {
+pub(crate) struct ParkedCalls {
     key: [u8; 32],
     limits: Limits,
     parked: Mutex<Parked>,
@@ -49,7 +50,7 @@ pub(crate) struct Park {
 
 /// What a call is bound to, so that its state is good for nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
+pub(crate) struct CallKey {
     pub(crate) subject: String,
     pub(crate) method: String,
     /// The tool, the prompt or the resource.
@@ -61,17 +62,17 @@ pub(crate) struct Ticket {
 
 /// Who made a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Maker<'a> {
+pub(crate) enum StateOwner<'a> {
     /// It was made here, or claims to be.
     Ours,
     /// The provider's, as the provider wrote it.
-    Theirs(&'a str),
+    Provider(&'a str),
 }
 
 /// A call that is put aside.
-pub(crate) struct Entry {
+pub(crate) struct ParkedCall {
     pub(crate) call: Call,
-    pub(crate) line: Arc<Line>,
+    pub(crate) channel: Arc<ClientChannel>,
 }
 
 /// Why no parked call belongs to a state.
@@ -89,7 +90,7 @@ pub(crate) enum Refused {
 
 #[derive(Default)]
 struct Parked {
-    calls: HashMap<[u8; N_ID], (Instant, Entry)>,
+    calls: HashMap<[u8; N_ID], (Instant, ParkedCall)>,
     /// Oldest first. May name calls that are gone.
     order: VecDeque<[u8; N_ID]>,
 }
@@ -100,33 +101,33 @@ impl Default for Limits {
     }
 }
 
-impl Park {
-    pub(crate) fn new(limits: Limits) -> Park {
-        Park { key: rand::random(), limits, parked: Mutex::default() }
+impl ParkedCalls {
+    pub(crate) fn new(limits: Limits) -> ParkedCalls {
+        ParkedCalls { key: rand::random(), limits, parked: Mutex::default() }
     }
 
     /// Puts a call aside and returns the state that names it.
-    pub(crate) fn put(self: &Arc<Self>, ticket: &Ticket, entry: Entry) -> String {
+    pub(crate) fn put(self: &Arc<Self>, key: &CallKey, entry: ParkedCall) -> String {
         let id: [u8; N_ID] = rand::random();
         let until = Instant::now() + self.limits.time;
-        self.lock().put(id, until, entry, self.limits.calls);
+        self.parked.lock().put(id, until, entry, self.limits.calls);
         self.sweep_at(until);
         let mut sealed = id.to_vec();
-        sealed.extend_from_slice(&self.seal(&id, ticket).finalize().into_bytes());
+        sealed.extend_from_slice(&self.seal(&id, key).finalize().into_bytes());
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Who made a state that a client sends.
-    pub(crate) fn maker(state: &str) -> Maker<'_> {
+    pub(crate) fn owner(state: &str) -> StateOwner<'_> {
         match state.strip_prefix(VIA) {
-            Some(theirs) => Maker::Theirs(theirs),
-            None if state.starts_with(PREFIX) => Maker::Ours,
-            None => Maker::Theirs(state),
+            Some(theirs) => StateOwner::Provider(theirs),
+            None if state.starts_with(PREFIX) => StateOwner::Ours,
+            None => StateOwner::Provider(state),
         }
     }
 
     /// A provider's state, as a client gets it.
-    pub(crate) fn marked(state: &str) -> Cow<'_, str> {
+    pub(crate) fn mark_foreign(state: &str) -> Cow<'_, str> {
         match state.starts_with(PREFIX) {
             true => Cow::Owned(format!("{VIA}{state}")),
             false => Cow::Borrowed(state),
@@ -134,26 +135,26 @@ impl Park {
     }
 
     /// Takes the call that a state names.
-    pub(crate) fn take(&self, state: &str, ticket: &Ticket) -> Result<Entry, Refused> {
-        let id = self.open(state, ticket).ok_or(Refused::Forged)?;
-        let found = self.lock().calls.remove(&id);
+    pub(crate) fn take(&self, state: &str, key: &CallKey) -> Result<ParkedCall, Refused> {
+        let id = self.open(state, key).ok_or(Refused::Forged)?;
+        let found = self.parked.lock().calls.remove(&id);
         let (until, entry) = found.ok_or(Refused::Gone)?;
         if until <= Instant::now() { Err(Refused::Gone) } else { Ok(entry) }
     }
 
-    fn open(&self, state: &str, ticket: &Ticket) -> Option<[u8; N_ID]> {
+    fn open(&self, state: &str, key: &CallKey) -> Option<[u8; N_ID]> {
         let sealed = URL_SAFE_NO_PAD.decode(state.strip_prefix(PREFIX)?).ok()?;
         let (id, seal) = sealed.split_first_chunk::<N_ID>()?;
-        self.seal(id, ticket).verify_slice(seal).ok()?;
+        self.seal(id, key).verify_slice(seal).ok()?;
         Some(*id)
     }
 
-    fn seal(&self, id: &[u8; N_ID], ticket: &Ticket) -> Hmac<Sha256> {
+    fn seal(&self, id: &[u8; N_ID], key: &CallKey) -> Hmac<Sha256> {
         let mut seal =
             Hmac::<Sha256>::new_from_slice(&self.key).expect("any key length is good for HMAC");
         seal.update(id);
-        let arguments = ticket.arguments.as_ref().map(sorted).unwrap_or_default();
-        for part in [&ticket.subject, &ticket.method, &ticket.name, &arguments] {
+        let arguments = key.arguments.as_ref().map(sorted).unwrap_or_default();
+        for part in [&key.subject, &key.method, &key.name, &arguments] {
             seal.update(&(part.len() as u64).to_le_bytes());
             seal.update(part.as_bytes());
         }
@@ -166,18 +167,14 @@ impl Park {
         tokio::spawn(async move {
             tokio::time::sleep_until(until).await;
             if let Some(park) = park.upgrade() {
-                park.lock().sweep(Instant::now());
+                park.parked.lock().sweep(Instant::now());
             }
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Parked> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Parked {
-    fn put(&mut self, id: [u8; N_ID], until: Instant, entry: Entry, limit: usize) {
+    fn put(&mut self, id: [u8; N_ID], until: Instant, entry: ParkedCall, limit: usize) {
         while limit <= self.calls.len()
             && let Some(oldest) = self.order.pop_front()
         {

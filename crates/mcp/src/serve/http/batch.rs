@@ -2,15 +2,16 @@
 //!
 //! Usually one; several where the revision knows batches. Each can be cancelled
 //! by name. A client that goes away has not cancelled anything in these
-//! revisions, so a group whose reader is gone is carried to its end.
+//! revisions, so a batch whose reader is gone still runs to its end.
 
 use std::collections::hash_map::Entry;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tool::{Json, QuickMap, Reply, RpcError};
 
@@ -27,20 +28,20 @@ const AT_ONCE: usize = 4096;
 pub(super) struct InFlight(Mutex<QuickMap<Json, oneshot::Sender<()>>>);
 
 /// The requests of one POST.
-pub(super) struct Group {
-    open: Vec<Member>,
+pub(super) struct Batch {
+    open: Vec<BatchMember>,
     in_flight: Arc<InFlight>,
     limit: usize,
 }
 
-struct Member {
+struct BatchMember {
     id: Json,
     exchange: Exchange,
     cancelled: oneshot::Receiver<()>,
 }
 
-/// What happens next in a group.
-pub(super) enum Turn {
+/// What happens next in a batch.
+pub(super) enum BatchEvent {
     Message(Bytes),
     Answer(Json, Reply),
     /// Every request is answered or cancelled.
@@ -50,17 +51,17 @@ pub(super) enum Turn {
 impl InFlight {
     /// Cancels a request; nothing happens when it is answered already.
     pub(super) fn cancel(&self, id: &Json) {
-        self.lock().remove(id);
+        self.0.lock().remove(id);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.0.lock().is_empty()
     }
 
     /// Notes a request, and returns what tells that it is cancelled.
     fn enter(&self, id: &Json) -> Result<oneshot::Receiver<()>, RpcError> {
         let (cancel, cancelled) = oneshot::channel();
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         if AT_ONCE <= open.len() {
             let message = format!(
                 "{AT_ONCE} requests of this session are being answered; wait for some of them"
@@ -82,25 +83,21 @@ impl InFlight {
 
     /// Cancels everything, when the session ends.
     pub(super) fn cancel_all(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QuickMap<Json, oneshot::Sender<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clear();
     }
 }
 
-impl Group {
-    /// An empty group, none of whose answers is larger than `limit` bytes.
-    pub(super) fn new(in_flight: &Arc<InFlight>, limit: usize) -> Group {
-        Group { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight), limit }
+impl Batch {
+    /// An empty batch, none of whose answers is larger than `limit` bytes.
+    pub(super) fn new(in_flight: &Arc<InFlight>, limit: usize) -> Batch {
+        Batch { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight), limit }
     }
 
     /// Takes in a request, and begins it unless one with its id is being
     /// answered: then nobody could tell the two answers apart, or cancel one.
     pub(super) fn add(&mut self, id: Json, begin: impl FnOnce() -> Exchange) -> Result<(), Reply> {
         let cancelled = self.in_flight.enter(&id).map_err(Reply::Error)?;
-        self.open.push(Member { id, exchange: begin(), cancelled });
+        self.open.push(BatchMember { id, exchange: begin(), cancelled });
         Ok(())
     }
 
@@ -113,23 +110,23 @@ impl Group {
         self.open.first().map(|member| &member.id)
     }
 
-    pub(super) async fn turn(&mut self) -> Turn {
+    pub(super) async fn turn(&mut self) -> BatchEvent {
         poll_fn(|task| self.poll_turn(task)).await
     }
 
-    fn poll_turn(&mut self, task: &mut Context<'_>) -> Poll<Turn> {
+    fn poll_turn(&mut self, task: &mut Context<'_>) -> Poll<BatchEvent> {
         let mut at = 0;
         while at < self.open.len() {
             let member = &mut self.open[at];
             match member.exchange.poll_step(task) {
                 Poll::Ready(Step::Message(message)) => {
-                    return Poll::Ready(Turn::Message(message));
+                    return Poll::Ready(BatchEvent::Message(message));
                 }
                 Poll::Ready(Step::Answer(reply)) => {
                     let member = self.open.swap_remove(at);
-                    self.in_flight.lock().remove(&member.id);
+                    self.in_flight.0.lock().remove(&member.id);
                     let reply = body::bounded(reply, self.limit);
-                    return Poll::Ready(Turn::Answer(member.id, reply));
+                    return Poll::Ready(BatchEvent::Answer(member.id, reply));
                 }
                 // The sender is dropped to cancel.
                 Poll::Pending => match Pin::new(&mut member.cancelled).poll(task) {
@@ -138,36 +135,36 @@ impl Group {
                 },
             }
         }
-        if self.open.is_empty() { Poll::Ready(Turn::End) } else { Poll::Pending }
+        if self.open.is_empty() { Poll::Ready(BatchEvent::End) } else { Poll::Pending }
     }
 }
 
-/// A group that goes on when nobody waits for it any more.
-pub(super) struct Carried(Option<Group>);
+/// A batch that goes on when nobody waits for it any more.
+pub(super) struct DetachedBatch(Option<Batch>);
 
-impl Carried {
-    pub(super) fn new(group: Group) -> Carried {
-        Carried(Some(group))
+impl DetachedBatch {
+    pub(super) fn new(batch: Batch) -> DetachedBatch {
+        DetachedBatch(Some(batch))
     }
 
-    pub(super) async fn turn(&mut self) -> Turn {
+    pub(super) async fn turn(&mut self) -> BatchEvent {
         match &mut self.0 {
-            Some(group) => group.turn().await,
-            None => Turn::End,
+            Some(batch) => batch.turn().await,
+            None => BatchEvent::End,
         }
     }
 
-    /// The group, for somebody else to carry.
-    pub(super) fn hand_over(mut self) -> Option<Group> {
+    /// The batch, for somebody else to drive.
+    pub(super) fn hand_over(mut self) -> Option<Batch> {
         self.0.take()
     }
 }
 
-impl Drop for Carried {
+impl Drop for DetachedBatch {
     fn drop(&mut self) {
-        let Some(mut group) = self.0.take().filter(|group| !group.is_empty()) else { return };
+        let Some(mut batch) = self.0.take().filter(|batch| !batch.is_empty()) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move { while !matches!(group.turn().await, Turn::End) {} });
+        runtime.spawn(async move { while !matches!(batch.turn().await, BatchEvent::End) {} });
     }
 }
 

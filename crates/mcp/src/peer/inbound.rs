@@ -17,10 +17,10 @@ use crate::revision::{code, method};
 
 /// How many lines are taken before others get a turn: somebody who sends short
 /// ones without end is not to keep everybody else waiting.
-pub(crate) const AT_ONCE: usize = 256;
+pub(crate) const LINES_PER_TURN: usize = 256;
 
 /// What has been asked of us and is being answered.
-pub(super) struct Desk {
+pub(super) struct InboundRequests {
     peer: Peer,
     incoming: Arc<dyn Incoming>,
     pub(super) answers: FuturesUnordered<Asked>,
@@ -86,9 +86,9 @@ impl Future for Asked {
     }
 }
 
-impl Desk {
-    pub(super) fn new(peer: Peer, incoming: Arc<dyn Incoming>) -> Desk {
-        Desk {
+impl InboundRequests {
+    pub(super) fn new(peer: Peer, incoming: Arc<dyn Incoming>) -> InboundRequests {
+        InboundRequests {
             peer,
             incoming,
             answers: FuturesUnordered::new(),
@@ -104,7 +104,7 @@ impl Desk {
         while let Some(line) = lines.take() {
             self.take(line);
             self.n_taken += 1;
-            if self.n_taken.is_multiple_of(AT_ONCE) {
+            if self.n_taken.is_multiple_of(LINES_PER_TURN) {
                 tokio::task::yield_now().await;
             }
         }
@@ -125,7 +125,7 @@ impl Desk {
         match message {
             Message::Request(request) => drop(self.begin(request, None)),
             Message::Notification(notification) => self.notification(notification),
-            Message::Response(response) => self.settle(response),
+            Message::Response(response) => self.complete(response),
         }
     }
 
@@ -241,10 +241,10 @@ impl Desk {
         true
     }
 
-    fn settle(&self, response: Response) {
+    fn complete(&self, response: Response) {
         let Response { id, reply } = response;
         let unsettled = match Ticket::of(&id) {
-            Some(ticket) => self.peer.lock().pending.settle(ticket, Ok(reply)).err(),
+            Some(ticket) => self.peer.lock().pending.complete(ticket, Ok(reply)).err(),
             None => Some(Ok(reply)),
         };
         if let Some(Ok(reply)) = unsettled {
@@ -267,7 +267,7 @@ impl Desk {
         let (None, Some(id)) = (&invalid.method, &invalid.id) else { return false };
         let Some(ticket) = Ticket::of(id) else { return false };
         let failure = Failure::Unusable { reason: invalid.reason.clone() };
-        self.peer.lock().pending.settle(ticket, Err(failure)).is_ok()
+        self.peer.lock().pending.complete(ticket, Err(failure)).is_ok()
     }
 
     fn too_long(&self, length: usize, head: &Bytes, tail: &Bytes) {
