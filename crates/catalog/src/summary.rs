@@ -1,5 +1,7 @@
 //! One line that says what a thing is for.
 
+pub use tool::text::cut;
+
 /// The first sentence of `text` on one line, at most `limit` characters.
 ///
 /// A sentence ends at `.`, `!` or `?` before white space and a capital letter,
@@ -9,16 +11,6 @@ pub fn sentence(text: &str, limit: usize) -> String {
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = &line[..end_of_sentence(&line)];
     cut(line, limit)
-}
-
-/// `text` on one line, cut at a word to at most `limit` characters.
-pub fn cut(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
-    let at_word = kept.rfind(' ').filter(|at| kept.len() / 2 < *at).unwrap_or(kept.len());
-    format!("{}…", kept[..at_word].trim_end_matches([' ', ',', ';', ':']))
 }
 
 /// Somebody's own words, to be repeated to them between backticks: on one line,

@@ -16,13 +16,7 @@ pub mod surface;
 pub mod dispatch;
 pub mod stage;
 
-pub mod envelope;
 pub mod error;
-pub mod gate;
-pub mod redact;
-
-pub mod artifact;
-pub mod view;
 
 pub mod roster;
 pub mod skill;
@@ -42,5 +36,8 @@ pub mod record;
 #[cfg(test)]
 mod fixture;
 
+pub use artifacts as artifact;
+pub use artifacts::{envelope, gate, view};
 pub use gateway::{Gateway, Manifest, Parts};
+pub use redact;
 pub use surface::Surface;

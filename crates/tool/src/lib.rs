@@ -11,10 +11,12 @@
 //! runtime, no policy and no wire format.
 
 pub mod backoff;
+pub mod clock;
 pub mod hex;
 pub mod json;
 pub mod map;
 pub mod scan;
+pub mod text;
 
 pub mod listing;
 

@@ -2,7 +2,7 @@
 
 mod document;
 
-use gateway::view::{self, Limits, ViewError};
+use gateway::view::{self, Budget, ViewError};
 use native::{Fault, Text, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ fn query(
         | Value::Array(_)
         | Value::Object(_) => json.to_string(),
     };
-    let limits = Limits { chars: OUTPUT, jq_steps: STEPS, ..Limits::default() };
+    let limits = Budget { chars: OUTPUT, jq_steps: STEPS, ..Budget::default() };
     match view::jq(input.as_bytes(), "application/json", &filter, &limits) {
         Ok(outputs) if outputs.count == 0 => Ok(Text(String::new())),
         Ok(outputs) if outputs.cut.is_none() => Ok(Text(outputs.text + "\n")),

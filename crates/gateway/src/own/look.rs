@@ -7,7 +7,7 @@ use tool::{Context, Json, Reply};
 use crate::artifact::{Artifact, Header, Owner, Reading, Store};
 use crate::envelope;
 use crate::gate::thousands;
-use crate::view::{self, Limits, Selector};
+use crate::view::{self, Budget, Selector};
 
 pub(super) fn schema() -> Value {
     json!({
@@ -51,7 +51,7 @@ const FOOTER: usize = 200;
 
 impl Default for Room {
     fn default() -> Room {
-        let Limits { chars, image_bytes, .. } = Limits::default();
+        let Budget { chars, image_bytes, .. } = Budget::default();
         Room { chars, image_bytes }
     }
 }
@@ -67,9 +67,9 @@ impl Room {
     }
 
     /// Lines are counted as readers do.
-    fn limits(self) -> Limits {
+    fn limits(self) -> Budget {
         let Room { chars, image_bytes } = self;
-        Limits { chars, image_bytes, first_line: 1, ..Limits::default() }
+        Budget { chars, image_bytes, first_line: 1, ..Budget::default() }
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) async fn view(
 }
 
 /// The piece of a part that is asked for, if there is such a part.
-fn look(artifact: &Artifact, at: usize, selector: &Selector, limits: &Limits) -> Option<Viewed> {
+fn look(artifact: &Artifact, at: usize, selector: &Selector, limits: &Budget) -> Option<Viewed> {
     let part = match (at, selector) {
         // Who asks for the image of a result means the one that is in it.
         (0, Selector::Image) => {
@@ -230,7 +230,7 @@ const PAGE: u32 = 99;
 const NAMED: usize = 20;
 
 /// What is kept, or the part of that list that is asked for.
-async fn listed(headers: &[Header], selector: Option<Selector>, limits: Limits) -> Reply {
+async fn listed(headers: &[Header], selector: Option<Selector>, limits: Budget) -> Reply {
     let Some(selector) = selector.filter(|_| !headers.is_empty()) else {
         return Reply::text(&kept(headers, limits.chars));
     };

@@ -221,6 +221,12 @@ fn own_life(call: &ValidCall, catalog: &Catalog) -> Option<Duration> {
 /// The member of `_meta` that says an answer was kept.
 pub const CACHE_HIT: &str = "gatelet/cache_hit";
 
+/// Whether a result is one that was kept.
+pub fn is_hit(result: &Json) -> bool {
+    let meta = result.member("_meta");
+    meta.and_then(|meta| meta.member_as(CACHE_HIT)) == Some(true)
+}
+
 fn marked(reply: Reply) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     let Ok(mut result) = Object::parse(json) else { return reply };

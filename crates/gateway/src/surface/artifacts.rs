@@ -9,12 +9,18 @@ use serde_json::json;
 use tool::{Context, Reply, Resource, RpcError};
 
 use crate::artifact::{Artifact, Header, Owner};
-use crate::envelope::{self, Reference};
+use crate::envelope::{self, Provenance, Reference};
 use crate::gateway::Shared;
+use crate::stage::cache;
 use crate::view::aside;
 
 /// How the URI of a kept answer begins.
 pub(crate) const SCHEME: &str = "artifact://";
+
+/// Where a kept answer comes from, as its envelope says.
+pub(crate) fn provenance<'a>(artifact: &Artifact, tool_id: &'a str) -> Provenance<'a> {
+    Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of(tool_id) }
+}
 
 /// Everything that is kept for whoever asks, part by part, the latest first.
 pub(crate) async fn listed(shared: &Shared, context: &Context) -> Vec<Resource> {

@@ -30,7 +30,7 @@ use crate::record::Happening;
 use crate::roster::{Hall, Snapshot};
 use crate::stage::Trust;
 use crate::trust::confirm;
-use crate::view::{Limits, Selector, Span, ViewError, aside, view};
+use crate::view::{Budget, Selector, Span, ViewError, aside, view};
 use crate::visibility::Thing;
 pub use definition::names;
 pub(crate) use definition::{MAP, definition};
@@ -47,12 +47,12 @@ pub struct Config {
     /// Whether repeated browses keep a stable beginning, for prompt caches.
     pub cache_stable: bool,
     /// How much one look into an artifact may show.
-    pub view: Limits,
+    pub view: Budget,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { top_k: 10, tolerant: false, cache_stable: false, view: Limits::default() }
+        Config { top_k: 10, tolerant: false, cache_stable: false, view: Budget::default() }
     }
 }
 

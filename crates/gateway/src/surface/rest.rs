@@ -208,7 +208,8 @@ impl Rest {
             Ok(Outcome::Reply(reply)) => reply,
             Ok(Outcome::Kept { artifact, over }) => match self.surface {
                 Surface::Gateway | Surface::Proxy => {
-                    Envelope::of(&artifact, &callee.id, &[], over.is_error).to_reply()
+                    let provenance = artifacts::provenance(&artifact, &callee.id);
+                    Envelope::of(&artifact, provenance, over.is_error).to_reply()
                 }
                 Surface::Cash | Surface::Direct | Surface::Auto => gated::kept(
                     &self.shared.dispatcher.gate.load(),

@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
 use super::{Answer, Meta, NEAR, Named, bad, members, missing, refused, text};
+use crate::artifact::Artifact;
 use crate::dispatch::{CallError, Mode, Outcome, Request};
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, Provenance};
 use crate::error::{Code, GatewayError};
 use crate::stage::{Admission, ValidCall, tolerant};
-use crate::surface::Surface;
 use crate::surface::proxy::encode;
+use crate::surface::{Surface, artifacts};
 use crate::trust::confirm;
 
 /// How much of a signature goes with an error.
@@ -85,12 +86,12 @@ impl Meta<'_> {
             }
             Ok(Outcome::Kept { artifact, over }) => {
                 self.note(&entry.id);
-                let envelope = Envelope::of(&artifact, &entry.id, repairs, over.is_error);
+                let envelope = enveloped(&artifact, entry, repairs, over.is_error);
                 Ok(noted(envelope.to_reply(), note))
             }
             Ok(Outcome::Unkept { artifact, over, why }) => {
                 self.note(&entry.id);
-                let envelope = Envelope::of(&artifact, &entry.id, repairs, over.is_error);
+                let envelope = enveloped(&artifact, entry, repairs, over.is_error);
                 Ok(noted(envelope.unkept(&artifact, &over, why).to_reply(), note))
             }
             Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
@@ -269,6 +270,19 @@ impl Meta<'_> {
 }
 
 /// The reply with what was repaired in its `_meta`, which costs no tokens.
+/// The envelope of a tool's kept answer.
+fn enveloped(
+    artifact: &Artifact,
+    entry: &Entry,
+    repairs: &[tolerant::Repair],
+    is_error: bool,
+) -> Envelope {
+    let arg_repairs = (!repairs.is_empty()).then(|| json!(repairs));
+    let provenance = artifacts::provenance(artifact, &entry.id);
+    let provenance = Provenance { arg_repairs: arg_repairs.as_ref(), ..provenance };
+    Envelope::of(artifact, provenance, is_error)
+}
+
 fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     if repairs.is_empty() {

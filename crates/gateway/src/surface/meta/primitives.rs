@@ -15,6 +15,7 @@ use super::{Answer, Meta, NEAR, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
 use crate::envelope::Envelope;
 use crate::error::{Code, GatewayError};
+use crate::surface::artifacts;
 use crate::surface::offers::Sight;
 
 impl Meta<'_> {
@@ -102,10 +103,11 @@ impl Meta<'_> {
             }
             Ok(Outcome::Reply(reply)) => Ok(reply),
             Ok(Outcome::Kept { artifact, .. }) => {
-                Ok(Envelope::of(&artifact, id, &[], false).to_reply())
+                Ok(Envelope::of(&artifact, artifacts::provenance(&artifact, id), false).to_reply())
             }
             Ok(Outcome::Unkept { artifact, over, why }) => {
-                Ok(Envelope::of(&artifact, id, &[], false).unkept(&artifact, &over, why).to_reply())
+                let envelope = Envelope::of(&artifact, artifacts::provenance(&artifact, id), false);
+                Ok(envelope.unkept(&artifact, &over, why).to_reply())
             }
             // Nothing here is planned.
             Ok(Outcome::Plan(_)) => Ok(Reply::text("")),

@@ -1,0 +1,151 @@
+//! One kept answer, and whose it is.
+
+use std::sync::{Arc, OnceLock};
+
+use sha2::{Digest, Sha256};
+use tool::context::VISIT;
+use tool::{Context, Json, Reply, hex};
+
+use crate::part::{self, Reference};
+use crate::reading::Reading;
+
+/// One kept answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    /// Unique, short, and not to be guessed.
+    pub handle: String,
+    pub owner: Owner,
+    /// Milliseconds since 1970.
+    pub made: u64,
+    /// The operator's label for the upstream, and the tool's name there.
+    pub upstream: String,
+    pub tool: String,
+    /// The canonical id of the tool, empty where it was not written down.
+    pub id: String,
+    /// What identifies the call that made it, for its owner: a
+    /// [fingerprint](Artifact::fingerprint), because arguments are nobody's
+    /// to keep.
+    pub key: String,
+    /// The whole result, with secrets masked: what anybody may look at.
+    pub result: Json,
+    /// The result as it came, for the operator alone and only if they say so.
+    pub raw: Option<Json>,
+    pub chars: usize,
+    pub parts: Parts,
+}
+
+/// Where each part of an artifact is. Found out once, however many copies of
+/// the artifact there are, because it takes reading the whole.
+#[derive(Clone, Debug, Default)]
+pub struct Parts(Arc<OnceLock<Vec<Reference>>>);
+
+impl Parts {
+    /// The parts as they were found out before.
+    pub fn known(parts: Vec<Reference>) -> Parts {
+        Parts(Arc::new(OnceLock::from(parts)))
+    }
+}
+
+/// What follows from the rest makes no difference.
+impl PartialEq for Parts {
+    fn eq(&self, _: &Parts) -> bool {
+        true
+    }
+}
+
+/// What is known of an artifact without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub handle: String,
+    pub made: u64,
+    pub upstream: String,
+    pub tool: String,
+    pub chars: usize,
+    pub parts: Vec<Reference>,
+}
+
+/// Whether results are kept as they came beside what may be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Raw {
+    #[default]
+    Dropped,
+    Kept,
+}
+
+/// Whose artifacts these are: an identity's, or else a session's, or else a
+/// connection's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(String);
+
+impl Owner {
+    /// The owner of what a question with this context brings about.
+    pub fn of(context: &Context) -> Owner {
+        if context.caller.is_anonymous() {
+            let kind = if context.is_visit() { "" } else { "session:" };
+            Owner(format!("{kind}{}", context.session))
+        } else {
+            Owner(format!("subject:{}", context.caller.subject))
+        }
+    }
+
+    /// Whether this owner may read what the `other` owns, given its handle.
+    ///
+    /// A caller who is known by a connection only may come back on another
+    /// one, so to such callers the handle is the key. It is never listed to
+    /// anybody else.
+    pub fn opens(&self, other: &Owner) -> bool {
+        self == other || (self.0.starts_with(VISIT) && other.0.starts_with(VISIT))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The owner that [`Owner::as_str`] wrote down.
+    pub fn read(text: &str) -> Owner {
+        Owner(text.to_owned())
+    }
+}
+
+impl Artifact {
+    /// A new handle for something of this owner; longer where it is the key.
+    pub fn new_handle(owner: &Owner) -> String {
+        let length = if owner.0.starts_with(VISIT) { 24 } else { 12 };
+        uuid::Uuid::new_v4().simple().to_string()[..length].to_owned()
+    }
+
+    /// The [`Artifact::key`] of a call, from what identifies the call.
+    pub fn fingerprint(call: &str) -> String {
+        hex::encode(&Sha256::digest(call.as_bytes()))
+    }
+
+    /// What a reader reads: what the result [mainly](Reading::main) is, or else
+    /// the result as it travels.
+    pub fn text(&self) -> String {
+        let reply = Reply::Result(self.result.clone());
+        let Some(result) = reply.tool_result() else { return self.result.to_string() };
+        Reading::of(&result).main().unwrap_or(self.result.as_str()).to_owned()
+    }
+
+    /// Where each part of it is. Reads the whole when it is first asked.
+    pub fn parts(&self) -> &[Reference] {
+        self.parts.0.get_or_init(|| part::references(&self.handle, &self.result))
+    }
+
+    pub fn header(&self) -> Header {
+        Header {
+            handle: self.handle.clone(),
+            made: self.made,
+            upstream: self.upstream.clone(),
+            tool: self.tool.clone(),
+            chars: self.chars,
+            parts: self.parts().to_vec(),
+        }
+    }
+
+    /// How much room it takes, all in all.
+    pub fn bytes(&self) -> usize {
+        let raw = self.raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
+        self.result.as_bytes().len() + raw
+    }
+}

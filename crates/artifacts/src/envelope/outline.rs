@@ -1,0 +1,190 @@
+//! The beginning of a JSON text, without building it.
+//!
+//! A long answer may be tens of megabytes, and a tree of it ten times that. One
+//! pass finds where its members are, another counts the elements of an array;
+//! only what is shown is read.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// How many rows are shown.
+pub(super) const ROWS: usize = 3;
+/// How long a row may be.
+pub(super) const ROW: usize = 160;
+
+/// What a text is on the outside.
+#[derive(Debug)]
+pub(super) enum Outline<'a> {
+    Array(Rows<'a>),
+    Object(Members<'a>),
+    /// A scalar, or no JSON.
+    Plain,
+}
+
+/// The members of an object, in their order.
+#[derive(Debug)]
+pub(super) struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+/// The first elements of an array, and how many there are.
+#[derive(Debug)]
+pub(super) struct Rows<'a> {
+    first: Vec<&'a RawValue>,
+    count: usize,
+}
+
+/// A string of more bytes than this has more than [`FACT`] characters.
+const FACT_BYTES: usize = 12 * FACT + 2;
+/// How long the text of a fact may be.
+const FACT: usize = 80;
+/// A row of more bytes than this is too long, however it is laid out.
+const ROW_BYTES: usize = 128 * ROW;
+
+impl<'a> Outline<'a> {
+    pub(super) fn of(text: &'a str) -> Outline<'a> {
+        match text.trim_start().chars().next() {
+            Some('[') => serde_json::from_str(text).map_or(Outline::Plain, Outline::Array),
+            Some('{') => serde_json::from_str(text).map_or(Outline::Plain, Outline::Object),
+            _ => Outline::Plain,
+        }
+    }
+
+    /// The first elements of an array, or of an object's largest array, whole.
+    pub(super) fn first_rows(&self) -> Option<String> {
+        match self {
+            Outline::Array(rows) => Some(rows.shown()),
+            Outline::Object(Members(members)) => {
+                let rows = members.iter().filter_map(|(_, value)| {
+                    let value = value.get();
+                    value.starts_with('[').then(|| serde_json::from_str::<Rows<'_>>(value).ok())?
+                });
+                Some(rows.max_by_key(|rows| rows.count)?.shown())
+            }
+            Outline::Plain => None,
+        }
+    }
+
+    /// The short scalar members of an object.
+    pub(super) fn facts(&self) -> Option<impl Iterator<Item = String>> {
+        let Outline::Object(Members(members)) = self else { return None };
+        Some(members.iter().filter_map(|(key, value)| {
+            let value = value.get();
+            match value.as_bytes().first()? {
+                b'{' | b'[' | b'n' => None,
+                b'"' if FACT_BYTES < value.len() => None,
+                b'"' => {
+                    let text: String = serde_json::from_str(value).ok()?;
+                    (text.chars().count() <= FACT).then(|| format!("{key}: {text}"))
+                }
+                _ => Some(format!("{key}: {value}")),
+            }
+        }))
+    }
+}
+
+impl Rows<'_> {
+    fn shown(&self) -> String {
+        let compact = |row: &&RawValue| {
+            let row = Some(row.get()).filter(|row| row.len() <= ROW_BYTES)?;
+            let value: Value = serde_json::from_str(row).ok()?;
+            Some(value.to_string()).filter(|row| row.chars().count() <= 2 * ROW)
+        };
+        let shown: Vec<String> = self.first.iter().map_while(compact).collect();
+        format!("[{}]", shown.join(","))
+    }
+}
+
+impl<'de> Deserialize<'de> for Rows<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Rows<'de>, D::Error> {
+        struct Counting;
+
+        impl<'de> Visitor<'de> for Counting {
+            type Value = Rows<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Rows<'de>, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < ROWS {
+                    let Some(row) = items.next_element()? else { break };
+                    first.push(row);
+                }
+                let mut count = first.len();
+                while items.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Rows { first, count })
+            }
+        }
+
+        reader.deserialize_seq(Counting)
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Members<'de>, D::Error> {
+        struct Listing;
+
+        impl<'de> Visitor<'de> for Listing {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        reader.deserialize_map(Listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, rows: Option<&str>, facts: Option<&[&str]>) {
+        let outline = Outline::of(text);
+        assert_eq!(outline.first_rows().as_deref(), rows);
+        let found: Option<Vec<String>> = outline.facts().map(Iterator::collect);
+        let facts = facts.map(|facts| facts.iter().map(|&fact| fact.to_owned()).collect());
+        assert_eq!(found, facts);
+    }
+
+    #[test]
+    fn the_first_rows_are_whole_and_those_of_the_largest_array() {
+        check("[1, {\"a\": [2]}, 3, 4]", Some("[1,{\"a\":[2]},3]"), None);
+        check("[]", Some("[]"), None);
+        check(r#"{"a": [1], "b": [1, 2], "c": {"d": [1, 2, 3]}}"#, Some("[1,2]"), Some(&[]));
+        let long = "x".repeat(2 * ROW);
+        check(&format!("[1, \"{long}\", 2]"), Some("[1]"), None);
+        check(&format!("[\"{}\"]", "x".repeat(ROW_BYTES)), Some("[]"), None);
+    }
+
+    #[test]
+    fn facts_are_the_short_scalars_as_they_were_written() {
+        let text = r#"{"n": 12345678901234567890, "t": "a\u0062", "b": true, "z": null, "o": {}}"#;
+        check(text, None, Some(&["n: 12345678901234567890", "t: ab", "b: true"]));
+        let (fits, long) = ("\\u00e9".repeat(FACT), "x".repeat(FACT + 1));
+        let expected = format!("a: {}", "é".repeat(FACT));
+        check(&format!(r#"{{"a": "{fits}", "b": "{long}"}}"#), None, Some(&[&expected]));
+    }
+
+    #[test]
+    fn what_is_no_json_has_no_outline() {
+        for text in ["", "words", "7", "\"[1]\"", "[1, 2", "{\"a\": 1} more", "{\"a\": [1,]}"] {
+            check(text, None, None);
+        }
+    }
+}

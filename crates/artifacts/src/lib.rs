@@ -1,0 +1,28 @@
+//! Answers that are too long to go out: measured, kept whole, viewed in pieces.
+//!
+//! The [`gate`] measures an answer and decides whether it may pass. What may
+//! not becomes an [`Artifact`] that has an owner: nobody else can read it or
+//! learn that it is there. It lives in a [`Store`] for a while and within
+//! bounds; [`Memory`] is the one in this process. An [`envelope`] is what a
+//! model reads in its place, and a [`view`] shows one bounded piece of it.
+//!
+//! This crate does not know who calls what, nor when: answers come in as
+//! [`tool::Reply`], and time as a [`tool::clock::Clock`].
+
+mod artifact;
+mod memory;
+mod store;
+
+pub mod gate;
+pub mod shape;
+
+pub mod envelope;
+pub mod part;
+pub mod reading;
+
+pub mod view;
+
+pub use artifact::{Artifact, Header, Owner, Parts, Raw};
+pub use memory::Memory;
+pub use reading::{Reading, is_structured, readable};
+pub use store::{Config, Keeping, Store, TooLong};

@@ -1,0 +1,150 @@
+//! Artifacts in the memory of this process.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tool::clock::Clock;
+
+use crate::artifact::{Artifact, Header, Owner};
+use crate::store::{Config, Keeping, Store, TooLong};
+
+/// Artifacts in memory.
+pub struct Memory {
+    config: Config,
+    clock: Arc<dyn Clock>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// In the order of their last use.
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
+struct Entry {
+    artifact: Arc<Artifact>,
+    since: Duration,
+    attached: bool,
+}
+
+impl Memory {
+    pub fn new(config: Config, clock: Arc<dyn Clock>) -> Memory {
+        Memory { config, clock, kept: Mutex::default() }
+    }
+
+    /// Has no artifact answer this call any more.
+    pub fn supersede(&self, owner: &Owner, key: &str) {
+        self.with(|kept| kept.supersede(owner, key));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        let mut kept = self.kept.lock();
+        let now = self.clock.elapsed();
+        let life = self.config.life;
+        kept.drop_where(|entry| life <= now.saturating_sub(entry.since));
+        act(&mut kept)
+    }
+}
+
+impl Kept {
+    fn drop_where(&mut self, gone: impl Fn(&Entry) -> bool) {
+        let freed = &mut self.bytes;
+        self.entries.retain(|entry| {
+            let goes = gone(entry);
+            if goes {
+                *freed -= entry.artifact.bytes();
+            }
+            !goes
+        });
+    }
+
+    fn owned(&self, owner: &Owner) -> usize {
+        let mine = self.entries.iter().filter(|entry| entry.artifact.owner == *owner);
+        mine.map(|entry| entry.artifact.bytes()).sum()
+    }
+
+    /// No artifact answers this call any more.
+    fn supersede(&mut self, owner: &Owner, key: &str) {
+        let same = |entry: &&mut Entry| entry.artifact.owner == *owner && entry.artifact.key == key;
+        for entry in self.entries.iter_mut().filter(same) {
+            entry.attached = false;
+        }
+    }
+
+    /// Takes out the least recently used artifact, of `owner` if one is given.
+    fn evict(&mut self, owner: Option<&Owner>) -> bool {
+        let matches = |entry: &Entry| owner.is_none_or(|owner| entry.artifact.owner == *owner);
+        let Some(at) = self.entries.iter().position(matches) else { return false };
+        let entry = self.entries.remove(at);
+        self.bytes -= entry.map_or(0, |entry| entry.artifact.bytes());
+        true
+    }
+}
+
+#[async_trait]
+impl Store for Memory {
+    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
+        self.config.takes(&artifact)?;
+        artifact.parts();
+        let (bytes, since) = (artifact.bytes(), self.clock.elapsed());
+        self.with(|kept| {
+            while self.config.owner_bytes < kept.owned(&artifact.owner) + bytes
+                && kept.evict(Some(&artifact.owner))
+            {}
+            while self.config.total_bytes < kept.bytes + bytes && kept.evict(None) {}
+            kept.supersede(&artifact.owner, &artifact.key);
+            kept.bytes += bytes;
+            kept.entries.push_back(Entry { artifact: Arc::new(artifact), since, attached: true });
+        });
+        Ok(Keeping::InPlace)
+    }
+
+    async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
+        self.with(|kept| {
+            let mine = |entry: &Entry| {
+                entry.artifact.handle == handle && owner.opens(&entry.artifact.owner)
+            };
+            let at = kept.entries.iter().position(mine)?;
+            let entry = kept.entries.remove(at)?;
+            let artifact = Arc::clone(&entry.artifact);
+            kept.entries.push_back(entry);
+            Some(artifact)
+        })
+    }
+
+    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+        self.with(|kept| {
+            let mine = |entry: &&Entry| {
+                entry.attached && entry.artifact.key == key && entry.artifact.owner == *owner
+            };
+            kept.entries.iter().rev().find(mine).map(|entry| Arc::clone(&entry.artifact))
+        })
+    }
+
+    async fn detach(&self, owner: &Owner, handle: &str) {
+        self.with(|kept| {
+            let mine = |entry: &&mut Entry| {
+                entry.artifact.handle == handle && entry.artifact.owner == *owner
+            };
+            if let Some(entry) = kept.entries.iter_mut().find(mine) {
+                entry.attached = false;
+            }
+        });
+    }
+
+    async fn list(&self, owner: &Owner) -> Vec<Header> {
+        let mut mine: Vec<Header> = self.with(|kept| {
+            let mine = kept.entries.iter().filter(|entry| entry.artifact.owner == *owner);
+            mine.map(|entry| entry.artifact.header()).collect()
+        });
+        mine.sort_by_key(|header| std::cmp::Reverse(header.made));
+        mine
+    }
+}
+
+#[cfg(test)]
+mod tests;

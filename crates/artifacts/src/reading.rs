@@ -1,0 +1,61 @@
+//! What of a result a reader reads.
+
+use std::borrow::Cow;
+
+use tool::Json;
+use tool::reply::ToolResult;
+
+/// The two things that a result can be read as, taken out of it once.
+pub struct Reading<'a> {
+    /// The text of the result, or its structured content when it has no text.
+    pub text: Option<Cow<'a, str>>,
+    structured: Option<&'a str>,
+}
+
+impl<'a> Reading<'a> {
+    pub fn of(result: &'a ToolResult) -> Reading<'a> {
+        let block = |block: &Json| {
+            let own = block.member_as::<String>("text");
+            own.or_else(|| block.member("resource")?.member_as("text"))
+        };
+        let mut texts = result.content.iter().filter_map(block);
+        let structured = result.structured.as_ref().map(Json::as_str);
+        // Most have one text, which need not be copied.
+        let text = match texts.next() {
+            Some(mut first) => {
+                for next in texts {
+                    first.push('\n');
+                    first.push_str(&next);
+                }
+                Some(Cow::Owned(first))
+            }
+            None => structured.map(Cow::Borrowed),
+        };
+        Reading { text, structured }
+    }
+
+    /// Whether the structured content of a result is what it consists of, and
+    /// its text says only a little about it.
+    pub fn is_structured(&self) -> bool {
+        let text = self.text.as_ref().map_or(0, |text| text.len());
+        self.structured.is_some_and(|structured| text < structured.len() / 2)
+    }
+
+    /// What a result mainly is: its text, or its structured content where that
+    /// is much longer.
+    pub fn main(&self) -> Option<&str> {
+        let structured = self.structured.filter(|_| self.is_structured());
+        structured.or(self.text.as_deref())
+    }
+}
+
+/// The text of a result, or its structured content when it has no text.
+pub fn readable(result: &ToolResult) -> Option<String> {
+    Reading::of(result).text.map(Cow::into_owned)
+}
+
+/// Whether the structured content of a result is what it consists of, and its
+/// text says only a little about it.
+pub fn is_structured(result: &ToolResult) -> bool {
+    result.structured.is_some() && Reading::of(result).is_structured()
+}

@@ -1,0 +1,92 @@
+//! What a view answers with: a bounded piece, and a line about the whole.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use tool::Json;
+
+/// How much one answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Characters of text in one answer.
+    pub chars: usize,
+    /// Bytes of an image that is returned whole.
+    pub image_bytes: usize,
+    /// Steps that a jq filter may take.
+    pub jq_steps: u64,
+    /// What the first line is called: 0, as selectors count, or 1, as readers
+    /// do.
+    pub first_line: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { chars: 8_000, image_bytes: 4 << 20, jq_steps: 20_000_000, first_line: 0 }
+    }
+}
+
+/// A piece of something kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    pub body: Body,
+    /// What this is a piece of, and how big the whole is, in a few words.
+    pub note: String,
+    /// The selector that continues where this one stopped.
+    pub next: Option<Json>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    Text(String),
+    Image { media_type: String, base64: String },
+    Audio { media_type: String, base64: String },
+}
+
+impl View {
+    /// The view as one text: the piece, then a line about the whole.
+    pub fn to_text(&self) -> String {
+        let body = match &self.body {
+            Body::Text(text) => text.as_str(),
+            Body::Image { base64, .. } | Body::Audio { base64, .. } => base64,
+        };
+        format!("{body}\n{}", self.footer())
+    }
+
+    /// The line about the whole, and how to go on.
+    pub fn footer(&self) -> String {
+        match &self.next {
+            Some(next) => format!("[{}; next: {next}]", self.note),
+            None => format!("[{}]", self.note),
+        }
+    }
+
+    /// The view as a tool result, images as images.
+    pub fn to_result(&self) -> Json {
+        let note = json!({"type": "text", "text": self.footer()});
+        let native = |kind: &str, media_type: &str, data: &str| {
+            let block = json!({"type": kind, "data": data, "mimeType": media_type});
+            json!({"content": [block, note]}).into()
+        };
+        match &self.body {
+            Body::Text(_) => json!({"content": [{"type": "text", "text": self.to_text()}]}).into(),
+            Body::Image { media_type, base64 } => native("image", media_type, base64),
+            Body::Audio { media_type, base64 } => native("audio", media_type, base64),
+        }
+    }
+
+    pub(super) fn text(
+        body: impl Into<String>,
+        note: String,
+        next: Option<serde_json::Value>,
+    ) -> View {
+        View { body: Body::Text(body.into()), note, next: next.map(Json::from) }
+    }
+}
+
+/// The first `limit` characters of a text, and whether that is all of it.
+pub(super) fn clip(text: &str, limit: usize) -> (Cow<'_, str>, bool) {
+    match text.char_indices().nth(limit) {
+        Some((at, _)) => (Cow::Borrowed(&text[..at]), false),
+        None => (Cow::Borrowed(text), true),
+    }
+}

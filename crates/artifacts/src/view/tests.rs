@@ -1,0 +1,323 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn cut_out(bytes: &[u8], media_type: &str, selector: Value) -> Result<View, ViewError> {
+    let selector = Selector::parse(&selector.into())?;
+    view(bytes, media_type, &selector, &Budget { chars: 200, ..Budget::default() })
+}
+
+#[track_caller]
+fn check(text: &str, selector: Value, body: &str, footer: &str) {
+    let view = cut_out(text.as_bytes(), "text/plain", selector).unwrap();
+    assert_eq!((&view.body, view.footer().as_str()), (&Body::Text(body.to_owned()), footer));
+}
+
+#[track_caller]
+fn refused(text: &str, selector: Value, expected: &str) {
+    let error = cut_out(text.as_bytes(), "text/plain", selector).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn pieces_are_those_of_the_vectors() {
+    let text = include_str!("../../tests/vectors/contextweaver_tool_view.json");
+    let vectors: Value = serde_json::from_str(text).unwrap();
+    for case in vectors["cases"].as_array().unwrap() {
+        let text = case["text"].as_str().unwrap();
+        let made = cut_out(text.as_bytes(), "text/plain", case["selector"].clone());
+        match case["out"].as_str() {
+            Some(out) => assert_eq!(made.unwrap().body, Body::Text(out.to_owned()), "{case}"),
+            None => assert!(matches!(made, Err(ViewError::Unknown(_))), "{case}"),
+        }
+    }
+}
+
+#[test]
+fn every_answer_says_how_big_the_whole_is_and_how_to_go_on() {
+    check(
+        "abcdef",
+        json!({"type": "head", "chars": 2}),
+        "ab",
+        r#"[chars 0-2 of 6; next: {"type":"head","start":2,"chars":2}]"#,
+    );
+    check("abcdef", json!({"type": "head", "chars": 4, "start": 2}), "cdef", "[chars 2-6 of 6]");
+    check(
+        "abcdef",
+        json!({"type": "head", "chars": -2}),
+        "abcd",
+        r#"[chars 0-4 of 6; next: {"type":"head","start":4,"chars":4}]"#,
+    );
+    check(
+        "abcdef",
+        json!({"type": "tail", "chars": 2}),
+        "ef",
+        r#"[chars 4-6 of 6; next: {"type":"head","start":2,"chars":2}]"#,
+    );
+    check("a\nb\nc", json!({"type": "lines", "end": 2}), "a\nb", "[lines 0-2 of 3]");
+    check(
+        "abc",
+        json!({"type": "bytes", "start": 1, "length": 1}),
+        "Yg==",
+        r#"[base64 of bytes 1-2 of 3; next: {"type":"bytes","start":2,"length":1}]"#,
+    );
+}
+
+#[test]
+fn nothing_comes_back_longer_than_the_limit() {
+    let text = "a line of some length\n".repeat(1000);
+    for selector in [
+        json!({"type": "head", "chars": 1_000_000}),
+        json!({"type": "tail", "chars": 1_000_000}),
+        json!({"type": "lines"}),
+        json!({"type": "rows"}),
+        json!({"type": "grep", "pattern": "line"}),
+        json!({"type": "bytes", "length": 1_000_000}),
+    ] {
+        let view = cut_out(text.as_bytes(), "text/plain", selector.clone()).unwrap();
+        let Body::Text(body) = &view.body else { panic!("no text") };
+        assert!(body.chars().count() <= 201, "{selector} {}", body.len());
+        assert!(view.next.is_some() || selector["type"] == "tail", "{selector}");
+    }
+}
+
+#[test]
+fn going_on_reaches_everything_exactly_once() {
+    let lines: Vec<String> = (0..300).map(|n| format!("line number {n}")).collect();
+    let text = lines.join("\n");
+    for kind in ["lines", "rows"] {
+        let (mut selector, mut seen) = (json!({"type": kind}), Vec::new());
+        loop {
+            let view = cut_out(text.as_bytes(), "text/csv", selector).unwrap();
+            let Body::Text(body) = view.body else { panic!("no text") };
+            seen.extend(body.lines().map(str::to_owned));
+            match view.next {
+                Some(next) => selector = next.value().unwrap(),
+                None => break,
+            }
+        }
+        assert_eq!(seen, lines);
+    }
+}
+
+#[test]
+fn a_record_of_a_table_may_span_lines() {
+    let table = "id,text\r\n1,\"two\nlines\"\r\n2,plain\r\n";
+    let view =
+        cut_out(table.as_bytes(), "text/csv; charset=utf-8", json!({"type": "rows", "start": 1}));
+    let view = view.unwrap();
+    assert_eq!(view.body, Body::Text("1,\"two\nlines\"\n2,plain".to_owned()));
+    assert_eq!(view.note, "rows 1-3 of 3");
+}
+
+#[test]
+fn matching_lines_come_with_numbers_and_surroundings() {
+    let text = "alpha\nbeta\ngamma\nBETA";
+    check(
+        text,
+        json!({"type": "grep", "pattern": "^b"}),
+        "1:beta",
+        "[1 matching lines from line 0 of 4]",
+    );
+    check(
+        text,
+        json!({"type": "grep", "pattern": "^b", "ignore_case": true, "context": 1}),
+        "0-alpha\n1:beta\n2-gamma\n3:BETA",
+        "[2 matching lines from line 0 of 4]",
+    );
+    refused(
+        text,
+        json!({"type": "grep", "pattern": "("}),
+        "the pattern is no regular expression: unclosed group",
+    );
+    let long = format!("{}needle{}", "x".repeat(5000), "y".repeat(5000));
+    let view = cut_out(long.as_bytes(), "text/plain", json!({"type": "grep", "pattern": "needle"}));
+    let Body::Text(body) = view.unwrap().body else { panic!("no text") };
+    assert!(body.starts_with("0:…xxx") && body.len() < 700);
+}
+
+#[test]
+fn arrays_are_sliced_where_they_are() {
+    let text = r#"{"a":{"list":[1,{"b":"é"},3,4]}}"#;
+    let slice = |path: &str, start: i64, end: i64| json!({"type": "slice", "path": path, "start": start, "end": end});
+    check(text, slice("a.list", 1, 3), "{\"b\":\"é\"}\n3", "[elements 1-3 of 4]");
+    check(text, slice("$.a.list", -1, 9), "4", "[elements 3-4 of 4]");
+    refused(
+        text,
+        slice("a.nope", 0, 1),
+        "nothing is at `a.nope`; use `jq` with `paths` to see what there is",
+    );
+    refused(text, slice("a", 0, 1), "`a` is no array; use `json_keys` or `jq`");
+    refused(
+        "no json",
+        slice("", 0, 1),
+        "the artifact is no JSON (text/plain); use `head`, `lines` or `grep`",
+    );
+}
+
+#[test]
+fn jq_filters_work() {
+    let text = r#"{"items":[{"n":1,"t":"é"},{"n":2,"t":"b"}],"big":12345678901234567890}"#;
+    let jq = |filter: &str| json!({"type": "jq", "filter": filter});
+    check(text, jq(".items[] | select(.n > 1) | .t"), "\"b\"", "[1 results]");
+    check(text, jq(".items | map(.n) | add, length"), "3\n2", "[2 results]");
+    check(text, jq("[.items[].t] | join(\"-\")"), "\"é-b\"", "[1 results]");
+    check(text, jq(".big"), "12345678901234567890", "[1 results]");
+    check(text, jq("[paths | join(\".\")?] | length"), "8", "[1 results]");
+    check(text, jq(".items[0].n |= . + 5 | .items[0].n"), "6", "[1 results]");
+    check(text, jq("def twice: . * 2; .items | map(.n | twice)"), "[2,4]", "[1 results]");
+    check(text, jq("reduce .items[] as $i (0; . + $i.n)"), "3", "[1 results]");
+    check(text, jq("[limit(3; repeat(1))]"), "[1,1,1]", "[1 results]");
+    check(text, jq("del(.items) | keys"), "[\"big\"]", "[1 results]");
+    check(text, jq(".items | group_by(.t) | length"), "2", "[1 results]");
+    check(text, jq("\"ab\" * 2"), "\"abab\"", "[1 results]");
+    check(text, jq("{n: .items[].n}"), "{\"n\":1}\n{\"n\":2}", "[2 results]");
+    check(text, jq("[\"a1b22\" | scan(\"[0-9]+\")]"), "[\"1\",\"22\"]", "[1 results]");
+    check(
+        text,
+        jq("\"a1b22\" | [splits(\"[0-9]+\")], test(\"b\")"),
+        "[\"a\",\"b\",\"\"]\ntrue",
+        "[2 results]",
+    );
+    check(
+        text,
+        jq("\"a1b22\" | gsub(\"(?<d>[0-9])\"; \"<\\(.d)>\")"),
+        "\"a<1>b<2><2>\"",
+        "[1 results]",
+    );
+    check(text, jq("env"), "{}", "[1 results]");
+    check(text, jq("[range(0; 10; 3)]"), "[0,3,6,9]", "[1 results]");
+}
+
+#[test]
+fn jq_filters_that_fail_say_how() {
+    let jq = |filter: &str| json!({"type": "jq", "filter": filter});
+    refused("{}", jq(".a["), "this is no jq filter: expected closing bracket at its end");
+    refused("{}", jq(".a | | .b"), "this is no jq filter: expected term at `|`");
+    refused("{}", jq("nope(1)"), "this is no jq filter: there is no nope");
+    refused("[]", jq("halt"), "the filter failed: halt is not available here");
+    refused("{}", json!({"type": "jq"}), "`jq` needs `filter`, such as \".items[0].name\"");
+}
+
+#[test]
+fn no_filter_runs_for_ever_or_eats_all_memory() {
+    let text = r#"[1,2,3,4,5,6,7,8,9,10]"#;
+    for filter in [
+        "def f: f; f",
+        "def f: 1 + f; f",
+        "def f: [f]; f",
+        "def f: try f catch f; f",
+        "[range(1; 1e18)] | length",
+        "[repeat(1)] | length",
+        "last(repeat(1))",
+        "\"x\" * 1e12 | length",
+        "reduce range(100) as $i (\"x\"; . + .) | length",
+        "reduce range(100) as $i ([1]; [., .]) | tojson | length",
+        "reduce range(100) as $i ({}; .a = . | .b = .) | tojson | length",
+        "until(false; .)",
+        "[recurse(.; true)] | length",
+        "[.[]+.[]+.[]+.[]+.[]+.[]+.[]+.[]+.[]+.[]] | length",
+        "[range(1000) | \"x\" * 100000] | length",
+        "\"x\" * 50000 | [match(\"x\"; \"g\")] | length",
+        "\"x\" * 9000 | [scan(\"((((((x))))))\")] | length",
+        "\"x\" * 50000 | split(\"x\"; null) | length",
+    ] {
+        let selector = Selector::Jq { filter: filter.to_owned() };
+        let budget = Budget { jq_steps: 200_000, ..Budget::default() };
+        let seen = view(text.as_bytes(), "application/json", &selector, &budget);
+        assert_eq!(seen, Err(ViewError::Steps), "{filter}");
+    }
+    let endless =
+        cut_out(text.as_bytes(), "application/json", json!({"type": "jq", "filter": "repeat(1)"}));
+    assert!(endless.unwrap().note.starts_with("cut after 200 of at least"));
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    refused("", json!({"type": "head", "chars": "x"}), "`head` takes `chars` as an integer");
+    refused("", json!({"type": "tail", "chars": -1}), "`tail` takes `chars` as a number from 0 on");
+    refused(
+        "",
+        json!({"type": "json_keys", "keys": [1]}),
+        "`json_keys` takes `keys` as an array of strings",
+    );
+    refused("", json!([1]), "a selector is an object such as {\"type\":\"head\",\"chars\":500}");
+}
+
+#[test]
+fn an_image_comes_back_as_an_image() {
+    let view = cut_out(b"\x89PNG", "image/png", json!({"type": "image"})).unwrap();
+    let result = view.to_result().value().unwrap();
+    assert_eq!(
+        result["content"][0],
+        json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"})
+    );
+    assert_eq!(result["content"][1]["text"], "[image/png, 4 bytes]");
+    assert!(matches!(cut_out(b"x", "text/plain", json!("image")), Err(ViewError::NoImage { .. })));
+}
+
+#[test]
+fn what_is_cut_is_said_to_be_and_the_rest_can_be_had() {
+    let text = format!("first\n{}\nlast", "y".repeat(500));
+    let cut = cut_out(text.as_bytes(), "text/plain", json!({"type": "lines", "start": 1})).unwrap();
+    assert_eq!(
+        cut.footer(),
+        r#"[lines 1 of 3, cut after 200 of its 500 chars; next: {"type":"head","start":206,"chars":200}]"#
+    );
+    let next = cut.next.unwrap().value().unwrap();
+    let more = cut_out(text.as_bytes(), "text/plain", next).unwrap();
+    assert_eq!(more.body, Body::Text("y".repeat(200)));
+    let json = json!({"a": ["z".repeat(300), 2], "b": 1}).to_string();
+    for (selector, total) in [
+        (json!({"type": "slice", "path": "a"}), "200 of its 302 chars"),
+        (json!({"type": "json_keys", "keys": ["a"]}), "200 of 3"),
+        (json!({"type": "jq", "filter": ".a"}), "200 of at least 306 chars"),
+    ] {
+        let view = cut_out(json.as_bytes(), "application/json", selector).unwrap();
+        assert!(view.footer().contains(total), "{}", view.footer());
+    }
+}
+
+#[test]
+fn rows_are_records_however_their_table_was_declared() {
+    let text = "id,text\n1,\"two\nlines\"\n2,\"x, y\"\n3,z\n";
+    for media_type in ["text/csv", "text/plain"] {
+        let view =
+            cut_out(text.as_bytes(), media_type, json!({"type": "rows", "start": 1, "end": 3}));
+        let view = view.unwrap();
+        assert_eq!(view.body, Body::Text("1,\"two\nlines\"\n2,\"x, y\"".to_owned()));
+        assert_eq!(view.footer(), "[rows 1-3 of 4]");
+    }
+}
+
+#[test]
+fn no_number_in_a_selector_is_too_large() {
+    let most = u64::MAX;
+    check("abc", json!({"type": "head", "start": most, "chars": 9}), "", "[chars 3-3 of 3]");
+    check(
+        "abc",
+        json!({"type": "bytes", "start": most, "length": most}),
+        "",
+        "[base64 of bytes 3-3 of 3]",
+    );
+    check(
+        "a\nb",
+        json!({"type": "grep", "pattern": "a", "context": most}),
+        "0:a\n1-b",
+        "[1 matching lines from line 0 of 2]",
+    );
+    let (least, large) = (i64::MIN, i64::MAX);
+    for selector in [
+        json!({"type": "grep", "pattern": "1", "start": most}),
+        json!({"type": "tail", "chars": most}),
+        json!({"type": "head", "chars": least}),
+        json!({"type": "lines", "start": large, "end": large}),
+        json!({"type": "rows", "start": least, "end": large}),
+        json!({"type": "slice", "start": least, "end": least}),
+    ] {
+        let budget = Budget { first_line: 1, ..Budget::default() };
+        let parsed = Selector::parse(&selector.clone().into()).unwrap();
+        let seen = view(b"[1]", "application/json", &parsed, &budget);
+        assert!(seen.is_ok(), "{selector}: {seen:?}");
+    }
+}
