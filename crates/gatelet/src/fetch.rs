@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use mcp::connect::address::{self, Private};
-use mcp::reach::{self, Unread, deepest};
+use mcp::http_client::{self, Unread, deepest};
 use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Response, Url};
@@ -129,11 +129,11 @@ fn trusting(builder: ClientBuilder, authority: Option<&[u8]>) -> ClientBuilder {
 }
 
 fn builder() -> ClientBuilder {
-    reach::builder().timeout(PATIENCE).redirect(Policy::none())
+    http_client::builder().timeout(PATIENCE).redirect(Policy::none())
 }
 
 async fn body(response: Response, url: &Url, limit: usize) -> Result<String, Unfetched> {
-    let body = reach::body(response, limit).await.map_err(|unread| match unread {
+    let body = http_client::body(response, limit).await.map_err(|unread| match unread {
         Unread::Broken(error) => {
             Unfetched::Failed(format!("{url} breaks off: {}", deepest(&error)))
         }

@@ -31,12 +31,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Upstreams are started through ourselves, so that they die with us.
-    if let Some(done) = mcp::connect::tether::take(std::env::args_os().skip(1)) {
+    if let Some(done) = mcp::connect::launcher::take(std::env::args_os().skip(1)) {
         return match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 terminal::say(&error.to_string());
-                ExitCode::from(mcp::connect::tether::UNSTARTED)
+                ExitCode::from(mcp::connect::launcher::UNSTARTED)
             }
         };
     }

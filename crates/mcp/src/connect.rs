@@ -12,9 +12,9 @@ mod upstream;
 mod opening;
 mod steps;
 
-mod keeper;
 mod listen;
 mod lists;
+mod refresh;
 mod subscriptions;
 
 pub mod address;
@@ -27,16 +27,16 @@ pub mod credential;
 mod headers;
 mod params;
 
-mod errand;
+mod delivery;
 mod http;
 mod legacy;
-mod link;
 mod sse;
+mod transport;
 
 mod child;
-mod guard;
+pub mod launcher;
 mod pipe;
-pub mod tether;
+mod reaper;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ use steps::Steps;
 
 pub use certificates::Certificates;
 pub use credential::{Credential, Refusal};
-pub use tether::Tether;
+pub use launcher::Launcher;
 pub use upstream::Upstream;
 
 /// Where a server is.
@@ -91,7 +91,7 @@ pub struct Endpoint {
 pub struct Options {
     /// What logs call it.
     pub label: String,
-    pub era: Era,
+    pub revision: KnownRevision,
     /// For answers once the session is open.
     pub patience: Patience,
     /// For starting, opening the session and reading the lists, all together.
@@ -104,7 +104,7 @@ pub struct Options {
     pub limits: Limits,
     pub lists: ListLimits,
     /// Ties started programs to our own life.
-    pub tether: Option<Tether>,
+    pub launcher: Option<Launcher>,
     /// What is shown to a server at an address, beside its fixed headers.
     pub credential: Option<Arc<dyn Credential>>,
     /// Who is asked when the server asks outside of any call.
@@ -113,10 +113,10 @@ pub struct Options {
 
 /// What is known of the revision before anything was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Era {
+pub enum KnownRevision {
     /// Nothing: find out.
     #[default]
-    Probe,
+    Unknown,
     /// What it was the last time. Saves the probe, binds nobody.
     Remembered(Revision),
     /// What the operator says. Anything else is an error.
@@ -197,9 +197,9 @@ async fn open(
     };
     match (target, &error) {
         // The probe may have killed it.
-        (Target::Stdio(_), ConnectError::Ended { .. }) if options.era.probes() => {
-            let era = Era::Remembered(Revision::LATEST_LEGACY);
-            opening::open(target, &Options { era, ..options.clone() }, client, steps).await
+        (Target::Stdio(_), ConnectError::Ended { .. }) if options.revision.probes() => {
+            let revision = KnownRevision::Remembered(Revision::LATEST_LEGACY);
+            opening::open(target, &Options { revision, ..options.clone() }, client, steps).await
         }
         // The address may be that of an event stream.
         (Target::Http(endpoint), ConnectError::Unreachable { status: Some(404 | 405), .. }) => {
@@ -214,7 +214,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             label: "upstream".to_owned(),
-            era: Era::Probe,
+            revision: KnownRevision::Unknown,
             patience: Patience {
                 quiet: Duration::from_secs(60),
                 whole: Duration::from_secs(15 * 60),
@@ -229,27 +229,27 @@ impl Default for Options {
                 ..Limits::default()
             },
             lists: ListLimits { pages: 1000, items: 100_000 },
-            tether: None,
+            launcher: None,
             credential: None,
             home: Arc::new(NoClient),
         }
     }
 }
 
-impl Era {
+impl KnownRevision {
     /// Whether `server/discover` is what is asked first.
     fn probes(self) -> bool {
         match self {
-            Era::Probe => true,
-            Era::Remembered(revision) => revision.is_modern(),
-            Era::Pinned(_) => false,
+            KnownRevision::Unknown => true,
+            KnownRevision::Remembered(revision) => revision.is_modern(),
+            KnownRevision::Pinned(_) => false,
         }
     }
 
     fn pinned(self) -> Option<Revision> {
         match self {
-            Era::Pinned(revision) => Some(revision),
-            Era::Probe | Era::Remembered(_) => None,
+            KnownRevision::Pinned(revision) => Some(revision),
+            KnownRevision::Unknown | KnownRevision::Remembered(_) => None,
         }
     }
 }

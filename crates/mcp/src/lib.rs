@@ -17,6 +17,6 @@ pub mod oauth;
 pub mod message;
 pub mod peer;
 
+pub mod http_client;
 mod level;
-pub mod reach;
 pub mod revision;

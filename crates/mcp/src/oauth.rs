@@ -1,19 +1,19 @@
 //! Tokens for servers that want OAuth: got once with a human's help
-//! ([`login`]), then kept fresh without ([`Keeper`]).
+//! ([`login`]), then kept fresh without ([`OAuthCredential`]).
 //!
 //! The two meet in a [`Grant`], which holds all that renewing a token needs, so
 //! nothing is discovered anew when a process starts. Where grants are kept is
-//! somebody else's business ([`Keep`]).
+//! somebody else's business ([`GrantStore`]).
 
+pub mod credential;
 pub mod grant;
-pub mod keeper;
 pub mod login;
 pub mod revoke;
 
 mod state;
 mod web;
 
-pub use grant::{Grant, Keep, Method};
-pub use keeper::Keeper;
+pub use credential::OAuthCredential;
+pub use grant::{Grant, GrantStore, Method};
 pub use login::{Login, LoginError, Wanted};
 pub use revoke::{Revoked, revoke};

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use gateway::roster::{Connector, Shelf};
 use mcp::connect::address::Addresses;
 use mcp::connect::{
-    ConnectError, Credential, Endpoint, Era, Options, Program, Target, Tether, connect,
+    ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program, Target, connect,
 };
 use mcp::peer::Patience;
 use mcp::revision::Revision;
@@ -72,18 +72,18 @@ impl Remote {
         shelf: Arc<Directory>,
         credential: Option<Arc<dyn Credential>>,
     ) -> Remote {
-        let pinned = upstream.revision.map(Era::Pinned);
+        let pinned = upstream.revision.map(KnownRevision::Pinned);
         let defaults = Options::default();
         let options = Options {
             label: upstream.label.clone(),
-            era: pinned.unwrap_or_default(),
+            revision: pinned.unwrap_or_default(),
             // Whoever allows a call five minutes means a silent one, too.
             patience: Patience::of(upstream.call_timeout),
             // A little less than the roster allows: only the connection knows
             // the step that hung.
             opening: upstream.start_timeout.mul_f32(0.95),
             // Programs die when we die, because they are started through us.
-            tether: Some(Tether::Ourselves),
+            launcher: Some(Launcher::Ourselves),
             credential: credential.clone(),
             ..defaults
         };
@@ -120,15 +120,17 @@ impl Remote {
             let text = String::from_utf8(self.shelf.load(&self.memory())?).ok()?;
             text.parse().ok()
         };
-        let era = match self.options.era {
-            Era::Probe => remembered().map_or(Era::Probe, Era::Remembered),
-            known @ (Era::Remembered(_) | Era::Pinned(_)) => known,
+        let revision = match self.options.revision {
+            KnownRevision::Unknown => {
+                remembered().map_or(KnownRevision::Unknown, KnownRevision::Remembered)
+            }
+            known @ (KnownRevision::Remembered(_) | KnownRevision::Pinned(_)) => known,
         };
-        Options { era, ..self.options.clone() }
+        Options { revision, ..self.options.clone() }
     }
 
     fn remember(&self, revision: Revision) {
-        if self.options.era == Era::Probe {
+        if self.options.revision == KnownRevision::Unknown {
             self.shelf.save(&self.memory(), revision.as_str().as_bytes());
         }
     }

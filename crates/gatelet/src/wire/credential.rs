@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gateway::clock::{Clock, System};
 use mcp::connect::Credential;
-use mcp::connect::credential::{Fixed, Now};
-use mcp::oauth::{Grant, Keep, Keeper};
+use mcp::connect::credential::{FixedHeaders, Now};
+use mcp::oauth::{Grant, GrantStore, OAuthCredential};
 use store::vault::Vault;
 
 use crate::config::{Reach, Upstream};
@@ -35,12 +35,12 @@ pub(super) fn of(
     if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
         let whose = subject.map(|subject| format!(" of `{subject}`")).unwrap_or_default();
         let todo = format!("its `Authorization`{whose} in the configuration is refused: change it");
-        return Some(Arc::new(Fixed::new(&todo, now)));
+        return Some(Arc::new(FixedHeaders::new(&todo, now)));
     }
     let whose = subject.map(|subject| format!(" --as {subject}")).unwrap_or_default();
     let todo = format!("run `gatelet login {label}{whose}`");
     let keep = Drawer { vault: vault.clone(), name: entry(label, subject) };
-    let keeper = Keeper::new(&todo, Arc::new(keep), now, rand::random);
+    let keeper = OAuthCredential::new(&todo, Arc::new(keep), now, rand::random);
     Some(Arc::new(keeper.with_certificates(certificates.clone())))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn kept(vault: &Vault, name: &str) -> Result<Option<Grant>, String> {
     Drawer { vault: vault.clone(), name: name.to_owned() }.load()
 }
 
-impl Keep for Drawer {
+impl GrantStore for Drawer {
     fn load(&self) -> Result<Option<Grant>, String> {
         let bytes = self.vault.load(&self.name).map_err(|error| error.to_string())?;
         let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes);

@@ -143,7 +143,7 @@ fn restart_answers_from_memory(home: &Home) {
     let lines = others.flat_map(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")));
     // The guard stands by before there is anything to guard, and what nobody has
     // ever heard of is looked for whoever asks what.
-    let expected = |line: &String| line.contains("__guard") || line.contains("/nowhere/");
+    let expected = |line: &String| line.contains("__reaper") || line.contains("/nowhere/");
     let started: Vec<String> = lines.filter(|line| !expected(line)).collect();
     assert!(started.is_empty(), "these were started to answer help: {started:#?}");
     let log = pipe.call("git.git_log", &json!({"repo_path": home.path().join("repository")}));

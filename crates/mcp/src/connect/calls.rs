@@ -11,15 +11,15 @@ use crate::peer::Ticket;
 
 /// Who is asked when the server asks back.
 #[derive(Clone)]
-pub(super) struct Asker {
+pub(super) struct ClientRef {
     pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) client: Arc<Client>,
 }
 
 /// One call under way.
 #[derive(Clone)]
-pub(super) struct Call {
-    pub(super) asker: Asker,
+pub(super) struct CallInFlight {
+    pub(super) client_ref: ClientRef,
     /// Empty where there are no sessions.
     session: Arc<str>,
     /// The client's own progress token, which travels as our ticket.
@@ -28,7 +28,7 @@ pub(super) struct Call {
     /// When it last gave a sign of life, if it did.
     alive: Option<Instant>,
     kind: Kind,
-    held: Held,
+    held: PausedTime,
     /// The server's questions that are surely part of it.
     questions: Vec<Json>,
     /// Why waiting for it is of no use any more.
@@ -54,19 +54,19 @@ pub(super) enum About {
 /// How long the call's own client was waited for: a server that waits for a
 /// human is not slow.
 #[derive(Clone, Copy, Default)]
-struct Held {
+struct PausedTime {
     n_open: usize,
     since: Option<Instant>,
     before: Duration,
 }
 
 /// Whose something without a name is.
-pub(super) enum Whose {
-    Of(Call),
+pub(super) enum CallOwner {
+    Call(CallInFlight),
     /// No call is under way.
-    Nobodys,
+    Nobody,
     /// Several clients' calls are.
-    Unclear,
+    Ambiguous,
 }
 
 /// How many questions of one call are kept in mind.
@@ -74,30 +74,30 @@ const QUESTIONS: usize = 64;
 
 /// Every call under way.
 #[derive(Default)]
-pub(super) struct Calls {
-    under_way: Mutex<QuickMap<Ticket, Call>>,
+pub(super) struct CallsInFlight {
+    under_way: Mutex<QuickMap<Ticket, CallInFlight>>,
     /// One of them failed.
     one_failed: Notify,
 }
 
 /// A place among the calls, given up when dropped.
-pub(super) struct Place<'a> {
-    calls: &'a Calls,
+pub(super) struct CallGuard<'a> {
+    calls: &'a CallsInFlight,
     ticket: Ticket,
 }
 
-impl Calls {
+impl CallsInFlight {
     pub(super) fn enter(
         &self,
         ticket: Ticket,
         context: &Context,
         token: Option<Json>,
-    ) -> Place<'_> {
+    ) -> CallGuard<'_> {
         self.take(ticket, context, token, Kind::Asked)
     }
 
     /// A place for a client that said that its roots changed.
-    pub(super) fn enter_rooted(&self, ticket: Ticket, context: &Context) -> Place<'_> {
+    pub(super) fn enter_for_roots(&self, ticket: Ticket, context: &Context) -> CallGuard<'_> {
         self.take(ticket, context, None, Kind::Rooted)
     }
 
@@ -107,27 +107,27 @@ impl Calls {
         context: &Context,
         token: Option<Json>,
         kind: Kind,
-    ) -> Place<'_> {
-        let asker = Asker {
+    ) -> CallGuard<'_> {
+        let client_ref = ClientRef {
             client_handle: Arc::clone(&context.client_handle),
             client: Arc::clone(&context.client),
         };
-        let call = Call {
-            asker,
+        let call = CallInFlight {
+            client_ref,
             session: Arc::clone(&context.session),
             token,
             ticket,
             alive: None,
             kind,
-            held: Held::default(),
+            held: PausedTime::default(),
             questions: Vec::new(),
             failed: None,
         };
         self.lock().insert(ticket, call);
-        Place { calls: self, ticket }
+        CallGuard { calls: self, ticket }
     }
 
-    pub(super) fn get(&self, ticket: Ticket) -> Option<Call> {
+    pub(super) fn get(&self, ticket: Ticket) -> Option<CallInFlight> {
         self.lock().get(&ticket).cloned()
     }
 
@@ -137,19 +137,19 @@ impl Calls {
     /// client's questions to another. A call whose answer is there already
     /// (`is_open` says no) is no longer under way. Who just said that its roots
     /// changed counts where roots are asked for.
-    pub(super) fn only(&self, about: About, is_open: impl Fn(Ticket) -> bool) -> Whose {
+    pub(super) fn only(&self, about: About, is_open: impl Fn(Ticket) -> bool) -> CallOwner {
         let calls = self.lock();
-        let counts = |ticket: Ticket, call: &Call| match call.kind {
+        let counts = |ticket: Ticket, call: &CallInFlight| match call.kind {
             Kind::Asked => is_open(ticket),
             Kind::Rooted => about == About::Roots,
         };
         let open = || calls.iter().filter(|(ticket, call)| counts(**ticket, call));
         let Some((last, latest)) = open().max_by_key(|(ticket, _)| **ticket) else {
-            return Whose::Nobodys;
+            return CallOwner::Nobody;
         };
-        let same = |call: &Call| !call.session.is_empty() && call.session == latest.session;
+        let same = |call: &CallInFlight| !call.session.is_empty() && call.session == latest.session;
         let ours = open().all(|(ticket, call)| ticket == last || same(call));
-        if ours { Whose::Of(latest.clone()) } else { Whose::Unclear }
+        if ours { CallOwner::Call(latest.clone()) } else { CallOwner::Ambiguous }
     }
 
     /// Notes a sign of life.
@@ -173,8 +173,8 @@ impl Calls {
 
     /// The calls that wait with this one for its client: itself, and on a pipe
     /// the others of its session, any of which may be the one that asked.
-    pub(super) fn with(&self, call: &Call) -> Vec<Ticket> {
-        let same = |other: &Call| !call.session.is_empty() && other.session == call.session;
+    pub(super) fn with(&self, call: &CallInFlight) -> Vec<Ticket> {
+        let same = |other: &CallInFlight| !call.session.is_empty() && other.session == call.session;
         let calls = self.lock();
         let all = calls.values().filter(|other| other.ticket == call.ticket || same(other));
         all.map(|call| call.ticket).collect()
@@ -204,7 +204,7 @@ impl Calls {
         self.one_failed.notify_waiters();
     }
 
-    /// Waits until a call is [failed](Calls::fail).
+    /// Waits until a call is [failed](CallsInFlight::fail).
     pub(super) async fn failed(&self, ticket: Ticket) -> Failure {
         loop {
             let next = self.one_failed.notified();
@@ -235,12 +235,12 @@ impl Calls {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, Call>> {
+    fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, CallInFlight>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         self.calls.lock().remove(&self.ticket);
     }
@@ -256,18 +256,18 @@ mod tests {
 
     #[track_caller]
     fn check(sessions: &[&str], expected: Option<u64>) {
-        let calls = Calls::default();
+        let calls = CallsInFlight::default();
         let numbered = sessions.iter().zip(1..);
         let places: Vec<_> = numbered
             .map(|(session, n)| calls.enter(Ticket(n), &context(session), Some(Json::encode(&n))))
             .collect();
         let token = match calls.only(About::Anything, |_| true) {
-            Whose::Of(call) => call.token.and_then(|token| token.read().ok()),
-            Whose::Nobodys | Whose::Unclear => None,
+            CallOwner::Call(call) => call.token.and_then(|token| token.read().ok()),
+            CallOwner::Nobody | CallOwner::Ambiguous => None,
         };
         assert_eq!(token, expected, "{sessions:?}");
         drop(places);
-        assert!(matches!(calls.only(About::Anything, |_| true), Whose::Nobodys));
+        assert!(matches!(calls.only(About::Anything, |_| true), CallOwner::Nobody));
     }
 
     #[test]
@@ -280,24 +280,24 @@ mod tests {
 
     #[test]
     fn an_answered_call_is_no_longer_under_way() {
-        let calls = Calls::default();
+        let calls = CallsInFlight::default();
         let _place = calls.enter(Ticket(1), &context("a"), None);
-        assert!(matches!(calls.only(About::Anything, |_| false), Whose::Nobodys));
+        assert!(matches!(calls.only(About::Anything, |_| false), CallOwner::Nobody));
     }
 
     #[test]
     fn who_said_that_its_roots_changed_is_asked_for_them_and_for_nothing_else() {
-        let calls = Calls::default();
-        let _place = calls.enter_rooted(Ticket(1), &context("a"));
-        assert!(matches!(calls.only(About::Anything, |_| false), Whose::Nobodys));
-        assert!(matches!(calls.only(About::Roots, |_| false), Whose::Of(_)));
+        let calls = CallsInFlight::default();
+        let _place = calls.enter_for_roots(Ticket(1), &context("a"));
+        assert!(matches!(calls.only(About::Anything, |_| false), CallOwner::Nobody));
+        assert!(matches!(calls.only(About::Roots, |_| false), CallOwner::Call(_)));
         let _stranger = calls.enter(Ticket(2), &context("b"), None);
-        assert!(matches!(calls.only(About::Roots, |_| true), Whose::Unclear));
+        assert!(matches!(calls.only(About::Roots, |_| true), CallOwner::Ambiguous));
     }
 
     #[test]
     fn a_held_call_counts_only_the_time_outside() {
-        let calls = Calls::default();
+        let calls = CallsInFlight::default();
         let _place = calls.enter(Ticket(1), &context("a"), None);
         calls.hold(Ticket(1));
         calls.hold(Ticket(1));

@@ -2,7 +2,7 @@
 //!
 //! One thread starts the child and waits for it to its end, so that the
 //! parent-death signal, which Linux ties to the starting thread, comes exactly
-//! when this process ends; see [`super::tether`]. When the child ends, whatever
+//! when this process ends; see [`super::launcher`]. When the child ends, whatever
 //! is left of its group is killed while the child's id still cannot belong to
 //! anybody else, and then the child is reaped: no zombies, no strays.
 
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Program, Tether, guard};
+use super::{Launcher, Program, reaper};
 
 /// The thread only waits; it needs next to no stack.
 const STACK: usize = 128 << 10;
@@ -44,16 +44,16 @@ impl Child {
     /// Starts a program.
     pub(super) async fn start(
         program: &Program,
-        tether: Option<&Tether>,
+        launcher: Option<&Launcher>,
     ) -> io::Result<(Child, Pipes)> {
-        let command = command(program, tether);
+        let command = command(program, launcher);
         let (started, parts) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let tether = tether.cloned();
+        let launcher = launcher.cloned();
         std::thread::Builder::new()
             .name("upstream".to_owned())
             .stack_size(STACK)
-            .spawn(move || live(command, tether.as_ref(), started, end))?;
+            .spawn(move || live(command, launcher.as_ref(), started, end))?;
         let gone = |_| io::Error::other("the thread that starts children is gone");
         let (group, [stdin, stdout, stderr]) = parts.await.map_err(gone)??;
         let child = Child { group, ended };
@@ -103,9 +103,9 @@ impl Group {
     }
 }
 
-fn command(program: &Program, tether: Option<&Tether>) -> Command {
-    let mut command = match tether {
-        Some(tether) => tether.tie(&program.command),
+fn command(program: &Program, launcher: Option<&Launcher>) -> Command {
+    let mut command = match launcher {
+        Some(launcher) => launcher.tie(&program.command),
         None => Command::new(&program.command),
     };
     command
@@ -124,7 +124,7 @@ fn command(program: &Program, tether: Option<&Tether>) -> Command {
 /// The life of a child, on its own thread.
 fn live(
     mut command: Command,
-    tether: Option<&Tether>,
+    launcher: Option<&Launcher>,
     started: oneshot::Sender<io::Result<Parts>>,
     end: oneshot::Sender<io::Result<ExitStatus>>,
 ) {
@@ -136,8 +136,8 @@ fn live(
         }
     };
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let (Some(pid), Some(tether)) = (pid, tether) {
-        guard::watch(tether, pid);
+    if let (Some(pid), Some(launcher)) = (pid, launcher) {
+        reaper::watch(launcher, pid);
     }
     let group = Arc::new(Group(Mutex::new(pid)));
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -152,8 +152,8 @@ fn live(
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
     }
     group.disband();
-    if let (Some(pid), Some(_)) = (pid, tether) {
-        guard::forget(pid);
+    if let (Some(pid), Some(_)) = (pid, launcher) {
+        reaper::forget(pid);
     }
     end.send(child.wait()).ok();
 }

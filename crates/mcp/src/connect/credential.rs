@@ -93,7 +93,7 @@ impl Refusal {
 
 /// Sends a request with what there is to show, and once more with what there
 /// is instead when that is refused: what was refused did not run.
-pub(super) async fn shown_until_taken<E: From<Failure>>(
+pub(super) async fn send_with_credential<E: From<Failure>>(
     credential: Option<&dyn Credential>,
     request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
     lost: impl Fn(reqwest::Error) -> E,
@@ -127,15 +127,15 @@ pub(super) fn signed(headers: &HeaderMap, shown: Option<&HeaderValue>) -> Header
 
 /// Headers that the operator wrote, which nobody can renew. Once refused, the
 /// server is left alone for a while, and for longer each time.
-pub struct Fixed {
+pub struct FixedHeaders {
     todo: String,
     now: Now,
-    refused: Mutex<Refused>,
+    refused: Mutex<RefusalBackoff>,
 }
 
 /// When a server that refused us may be asked again: ever later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusalBackoff {
     /// How often, since it last let us in.
     refusals: u32,
     /// How many of them are taken to be about what was asked.
@@ -151,7 +151,7 @@ const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(60), Duration::fro
 /// to be about us: some refuse single tools that way.
 const CREDIT: u32 = 3;
 
-impl Refused {
+impl RefusalBackoff {
     /// Notes a refusal.
     pub(crate) fn again(&mut self, now: u64) {
         self.refusals = self.refusals.saturating_add(1);
@@ -164,7 +164,7 @@ impl Refused {
 
     /// The server let us in.
     pub(crate) fn forget(&mut self) {
-        *self = Refused { credit: CREDIT, ..Refused::default() };
+        *self = RefusalBackoff { credit: CREDIT, ..RefusalBackoff::default() };
     }
 
     pub(crate) fn is_over(&self, now: u64) -> bool {
@@ -186,13 +186,13 @@ impl Refused {
     }
 }
 
-impl Fixed {
+impl FixedHeaders {
     /// `todo` says in one line what the operator can do.
-    pub fn new(todo: &str, now: Now) -> Fixed {
-        Fixed { todo: todo.to_owned(), now, refused: Mutex::default() }
+    pub fn new(todo: &str, now: Now) -> FixedHeaders {
+        FixedHeaders { todo: todo.to_owned(), now, refused: Mutex::default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Refused> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RefusalBackoff> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -202,7 +202,7 @@ impl Fixed {
 }
 
 #[async_trait]
-impl Credential for Fixed {
+impl Credential for FixedHeaders {
     async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
         let refused = *self.lock();
         if refused.is_over((self.now)()) { Ok(None) } else { Err(self.failure()) }

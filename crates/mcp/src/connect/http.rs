@@ -2,15 +2,15 @@
 //!
 //! Every question is a POST of its own, answered with JSON or with a stream of
 //! events that ends in the answer; what a server says on that stream belongs to
-//! that question. Older servers have a session, a standing GET stream for what
+//! that question. Older servers have a session, a GET event stream for what
 //! belongs to no question, and streams that can be resumed. Modern ones have
 //! none of that, and closing the stream is how a question is cancelled.
 
 mod answer;
-mod errands;
-mod pace;
-mod reach;
-mod standing;
+mod client;
+mod event_stream;
+mod outbox;
+mod reconnect;
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,16 +25,16 @@ use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential};
-use super::link::{Manner, Question, What};
 use super::relay::Relay;
+use super::transport::{Payload, Question, RequestMode};
 use super::{ConnectError, Endpoint, Options};
 use crate::peer::Ticket;
 use crate::revision::{Revision, header, method};
-use answer::Refused;
-use errands::{ERRAND, Errand, WAITING};
+use answer::NoAnswer;
+use outbox::{DELIVERY_TIMEOUT, Delivery, WAITING};
 
 pub(super) use answer::{is_stream, refusal};
-pub(super) use reach::{Redirects, client, parse, same_origin, unreachable};
+pub(super) use client::{Redirects, client, parse, same_origin, unreachable};
 
 /// How long to wait before a server that is not there is looked for again.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -56,7 +56,7 @@ pub(super) struct Http {
     n_reopened: watch::Sender<u64>,
     /// The status of the last response that was no answer; 0 after an answer.
     turned_away: AtomicU16,
-    errands: mpsc::Sender<Errand>,
+    outbox: mpsc::Sender<Delivery>,
     closing: CancellationToken,
     why_closed: Mutex<Option<String>>,
 }
@@ -78,7 +78,7 @@ impl Http {
     ) -> Result<Arc<Http>, ConnectError> {
         let (url, headers) = parse(endpoint)?;
         let client = client(&url, endpoint, Redirects::Faithful)?;
-        let (errands, waiting) = mpsc::channel(WAITING);
+        let (outbox, waiting) = mpsc::channel(WAITING);
         let http = Arc::new(Http {
             label: options.label.clone(),
             client,
@@ -92,11 +92,11 @@ impl Http {
             reopening: tokio::sync::Mutex::new(()),
             n_reopened: watch::Sender::new(0),
             turned_away: AtomicU16::new(0),
-            errands,
+            outbox,
             closing: CancellationToken::new(),
             why_closed: Mutex::default(),
         });
-        tokio::spawn(Arc::clone(&http).run_errands(waiting));
+        tokio::spawn(Arc::clone(&http).run_outbox(waiting));
         Ok(http)
     }
 
@@ -133,7 +133,7 @@ impl Http {
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<&Json>) {
-        self.send(Errand::news(method, params));
+        self.send(Delivery::news(method, params));
     }
 
     /// Remembers how the session is opened, in case it must be again.
@@ -154,9 +154,9 @@ impl Http {
         if revision.is_modern() || revision == Revision::V2024_11_05 {
             return None;
         }
-        let (ready, standing) = tokio::sync::oneshot::channel();
-        tokio::spawn(standing::listen(Arc::clone(self), ready));
-        Some(standing)
+        let (ready, listening) = tokio::sync::oneshot::channel();
+        tokio::spawn(event_stream::listen(Arc::clone(self), ready));
+        Some(listening)
     }
 
     pub(super) fn close(&self, reason: &str) {
@@ -178,31 +178,31 @@ impl Http {
         let body = Bytes::from(body);
         let session = self.session().clone();
         let answer = match self.ask(question, body.clone(), &session).await {
-            Err(Refused::NoSession) => {
+            Err(NoAnswer::NoSession) => {
                 self.reopen(&session).await?;
                 let session = self.session().clone();
                 self.ask(question, body, &session).await
             }
             // It never left, so it may go again: a server that is being
             // restarted is not there for a moment.
-            Err(Refused::NobodyThere(_)) => {
+            Err(NoAnswer::NobodyThere(_)) => {
                 sleep(AGAIN).await;
                 self.ask(question, body, &session).await
             }
             // What was never sent goes again by itself. This may have been:
             // a kept connection that the server closed just then looks the same
             // from here as one that it closed after it did something.
-            Err(Refused::CutOff(_)) if is_harmless(question.method()) => {
+            Err(NoAnswer::CutOff(_)) if is_harmless(question.method()) => {
                 self.ask(question, body, &session).await
             }
             answer => answer,
         };
-        if let Err(Refused::NobodyThere(reason) | Refused::Another(reason)) = &answer {
+        if let Err(NoAnswer::NobodyThere(reason) | NoAnswer::Another(reason)) = &answer {
             // Whoever keeps us opens another. Calls under way have connections
             // of their own, and end as they end.
             self.relay.gone(reason);
         }
-        answer.map_err(Refused::into_failure)
+        answer.map_err(NoAnswer::into_failure)
     }
 
     async fn ask(
@@ -210,9 +210,9 @@ impl Http {
         question: &Question,
         body: Bytes,
         session: &Session,
-    ) -> Result<Reply, Refused> {
+    ) -> Result<Reply, NoAnswer> {
         let mut headers = self.headers_of(session);
-        if let Manner::Alone(own) = &question.manner {
+        if let RequestMode::Stateless(own) = &question.mode {
             headers.extend(own.iter().cloned());
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
@@ -228,13 +228,13 @@ impl Http {
         Ok(reply)
     }
 
-    async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, Refused> {
+    async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, NoAnswer> {
         let post = |shown: Option<&HeaderValue>| {
             let headers = credential::signed(&headers, shown);
             self.client.post(self.url.clone()).headers(headers).body(body.clone())
         };
         let credential = self.credential.as_deref();
-        credential::shown_until_taken(credential, post, Refused::from).await
+        credential::send_with_credential(credential, post, NoAnswer::from).await
     }
 
     /// How it answered the last question, where that was no answer.
@@ -264,9 +264,9 @@ impl Http {
         tracing::info!(target: "upstream", upstream = self.label, "the server forgot the session; opening another");
         let (question, body) = self.opening(params);
         let fresh = Session::default();
-        let answer = timeout(ERRAND, self.ask(&question, body, &fresh)).await;
-        let answer = answer.map_err(|_| Failure::Timeout { after: ERRAND })?;
-        match answer.map_err(Refused::into_failure)? {
+        let answer = timeout(DELIVERY_TIMEOUT, self.ask(&question, body, &fresh)).await;
+        let answer = answer.map_err(|_| Failure::Timeout { after: DELIVERY_TIMEOUT })?;
+        match answer.map_err(NoAnswer::into_failure)? {
             Reply::Result(_) => {
                 self.opened().await;
                 self.relay.stale.renew();
@@ -283,7 +283,7 @@ impl Http {
 
     /// What the server says of itself to who comes now: on a session of its
     /// own, which ends at once.
-    pub(super) async fn met_by_another(self: &Arc<Http>) -> Result<Reply, Failure> {
+    pub(super) async fn greet_on_new_session(self: &Arc<Http>) -> Result<Reply, Failure> {
         let opening = self.session().opening.clone();
         let (question, body) = self.opening(opening.unwrap_or_else(Json::empty_object));
         let fresh = Session::default();
@@ -295,18 +295,18 @@ impl Http {
             self.leave(&session).await;
             reply
         };
-        let reply = timeout(ERRAND, asked).await;
-        let reply = reply.map_err(|_| Failure::Timeout { after: ERRAND })?;
-        reply.map_err(Refused::into_failure)
+        let reply = timeout(DELIVERY_TIMEOUT, asked).await;
+        let reply = reply.map_err(|_| Failure::Timeout { after: DELIVERY_TIMEOUT })?;
+        reply.map_err(NoAnswer::into_failure)
     }
 
     /// The question that opens a session.
     fn opening(&self, params: Json) -> (Question, Bytes) {
         let question = Question {
             ticket: self.ticket(),
-            what: What::Ours { method: method::INITIALIZE, params: Some(params) },
-            patience: crate::peer::Patience::of(ERRAND),
-            manner: Manner::OnSession,
+            payload: Payload::Own { method: method::INITIALIZE, params: Some(params) },
+            patience: crate::peer::Patience::of(DELIVERY_TIMEOUT),
+            mode: RequestMode::InSession,
         };
         let mut body = String::new();
         question.write(&mut body);
@@ -349,7 +349,7 @@ struct Cancel<'a> {
 
 impl<'a> Cancel<'a> {
     fn of(http: &'a Http, question: &Question) -> Cancel<'a> {
-        let on_session = matches!(question.manner, Manner::OnSession);
+        let on_session = matches!(question.mode, RequestMode::InSession);
         let opens = question.method() == method::INITIALIZE;
         let reason = (on_session && !opens).then_some("no longer wanted");
         Cancel { http, ticket: question.ticket, reason }

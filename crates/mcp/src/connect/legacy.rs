@@ -1,6 +1,6 @@
 //! A server reached over HTTP with server-sent events, as in 2024-11-05.
 //!
-//! The server's messages come on one standing stream; ours go to an address
+//! The server's messages come on one event stream; ours go to an address
 //! that the stream names first. Together they behave like a pair of pipes, and
 //! are treated as one.
 
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tool::{Failure, Reply};
 
 use super::credential::{self, Credential};
-use super::errand::{self, Missed};
+use super::delivery::{self, Undelivered};
 use super::http::{Redirects, client, is_stream, parse, refusal, same_origin, unreachable};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
@@ -54,7 +54,7 @@ pub(super) async fn start(
         client.get(url.clone()).headers(signed).header(ACCEPT, &accept)
     };
     let response: Result<_, Failure> =
-        credential::shown_until_taken(credential.as_deref(), get, |error| unreachable(&error))
+        credential::send_with_credential(credential.as_deref(), get, |error| unreachable(&error))
             .await;
     let response = response.map_err(|failure| ConnectError::of("GET", failure))?;
     let mut stream = Stream::new(response, options.limits.line)?;
@@ -212,12 +212,17 @@ impl Outbox {
             }
             return;
         }
-        let Err(missed) = errand::deliver(self.credential.as_deref(), post).await else { return };
-        let why = missed.failure();
+        let Err(undelivered) = delivery::deliver(self.credential.as_deref(), post).await else {
+            return;
+        };
+        let why = undelivered.failure();
         match message {
             Ok(Message::Response(answer)) => {
                 tracing::warn!(target: "upstream", upstream = self.label, "it did not get an answer that it asked for: {why}");
-                if !matches!((&missed, answer.reply), (Missed::Refused(_), Reply::Error(_))) {
+                if !matches!(
+                    (&undelivered, answer.reply),
+                    (Undelivered::Refused(_), Reply::Error(_))
+                ) {
                     self.relay.unanswered(&answer.id, why);
                 }
             }
@@ -245,7 +250,7 @@ impl Outbox {
         post: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
     ) -> Result<(), Failure> {
         let lost = |error| unreachable(&error);
-        let sent = credential::shown_until_taken(self.credential.as_deref(), post, lost);
+        let sent = credential::send_with_credential(self.credential.as_deref(), post, lost);
         let response = sent.await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status.is_success() {

@@ -12,8 +12,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tool::{Backoff, Failure, Json, Kind, Object, Reply};
 
-use super::link::{Manner, Question, What};
-use super::upstream::Core;
+use super::transport::{Payload, Question, RequestMode};
+use super::upstream::Connection;
 use super::{headers, params};
 use crate::peer::Patience;
 use crate::revision::method;
@@ -31,18 +31,18 @@ const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from
 const TRIES: u32 = 3;
 
 /// Opens the stream that is wanted now and closes the one before.
-pub(super) async fn renew(core: &Arc<Core>) {
-    let mut current = core.listening.lock().await;
-    let filter = filter(core);
-    let before = core.relay.stale.n_acknowledged();
+pub(super) async fn renew(connection: &Arc<Connection>) {
+    let mut current = connection.listening.lock().await;
+    let filter = filter(connection);
+    let before = connection.relay.stale.n_acknowledged();
     let next = (!filter.is_empty()).then(|| {
-        let task = tokio::spawn(listen(Arc::clone(core), filter));
+        let task = tokio::spawn(listen(Arc::clone(connection), filter));
         Listening(task.abort_handle())
     });
     if next.is_some() {
-        let acknowledged = core.relay.stale.acknowledged_after(before);
+        let acknowledged = connection.relay.stale.acknowledged_after(before);
         if timeout(ACKNOWLEDGEMENT, acknowledged).await.is_err() {
-            tracing::debug!(target: "upstream", upstream = core.label, "a subscription is not acknowledged");
+            tracing::debug!(target: "upstream", upstream = connection.label, "a subscription is not acknowledged");
         }
     }
     *current = next;
@@ -58,24 +58,24 @@ impl Drop for Listening {
 }
 
 /// Listens, and again after the stream broke: then anything may have changed.
-async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
+async fn listen(connection: Arc<Connection>, filter: Map<String, Value>) {
     let mut wants = Object::new();
     wants.push("notifications", Json::encode(&filter));
     let mut pauses = PAUSES;
     let mut n_failed = 0;
     loop {
         let question = Question {
-            ticket: core.link.ticket(),
-            what: What::Ours {
+            ticket: connection.transport.ticket(),
+            payload: Payload::Own {
                 method: method::LISTEN,
-                params: Some(params::modern(&wants, &core.client)),
+                params: Some(params::modern(&wants, &connection.client)),
             },
             patience: Patience::of(FOR_EVER),
-            manner: Manner::Alone(headers::plain(method::LISTEN, None)),
+            mode: RequestMode::Stateless(headers::plain(method::LISTEN, None)),
         };
-        let before = core.relay.stale.n_acknowledged();
-        let ended = core.link.request(question).await;
-        let stood = before < core.relay.stale.n_acknowledged();
+        let before = connection.relay.stale.n_acknowledged();
+        let ended = connection.transport.request(question).await;
+        let stood = before < connection.relay.stale.n_acknowledged();
         if stood {
             pauses.reset();
             n_failed = 0;
@@ -83,30 +83,30 @@ async fn listen(core: Arc<Core>, filter: Map<String, Value>) {
         match ended {
             // A server that closes says so to who listens; then it is looked for again.
             Ok(Reply::Error(error)) if !stood => {
-                tracing::info!(target: "upstream", upstream = core.label, "it cannot be listened to: {}", error.message);
-                core.relay.stale.acknowledge();
+                tracing::info!(target: "upstream", upstream = connection.label, "it cannot be listened to: {}", error.message);
+                connection.relay.stale.acknowledge();
                 return;
             }
             Err(Failure::Unsupported { .. }) => return,
-            Ok(_) | Err(_) if core.relay.stale.has_ended() => return,
+            Ok(_) | Err(_) if connection.relay.stale.has_ended() => return,
             Err(failure @ (Failure::Unavailable { .. } | Failure::Lost { .. })) if !stood => {
                 n_failed += 1;
                 if TRIES <= n_failed {
-                    core.link.close(&failure.to_string());
+                    connection.transport.close(&failure.to_string());
                     return;
                 }
             }
             Ok(_) | Err(_) => {}
         }
         sleep(pauses.fail()).await;
-        core.relay.stale.mark(&Kind::ALL);
+        connection.relay.stale.mark(&Kind::ALL);
     }
 }
 
 /// What there is to listen to: the lists that the server says may change, and
 /// the resources that are watched.
-fn filter(core: &Core) -> Map<String, Value> {
-    let capabilities = &core.session.server.capabilities;
+fn filter(connection: &Connection) -> Map<String, Value> {
+    let capabilities = &connection.session.server.capabilities;
     let mut filter = Map::new();
     for (capability, want) in [
         ("tools", "toolsListChanged"),
@@ -118,7 +118,7 @@ fn filter(core: &Core) -> Map<String, Value> {
             filter.insert(want.to_owned(), json!(true));
         }
     }
-    let watched = core.subscriptions.uris();
+    let watched = connection.subscriptions.uris();
     if !watched.is_empty() {
         filter.insert("resourceSubscriptions".to_owned(), json!(watched));
     }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use tool::{Failure, Finding, Json, Kind, Listing, Object, Prompt, Reply, Resource, RpcError};
 use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 
-use super::upstream::Core;
+use super::upstream::Connection;
 use super::{ListLimits, headers};
 use crate::revision::{code, method};
 
@@ -31,24 +31,24 @@ pub(super) struct Items {
 }
 
 /// Reads one list to its end.
-pub(super) async fn read(core: &Core, kind: Kind) -> Result<Items, Unread> {
+pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, Unread> {
     let mut list = Items::default();
-    if core.session.server.capabilities.member(capability(kind)).is_none() {
+    if connection.session.server.capabilities.member(capability(kind)).is_none() {
         return Ok(list);
     }
     let mut seen = HashSet::new();
     let mut cursor: Option<Json> = None;
-    for _ in 0..core.lists.pages {
-        let page = match ask(core, kind, cursor.take()).await {
+    for _ in 0..connection.lists.pages {
+        let page = match ask(connection, kind, cursor.take()).await {
             // Templates came later than resources; not every server has them.
             Err(Unread::Refused(error)) if error.code == code::METHOD_NOT_FOUND => {
                 return Ok(list);
             }
             page => page?,
         };
-        list.add(&page, kind, core.lists);
+        list.add(&page, kind, connection.lists);
         let next = page.member("nextCursor").filter(|next| !ends(next));
-        let Some(next) = next.filter(|_| list.items.len() < core.lists.items) else {
+        let Some(next) = next.filter(|_| list.items.len() < connection.lists.items) else {
             return Ok(list);
         };
         if !seen.insert(next.clone()) {
@@ -67,12 +67,12 @@ fn ends(cursor: &Json) -> bool {
     cursor.is_null() || cursor.text().is_some_and(|text| text.is_empty())
 }
 
-async fn ask(core: &Core, kind: Kind, cursor: Option<Json>) -> Result<Json, Unread> {
+async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Result<Json, Unread> {
     let mut params = Object::new();
     if let Some(cursor) = cursor {
         params.push("cursor", cursor);
     }
-    match core.request_own(list_method(kind), params).await {
+    match connection.request_own(list_method(kind), params).await {
         Ok(Reply::Result(page)) => Ok(page),
         Ok(Reply::Error(error)) => Err(Unread::Refused(error)),
         Err(failure) => Err(Unread::Failed(failure)),

@@ -8,22 +8,24 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 use tool::{Client, Failure, Json, Kind, Object, Reply, RpcError, Server};
 
-use super::calls::Asker;
+use super::calls::ClientRef;
 use super::http::Http;
-use super::link::{Link, Manner, Question, What};
+use super::launcher::CANNOT_RUN;
 use super::lists::{self, Unread};
 use super::relay::Relay;
 use super::steps::Steps;
-use super::tether::CANNOT_RUN;
-use super::upstream::{Core, Session, Upstream};
-use super::{ConnectError, Era, Options, Target, headers, keeper, legacy, listen, params, pipe};
+use super::transport::{Payload, Question, RequestMode, Transport};
+use super::upstream::{Connection, Session, Upstream};
+use super::{
+    ConnectError, KnownRevision, Options, Target, headers, legacy, listen, params, pipe, refresh,
+};
 use crate::peer::{Patience, Peer};
 use crate::revision::{Revision, code, meta, method};
 
 type Answer = Result<Reply, Failure>;
 
-/// How long a server may take to open its standing stream.
-const STANDING: Duration = Duration::from_secs(2);
+/// How long a server may take to open its event stream.
+const EVENT_STREAM_WAIT: Duration = Duration::from_secs(2);
 
 /// Reaches the target, opens a session and reads its lists.
 pub(super) async fn open(
@@ -32,8 +34,8 @@ pub(super) async fn open(
     client: &Arc<Client>,
     steps: &Steps,
 ) -> Result<Arc<Upstream>, ConnectError> {
-    let (link, relay) = reach(target, options, client).await?;
-    let mut opening = Opening { link: Some(link), relay, options, client, steps };
+    let (transport, relay) = reach(target, options, client).await?;
+    let mut opening = Opening { transport: Some(transport), relay, options, client, steps };
     match opening.finish().await {
         Ok(upstream) => Ok(upstream),
         Err(error) => Err(opening.explain(error).await),
@@ -44,33 +46,33 @@ async fn reach(
     target: &Target,
     options: &Options,
     client: &Arc<Client>,
-) -> Result<(Arc<Link>, Arc<Relay>), ConnectError> {
-    let home = Asker { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
+) -> Result<(Arc<Transport>, Arc<Relay>), ConnectError> {
+    let home = ClientRef { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
     let relay = |peer| Arc::new(Relay::new(&options.label, home, peer));
     Ok(match target {
         Target::Stdio(program) => {
             let peer = Peer::new(options.limits);
             let relay = relay(Some(peer.clone()));
             pipe::start(program, options, &relay, &peer).await?;
-            (Arc::new(Link::Pipe(peer)), relay)
+            (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Sse(endpoint) => {
             let peer = Peer::new(options.limits);
             let relay = relay(Some(peer.clone()));
             legacy::start(endpoint, options, &relay, &peer).await?;
-            (Arc::new(Link::Pipe(peer)), relay)
+            (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Http(endpoint) => {
             let relay = relay(None);
             let http = Http::new(endpoint, options, Arc::clone(&relay))?;
-            (Arc::new(Link::Http(http)), relay)
+            (Arc::new(Transport::Http(http)), relay)
         }
     })
 }
 
 /// A session in the making. Dropped before it is finished, it is closed.
 struct Opening<'a> {
-    link: Option<Arc<Link>>,
+    transport: Option<Arc<Transport>>,
     relay: Arc<Relay>,
     options: &'a Options,
     client: &'a Arc<Client>,
@@ -79,8 +81,8 @@ struct Opening<'a> {
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        if let Some(link) = &self.link {
-            link.close("the session was not opened");
+        if let Some(transport) = &self.transport {
+            transport.close("the session was not opened");
         }
     }
 }
@@ -88,57 +90,62 @@ impl Drop for Opening<'_> {
 impl Opening<'_> {
     async fn finish(&mut self) -> Result<Arc<Upstream>, ConnectError> {
         let session = self.agree().await?;
-        let link = Arc::clone(self.link());
-        let mut standing = None;
-        match &*link {
-            Link::Http(http) if !session.revision.is_modern() => {
+        let transport = Arc::clone(self.transport());
+        let mut listening = None;
+        match &*transport {
+            Transport::Http(http) if !session.revision.is_modern() => {
                 http.agreed(session.revision);
                 http.opened().await;
-                standing = http.listen(session.revision);
+                listening = http.listen(session.revision);
             }
-            Link::Pipe(_) if !session.revision.is_modern() => {
-                link.notify(method::INITIALIZED, None);
+            Transport::Pipe(_) if !session.revision.is_modern() => {
+                transport.notify(method::INITIALIZED, None);
             }
-            Link::Http(_) | Link::Pipe(_) => {}
+            Transport::Http(_) | Transport::Pipe(_) => {}
         }
         let client = Arc::clone(self.client);
-        let core = Core::new(link, Arc::clone(&self.relay), session, client, self.options);
-        let core = Arc::new(core);
-        let refused = read_all(&core, self.steps).await?;
-        if let Some(standing) = standing {
-            // What a server asks during a call may come on the standing stream,
+        let connection =
+            Connection::new(transport, Arc::clone(&self.relay), session, client, self.options);
+        let connection = Arc::new(connection);
+        let refused = read_all(&connection, self.steps).await?;
+        if let Some(listening) = listening {
+            // What a server asks during a call may come on the event stream,
             // and is lost when nobody listens there yet.
-            timeout(STANDING, standing).await.ok();
+            timeout(EVENT_STREAM_WAIT, listening).await.ok();
         }
-        self.link = None;
-        let upstream = Arc::new(Upstream::new(Arc::clone(&core)));
+        self.transport = None;
+        let upstream = Arc::new(Upstream::new(Arc::clone(&connection)));
         // A list that was refused just now may be there in a moment.
-        core.relay.stale.mark(&refused);
-        tokio::spawn(keeper::keep(Arc::clone(&core)));
-        if core.session.revision.is_modern() {
-            listen::renew(&core).await;
+        connection.relay.stale.mark(&refused);
+        tokio::spawn(refresh::keep_fresh(Arc::clone(&connection)));
+        if connection.session.revision.is_modern() {
+            listen::renew(&connection).await;
         }
         Ok(upstream)
     }
 
     /// Finds out which revision to speak, and opens the session with it.
     async fn agree(&self) -> Result<Session, ConnectError> {
-        match self.options.era {
-            Era::Pinned(revision) if !revision.is_modern() => self.initialize(revision).await,
-            Era::Remembered(revision) if !revision.is_modern() => self.as_before(revision).await,
-            Era::Pinned(_) => self.discovered(self.discover().await)?.ok_or_else(|| {
+        match self.options.revision {
+            KnownRevision::Pinned(revision) if !revision.is_modern() => {
+                self.initialize(revision).await
+            }
+            KnownRevision::Remembered(revision) if !revision.is_modern() => {
+                self.initialize_as_remembered(revision).await
+            }
+            KnownRevision::Pinned(_) => self.discovered(self.discover().await)?.ok_or_else(|| {
                 ConnectError::NoCommonRevision { theirs: "no modern revision".to_owned() }
             }),
             // One question is enough for who answered it the last time, however
             // long starting takes.
-            Era::Remembered(_) => self.probe(self.options.opening / 2).await,
-            Era::Probe => self.probe(self.options.probe).await,
+            KnownRevision::Remembered(_) => self.probe(self.options.opening / 2).await,
+            KnownRevision::Unknown => self.probe(self.options.probe).await,
         }
     }
 
     /// Opens the session as the last time. A server that refuses is asked what
     /// it speaks: it may be another by now.
-    async fn as_before(&self, revision: Revision) -> Result<Session, ConnectError> {
+    async fn initialize_as_remembered(&self, revision: Revision) -> Result<Session, ConnectError> {
         let error = match self.initialize(revision).await {
             Ok(session) => return Ok(session),
             Err(error) => error,
@@ -147,9 +154,9 @@ impl Opening<'_> {
             ConnectError::Refused { .. }
             | ConnectError::Unusable { .. }
             | ConnectError::NoCommonRevision { .. } => true,
-            ConnectError::Unreachable { .. } => match &**self.link() {
-                Link::Http(http) => matches!(http.turned_away(), Some(400..500)),
-                Link::Pipe(_) => false,
+            ConnectError::Unreachable { .. } => match &**self.transport() {
+                Transport::Http(http) => matches!(http.turned_away(), Some(400..500)),
+                Transport::Pipe(_) => false,
             },
             ConnectError::BadTarget { .. }
             | ConnectError::Start { .. }
@@ -175,7 +182,7 @@ impl Opening<'_> {
             Either::Left((answer, _)) => Some(answer),
             // Nobody answers yet: it may be starting, or never answer. Ask the
             // other way too, and take what comes first.
-            Either::Right(((), discover)) if !self.link().is_http() => {
+            Either::Right(((), discover)) if !self.transport().is_http() => {
                 let initialize = Box::pin(self.initialize(Revision::LATEST_LEGACY));
                 match select(discover, initialize).await {
                     Either::Left((answer, initialize)) => match self.discovered(answer) {
@@ -217,8 +224,8 @@ impl Opening<'_> {
 
     async fn discover_once(&self) -> Answer {
         let params = params::modern(&Object::new(), self.client);
-        let manner = Manner::Alone(headers::plain(method::DISCOVER, None));
-        self.request(method::DISCOVER, params, manner).await
+        let mode = RequestMode::Stateless(headers::plain(method::DISCOVER, None));
+        self.request(method::DISCOVER, params, mode).await
     }
 
     /// What an answer to `server/discover` says: a modern server, an older one
@@ -237,7 +244,7 @@ impl Opening<'_> {
             ) => {
                 return Err(ConnectError::of(method::DISCOVER, failure));
             }
-            Err(failure @ Failure::Lost { .. }) if !self.link().is_http() => {
+            Err(failure @ Failure::Lost { .. }) if !self.transport().is_http() => {
                 return Err(ConnectError::of(method::DISCOVER, failure));
             }
             Err(_) => return Ok(None),
@@ -262,10 +269,10 @@ impl Opening<'_> {
         params.push("capabilities", self.client.capabilities.clone());
         params.push("clientInfo", self.client.raw.clone());
         let params = params.to_json();
-        if let Link::Http(http) = &**self.link() {
+        if let Transport::Http(http) = &**self.transport() {
             http.remember_opening(&params);
         }
-        let result = match self.request(step, params, Manner::OnSession).await {
+        let result = match self.request(step, params, RequestMode::InSession).await {
             Ok(Reply::Result(result)) => result,
             Ok(Reply::Error(error)) => {
                 return Err(ConnectError::Refused { step: step.to_owned(), error });
@@ -274,7 +281,7 @@ impl Opening<'_> {
         };
         let version: String = result.member_as("protocolVersion").unwrap_or_default();
         let agreed = version.parse::<Revision>().ok().filter(|revision| !revision.is_modern());
-        let pinned = self.options.era.pinned();
+        let pinned = self.options.revision.pinned();
         let agreed = agreed.filter(|agreed| pinned.is_none_or(|pinned| pinned == *agreed));
         let Some(revision) = agreed else {
             return Err(ConnectError::NoCommonRevision { theirs: format!("`{version}`") });
@@ -283,16 +290,16 @@ impl Opening<'_> {
         Ok(Session { revision, server: server(&result, who, revision) })
     }
 
-    async fn request(&self, method: &'static str, params: Json, manner: Manner) -> Answer {
+    async fn request(&self, method: &'static str, params: Json, mode: RequestMode) -> Answer {
         let _step = self.steps.enter(method);
-        let link = self.link();
+        let transport = self.transport();
         let question = Question {
-            ticket: link.ticket(),
-            what: What::Ours { method, params: Some(params) },
+            ticket: transport.ticket(),
+            payload: Payload::Own { method, params: Some(params) },
             patience: Patience::of(self.options.opening),
-            manner,
+            mode,
         };
-        link.request(question).await
+        transport.request(question).await
     }
 
     /// A program that ended has more to say than its pipe: wait for that. A
@@ -301,8 +308,8 @@ impl Opening<'_> {
     async fn explain(&self, error: ConnectError) -> ConnectError {
         if let (
             ConnectError::Unreachable { reason, .. } | ConnectError::Ended { reason },
-            Link::Http(http),
-        ) = (&error, &**self.link())
+            Transport::Http(http),
+        ) = (&error, &**self.transport())
         {
             let (reason, status) = (reason.clone(), http.turned_away());
             return ConnectError::Unreachable { reason, status };
@@ -321,27 +328,29 @@ impl Opening<'_> {
         }
     }
 
-    fn link(&self) -> &Arc<Link> {
-        self.link.as_ref().expect("the link is only given away at the very end")
+    fn transport(&self) -> &Arc<Transport> {
+        self.transport.as_ref().expect("the transport is only given away at the very end")
     }
 }
 
 /// Reads every list, side by side, and says which are missing.
-async fn read_all(core: &Arc<Core>, steps: &Steps) -> Result<Vec<Kind>, ConnectError> {
+async fn read_all(connection: &Arc<Connection>, steps: &Steps) -> Result<Vec<Kind>, ConnectError> {
     let mut refused = Vec::new();
     let lists = join_all(Kind::ALL.map(|kind| async move {
         let _step = steps.enter(lists::list_method(kind));
-        lists::read(core, kind).await
+        lists::read(connection, kind).await
     }))
     .await;
     for (kind, list) in Kind::ALL.into_iter().zip(lists) {
         match list {
             Ok(list) => {
-                core.replace(|listing| lists::place(listing, kind, list, core.is_modern_http()));
+                connection.replace(|listing| {
+                    lists::place(listing, kind, list, connection.is_modern_http())
+                });
             }
             // A list that is refused is missing; a server that is gone is gone.
             Err(why @ Unread::Refused(_)) => {
-                core.replace(|listing| lists::unread(listing, kind, &why));
+                connection.replace(|listing| lists::unread(listing, kind, &why));
                 refused.push(kind);
             }
             Err(Unread::Failed(failure)) => return Err(ConnectError::of("list", failure)),

@@ -9,8 +9,8 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
 use super::child::{Child, Pipes};
+use super::launcher::{self, CANNOT_RUN};
 use super::relay::Relay;
-use super::tether::{self, CANNOT_RUN};
 use super::{ConnectError, Options, Program};
 use crate::message::excerpt;
 use crate::peer::{self, Line, Lines, Peer};
@@ -19,7 +19,7 @@ use crate::peer::{self, Line, Lines, Peer};
 const LOG_LINE: usize = 16 << 10;
 
 /// How many of the last lines are kept for when the program ends badly.
-const LAST_WORDS: usize = 20;
+const STDERR_TAIL: usize = 20;
 
 /// Starts a program and converses with it until it ends.
 pub(super) async fn start(
@@ -32,19 +32,19 @@ pub(super) async fn start(
         let reason = format!("there is no directory `{}` to run it in", cwd.display());
         return Err(ConnectError::BadTarget { reason });
     }
-    let started = Child::start(program, options.tether.as_ref()).await;
+    let started = Child::start(program, options.launcher.as_ref()).await;
     let (child, pipes) = started.map_err(|source| ConnectError::Start {
         program: program.command.display().to_string(),
         source,
     })?;
-    let life = Life {
+    let running = RunningProgram {
         child,
         label: options.label.clone(),
         grace: options.grace,
         relay: Arc::clone(relay),
         peer: peer.clone(),
     };
-    tokio::spawn(life.run(pipes));
+    tokio::spawn(running.run(pipes));
     Ok(())
 }
 
@@ -58,7 +58,7 @@ where
     relay.gone(&reason);
 }
 
-struct Life {
+struct RunningProgram {
     child: Child,
     label: String,
     grace: Duration,
@@ -66,10 +66,10 @@ struct Life {
     peer: Peer,
 }
 
-impl Life {
+impl RunningProgram {
     async fn run(self, pipes: Pipes) {
-        let words = LastWords::default();
-        let log = words.clone().log(self.label, pipes.stderr);
+        let tail = StderrTail::default();
+        let log = tail.clone().log(self.label, pipes.stderr);
         let log = tokio::spawn(log);
         let incoming = Arc::clone(&self.relay) as _;
         // The pipes are closed when this returns, which asks the child to end.
@@ -81,7 +81,7 @@ impl Life {
         if tokio::time::timeout(self.grace, log).await.is_err() {
             abort.abort();
         }
-        let reason = match words.last() {
+        let reason = match tail.last() {
             // There was no program but our own, which says why.
             Some(line) if line.starts_with(CANNOT_RUN) && how == unstarted() => line,
             Some(line) => format!("{reason} ({how}): {line}"),
@@ -92,10 +92,10 @@ impl Life {
 }
 
 fn unstarted() -> String {
-    format!("exit code {}", tether::UNSTARTED)
+    format!("exit code {}", launcher::UNSTARTED)
 }
 
-fn told(line: &Line) -> String {
+fn render(line: &Line) -> String {
     match line {
         Line::Whole(text) => String::from_utf8_lossy(text).trim_end().to_owned(),
         Line::TooLong { length, head, .. } => format!("{}… ({length} bytes)", excerpt(head)),
@@ -107,12 +107,12 @@ fn told(line: &Line) -> String {
 const LOGGED_A_SECOND: usize = 200;
 
 /// Counts the lines of a second.
-struct Pace {
+struct LogRate {
     since: Instant,
     n_lines: usize,
 }
 
-enum Step {
+enum LogStep {
     Log {
         /// How many lines before this one were not logged.
         skipped: usize,
@@ -120,44 +120,44 @@ enum Step {
     Skip,
 }
 
-impl Pace {
-    fn new() -> Pace {
-        Pace { since: Instant::now(), n_lines: 0 }
+impl LogRate {
+    fn new() -> LogRate {
+        LogRate { since: Instant::now(), n_lines: 0 }
     }
 
-    fn step(&mut self, now: Instant) -> Step {
+    fn step(&mut self, now: Instant) -> LogStep {
         let mut skipped = 0;
         if Duration::from_secs(1) <= now.duration_since(self.since) {
             skipped = self.n_lines.saturating_sub(LOGGED_A_SECOND);
-            *self = Pace { since: now, n_lines: 0 };
+            *self = LogRate { since: now, n_lines: 0 };
         }
         self.n_lines += 1;
-        if self.n_lines <= LOGGED_A_SECOND { Step::Log { skipped } } else { Step::Skip }
+        if self.n_lines <= LOGGED_A_SECOND { LogStep::Log { skipped } } else { LogStep::Skip }
     }
 }
 
 /// What the program wrote to its standard error last.
 #[derive(Clone, Default)]
-struct LastWords(Arc<Mutex<VecDeque<String>>>);
+struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
-impl LastWords {
+impl StderrTail {
     async fn log(self, label: String, stderr: pipe::Receiver) {
-        let (mut lines, mut pace) = (Lines::new(stderr, LOG_LINE), Pace::new());
+        let (mut lines, mut rate) = (Lines::new(stderr, LOG_LINE), LogRate::new());
         let mut n_taken = 0_usize;
         while let Ok(more) = lines.fill().await {
             let mut unlogged = None;
             while let Some(line) = lines.take() {
-                match pace.step(Instant::now()) {
-                    Step::Log { skipped } => {
+                match rate.step(Instant::now()) {
+                    LogStep::Log { skipped } => {
                         if 0 < skipped {
                             tracing::warn!(target: "upstream", upstream = label, "it writes too much: {skipped} lines are left out");
                         }
-                        let text = told(&line);
+                        let text = render(&line);
                         tracing::info!(target: "upstream", upstream = label, "{text}");
                         self.keep(text);
                         unlogged = None;
                     }
-                    Step::Skip => unlogged = Some(line),
+                    LogStep::Skip => unlogged = Some(line),
                 }
                 n_taken += 1;
                 if n_taken.is_multiple_of(peer::LINES_PER_TURN) {
@@ -165,7 +165,7 @@ impl LastWords {
                 }
             }
             if let Some(line) = unlogged {
-                self.keep(told(&line));
+                self.keep(render(&line));
             }
             if !more {
                 return;
@@ -175,7 +175,7 @@ impl LastWords {
 
     fn keep(&self, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if LAST_WORDS <= lines.len() {
+        if STDERR_TAIL <= lines.len() {
             lines.pop_front();
         }
         lines.push_back(line);
@@ -197,15 +197,15 @@ mod tests {
 
     #[test]
     fn of_a_flood_the_beginning_of_every_second_is_logged_and_the_rest_counted() {
-        let mut pace = Pace::new();
-        let (start, mut logged, mut skipped) = (pace.since, 0, 0);
+        let mut rate = LogRate::new();
+        let (start, mut logged, mut skipped) = (rate.since, 0, 0);
         for line in 0..3000_u64 {
-            match pace.step(start + Duration::from_millis(line)) {
-                Step::Log { skipped: before } => {
+            match rate.step(start + Duration::from_millis(line)) {
+                LogStep::Log { skipped: before } => {
                     logged += 1;
                     skipped += before;
                 }
-                Step::Skip => {}
+                LogStep::Skip => {}
             }
         }
         assert_eq!((logged, skipped), (3 * LOGGED_A_SECOND, 2 * (1000 - LOGGED_A_SECOND)));

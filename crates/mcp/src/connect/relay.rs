@@ -16,8 +16,8 @@ use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::broadcast;
 use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, Sent};
 
-use super::calls::{About, Asker, Call, Calls, Whose};
-use super::keeper::Stale;
+use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
+use super::refresh::Stale;
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
 use crate::peer::{Incoming, Peer, Ticket};
 use crate::revision::{code, meta, method};
@@ -29,13 +29,13 @@ const EVENTS: usize = 1024;
 const LOGGED: u64 = 20;
 
 /// How long a call may wait for its own client while others are in its way.
-const FORSAKEN: Duration = Duration::from_secs(60);
+const HELD_TOO_LONG: Duration = Duration::from_secs(60);
 
 pub(super) struct Relay {
     label: String,
-    pub(super) calls: Calls,
+    pub(super) calls: CallsInFlight,
     /// Who is asked outside of any call.
-    home: Asker,
+    home: ClientRef,
     /// Behind a pointer each: the room for them is there before they come.
     events: broadcast::Sender<Arc<Event>>,
     gone: Mutex<Option<String>>,
@@ -49,10 +49,10 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(label: &str, home: Asker, peer: Option<Peer>) -> Relay {
+    pub(super) fn new(label: &str, home: ClientRef, peer: Option<Peer>) -> Relay {
         Relay {
             label: label.to_owned(),
-            calls: Calls::default(),
+            calls: CallsInFlight::default(),
             home,
             events: broadcast::Sender::new(EVENTS),
             gone: Mutex::new(None),
@@ -154,7 +154,7 @@ impl Relay {
     }
 
     /// Sorts a notification. `call` is the call it surely belongs to.
-    fn take(&self, notification: Notification, call: Option<Call>, on: Option<Ticket>) {
+    fn take(&self, notification: Notification, call: Option<CallInFlight>, on: Option<Ticket>) {
         if let Some(ticket) = on {
             self.alive(ticket);
         }
@@ -169,13 +169,13 @@ impl Relay {
             method::RESOURCES_UPDATED => self.updated(note),
             method::ACKNOWLEDGED => self.stale.acknowledge(),
             method::CANCELLED => self.withdraw(&note),
-            method::MESSAGE => match self.whose(call, About::Anything) {
-                Whose::Of(call) => call.asker.client_handle.notify(note),
-                Whose::Nobodys => self.tell(Event::Note(note)),
-                Whose::Unclear => self.log(&note.params),
+            method::MESSAGE => match self.owner(call, About::Anything) {
+                CallOwner::Call(call) => call.client_ref.client_handle.notify(note),
+                CallOwner::Nobody => self.tell(Event::Note(note)),
+                CallOwner::Ambiguous => self.log(&note.params),
             },
             _ => match call {
-                Some(call) => call.asker.client_handle.notify(note),
+                Some(call) => call.client_ref.client_handle.notify(note),
                 None => self.tell(Event::Note(note)),
             },
         }
@@ -187,9 +187,9 @@ impl Relay {
         let ticket = ticket.and_then(|token| token.as_str().trim_matches('"').parse().ok());
         let Some(ticket) = ticket.map(Ticket) else { return };
         self.alive(ticket);
-        if let Some(Call { asker, token: Some(token), .. }) = self.calls.get(ticket) {
+        if let Some(CallInFlight { client_ref, token: Some(token), .. }) = self.calls.get(ticket) {
             note.params.set(meta::PROGRESS_TOKEN, token);
-            asker.client_handle.notify(note);
+            client_ref.client_handle.notify(note);
         }
     }
 
@@ -213,7 +213,7 @@ impl Relay {
     fn answer(
         self: &Arc<Relay>,
         request: Request,
-        call: Option<Call>,
+        call: Option<CallInFlight>,
     ) -> BoxFuture<'static, Reply> {
         if request.method == method::PING {
             return std::future::ready(Reply::Result(Json::empty_object())).boxed();
@@ -222,16 +222,16 @@ impl Relay {
             method::ROOTS_LIST => About::Roots,
             _ => About::Anything,
         };
-        let (asker, held) = match self.whose(call, about) {
-            Whose::Of(call) => {
-                let held = Held::of(self, &call);
+        let (client_ref, held) = match self.owner(call, about) {
+            CallOwner::Call(call) => {
+                let held = PausedDeadlines::of(self, &call);
                 if let [ticket] = held.tickets[..] {
                     self.calls.note_question(ticket, &request.id);
                 }
-                (call.asker, Some(held))
+                (call.client_ref, Some(held))
             }
-            Whose::Nobodys => (self.home.clone(), None),
-            Whose::Unclear => {
+            CallOwner::Nobody => (self.home.clone(), None),
+            CallOwner::Ambiguous => {
                 let message = "several clients are calling, and nothing says which one is asked";
                 let error = RpcError::new(code::SERVER, message);
                 return std::future::ready(Reply::Error(error)).boxed();
@@ -239,7 +239,7 @@ impl Relay {
         };
         async move {
             let _held = held;
-            ask_client(&asker, &request.method, request.params).await
+            ask_client(&client_ref, &request.method, request.params).await
         }
         .boxed()
     }
@@ -258,15 +258,15 @@ impl Relay {
 
     /// The call that something belongs to: the one whose stream it came on, or
     /// the only one there is.
-    fn whose(&self, call: Option<Call>, about: About) -> Whose {
+    fn owner(&self, call: Option<CallInFlight>, about: About) -> CallOwner {
         let is_open = |ticket| self.peer.as_ref().is_none_or(|peer| peer.is_open(ticket));
-        let whose = call.map_or_else(|| self.calls.only(about, is_open), Whose::Of);
+        let owner = call.map_or_else(|| self.calls.only(about, is_open), CallOwner::Call);
         // A client that was asked long ago may have gone for good, and while its
         // call is open nothing can be told to or asked of anybody else.
-        if let (Whose::Unclear, Some(peer)) = (&whose, &self.peer) {
-            peer.expire_held(FORSAKEN);
+        if let (CallOwner::Ambiguous, Some(peer)) = (&owner, &self.peer) {
+            peer.expire_held(HELD_TOO_LONG);
         }
-        whose
+        owner
     }
 
     /// Keeps a log line that may be any of several clients' for the operator.
@@ -285,13 +285,13 @@ impl Relay {
 }
 
 /// The clocks of the calls that wait for their client stand still.
-struct Held {
+struct PausedDeadlines {
     relay: Arc<Relay>,
     tickets: Vec<Ticket>,
 }
 
-impl Held {
-    fn of(relay: &Arc<Relay>, call: &Call) -> Held {
+impl PausedDeadlines {
+    fn of(relay: &Arc<Relay>, call: &CallInFlight) -> PausedDeadlines {
         let tickets = relay.calls.with(call);
         for ticket in &tickets {
             match &relay.peer {
@@ -299,11 +299,11 @@ impl Held {
                 None => relay.calls.hold(*ticket),
             }
         }
-        Held { relay: Arc::clone(relay), tickets }
+        PausedDeadlines { relay: Arc::clone(relay), tickets }
     }
 }
 
-impl Drop for Held {
+impl Drop for PausedDeadlines {
     fn drop(&mut self) {
         for ticket in &self.tickets {
             match &self.relay.peer {
@@ -335,19 +335,19 @@ impl Incoming for Relay {
 }
 
 /// Asks the client, if it can do what is asked.
-async fn ask_client(asker: &Asker, method: &str, params: Option<Json>) -> Reply {
+async fn ask_client(client_ref: &ClientRef, method: &str, params: Option<Json>) -> Reply {
     let needed = match method {
         method::SAMPLING => Some("sampling"),
         method::ELICITATION => Some("elicitation"),
         method::ROOTS_LIST => Some("roots"),
         _ => None,
     };
-    if let Some(needed) = needed.filter(|needed| !asker.client.can(needed)) {
+    if let Some(needed) = needed.filter(|needed| !client_ref.client.can(needed)) {
         let message = format!("the client does not support {needed}");
         return Reply::Error(RpcError::new(code::METHOD_NOT_FOUND, message));
     }
     let params = params.unwrap_or_else(Json::empty_object);
-    asker
+    client_ref
         .client_handle
         .request(method, params)
         .await

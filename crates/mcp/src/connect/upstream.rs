@@ -11,10 +11,10 @@ use tokio::time::sleep;
 use tool::{Ask, Client, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Server};
 
 use super::headers::{self, Headers};
-use super::link::{Link, Manner, Question, What};
 use super::listen::{self, Listening};
 use super::relay::Relay;
 use super::subscriptions::{Change, Subscriptions};
+use super::transport::{Payload, Question, RequestMode, Transport};
 use super::{ListLimits, Options, params};
 use crate::level::Level;
 use crate::peer::Patience;
@@ -27,7 +27,7 @@ const ROOTS_ASKED: Duration = Duration::from_secs(10);
 /// A server somewhere else. Dropped, its session is closed and its process
 /// ended.
 pub struct Upstream {
-    core: Arc<Core>,
+    connection: Arc<Connection>,
 }
 
 /// What was agreed when the session was opened.
@@ -38,9 +38,9 @@ pub(super) struct Session {
 }
 
 /// What the upstream and its background tasks share.
-pub(super) struct Core {
+pub(super) struct Connection {
     pub(super) label: String,
-    pub(super) link: Arc<Link>,
+    pub(super) transport: Arc<Transport>,
     pub(super) relay: Arc<Relay>,
     pub(super) session: Session,
     /// For whom the session was opened.
@@ -55,30 +55,30 @@ pub(super) struct Core {
 }
 
 impl Upstream {
-    pub(super) fn new(core: Arc<Core>) -> Upstream {
-        Upstream { core }
+    pub(super) fn new(connection: Arc<Connection>) -> Upstream {
+        Upstream { connection }
     }
 
     /// The revision that was agreed. Worth remembering: it spares the probe.
     pub fn revision(&self) -> Revision {
-        self.core.session.revision
+        self.connection.session.revision
     }
 
     /// How many lines were no messages, and how many answers to nothing.
     pub fn n_nonsense(&self) -> u64 {
-        self.core.relay.n_nonsense()
+        self.connection.relay.n_nonsense()
     }
 
     /// Why it is gone, if it is.
     pub fn gone(&self) -> Option<String> {
-        self.core.relay.why_gone()
+        self.connection.relay.why_gone()
     }
 
     /// Ends it and waits until it has ended.
     pub async fn close(&self) {
-        self.core.link.close("no longer needed");
-        self.core.relay.stale.end();
-        let mut events = self.core.relay.events();
+        self.connection.transport.close("no longer needed");
+        self.connection.relay.stale.end();
+        let mut events = self.connection.relay.events();
         while let Some(event) = futures::StreamExt::next(&mut events).await {
             if matches!(event, Event::Gone { .. }) {
                 return;
@@ -89,18 +89,18 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        self.core.link.close("no longer needed");
+        self.connection.transport.close("no longer needed");
     }
 }
 
 #[async_trait]
 impl Provider for Upstream {
     fn listing(&self) -> Arc<Listing> {
-        self.core.listing.load_full()
+        self.connection.listing.load_full()
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.core.relay.events()
+        self.connection.relay.events()
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
@@ -117,9 +117,9 @@ impl Provider for Upstream {
                 method::PING | method::SET_LEVEL if self.revision().is_modern() => {
                     return Ok(nothing());
                 }
-                method::DISCOVER => return Box::pin(self.core.meet_again()).await,
+                method::DISCOVER => return Box::pin(self.connection.rediscover()).await,
                 method::SET_LEVEL => {
-                    return Box::pin(self.core.set_level(params, &ask, context)).await;
+                    return Box::pin(self.connection.set_level(params, &ask, context)).await;
                 }
                 // News of the client, such as that its roots changed.
                 news if news.starts_with("notifications/") => {
@@ -129,7 +129,7 @@ impl Provider for Upstream {
                 _ => {}
             }
         }
-        self.core.ask(ask, context).await
+        self.connection.ask(ask, context).await
     }
 
     fn enforces_timeout(&self) -> bool {
@@ -145,10 +145,11 @@ impl Upstream {
             return;
         }
         let is_about_roots = news == method::ROOTS_CHANGED;
-        let _place = is_about_roots
-            .then(|| self.core.relay.calls.enter_rooted(self.core.link.ticket(), context));
+        let _place = is_about_roots.then(|| {
+            self.connection.relay.calls.enter_for_roots(self.connection.transport.ticket(), context)
+        });
         let params = Some(params.to_json()).filter(|_| !params.is_empty());
-        self.core.link.notify(news, params.as_ref());
+        self.connection.transport.notify(news, params.as_ref());
         if is_about_roots {
             // Nothing in the question will say whose roots are meant.
             sleep(ROOTS_ASKED).await;
@@ -163,15 +164,15 @@ impl Upstream {
     ) -> Result<Reply, Failure> {
         let uri = params.get("uri").and_then(Json::text);
         if !self.revision().is_modern() {
-            let reply = self.core.ask(ask.clone(), context).await?;
+            let reply = self.connection.ask(ask.clone(), context).await?;
             if let (Reply::Result(_), Some(uri)) = (&reply, uri) {
-                self.core.subscriptions.add(&uri, &context.session);
+                self.connection.subscriptions.add(&uri, &context.session);
             }
             return Ok(reply);
         }
         let Some(uri) = uri else { return Ok(no_uri()) };
-        if self.core.subscriptions.add(&uri, &context.session) == Change::Set {
-            listen::renew(&self.core).await;
+        if self.connection.subscriptions.add(&uri, &context.session) == Change::Set {
+            listen::renew(&self.connection).await;
         }
         Ok(nothing())
     }
@@ -188,32 +189,32 @@ impl Upstream {
             return if is_modern {
                 Ok(no_uri())
             } else {
-                self.core.ask(ask.clone(), context).await
+                self.connection.ask(ask.clone(), context).await
             };
         };
-        match (self.core.subscriptions.remove(&uri, &context.session), is_modern) {
+        match (self.connection.subscriptions.remove(&uri, &context.session), is_modern) {
             (Change::Watchers, _) => Ok(nothing()),
-            (Change::Set, false) => self.core.ask(ask.clone(), context).await,
+            (Change::Set, false) => self.connection.ask(ask.clone(), context).await,
             (Change::Set, true) => {
-                listen::renew(&self.core).await;
+                listen::renew(&self.connection).await;
                 Ok(nothing())
             }
         }
     }
 }
 
-impl Core {
+impl Connection {
     pub(super) fn new(
-        link: Arc<Link>,
+        transport: Arc<Transport>,
         relay: Arc<Relay>,
         session: Session,
         client: Arc<Client>,
         options: &Options,
-    ) -> Core {
+    ) -> Connection {
         let listing = Listing { server: session.server.clone(), ..Listing::default() };
-        Core {
+        Connection {
             label: options.label.clone(),
-            link,
+            transport,
             relay,
             session,
             client,
@@ -227,7 +228,7 @@ impl Core {
     }
 
     pub(super) fn is_modern_http(&self) -> bool {
-        self.session.revision.is_modern() && self.link.is_http()
+        self.session.revision.is_modern() && self.transport.is_http()
     }
 
     /// Changes the listing. Only the keeper and the opening do.
@@ -249,46 +250,46 @@ impl Core {
             (false, true) => None,
             (false, false) => Some(params.to_json()),
         };
-        let manner = self.manner(|| headers::plain(method, None));
+        let mode = self.mode(|| headers::plain(method, None));
         let question = Question {
-            ticket: self.link.ticket(),
-            what: What::Ours { method, params },
+            ticket: self.transport.ticket(),
+            payload: Payload::Own { method, params },
             patience: self.patience,
-            manner,
+            mode,
         };
-        self.link.request(question).await
+        self.transport.request(question).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         if let Some(level) = wanted_level(&ask) {
             Box::pin(self.log_at(level)).await;
         }
-        let ticket = self.link.ticket();
-        let manner = self.manner(|| headers::of(&ask, &self.listing.load()));
+        let ticket = self.transport.ticket();
+        let mode = self.mode(|| headers::of(&ask, &self.listing.load()));
         let (ask, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
         let _place = self.relay.calls.enter(ticket, context, token);
-        let (what, patience) = (What::Theirs(ask), self.patience_of(context.timeout));
-        self.link.request(Question { ticket, what, patience, manner }).await
+        let (payload, patience) = (Payload::Forwarded(ask), self.patience_of(context.timeout));
+        self.transport.request(Question { ticket, payload, patience, mode }).await
     }
 
     /// How a question is put; its headers are made only where they are sent.
-    fn manner(&self, headers: impl FnOnce() -> Headers) -> Manner {
-        match (self.session.revision.is_modern(), self.link.is_http()) {
-            (false, _) => Manner::OnSession,
-            (true, true) => Manner::Alone(headers()),
-            (true, false) => Manner::Alone(Vec::new()),
+    fn mode(&self, headers: impl FnOnce() -> Headers) -> RequestMode {
+        match (self.session.revision.is_modern(), self.transport.is_http()) {
+            (false, _) => RequestMode::InSession,
+            (true, true) => RequestMode::Stateless(headers()),
+            (true, false) => RequestMode::Stateless(Vec::new()),
         }
     }
 
     /// Asks who is there now. An older server says so only to who opens a
     /// session; over a pipe there is no other than this one.
-    async fn meet_again(&self) -> Result<Reply, Failure> {
-        match &*self.link {
+    async fn rediscover(&self) -> Result<Reply, Failure> {
+        match &*self.transport {
             _ if self.session.revision.is_modern() => {
                 self.request_own(method::DISCOVER, Object::new()).await
             }
-            Link::Http(http) => http.met_by_another().await,
-            Link::Pipe(_) => {
+            Transport::Http(http) => http.greet_on_new_session().await,
+            Transport::Pipe(_) => {
                 let what = "asking an older server again who it is".to_owned();
                 Err(Failure::Unsupported { what })
             }

@@ -68,7 +68,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// Where one grant is kept.
-pub trait Keep: Send + Sync {
+pub trait GrantStore: Send + Sync {
     /// What is kept; `None` when nothing is. An error is one line.
     fn load(&self) -> Result<Option<Grant>, String>;
 

@@ -68,7 +68,7 @@ impl Login {
     /// Finds out where to log in and makes the address to open in a browser,
     /// which will lead back to `redirect`.
     pub async fn begin(wanted: &Wanted, redirect: &str) -> Result<Login, LoginError> {
-        crate::reach::provide();
+        crate::http_client::provide();
         let mut manager = manager(wanted).await?;
         let challenge = match &wanted.challenge {
             Some(challenge) => Some(challenge.clone()),

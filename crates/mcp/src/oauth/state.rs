@@ -5,7 +5,7 @@ use std::time::Duration;
 use tool::Backoff;
 
 use super::Grant;
-use crate::connect::credential::Refused;
+use crate::connect::credential::RefusalBackoff;
 
 /// A token is renewed this long before it ends.
 const EARLY: u64 = 30;
@@ -24,7 +24,7 @@ pub(super) struct State {
     /// How often it was renewed since a server last let us in.
     pub(super) renewals: u32,
     /// How often the server refused what it let in before.
-    pub(super) refused: Refused,
+    pub(super) refused: RefusalBackoff,
 }
 
 #[derive(Clone, Debug, PartialEq)]

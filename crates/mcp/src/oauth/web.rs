@@ -23,7 +23,7 @@ pub(super) fn client(certificates: &Certificates) -> Result<reqwest::Client, Str
 }
 
 fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Client, String> {
-    let builder = crate::reach::builder()
+    let builder = crate::http_client::builder()
         .redirect(redirects)
         .timeout(PATIENCE)
         .connect_timeout(Duration::from_secs(10));
@@ -33,7 +33,7 @@ fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Clie
 
 /// A body that came whole and is not too long.
 pub(super) async fn body(response: reqwest::Response) -> Option<Vec<u8>> {
-    crate::reach::body(response, LARGEST).await.ok().map(Vec::from)
+    crate::http_client::body(response, LARGEST).await.ok().map(Vec::from)
 }
 
 /// The way for somebody with certificates of their own.

@@ -197,8 +197,8 @@ async fn a_program_that_is_not_there_says_so() {
         command: "/no/such/program".into(),
         ..Default::default()
     });
-    for tether in [None, options().tether] {
-        let options = Options { tether, ..options() };
+    for launcher in [None, options().launcher] {
+        let options = Options { launcher, ..options() };
         let opened = mcp::connect::connect(&target, &options, &crate::support::client()).await;
         let Err(error) = opened else { panic!("it was opened") };
         assert!(error.to_string().contains("No such file or directory"), "{error}");

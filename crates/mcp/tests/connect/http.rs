@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use mcp::connect::{ConnectError, Endpoint, Era, Options, Target, Upstream, connect};
+use mcp::connect::{ConnectError, Endpoint, KnownRevision, Options, Target, Upstream, connect};
 use mcp::peer::Patience;
 use mcp::revision::Revision;
 use serde_json::json;
@@ -227,7 +227,7 @@ async fn a_server_that_is_not_there_or_wants_credentials_says_so() {
 #[tokio::test]
 async fn a_pinned_revision_spares_the_probe() {
     let web = Web::serve(legacy).await;
-    let options = Options { era: Era::Pinned(Revision::V2025_11_25), ..options() };
+    let options = Options { revision: KnownRevision::Pinned(Revision::V2025_11_25), ..options() };
     connect(&target(&web.url), &options, &client()).await.unwrap();
     assert!(web.asked("server/discover").is_empty());
 }

@@ -1,6 +1,6 @@
 //! A modern server, which has no session.
 
-use mcp::connect::{Era, Options};
+use mcp::connect::{KnownRevision, Options};
 use mcp::revision::Revision;
 use serde_json::{Value, json};
 use tool::{Context, Event, Kind, Provider};
@@ -22,8 +22,8 @@ async fn a_modern_server_is_recognised_and_names_itself() {
 
 #[tokio::test]
 async fn an_era_that_was_remembered_wrongly_is_found_out() {
-    let era = Era::Remembered(Revision::V2026_07_28);
-    let upstream = try_open("plain", &Options { era, ..options() }).await.unwrap();
+    let revision = KnownRevision::Remembered(Revision::V2026_07_28);
+    let upstream = try_open("plain", &Options { revision, ..options() }).await.unwrap();
     assert_eq!(upstream.revision(), Revision::V2025_11_25);
 }
 

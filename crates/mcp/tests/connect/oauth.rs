@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcp::connect::credential::{Fixed, Now};
+use mcp::connect::credential::{FixedHeaders, Now};
 use mcp::connect::{
-    Certificates, ConnectError, Credential, Endpoint, Era, Options, Refusal, Target, connect,
+    Certificates, ConnectError, Credential, Endpoint, KnownRevision, Options, Refusal, Target,
+    connect,
 };
-use mcp::oauth::{Grant, Keep, Keeper, Login, Revoked, Wanted};
+use mcp::oauth::{Grant, GrantStore, Login, OAuthCredential, Revoked, Wanted};
 use mcp::revision::Revision;
 use testkit::oauth::{Mood, Server};
 use tool::{Ask, Call, Client, Context, CredentialHealth, Failure, Json, Provider};
@@ -21,7 +22,7 @@ struct Bench {
     time: AtomicU64,
 }
 
-impl Keep for Bench {
+impl GrantStore for Bench {
     fn load(&self) -> Result<Option<Grant>, String> {
         Ok(self.grant.lock().unwrap().clone())
     }
@@ -35,7 +36,7 @@ impl Keep for Bench {
 struct Stage {
     server: Server,
     bench: Arc<Bench>,
-    keeper: Arc<Keeper>,
+    keeper: Arc<OAuthCredential>,
 }
 
 impl Stage {
@@ -43,8 +44,8 @@ impl Stage {
         let server = Server::start().await.unwrap();
         let bench = Arc::new(Bench::default());
         bench.time.store(1_000_000_000, Ordering::Relaxed);
-        let keep = Arc::clone(&bench) as Arc<dyn Keep>;
-        let keeper = Keeper::new("run `gatelet login wiki`", keep, now(&bench), || 1.0);
+        let keep = Arc::clone(&bench) as Arc<dyn GrantStore>;
+        let keeper = OAuthCredential::new("run `gatelet login wiki`", keep, now(&bench), || 1.0);
         Stage { server, bench, keeper: Arc::new(keeper) }
     }
 
@@ -92,8 +93,8 @@ async fn enter(
     credential: Arc<dyn Credential>,
 ) -> Result<Arc<mcp::connect::Upstream>, ConnectError> {
     let endpoint = Endpoint { url: server.url(), ..Endpoint::default() };
-    let era = Era::Pinned(Revision::V2025_11_25);
-    let options = Options { era, credential: Some(credential), ..Options::default() };
+    let revision = KnownRevision::Pinned(Revision::V2025_11_25);
+    let options = Options { revision, credential: Some(credential), ..Options::default() };
     connect(&Target::Http(endpoint), &options, &Client::named("test", "")).await
 }
 
@@ -285,7 +286,7 @@ async fn a_grant_is_given_back_whole() {
 async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
     let server = Server::start().await.unwrap();
     let bench = Arc::new(Bench::default());
-    let fixed = Arc::new(Fixed::new("change it", now(&bench)));
+    let fixed = Arc::new(FixedHeaders::new("change it", now(&bench)));
     // A day of a gate that tries every minute.
     for _ in 0..24 * 60 {
         let error = enter(&server, Arc::clone(&fixed) as _).await.err().unwrap();
@@ -298,9 +299,9 @@ async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
     bench.time.fetch_add(3_600_000, Ordering::Relaxed);
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer t".to_owned())]);
     let endpoint = Endpoint { url: server.url(), headers, ..Endpoint::default() };
-    let era = Era::Pinned(Revision::V2025_11_25);
+    let revision = KnownRevision::Pinned(Revision::V2025_11_25);
     let credential = Some(Arc::clone(&fixed) as Arc<dyn Credential>);
-    let options = Options { era, credential, ..Options::default() };
+    let options = Options { revision, credential, ..Options::default() };
     connect(&Target::Http(endpoint), &options, &Client::named("test", "")).await.unwrap();
     assert_eq!(fixed.credential_health(), CredentialHealth::Fine);
 }
@@ -308,8 +309,8 @@ async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
 #[tokio::test]
 async fn a_server_that_refuses_one_call_is_still_asked_the_next() {
     let bench = Arc::new(Bench::default());
-    let keeper = Keeper::new("log in", Arc::clone(&bench) as _, now(&bench), || 1.0);
-    let fixed = Fixed::new("change it", now(&bench));
+    let keeper = OAuthCredential::new("log in", Arc::clone(&bench) as _, now(&bench), || 1.0);
+    let fixed = FixedHeaders::new("change it", now(&bench));
     let refusal = Refusal { status: http::StatusCode::UNAUTHORIZED, challenge: None };
     for credential in [&keeper as &dyn Credential, &fixed] {
         credential.accepted();

@@ -1,6 +1,6 @@
 //! What passes besides questions and answers.
 
-use mcp::connect::{Era, Options};
+use mcp::connect::{KnownRevision, Options};
 use mcp::peer::Patience;
 use mcp::revision::Revision;
 use serde_json::json;
@@ -33,9 +33,13 @@ async fn a_server_that_dies_of_the_probe_is_started_again_without() {
 
 #[tokio::test]
 async fn a_remembered_or_pinned_revision_spares_the_probe() {
-    for era in [Era::Remembered(Revision::V2025_11_25), Era::Pinned(Revision::V2025_11_25)] {
+    for revision in [
+        KnownRevision::Remembered(Revision::V2025_11_25),
+        KnownRevision::Pinned(Revision::V2025_11_25),
+    ] {
         // This one never answers the probe, and nobody waits for that.
-        let options = Options { era, probe: std::time::Duration::from_secs(3600), ..options() };
+        let options =
+            Options { revision, probe: std::time::Duration::from_secs(3600), ..options() };
         let upstream = try_open("silent", &options).await.unwrap();
         assert_eq!(upstream.revision(), Revision::V2025_11_25);
     }
@@ -43,16 +47,16 @@ async fn a_remembered_or_pinned_revision_spares_the_probe() {
 
 #[tokio::test]
 async fn a_server_that_was_older_the_last_time_is_asked_again_when_it_refuses() {
-    let era = Era::Remembered(Revision::V2025_11_25);
-    let upstream = try_open("modern", &Options { era, ..options() }).await.unwrap();
+    let revision = KnownRevision::Remembered(Revision::V2025_11_25);
+    let upstream = try_open("modern", &Options { revision, ..options() }).await.unwrap();
     assert_eq!(upstream.revision(), Revision::V2026_07_28);
 }
 
 #[tokio::test]
 async fn a_server_that_was_modern_the_last_time_is_asked_one_thing() {
-    let era = Era::Remembered(Revision::V2026_07_28);
+    let revision = KnownRevision::Remembered(Revision::V2026_07_28);
     // However slow: the pause before the second question has no room here.
-    let options = Options { era, probe: std::time::Duration::ZERO, ..options() };
+    let options = Options { revision, probe: std::time::Duration::ZERO, ..options() };
     let upstream = try_open("modern", &options).await.unwrap();
     assert_eq!(upstream.revision(), Revision::V2026_07_28);
     assert_eq!(upstream.n_nonsense(), 0);
@@ -73,7 +77,7 @@ async fn time_in_which_the_client_is_asked_is_not_the_servers() {
 
 #[tokio::test]
 async fn a_server_that_does_not_speak_the_pinned_revision_is_refused() {
-    let options = Options { era: Era::Pinned(Revision::V2025_06_18), ..options() };
+    let options = Options { revision: KnownRevision::Pinned(Revision::V2025_06_18), ..options() };
     let error = crate::support::refused("old", &options).await;
     assert_eq!(error.to_string(), "it speaks `2024-11-05`, which is no revision spoken here");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use mcp::connect::{ConnectError, Options, Program, Target, Tether, Upstream, connect};
+use mcp::connect::{ConnectError, Launcher, Options, Program, Target, Upstream, connect};
 use serde_json::json;
 use tool::{
     Ask, Call, Client, ClientHandle, Context, Event, Failure, Json, Note, Object, Provider, Reply,
@@ -27,7 +27,7 @@ pub(crate) fn options() -> Options {
         label: "scripted".to_owned(),
         opening: Duration::from_secs(30),
         grace: Duration::from_secs(5),
-        tether: Some(Tether::Other(PathBuf::from(SCRIPTED))),
+        launcher: Some(Launcher::Other(PathBuf::from(SCRIPTED))),
         ..Options::default()
     }
 }

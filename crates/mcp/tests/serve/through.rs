@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use mcp::connect::{self, Era, Program, Target, Upstream};
+use mcp::connect::{self, KnownRevision, Program, Target, Upstream};
 use mcp::revision::Revision;
 use mcp::serve::http::{Endpoint, Options, at, listen};
 use serde_json::json;
@@ -121,7 +121,10 @@ async fn open(target: Target, revision: Revision) -> Arc<Tailored> {
 }
 
 async fn tailor(target: &Target, revision: Revision, capabilities: Json) -> Arc<Upstream> {
-    let options = connect::Options { era: Era::Pinned(revision), ..connect::Options::default() };
+    let options = connect::Options {
+        revision: KnownRevision::Pinned(revision),
+        ..connect::Options::default()
+    };
     let client = Client { capabilities, ..Client::named("through", revision.as_str()) };
     connect::connect(target, &options, &client).await.unwrap()
 }

@@ -11,15 +11,15 @@ use reqwest::Response;
 use tokio::time::sleep;
 use tool::{Failure, Json, Reply, Sent};
 
-use super::errands::Errand;
-use super::pace::{Came, Pace};
+use super::outbox::Delivery;
+use super::reconnect::{Received, ReconnectDelay};
 use super::{Http, Question, forgot_session, unreachable};
-use crate::connect::link::Manner;
 use crate::connect::opening;
 use crate::connect::sse::Parser;
+use crate::connect::transport::RequestMode;
+use crate::http_client::{self, Unread, deepest};
 use crate::message::{self, Frame, Message, Response as Told};
 use crate::peer::Ticket;
-use crate::reach::{self, Unread, deepest};
 use crate::revision::{Revision, code, header, method};
 
 /// The longest pause before a call's stream is resumed that the server does not
@@ -27,7 +27,7 @@ use crate::revision::{Revision, code, header, method};
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
-pub(super) enum Refused {
+pub(super) enum NoAnswer {
     /// The server no longer knows the session; the question did not run.
     NoSession,
     /// What answers there now speaks another revision; the question did not
@@ -41,33 +41,33 @@ pub(super) enum Refused {
     Failed(Failure),
 }
 
-impl Refused {
+impl NoAnswer {
     pub(super) fn into_failure(self) -> Failure {
         match self {
-            Refused::NoSession => {
+            NoAnswer::NoSession => {
                 Failure::Lost { reason: "the server forgot the session".to_owned(), sent: Sent::No }
             }
-            Refused::Another(reason) => Failure::Lost { reason, sent: Sent::No },
-            Refused::NobodyThere(reason) => Failure::Unavailable { reason },
-            Refused::CutOff(failure) | Refused::Failed(failure) => failure,
+            NoAnswer::Another(reason) => Failure::Lost { reason, sent: Sent::No },
+            NoAnswer::NobodyThere(reason) => Failure::Unavailable { reason },
+            NoAnswer::CutOff(failure) | NoAnswer::Failed(failure) => failure,
         }
     }
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Refused {
-        Refused::Failed(failure)
+impl From<Failure> for NoAnswer {
+    fn from(failure: Failure) -> NoAnswer {
+        NoAnswer::Failed(failure)
     }
 }
 
-impl From<reqwest::Error> for Refused {
-    fn from(error: reqwest::Error) -> Refused {
+impl From<reqwest::Error> for NoAnswer {
+    fn from(error: reqwest::Error) -> NoAnswer {
         if error.is_connect() {
-            return Refused::NobodyThere(deepest(&error));
+            return NoAnswer::NobodyThere(deepest(&error));
         }
         let failure = unreachable(&error);
         let is_cut_off = error.is_request() && !error.is_timeout();
-        if is_cut_off { Refused::CutOff(failure) } else { Refused::Failed(failure) }
+        if is_cut_off { NoAnswer::CutOff(failure) } else { NoAnswer::Failed(failure) }
     }
 }
 
@@ -78,7 +78,7 @@ impl Http {
         question: &Question,
         response: Response,
         has_session: bool,
-    ) -> Result<Reply, Refused> {
+    ) -> Result<Reply, NoAnswer> {
         let status = response.status();
         self.turned_away.store(0, Ordering::Relaxed);
         let ticket = Some(question.ticket);
@@ -101,19 +101,19 @@ impl Http {
             Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
         };
         if let Some(reason) = told.as_ref().and_then(|told| another(question, status, told)) {
-            return Err(Refused::Another(reason));
+            return Err(NoAnswer::Another(reason));
         }
         // Who answers the very question knows the session, unless it says else.
         let knows = |told: &Told| is_for(&told.id, ticket) && !mentions(&body, "session");
         if has_session && forgot_session(status, &body) && !told.as_ref().is_some_and(knows) {
-            return Err(Refused::NoSession);
+            return Err(NoAnswer::NoSession);
         }
         match (denied(status, &headers), told) {
             (None, Some(told)) => Ok(told.reply),
-            (Some(denied), _) => Err(Refused::Failed(denied)),
+            (Some(denied), _) => Err(NoAnswer::Failed(denied)),
             (None, None) => {
                 self.turned_away.store(status.as_u16(), Ordering::Relaxed);
-                Err(Refused::Failed(failed(status, &headers, &body)))
+                Err(NoAnswer::Failed(failed(status, &headers, &body)))
             }
         }
     }
@@ -123,10 +123,10 @@ impl Http {
     async fn follow(self: &Arc<Http>, ticket: Ticket, first: Response) -> Result<Reply, Failure> {
         let mut parser = Parser::new(self.limit);
         let mut response = first;
-        let mut pace = Pace::within(LONGEST_PAUSE);
+        let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
         loop {
-            let mut came = Came::Nothing;
-            let reply = self.read_stream(&mut parser, &mut response, ticket, &mut came).await?;
+            let mut received = Received::Nothing;
+            let reply = self.read_stream(&mut parser, &mut response, ticket, &mut received).await?;
             if let Some(reply) = reply {
                 return Ok(reply);
             }
@@ -135,8 +135,8 @@ impl Http {
                 let reason = "the stream ended before the answer".to_owned();
                 return Err(Failure::Lost { reason, sent: Sent::Perhaps });
             };
-            sleep(pace.ended(came, parser.retry())).await;
-            pace.open();
+            sleep(delay.ended(received, parser.retry())).await;
+            delay.open();
             response = self.resume(&id).await?;
         }
     }
@@ -147,14 +147,14 @@ impl Http {
         parser: &mut Parser,
         response: &mut Response,
         ticket: Ticket,
-        came: &mut Came,
+        received: &mut Received,
     ) -> Result<Option<Reply>, Failure> {
         loop {
             while let Some(event) = parser
                 .next_event()
                 .map_err(|error| Failure::Unusable { reason: error.to_string() })?
             {
-                came.note(&event.data);
+                received.note(&event.data);
                 if let Some(reply) = self.hear(&event.data, Some(ticket))? {
                     return Ok(Some(reply));
                 }
@@ -236,7 +236,7 @@ impl Http {
                 };
                 // What the server no longer wants to know is not told.
                 let Some(reply) = reply else { return };
-                http.send(Errand::answer(id, reply));
+                http.send(Delivery::answer(id, reply));
             });
         }
     }
@@ -249,7 +249,7 @@ impl Http {
 
     /// The whole body, within the limit.
     pub(super) async fn body(&self, response: Response) -> Result<Bytes, Failure> {
-        reach::body(response, self.limit).await.map_err(|unread| match unread {
+        http_client::body(response, self.limit).await.map_err(|unread| match unread {
             Unread::Broken(error) => Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps },
             Unread::TooLong { limit } => Failure::Unusable {
                 reason: format!("a response is over the limit of {limit} bytes"),
@@ -268,15 +268,15 @@ fn is_for(id: &Json, ticket: Option<Ticket>) -> bool {
 fn another(question: &Question, status: StatusCode, told: &Told) -> Option<String> {
     let Reply::Error(error) = &told.reply else { return None };
     let opens = matches!(question.method(), method::INITIALIZE | method::DISCOVER);
-    match &question.manner {
+    match &question.mode {
         _ if opens => None,
-        Manner::OnSession => {
+        RequestMode::InSession => {
             let latest = Revision::LATEST.as_str();
             let is_modern = error.code == code::UNSUPPORTED_VERSION
                 && opening::supported(error).iter().any(|version| version == latest);
             is_modern.then(|| format!("it speaks {latest} now"))
         }
-        Manner::Alone(_) => {
+        RequestMode::Stateless(_) => {
             let refused = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND);
             // What a modern server says for itself.
             let is_modern = matches!(

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcp::connect::Credential;
-use mcp::oauth::{Grant, Keep, Keeper, Login, Wanted};
+use mcp::oauth::{Grant, GrantStore, Login, OAuthCredential, Wanted};
 use serde_json::Value;
 
 /// Where a login leads back to. Nobody listens there: the browser only says
@@ -24,14 +24,14 @@ const PATIENCE: usize = 3;
 pub(crate) struct Human {
     url: String,
     drawer: Arc<Drawer>,
-    keeper: Arc<Keeper>,
+    keeper: Arc<OAuthCredential>,
     logins: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Drawer(Mutex<Option<Grant>>);
 
-impl Keep for Drawer {
+impl GrantStore for Drawer {
     fn load(&self) -> Result<Option<Grant>, String> {
         Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
@@ -46,7 +46,7 @@ impl Human {
     pub(crate) fn new(url: &str) -> Human {
         let drawer = Arc::new(Drawer::default());
         let now = Arc::new(|| seconds() * 1000);
-        let keeper = Keeper::new("run `log in`", Arc::clone(&drawer) as _, now, || 0.5);
+        let keeper = OAuthCredential::new("run `log in`", Arc::clone(&drawer) as _, now, || 0.5);
         Human { url: url.to_owned(), drawer, keeper: Arc::new(keeper), logins: AtomicUsize::new(0) }
     }
 

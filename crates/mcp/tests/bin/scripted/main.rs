@@ -1,7 +1,7 @@
 //! A server that does what a test wants: odd answers, silence, noise, death.
 //!
 //! `scripted MODE` speaks on its standard input and output; the modes are those
-//! of [`Mode`]. `scripted __tether …` is the tether of the tests, and `scripted
+//! of [`Mode`]. `scripted __launch …` is the launcher of the tests, and `scripted
 //! parent` connects to another one and waits to be killed. `scripted driver URL`
 //! is a client for the official conformance suite.
 #![expect(
@@ -20,7 +20,7 @@ use std::io::BufRead;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match mcp::connect::tether::take(std::env::args_os().skip(1)) {
+    match mcp::connect::launcher::take(std::env::args_os().skip(1)) {
         Some(Ok(())) => return ExitCode::SUCCESS,
         Some(Err(error)) => {
             eprintln!("{error}");

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use mcp::connect::{Options, Program, Target, Tether, connect};
+use mcp::connect::{Launcher, Options, Program, Target, connect};
 use tool::Client;
 
-/// Connects to a stubborn server on a tether and says when it is up.
+/// Connects to a stubborn server on a launcher and says when it is up.
 pub(crate) fn run() -> ExitCode {
     let Ok(program) = std::env::current_exe() else { return ExitCode::FAILURE };
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
@@ -18,7 +18,7 @@ pub(crate) fn run() -> ExitCode {
             args: vec!["-c".to_owned(), format!("sleep 1000 & {} stubborn", program.display())],
             ..Program::default()
         });
-        let options = Options { tether: Some(Tether::Ourselves), ..Options::default() };
+        let options = Options { launcher: Some(Launcher::Ourselves), ..Options::default() };
         match connect(&target, &options, &Client::named("parent", "")).await {
             Ok(upstream) => {
                 println!("up");

@@ -185,12 +185,12 @@ async fn a_server_that_was_replaced_by_one_of_another_revision_is_given_up_and_f
     ] {
         let (web, swapped) = replaced(first, second).await;
         let upstream = reach(&web).await;
-        let era = Era::Remembered(upstream.revision());
+        let known = KnownRevision::Remembered(upstream.revision());
         swapped.store(true, Ordering::SeqCst);
         let failure = call(&upstream, "t", json!({})).await.unwrap_err();
         assert_eq!(failure.sent(), HasLeft::No, "{failure}");
         assert!(upstream.gone().is_some(), "{failure}");
-        let options = Options { era, ..options() };
+        let options = Options { revision: known, ..options() };
         let again = connect(&target(&web.url), &options, &client()).await.unwrap();
         assert_eq!(again.revision(), revision);
     }

@@ -1,8 +1,8 @@
 //! A process that outlives us just long enough to clean up.
 //!
-//! The [tether](super::tether) kills a program when we die, but not what the
+//! The [launcher](super::launcher) kills a program when we die, but not what the
 //! program has started itself. So the first program that is started brings a
-//! guard along: a process, not a child of ours, that holds the other end of a
+//! reaper along: a process, not a child of ours, that holds the other end of a
 //! pipe. It is told which process groups there are; when the pipe ends, because
 //! we do, it kills those that are left.
 
@@ -15,70 +15,70 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Tether;
+use super::Launcher;
 
-/// The first argument that makes our executable post a guard, and be one.
-pub(super) const POST: &str = "__guard";
-const STAND: &str = "__guard-stands";
+/// The first argument that makes our executable start a reaper, and be one.
+pub(super) const START: &str = "__reaper-start";
+const RUN: &str = "__reaper";
 
-/// The guard of this process, once there is one. It goes with the process, so
+/// The reaper of this process, once there is one. It goes with the process, so
 /// there is exactly one, however many upstreams and runtimes there are.
-static GUARD: Mutex<Option<PipeWriter>> = Mutex::new(None);
+static REAPER: Mutex<Option<PipeWriter>> = Mutex::new(None);
 
-/// Has the guard watch a group. Posts the guard first when there is none.
-pub(super) fn watch(tether: &Tether, group: Pid) {
-    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
-    tell(&mut guard, '+', group);
-    if guard.is_some() {
+/// Has the reaper watch a group. Starts the reaper first when there is none.
+pub(super) fn watch(launcher: &Launcher, group: Pid) {
+    let mut reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner);
+    tell(&mut reaper, '+', group);
+    if reaper.is_some() {
         return;
     }
-    match post(tether) {
-        Ok(posted) => *guard = Some(posted),
-        // The program itself is on its tether all the same.
-        Err(error) => return tracing::warn!(%error, "there is no guard over upstreams"),
+    match start(launcher) {
+        Ok(started) => *reaper = Some(started),
+        // The program itself ends with us all the same.
+        Err(error) => return tracing::warn!(%error, "there is no reaper over upstreams"),
     }
-    tell(&mut guard, '+', group);
+    tell(&mut reaper, '+', group);
 }
 
-/// Tells the guard that a group is gone, before its id can be somebody else's.
+/// Tells the reaper that a group is gone, before its id can be somebody else's.
 pub(super) fn forget(group: Pid) {
-    tell(&mut GUARD.lock().unwrap_or_else(PoisonError::into_inner), '-', group);
+    tell(&mut REAPER.lock().unwrap_or_else(PoisonError::into_inner), '-', group);
 }
 
-fn tell(guard: &mut Option<PipeWriter>, sign: char, group: Pid) {
+fn tell(reaper: &mut Option<PipeWriter>, sign: char, group: Pid) {
     let line = format!("{sign}{}\n", group.as_raw_nonzero());
-    if let Some(pipe) = guard
+    if let Some(pipe) = reaper
         && let Err(error) = pipe.write_all(line.as_bytes())
     {
-        tracing::warn!(%error, "the guard over upstreams is gone");
-        *guard = None;
+        tracing::warn!(%error, "the reaper over upstreams is gone");
+        *reaper = None;
     }
 }
 
-/// Starts the guard by way of a process that ends at once, so that the guard is
+/// Starts the reaper by way of a process that ends at once, so that the reaper is
 /// nobody's child: whoever waits for our children does not wait for it.
-fn post(tether: &Tether) -> io::Result<PipeWriter> {
+fn start(launcher: &Launcher) -> io::Result<PipeWriter> {
     let (reader, writer) = io::pipe()?;
-    let mut command = tether.command();
-    command.arg(POST).stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = launcher.command();
+    command.arg(START).stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
     let status = command.process_group(0).status()?;
     if !status.success() {
-        return Err(io::Error::other(format!("it could not be posted ({status})")));
+        return Err(io::Error::other(format!("it could not be started ({status})")));
     }
     Ok(writer)
 }
 
-/// Does what `argument` asks for, if it asks for a guard.
+/// Does what `argument` asks for, if it asks for a reaper.
 pub(super) fn take(argument: &OsStr) -> Option<io::Result<()>> {
     match argument.to_str()? {
-        POST => Some(Tether::Ourselves.command().arg(STAND).process_group(0).spawn().map(drop)),
-        STAND => Some(stand(io::stdin().lock())),
+        START => Some(Launcher::Ourselves.command().arg(RUN).process_group(0).spawn().map(drop)),
+        RUN => Some(run(io::stdin().lock())),
         _ => None,
     }
 }
 
 /// Listens until the pipe ends, and ends whoever is left.
-fn stand(orders: impl BufRead) -> io::Result<()> {
+fn run(orders: impl BufRead) -> io::Result<()> {
     for group in left(orders).into_iter().filter_map(Pid::from_raw) {
         // A group that is gone needs no signal.
         kill_process_group(group, Signal::KILL).ok();

@@ -10,15 +10,15 @@ use serde::Deserialize;
 use tool::{CredentialHealth, Failure};
 
 use super::state::{State, Step, Trouble};
-use super::{Grant, Keep, web};
+use super::{Grant, GrantStore, web};
 use crate::connect::Certificates;
-use crate::connect::credential::{Credential, Now, Refusal, Refused};
+use crate::connect::credential::{Credential, Now, Refusal, RefusalBackoff};
 
 /// The credential of a server that wants OAuth.
-pub struct Keeper {
+pub struct OAuthCredential {
     /// What a human has to do, in one line: ``run `gatelet login wiki` ``.
     todo: String,
-    keep: Arc<dyn Keep>,
+    store: Arc<dyn GrantStore>,
     now: Now,
     /// From 0 to 1; spreads what would otherwise come in one rush.
     chance: fn() -> f64,
@@ -27,7 +27,7 @@ pub struct Keeper {
     state: Mutex<State>,
     /// How often the server has said that it wants a token. With none at hand
     /// it is asked without one, and ever less often when it refuses that.
-    wanted: Mutex<Refused>,
+    wanted: Mutex<RefusalBackoff>,
     /// Held while the token is being renewed, so that one request does it for
     /// all who wait.
     renewing: tokio::sync::Mutex<()>,
@@ -55,11 +55,16 @@ struct Complaint {
     error: String,
 }
 
-impl Keeper {
-    pub fn new(todo: &str, keep: Arc<dyn Keep>, now: Now, chance: fn() -> f64) -> Keeper {
-        Keeper {
+impl OAuthCredential {
+    pub fn new(
+        todo: &str,
+        store: Arc<dyn GrantStore>,
+        now: Now,
+        chance: fn() -> f64,
+    ) -> OAuthCredential {
+        OAuthCredential {
             todo: todo.to_owned(),
-            keep,
+            store,
             now,
             chance,
             certificates: Certificates::default(),
@@ -70,8 +75,8 @@ impl Keeper {
     }
 
     /// With certificates of the operator's own.
-    pub fn with_certificates(self, certificates: Certificates) -> Keeper {
-        Keeper { certificates, ..self }
+    pub fn with_certificates(self, certificates: Certificates) -> OAuthCredential {
+        OAuthCredential { certificates, ..self }
     }
 
     /// The token to use now, renewed when that is needed and possible.
@@ -94,7 +99,7 @@ impl Keeper {
                 state.renew(grant.clone());
                 drop(state);
                 // The old refresh token may be dead by now, so this matters.
-                if let Err(reason) = self.keep.save(&grant) {
+                if let Err(reason) = self.store.save(&grant) {
                     tracing::error!(reason, "a renewed token could not be kept");
                 }
                 Ok(token)
@@ -132,7 +137,7 @@ impl Keeper {
 
     /// Takes up what is kept.
     fn look_up(&self) -> Result<(), Failure> {
-        match self.keep.load() {
+        match self.store.load() {
             Ok(Some(grant)) => {
                 self.state().take(grant);
                 Ok(())
@@ -154,7 +159,7 @@ impl Keeper {
         self.look_up().is_ok() && self.state().grant.is_none()
     }
 
-    fn wanted(&self) -> MutexGuard<'_, Refused> {
+    fn wanted(&self) -> MutexGuard<'_, RefusalBackoff> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -168,7 +173,7 @@ impl Keeper {
 }
 
 #[async_trait]
-impl Credential for Keeper {
+impl Credential for OAuthCredential {
     async fn present(&self) -> Result<Option<HeaderValue>, Failure> {
         if self.is_unasked() {
             return Ok(None);

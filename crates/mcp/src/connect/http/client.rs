@@ -10,7 +10,7 @@ use tool::{Failure, Sent};
 
 use crate::connect::address::{self, Addresses};
 use crate::connect::{ConnectError, Endpoint};
-use crate::reach::{self, deepest};
+use crate::http_client::{self, deepest};
 
 /// Reads an endpoint as an operator wrote it.
 pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap), ConnectError> {
@@ -54,7 +54,7 @@ pub(in crate::connect) fn client(
     endpoint: &Endpoint,
     redirects: Redirects,
 ) -> Result<reqwest::Client, ConnectError> {
-    let mut builder = reach::builder()
+    let mut builder = http_client::builder()
         .tcp_nodelay(true)
         .pool_idle_timeout(KEPT)
         .connect_timeout(Duration::from_secs(10))

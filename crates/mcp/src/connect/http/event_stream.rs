@@ -1,4 +1,4 @@
-//! The standing stream, for what belongs to no question.
+//! The event stream, for what belongs to no question.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use tool::Kind;
 
 use super::answer::is_stream;
-use super::pace::{Came, Pace};
+use super::reconnect::{Received, ReconnectDelay};
 use super::{Http, Session, forgot_session};
 use crate::connect::sse::Parser;
 
@@ -36,7 +36,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
     let mut reopened = http.n_reopened.subscribe();
     let mut parser = Parser::new(http.limit);
     let mut n_failed = 0;
-    let mut pace = Pace::within(LONGEST_PAUSE);
+    let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
     let mut is_first = true;
     loop {
         if reopened.has_changed().unwrap_or_default() {
@@ -49,8 +49,8 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
             sleep(LONGEST_PAUSE).await;
             continue;
         };
-        pace.open();
-        let mut came = Came::Nothing;
+        delay.open();
+        let mut received = Received::Nothing;
         match get.send().await {
             Ok(response) if response.status().is_success() && is_stream(response.headers()) => {
                 n_failed = 0;
@@ -63,7 +63,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
                 }
                 is_first = false;
                 tokio::select! {
-                    () = read(http, &mut parser, response, &mut came) => {}
+                    () = read(http, &mut parser, response, &mut received) => {}
                     // What is told from now on is told on the new session.
                     _ = reopened.changed() => {
                         reopened.mark_changed();
@@ -90,7 +90,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
             }
         }
         parser.interrupt();
-        sleep(pace.ended(came, parser.retry())).await;
+        sleep(delay.ended(received, parser.retry())).await;
     }
 }
 
@@ -101,7 +101,7 @@ async fn reopen(http: &Arc<Http>, response: Response, session: &Session) -> bool
     let status = response.status();
     let body = http.body(response).await.unwrap_or_default();
     if session.id.is_none() || !forgot_session(status, &body) {
-        tracing::debug!(target: "upstream", upstream = http.label, %status, "no standing stream");
+        tracing::debug!(target: "upstream", upstream = http.label, %status, "no event stream");
         return false;
     }
     if let Err(failure) = http.reopen(session).await {
@@ -111,18 +111,23 @@ async fn reopen(http: &Arc<Http>, response: Response, session: &Session) -> bool
 }
 
 /// Reads one connection to its end.
-async fn read(http: &Arc<Http>, parser: &mut Parser, mut response: Response, came: &mut Came) {
+async fn read(
+    http: &Arc<Http>,
+    parser: &mut Parser,
+    mut response: Response,
+    received: &mut Received,
+) {
     while let Ok(Some(chunk)) = response.chunk().await {
         parser.push(&chunk);
         loop {
             match parser.next_event() {
                 Ok(Some(event)) => {
-                    came.note(&event.data);
+                    received.note(&event.data);
                     http.hear(&event.data, None).ok();
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(target: "upstream", upstream = http.label, %error, "the standing stream is dropped");
+                    tracing::warn!(target: "upstream", upstream = http.label, %error, "the event stream is dropped");
                     return;
                 }
             }

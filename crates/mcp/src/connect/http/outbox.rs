@@ -11,7 +11,7 @@ use tool::{Json, Reply};
 
 use super::{Http, Session};
 use crate::connect::credential;
-use crate::connect::errand::{self, Missed};
+use crate::connect::delivery::{self, Undelivered};
 use crate::message;
 use crate::revision::method;
 
@@ -23,13 +23,13 @@ pub(super) const WAITING: usize = 4096;
 const AT_ONCE: usize = 64;
 
 /// How long the server may take to say that it has one.
-pub(super) const ERRAND: Duration = Duration::from_secs(20);
+pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long the last words may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message, and what it answers.
-pub(super) struct Errand {
+pub(super) struct Delivery {
     body: Bytes,
     answers: Option<Answered>,
 }
@@ -40,24 +40,24 @@ struct Answered {
     with: Reply,
 }
 
-impl Errand {
-    pub(super) fn answer(id: Json, reply: Reply) -> Errand {
+impl Delivery {
+    pub(super) fn answer(id: Json, reply: Reply) -> Delivery {
         let mut body = String::new();
         message::write_response(&mut body, id.as_str(), &reply);
-        Errand { body: body.into(), answers: Some(Answered { id, with: reply }) }
+        Delivery { body: body.into(), answers: Some(Answered { id, with: reply }) }
     }
 
-    pub(super) fn news(method: &str, params: Option<&Json>) -> Errand {
+    pub(super) fn news(method: &str, params: Option<&Json>) -> Delivery {
         let mut body = String::new();
         message::write_notification(&mut body, method, params);
-        Errand { body: body.into(), answers: None }
+        Delivery { body: body.into(), answers: None }
     }
 }
 
 impl Http {
     /// Puts a message in line to be sent.
-    pub(super) fn send(&self, errand: Errand) {
-        if self.errands.try_send(errand).is_err() {
+    pub(super) fn send(&self, delivery: Delivery) {
+        if self.outbox.try_send(delivery).is_err() {
             tracing::warn!(target: "upstream", upstream = self.label, "too many messages are waiting; one is dropped");
         }
     }
@@ -65,25 +65,25 @@ impl Http {
     /// Says that the session is open, and waits until that has arrived:
     /// servers refuse questions that come before it.
     pub(in crate::connect) async fn opened(&self) {
-        self.run(Errand::news(method::INITIALIZED, None)).await;
+        self.run(Delivery::news(method::INITIALIZED, None)).await;
     }
 
     /// Sends what is in line, side by side, and says goodbye at the end.
-    pub(super) async fn run_errands(self: Arc<Http>, mut waiting: mpsc::Receiver<Errand>) {
+    pub(super) async fn run_outbox(self: Arc<Http>, mut waiting: mpsc::Receiver<Delivery>) {
         let mut under_way = JoinSet::new();
         loop {
-            let errand = tokio::select! {
+            let delivery = tokio::select! {
                 biased;
                 Some(_) = under_way.join_next() => continue,
-                errand = waiting.recv(), if under_way.len() < AT_ONCE => errand,
+                delivery = waiting.recv(), if under_way.len() < AT_ONCE => delivery,
                 () = self.closing.cancelled() => None,
             };
-            let Some(errand) = errand else { break };
+            let Some(delivery) = delivery else { break };
             let http = Arc::clone(&self);
-            under_way.spawn(async move { http.run(errand).await });
+            under_way.spawn(async move { http.run(delivery).await });
         }
         let finished = async { while under_way.join_next().await.is_some() {} };
-        timeout(FAREWELL, finished).await.ok();
+        timeout(CLOSING_TIMEOUT, finished).await.ok();
         let session = self.session().clone();
         self.leave(&session).await;
         let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -91,22 +91,24 @@ impl Http {
     }
 
     /// Sends one message. A call whose server waits for it in vain fails.
-    async fn run(&self, errand: Errand) {
-        let Errand { body, answers } = errand;
+    async fn run(&self, delivery: Delivery) {
+        let Delivery { body, answers } = delivery;
         let headers = self.headers_of(&self.session().clone());
         let post = |shown: Option<&HeaderValue>| {
             let headers = credential::signed(&headers, shown);
             let post = self.client.post(self.url.clone()).headers(headers);
-            post.timeout(ERRAND).body(body.clone())
+            post.timeout(DELIVERY_TIMEOUT).body(body.clone())
         };
-        let Err(missed) = errand::deliver(self.credential.as_deref(), post).await else { return };
-        let why = missed.failure();
+        let Err(undelivered) = delivery::deliver(self.credential.as_deref(), post).await else {
+            return;
+        };
+        let why = undelivered.failure();
         match answers {
             Some(Answered { id, with }) => {
                 tracing::warn!(target: "upstream", upstream = self.label, "it did not get an answer that it asked for: {why}");
                 // What is told that something cannot be had goes on without,
                 // and may not want to hear it.
-                if !matches!((&missed, with), (Missed::Refused(_), Reply::Error(_))) {
+                if !matches!((&undelivered, with), (Undelivered::Refused(_), Reply::Error(_))) {
                     self.relay.unanswered(&id, why);
                 }
             }
@@ -124,6 +126,6 @@ impl Http {
         let Some(headers) = self.signed(self.headers_of(session)).await else { return };
         let delete = self.client.delete(self.url.clone()).headers(headers).send();
         // A server may refuse to end sessions; it will forget this one.
-        timeout(FAREWELL, delete).await.ok();
+        timeout(CLOSING_TIMEOUT, delete).await.ok();
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use tool::{Backoff, Event, Json, Kind, Object, Reply};
 
 use super::lists::{self, Unread};
-use super::upstream::Core;
+use super::upstream::Connection;
 use crate::revision::method;
 
 /// How long to wait for the rest of a burst.
@@ -107,23 +107,23 @@ impl Stale {
 }
 
 /// Reads lists again as they change, to the end of the upstream.
-pub(super) async fn keep(core: Arc<Core>) {
+pub(super) async fn keep_fresh(connection: Arc<Connection>) {
     let mut n_failed = 0;
-    while core.relay.stale.any().await {
-        if core.relay.stale.is_new.swap(false, Ordering::AcqRel) {
-            core.log_again().await;
-            watch_again(&core).await;
+    while connection.relay.stale.any().await {
+        if connection.relay.stale.is_new.swap(false, Ordering::AcqRel) {
+            connection.log_again().await;
+            watch_again(&connection).await;
         }
         sleep(BURST).await;
         let started = Instant::now();
         let mut failed = Vec::new();
-        for kind in core.relay.stale.take() {
-            match lists::read(&core, kind).await {
+        for kind in connection.relay.stale.take() {
+            match lists::read(&connection, kind).await {
                 Ok(list) => {
-                    core.replace(|listing| {
-                        lists::place(listing, kind, list, core.is_modern_http())
+                    connection.replace(|listing| {
+                        lists::place(listing, kind, list, connection.is_modern_http())
                     });
-                    core.relay.tell(Event::Changed(kind));
+                    connection.relay.tell(Event::Changed(kind));
                 }
                 Err(why) => failed.push((kind, why)),
             }
@@ -132,31 +132,31 @@ pub(super) async fn keep(core: Arc<Core>) {
         // A server whose lists are slow, or that cries without end, is asked
         // less often.
         sleep((started.elapsed() * 2).min(PAUSE)).await;
-        again(&core, failed, n_failed).await;
+        again(&connection, failed, n_failed).await;
     }
 }
 
 /// Tries lists again that could not be read, soon at first, and says so when
 /// that does not help.
-async fn again(core: &Core, failed: Vec<(Kind, Unread)>, n_failed: u32) {
-    if failed.is_empty() || core.relay.stale.has_ended() {
+async fn again(connection: &Connection, failed: Vec<(Kind, Unread)>, n_failed: u32) {
+    if failed.is_empty() || connection.relay.stale.has_ended() {
         return;
     }
     let kinds: Vec<_> = failed.iter().map(|(kind, _)| *kind).collect();
     if n_failed == TRIES {
         for (kind, why) in failed {
-            tracing::warn!(target: "upstream", upstream = core.label, "a list {why}");
-            core.replace(|listing| lists::unread(listing, kind, &why));
+            tracing::warn!(target: "upstream", upstream = connection.label, "a list {why}");
+            connection.replace(|listing| lists::unread(listing, kind, &why));
             // What is listed is what it was, but now it is known to be old.
-            core.relay.tell(Event::Changed(kind));
+            connection.relay.tell(Event::Changed(kind));
         }
     }
     tokio::select! {
         () = sleep(pause(n_failed)) => {}
         // Something changed, and perhaps this.
-        _ = core.relay.stale.any() => {}
+        _ = connection.relay.stale.any() => {}
     }
-    core.relay.stale.mark(&kinds);
+    connection.relay.stale.mark(&kinds);
 }
 
 /// How long to wait after so many failures.
@@ -168,16 +168,16 @@ fn pause(n_failed: u32) -> Duration {
 }
 
 /// Subscribes a new session to what was watched on the last.
-async fn watch_again(core: &Core) {
-    for uri in core.subscriptions.uris() {
+async fn watch_again(connection: &Connection) {
+    for uri in connection.subscriptions.uris() {
         let mut params = Object::new();
         params.push("uri", Json::encode(&uri));
-        let why = match core.request_own(method::SUBSCRIBE, params).await {
+        let why = match connection.request_own(method::SUBSCRIBE, params).await {
             Ok(Reply::Result(_)) => continue,
             Ok(Reply::Error(error)) => error.message,
             Err(failure) => failure.to_string(),
         };
-        tracing::warn!(target: "upstream", upstream = core.label, uri, "no longer watched: {why}");
+        tracing::warn!(target: "upstream", upstream = connection.label, uri, "no longer watched: {why}");
     }
 }
 

@@ -14,10 +14,10 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::guard;
+use super::reaper;
 
-/// The first argument that makes our executable a tether.
-pub const ARGUMENT: &str = "__tether";
+/// The first argument that makes our executable launch a program.
+pub const ARGUMENT: &str = "__launch";
 
 /// How an executable ends that could not become the program, as shells do.
 pub const UNSTARTED: u8 = 127;
@@ -27,26 +27,26 @@ pub(super) const CANNOT_RUN: &str = "cannot run `";
 
 /// An executable that calls [`take`] before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tether {
+pub enum Launcher {
     /// The one that this process runs.
     Ourselves,
     Other(PathBuf),
 }
 
-impl Tether {
+impl Launcher {
     /// The command that starts the executable. Another one may stand at the path
     /// of ours by now, or none: then the system still knows the one that runs.
     pub(super) fn command(&self) -> Command {
         match self {
-            Tether::Other(program) => Command::new(program),
-            Tether::Ourselves => match std::env::current_exe() {
+            Launcher::Other(program) => Command::new(program),
+            Launcher::Ourselves => match std::env::current_exe() {
                 Ok(program) if program.exists() => Command::new(program),
                 Ok(_) | Err(_) => Command::new("/proc/self/exe"),
             },
         }
     }
 
-    /// The command that starts `command` on a tether to this process.
+    /// The command that starts `command` so that it ends with this process.
     pub(super) fn tie(&self, command: &std::path::Path) -> Command {
         let mut tied = self.command();
         tied.arg(ARGUMENT).arg(std::process::id().to_string()).arg(command);
@@ -55,14 +55,14 @@ impl Tether {
 }
 
 /// Becomes the program that `args` (without the executable's own name) name,
-/// if they ask for a tether, or stands guard, if they ask for that. `None` when
+/// if they ask for that, or is the reaper, if they ask for that. `None` when
 /// they ask for neither; otherwise the executable has nothing else to do.
 ///
 /// The first thing an executable does in `main` when it is used as a
-/// [`Tether`].
+/// [`Launcher`].
 pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
     let first = args.next()?;
-    if let Some(stood) = guard::take(&first) {
+    if let Some(stood) = reaper::take(&first) {
         return Some(stood);
     }
     if first != ARGUMENT {
@@ -77,7 +77,7 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     use std::os::unix::process::CommandExt;
 
     let usage =
-        || io::Error::new(io::ErrorKind::InvalidInput, "a tether needs a parent and a program");
+        || io::Error::new(io::ErrorKind::InvalidInput, "a launcher needs a parent and a program");
     let parent: i32 = args.next().and_then(|id| id.to_str()?.parse().ok()).ok_or_else(usage)?;
     let program = args.next().ok_or_else(usage)?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -98,7 +98,7 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
     use std::os::unix::process::CommandExt;
 
     let _parent = args.next();
-    let usage = || io::Error::new(io::ErrorKind::InvalidInput, "a tether needs a program");
+    let usage = || io::Error::new(io::ErrorKind::InvalidInput, "a launcher needs a program");
     let program = args.next().ok_or_else(usage)?;
     let error = Command::new(&program).args(args).exec();
     Err(unstarted(&program, &error))

@@ -3,7 +3,7 @@
 //! Somebody waits for them all the same, so one that meets a server that is not
 //! there for a moment goes again, a few times. Saying it twice does no harm: a
 //! second answer to a question is an answer to nothing. A message that asks
-//! for something is no errand.
+//! for something is not sent this way.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use tokio::time::sleep;
 use tool::{Backoff, Failure, Sent};
 
-use super::credential::{Credential, shown_until_taken};
+use super::credential::{Credential, send_with_credential};
 use super::http::{refusal, unreachable};
 
 /// How often a message is sent at most.
@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why a message did not arrive.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Missed {
+pub(super) enum Undelivered {
     /// It may arrive when it is sent again.
     Now(Failure),
     /// The server had it, and does not take it.
@@ -37,26 +37,26 @@ pub(super) enum Missed {
 pub(super) async fn deliver(
     credential: Option<&dyn Credential>,
     request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
-) -> Result<(), Missed> {
+) -> Result<(), Undelivered> {
     persist(|| send(credential, &request)).await
 }
 
-async fn persist<T>(attempt: impl Fn() -> T) -> Result<(), Missed>
+async fn persist<T>(attempt: impl Fn() -> T) -> Result<(), Undelivered>
 where
-    T: Future<Output = Result<(), Missed>>,
+    T: Future<Output = Result<(), Undelivered>>,
 {
     let (mut n_tried, mut has_left) = (0, false);
     loop {
-        let Err(missed) = attempt().await else { return Ok(()) };
+        let Err(undelivered) = attempt().await else { return Ok(()) };
         n_tried += 1;
-        match &missed {
+        match &undelivered {
             // It had arrived before, and nobody told us.
-            Missed::Refused(_) if has_left => return Ok(()),
-            Missed::Refused(_) => return Err(missed),
-            Missed::Now(failure) => {
+            Undelivered::Refused(_) if has_left => return Ok(()),
+            Undelivered::Refused(_) => return Err(undelivered),
+            Undelivered::Now(failure) => {
                 has_left |= failure.sent() == Sent::Perhaps;
                 let Some(pause) = again(failure, n_tried, rand::random()) else {
-                    return Err(missed);
+                    return Err(undelivered);
                 };
                 sleep(pause).await;
             }
@@ -77,17 +77,17 @@ fn again(failure: &Failure, n_tried: u32, chance: f64) -> Option<Duration> {
 async fn send(
     credential: Option<&dyn Credential>,
     request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
-) -> Result<(), Missed> {
+) -> Result<(), Undelivered> {
     let lost = |error: reqwest::Error| match error.is_timeout() && !error.is_connect() {
         true => Failure::Timeout { after: Duration::ZERO },
         false => unreachable(&error),
     };
-    let response = match shown_until_taken(credential, request, lost).await {
+    let response = match send_with_credential(credential, request, lost).await {
         Ok(response) => response,
         // It has the message, and takes its time to say so.
         Err(Failure::Timeout { .. }) => return Ok(()),
-        Err(failure @ Failure::Forbidden { .. }) => return Err(Missed::Refused(failure)),
-        Err(failure) => return Err(Missed::Now(failure)),
+        Err(failure @ Failure::Forbidden { .. }) => return Err(Undelivered::Refused(failure)),
+        Err(failure) => return Err(Undelivered::Now(failure)),
     };
     let (status, headers) = (response.status(), response.headers().clone());
     if !status.is_client_error() && !status.is_server_error() {
@@ -95,7 +95,7 @@ async fn send(
     }
     let body = response.bytes().await.unwrap_or_default();
     let failure = refusal(status, &headers, &body);
-    Err(if passes(status) { Missed::Now(failure) } else { Missed::Refused(failure) })
+    Err(if passes(status) { Undelivered::Now(failure) } else { Undelivered::Refused(failure) })
 }
 
 /// Whether a refusal is about this moment and not about the message.
@@ -110,10 +110,10 @@ fn passes(status: StatusCode) -> bool {
     )
 }
 
-impl Missed {
+impl Undelivered {
     pub(super) fn failure(&self) -> &Failure {
         match self {
-            Missed::Now(failure) | Missed::Refused(failure) => failure,
+            Undelivered::Now(failure) | Undelivered::Refused(failure) => failure,
         }
     }
 }
@@ -126,21 +126,21 @@ mod tests {
 
     use super::*;
 
-    fn busy() -> Missed {
-        Missed::Now(Failure::Unavailable { reason: "busy".to_owned() })
+    fn busy() -> Undelivered {
+        Undelivered::Now(Failure::Unavailable { reason: "busy".to_owned() })
     }
 
-    fn cut_off() -> Missed {
-        Missed::Now(Failure::Lost { reason: "cut off".to_owned(), sent: Sent::Perhaps })
+    fn cut_off() -> Undelivered {
+        Undelivered::Now(Failure::Lost { reason: "cut off".to_owned(), sent: Sent::Perhaps })
     }
 
-    fn unknown() -> Missed {
-        Missed::Refused(Failure::Unusable { reason: "what question?".to_owned() })
+    fn unknown() -> Undelivered {
+        Undelivered::Refused(Failure::Unusable { reason: "what question?".to_owned() })
     }
 
     /// How it ends when the tries end like this, the last for ever, and how
     /// often it was tried.
-    async fn check(mut tries: Vec<Result<(), Missed>>) -> (Result<(), Missed>, usize) {
+    async fn check(mut tries: Vec<Result<(), Undelivered>>) -> (Result<(), Undelivered>, usize) {
         tries.reverse();
         let (tries, n_tried) = (RefCell::new(tries), RefCell::new(0));
         let attempt = || {

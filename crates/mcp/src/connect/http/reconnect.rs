@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_secs(5);
 
 /// Counts the streams in a row that were none.
-pub(super) struct Pace {
+pub(super) struct ReconnectDelay {
     /// After streams in a row that brought nothing, as the server wants it.
     wanted: Backoff,
     /// The same where it does not say.
@@ -30,9 +30,9 @@ pub(super) struct Pace {
     opened: Instant,
 }
 
-impl Pace {
-    pub(super) fn within(bound: Duration) -> Pace {
-        Pace {
+impl ReconnectDelay {
+    pub(super) fn within(bound: Duration) -> ReconnectDelay {
+        ReconnectDelay {
             wanted: Backoff::doubling(SHORTEST, bound),
             unsaid: Backoff::doubling(PAUSE, bound),
             opened: Instant::now(),
@@ -45,8 +45,8 @@ impl Pace {
     }
 
     /// It ended. How long to wait, when the server wants `wanted`.
-    pub(super) fn ended(&mut self, came: Came, wanted: Option<Duration>) -> Duration {
-        let is_empty = came == Came::Nothing && self.opened.elapsed() < STEADY;
+    pub(super) fn ended(&mut self, received: Received, wanted: Option<Duration>) -> Duration {
+        let is_empty = received == Received::Nothing && self.opened.elapsed() < STEADY;
         for backoff in [&mut self.wanted, &mut self.unsaid] {
             if is_empty {
                 backoff.fail();
@@ -63,16 +63,16 @@ impl Pace {
 
 /// What a stream brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum Received {
     Nothing,
     Something,
 }
 
-impl Came {
+impl Received {
     /// An event came. One without data only says where to resume.
     pub(super) fn note(&mut self, data: &[u8]) {
         if !data.trim_ascii().is_empty() {
-            *self = Came::Something;
+            *self = Received::Something;
         }
     }
 }
@@ -82,36 +82,36 @@ mod tests {
     use super::*;
 
     /// The pauses after streams that brought this.
-    fn check(came: &[Came], wanted: Option<u64>) -> Vec<u128> {
-        let mut pace = Pace::within(Duration::from_secs(5));
+    fn check(received: &[Received], wanted: Option<u64>) -> Vec<u128> {
+        let mut delay = ReconnectDelay::within(Duration::from_secs(5));
         let wanted = wanted.map(Duration::from_millis);
-        came.iter().map(|came| pace.ended(*came, wanted).as_millis()).collect()
+        received.iter().map(|one| delay.ended(*one, wanted).as_millis()).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn empty_streams_are_opened_less_and_less_often_whatever_the_server_wants() {
         let expected = [250, 500, 1000, 2000, 4000, 5000, 5000];
-        assert_eq!(check(&[Came::Nothing; 7], Some(0)), expected);
-        assert_eq!(check(&[Came::Nothing; 4], Some(700)), [700, 700, 1000, 2000]);
-        assert_eq!(check(&[Came::Nothing; 4], None), [1000, 2000, 4000, 5000]);
+        assert_eq!(check(&[Received::Nothing; 7], Some(0)), expected);
+        assert_eq!(check(&[Received::Nothing; 4], Some(700)), [700, 700, 1000, 2000]);
+        assert_eq!(check(&[Received::Nothing; 4], None), [1000, 2000, 4000, 5000]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_brings_something_is_opened_again_as_the_server_wants() {
-        assert_eq!(check(&[Came::Something; 3], Some(0)), [250, 250, 250]);
-        assert_eq!(check(&[Came::Something; 2], Some(7000)), [7000, 7000]);
-        assert_eq!(check(&[Came::Something; 2], Some(99_000)), [30_000, 30_000]);
-        let turns = [Came::Nothing, Came::Nothing, Came::Something, Came::Nothing];
+        assert_eq!(check(&[Received::Something; 3], Some(0)), [250, 250, 250]);
+        assert_eq!(check(&[Received::Something; 2], Some(7000)), [7000, 7000]);
+        assert_eq!(check(&[Received::Something; 2], Some(99_000)), [30_000, 30_000]);
+        let turns = [Received::Nothing, Received::Nothing, Received::Something, Received::Nothing];
         assert_eq!(check(&turns, Some(0)), [250, 500, 250, 250]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_stood_for_a_while_was_one() {
-        let mut pace = Pace::within(LONGEST);
+        let mut delay = ReconnectDelay::within(LONGEST);
         for _ in 0..5 {
-            pace.open();
+            delay.open();
             tokio::time::sleep(STEADY).await;
-            assert_eq!(pace.ended(Came::Nothing, Some(Duration::ZERO)), SHORTEST);
+            assert_eq!(delay.ended(Received::Nothing, Some(Duration::ZERO)), SHORTEST);
         }
     }
 }
