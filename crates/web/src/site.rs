@@ -3,26 +3,31 @@
 //! A [`Site`] is a function from a request to a response. It knows the caller
 //! before anything else looks at the request, answers what everybody may know
 //! by itself (the manifest, where to get a token, whether we are well), and
-//! hands the rest to the MCP endpoints with the identity beside it.
+//! hands the rest to the MCP endpoints with the identity beside it. How many
+//! requests are worked on at once is bounded, and shared fairly between callers.
 
 pub mod admin;
+mod caller;
 mod standing;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Buf;
+use fair::{Limits, Permit, Semaphore};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use mcp::serve::http::{Body, Endpoint};
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tool::Identity;
 use url::Url;
 
 use crate::identity::certificate::Holder;
 use crate::identity::{Denied, Policy, credential};
+use crate::listen::{Acquaintance, Connection, HEALTH_PATH};
 use crate::manifest::Manifest;
 use admin::Admin;
 
@@ -34,6 +39,15 @@ pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Where a client may show its key, beside `Authorization`.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// One of so many permits is kept for callers who hold none.
+const RESERVED: usize = 8;
+
+/// How many requests of one session wait for a permit.
+const WAITING: usize = 256;
+
+/// How long a request waits for a permit.
+const TO_WAIT: Duration = Duration::from_secs(5);
 
 /// What a site is made of.
 pub struct Parts {
@@ -72,14 +86,17 @@ pub struct Site(Arc<Shared>);
 
 struct Shared {
     parts: Parts,
-    seats: Semaphore,
+    /// For requests that are worked on.
+    permits: Semaphore,
     draining: AtomicBool,
 }
 
 impl Site {
     pub fn new(parts: Parts) -> Site {
-        let seats = Semaphore::new(parts.config.concurrency);
-        Site(Arc::new(Shared { parts, seats, draining: AtomicBool::new(false) }))
+        let permits = parts.config.concurrency;
+        let limits = Limits { permits, reserve: permits / RESERVED, waiting: WAITING };
+        let permits = Semaphore::new(limits);
+        Site(Arc::new(Shared { parts, permits, draining: AtomicBool::new(false) }))
     }
 
     /// From now on new requests are turned away; those under way go on.
@@ -114,7 +131,7 @@ impl Site {
     {
         let path = request.uri().path();
         let metadata = path.strip_prefix(METADATA_PATH);
-        if path == "/health" {
+        if path == HEALTH_PATH {
             return self.health();
         }
         if path == MANIFEST_PATH {
@@ -126,17 +143,39 @@ impl Site {
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
         }
-        let Ok(_seat) = self.0.seats.try_acquire() else {
-            return busy("too many requests at once; try again in a moment");
+        let caller = match self.identify(&request) {
+            Ok(caller) => caller,
+            Err(denied) => return self.refuse(&denied, &request),
         };
-        match self.identify(&request) {
-            Ok(caller) => {
-                let credentials = standing::credentials(&request);
-                let response = self.enter(request, caller).await;
-                standing::watched(response, credentials, self)
-            }
-            Err(denied) => self.refuse(&denied, &request),
+        if let Some(connection) = request.extensions().get::<Connection>() {
+            connection.learn(match caller.is_anonymous() {
+                true => Acquaintance::Anonymous,
+                false => Acquaintance::Identified,
+            });
         }
+        // An operator must come through when nobody else does.
+        let _permit = match self.is_admin(path) {
+            true => None,
+            false => match self.permit(&request, &caller).await {
+                Some(permit) => Some(permit),
+                None => return busy("too many requests at once; try again in a moment"),
+            },
+        };
+        let credentials = standing::credentials(&request);
+        let response = self.enter(request, caller).await;
+        standing::watched(response, credentials, self)
+    }
+
+    /// The right to be worked on, when it is this caller's turn; `None` when
+    /// that takes too long.
+    async fn permit<B>(&self, request: &Request<B>, caller: &Identity) -> Option<Permit> {
+        if self.0.parts.config.concurrency == 0 {
+            return None;
+        }
+        let permits = &self.0.permits;
+        let key = permits.key(caller::who(request, caller), caller::session(request));
+        let permit = permits.acquire(key, caller::urgency(request));
+        timeout(TO_WAIT, permit).await.ok()?.ok()
     }
 
     async fn enter<B>(&self, mut request: Request<B>, identity: Arc<Identity>) -> Response<Body>

@@ -73,6 +73,8 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
+    // Upstreams on pipes need some, too.
+    web::descriptors::raise();
     let runtime = runtime(args)?;
     let outcome = runtime.block_on(serve(args, place, loaded, written));
     // Reading stdin blocks a thread that nobody can wake.

@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Home, PATIENCE, Served, eventually, shell};
+use crate::kit::{Answer, Home, PATIENCE, Served, eventually, program, shell, upstream};
 
 fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -115,9 +116,17 @@ fn one_connection_too_many_is_turned_away() {
     let mut first = [0; 15];
     held.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
-    let away = served.path("/health").send("GET", &[], "");
+    // A request whose body has not come yet is under way.
+    let head = "content-type: application/json\r\naccept: application/json, text/event-stream";
+    let begun =
+        format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{head}\r\ncontent-length: 9\r\n\r\n{{");
+    held.write_all(begun.as_bytes()).unwrap();
+    eventually("the only place is taken", || served.send("GET", &[BOTH], "").status == 503);
+    let away = served.send("GET", &[BOTH], "");
     assert_eq!(away.status, 503, "{}", away.body);
     assert_eq!(away.header("retry-after"), Some("1"));
+    let health = served.path("/health").send("GET", &[], "");
+    assert_eq!(health.status, 200, "how we are is always told: {}", health.body);
 }
 
 #[test]
@@ -162,4 +171,49 @@ fn a_gate_has_as_many_threads_as_it_is_told_and_all_of_them_answer() {
             }
         });
     }
+}
+
+/// A gate with an upstream that is started when it is first called.
+fn with_upstream() -> Home {
+    let program = program(r#"say(id, {"content": [{"type": "text", "text": "acted"}]})"#);
+    let upstream = upstream("late", Path::new("python3"), &["-c", &program]);
+    Home::with(&upstream.replace("[[upstream]]", "[[upstream]]\nstart = \"on-demand\""))
+}
+
+fn acts(served: &Served) -> bool {
+    let call = json!({"namespace": "late", "function": "act"});
+    served.told(None, "call", &call).contains("acted")
+}
+
+#[test]
+fn idle_connections_leave_descriptors_for_callers_and_upstreams() {
+    let home = with_upstream();
+    let served = Served::start_short_of_files(&home, 128, 128);
+    let idle: Vec<TcpStream> =
+        (0..400).map(|_| TcpStream::connect(served.authority()).unwrap()).collect();
+    assert!(acts(&served), "a call, with an upstream that has to be started for it");
+    let health = served.path("/health").send("GET", &[], "");
+    assert_eq!(health.status, 200, "{}", health.body);
+    let open = std::fs::read_dir(format!("/proc/{}/fd", served.id())).unwrap().count();
+    assert!(open < 120, "{open} descriptors are open");
+    drop(idle);
+    assert!(acts(&served));
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_the_system_allows() {
+    let home = Home::new();
+    let served = Served::start_short_of_files(&home, 64, 600);
+    let busy: Vec<TcpStream> = (0..200)
+        .map(|_| {
+            let mut stream = TcpStream::connect(served.authority()).unwrap();
+            stream.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+            let mut answer = [0; 15];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, *b"HTTP/1.1 200 OK");
+            stream
+        })
+        .collect();
+    let open = std::fs::read_dir(format!("/proc/{}/fd", served.id())).unwrap().count();
+    assert!(busy.len() < open, "{open} descriptors for {} connections", busy.len());
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -12,6 +12,9 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use mcp::serve::http::{AnswerTo, Body};
 use tokio::sync::Notify;
+
+use super::connections::Connection;
+use super::wait::until;
 
 /// What is told to whom the server does not wait for.
 const CLOSING: &str = "the gate is closing, and this took too long";
@@ -28,12 +31,14 @@ struct Shared {
     none: Notify,
     /// Whether they are to end.
     is_over: AtomicBool,
-    /// Told to connections, which then look at their requests once more.
-    over: Notify,
 }
 
-/// Counts one request for as long as it lives.
-struct Mark(Arc<Shared>);
+/// Counts one request for as long as it lives, for the server and for its
+/// connection.
+struct Mark {
+    server: Arc<Shared>,
+    connection: Connection,
+}
 
 /// The body of an answer, whose request is under way until it is sent.
 pub(super) struct Held {
@@ -49,16 +54,18 @@ pub(super) struct Held {
 
 impl Open {
     /// Waits for an answer, and goes on counting until it is sent. It is only
-    /// looked at when its connection is, which [`Open::over`] wakes.
+    /// looked at when its connection is.
     pub(super) fn hold<F>(
         &self,
+        connection: Connection,
         answer: F,
     ) -> impl Future<Output = Result<Response<Held>, Infallible>> + use<F>
     where
         F: Future<Output = Response<Body>>,
     {
         self.0.now.fetch_add(1, Ordering::AcqRel);
-        let mark = Mark(Arc::clone(&self.0));
+        connection.begin();
+        let mark = Mark { server: Arc::clone(&self.0), connection };
         // An async block would keep room for the answer's future twice.
         let mut answer = Box::pin(answer);
         async move {
@@ -75,46 +82,28 @@ impl Open {
 
     /// Ready when nothing is under way.
     pub(super) async fn none(&self) {
-        wait(&self.0.none, || self.0.now.load(Ordering::Acquire) == 0).await;
+        until(&self.0.none, || self.0.now.load(Ordering::Acquire) == 0).await;
     }
 
-    /// Ready when whatever is still under way is to end.
-    pub(super) async fn over(&self) {
-        wait(&self.0.over, || self.0.is_over.load(Ordering::Acquire)).await;
-    }
-
-    /// Ends whatever is still under way.
+    /// Ends whatever is still under way, as soon as its connection is looked at
+    /// again.
     pub(super) fn end(&self) {
         self.0.is_over.store(true, Ordering::Release);
-        self.0.over.notify_waiters();
     }
 }
 
 impl Mark {
     fn is_over(&self) -> bool {
-        self.0.is_over.load(Ordering::Acquire)
+        self.server.is_over.load(Ordering::Acquire)
     }
 }
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        if self.0.now.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.none.notify_waiters();
+        self.connection.end();
+        if self.server.now.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.server.none.notify_waiters();
         }
-    }
-}
-
-/// Waits until something is so; who makes it so tells.
-async fn wait(told: &Notify, is_so: impl Fn() -> bool) {
-    let mut next = pin!(told.notified());
-    loop {
-        // Before the look, so that what happens in between is heard.
-        next.as_mut().enable();
-        if is_so() {
-            return;
-        }
-        next.as_mut().await;
-        next.set(told.notified());
     }
 }
 

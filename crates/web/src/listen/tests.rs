@@ -3,6 +3,7 @@ use std::sync::Mutex;
 
 use rustls::pki_types::ServerName;
 use testkit::tls::{Authority, Signed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -33,6 +34,11 @@ async fn run(shown: Option<Showing>, limits: Limits) -> Running {
             let caller = request.extensions().get::<Holder>();
             let name = caller.map_or("nobody", |holder| holder.0.subject.as_str()).to_owned();
             match request.uri().path() {
+                "/known" => {
+                    let connection = request.extensions().get::<Connection>().unwrap();
+                    connection.learn(Acquaintance::Anonymous);
+                    Response::new(Body::whole(name))
+                }
                 "/lot" => Response::new(Body::whole(vec![b'x'; LOT])),
                 "/never" => {
                     told.notify_one();
@@ -174,15 +180,43 @@ async fn a_client_that_does_not_take_its_answer_is_let_go() {
 async fn one_connection_too_many_is_told_to_come_back() {
     let server = run(None, Limits { connections: 1, ..Limits::default() }).await;
     let mut first = server.connect().await;
-    assert!(ask(&mut first, "/").await.starts_with("HTTP/1.1 200"));
+    first.write_all(b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
     let told = ask(&mut server.connect().await, "/").await;
     assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+    assert!(told.contains("retry-after: 1"), "{told}");
     assert!(told.ends_with("moment\"}"), "{told}");
-    assert!(ask(&mut first, "/").await.starts_with("HTTP/1.1 200"), "who is in stays in");
+    let well = ask(&mut server.connect().await, HEALTH_PATH).await;
+    assert!(well.starts_with("HTTP/1.1 200"), "how we are is always told: {well}");
+    let mut head = [0; 15];
+    first.read_exact(&mut head).await.unwrap();
+    assert_eq!(head, *b"HTTP/1.1 200 OK", "who is in stays in");
     drop(first);
     while ask(&mut server.connect().await, "/").await.starts_with("HTTP/1.1 503") {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn idle_connections_make_room_and_who_says_nothing_goes_first() {
+    let server = run(None, Limits { connections: 8, ..Limits::default() }).await;
+    let mut busy = server.connect().await;
+    busy.write_all(b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    server.waiting.notified().await;
+    let mut known = server.connect().await;
+    assert!(ask(&mut known, "/known").await.starts_with("HTTP/1.1 200"));
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(server.connect().await);
+        tokio::task::yield_now().await;
+    }
+    let mut half = server.connect().await;
+    half.write_all(b"GET / HTTP/1.1\r\nhost: ").await.unwrap();
+    assert!(ask(&mut server.connect().await, "/").await.starts_with("HTTP/1.1 200"));
+    assert!(ask(&mut known, "/").await.starts_with("HTTP/1.1 200"), "a caller we know stays");
+    let mut first = [0; 1];
+    assert_eq!(silent[0].read(&mut first).await.unwrap(), 0, "who says nothing is let go");
+    busy.read_exact(&mut first).await.unwrap();
 }
 
 /// How an authority's server is configured, and whom it lets in.

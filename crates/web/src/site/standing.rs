@@ -10,7 +10,7 @@ use futures::StreamExt;
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt;
 use mcp::revision::header::METHOD;
-use mcp::revision::method::LISTEN;
+use mcp::revision::method::{COMPLETE, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL};
 use mcp::serve::http::Body;
 
 use super::{API_KEY, Site};
@@ -18,12 +18,16 @@ use super::{API_KEY, Site};
 /// How often credentials are looked at again.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What is let finish.
+const CALLS: [&str; 4] = [TOOLS_CALL, PROMPTS_GET, RESOURCES_READ, COMPLETE];
+
 /// What a client that only listens has shown; `None` when it does something
 /// else, or has shown nothing.
 pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
     let headers = request.headers();
+    // A header has several spellings. What is not plainly a call is watched.
     let listens = request.method() == Method::GET
-        || headers.get(METHOD).is_some_and(|method| method == LISTEN);
+        || headers.get(METHOD).is_some_and(|method| !CALLS.iter().any(|call| method == call));
     let shows = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(API_KEY);
     if !listens || !shows {
         return None;

@@ -242,6 +242,102 @@ async fn too_many_requests_at_once_are_told_to_come_back() {
     assert!(head.contains("retry-after: 1"));
 }
 
+#[test]
+fn a_listening_stream_is_known_however_its_header_is_written() {
+    let watched = |method: &str| {
+        let request = Request::builder().method("POST").uri("/mcp").header("x-api-key", "k");
+        let request = request.header("mcp-method", method).body(()).unwrap();
+        standing::credentials(&request).is_some()
+    };
+    let base64 = "=?base64?c3Vic2NyaXB0aW9ucy9saXN0ZW4=?=";
+    for method in ["subscriptions/listen", base64, "=?base64?!?=", "Subscriptions/Listen", ""] {
+        assert!(watched(method), "{method}");
+    }
+    assert!(!watched("tools/call"), "a call is let finish");
+}
+
+/// A site with one tool that waits until it is told to go on, and who waits.
+fn slow(concurrency: usize) -> (Site, Arc<tokio::sync::Notify>) {
+    let go_on = Arc::new(tokio::sync::Notify::new());
+    let told = Arc::clone(&go_on);
+    let site = site(|parts, policy| {
+        policy.keys.create("heavy", [1; 20], 0).unwrap();
+        policy.keys.create("light", [2; 20], 0).unwrap();
+        let slow = Slow(told);
+        let endpoint = Endpoint::new(
+            Arc::new(FixedProvider(Arc::new(slow))),
+            mcp::serve::http::Options::default(),
+        );
+        parts.endpoints.insert("/mcp".to_owned(), endpoint);
+        parts.config.concurrency = concurrency;
+    });
+    (site, go_on)
+}
+
+/// A provider that answers nothing before it is told to go on.
+struct Slow(Arc<tokio::sync::Notify>);
+
+#[async_trait::async_trait]
+impl tool::Provider for Slow {
+    fn listing(&self) -> Arc<tool::Listing> {
+        let tool = testkit::tool("wait", "Waits.", &json!({"type": "object"}));
+        Arc::new(testkit::listing(vec![tool]))
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, tool::Event> {
+        Box::pin(futures::stream::pending())
+    }
+
+    async fn ask(&self, _: tool::Ask, _: &tool::Context) -> Result<tool::Reply, tool::Failure> {
+        self.0.notified().await;
+        Ok(tool::Reply::text("done"))
+    }
+}
+
+/// A call of the tool that waits, by the holder of a key.
+fn wait_call(key: &str) -> Request<Full<bytes::Bytes>> {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let request = Request::builder().method("POST").uri("/mcp").header("host", "localhost");
+    let request = request
+        .header("content-type", "application/json")
+        .header("accept", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "wait")
+        .header("x-api-key", key);
+    request.body(Full::new(bytes::Bytes::from(body))).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_callers_slow_calls_lock_nobody_out() {
+    let (site, _go_on) = slow(16);
+    let secret = |name: &str, random| Ring::default().create(name, random, 0).unwrap().secret;
+    let (heavy, light) = (secret("heavy", [1; 20]), secret("light", [2; 20]));
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let (site, request) = (site.clone(), wait_call(&heavy));
+            tokio::spawn(async move { site.respond(request).await.status() })
+        })
+        .collect();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    // One who shows another key is let in, and whether we are well is told.
+    let request = [CALL, &[("x-api-key", light.as_str())]].concat();
+    assert_eq!(ask(&site, "POST", "/mcp", &request).await.0, 200);
+    assert_eq!(ask(&site, "GET", "/health", &[]).await.0, 200);
+    // A greeting of the same caller is let in as well.
+    let hello = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("x-api-key", heavy.as_str()),
+    ];
+    assert_ne!(ask(&site, "POST", "/mcp", &hello).await.0, 503);
+    // Whoever waits too long is told.
+    let told = futures::future::select_all(calls).await.0.unwrap();
+    assert_eq!(told, StatusCode::SERVICE_UNAVAILABLE);
+}
+
 #[tokio::test]
 async fn an_unknown_path_names_the_endpoints() {
     let (status, _, body) = ask(&site(|_, _| ()), "POST", "/nope", CALL).await;
@@ -276,7 +372,7 @@ async fn a_body_that_does_not_come_in_time_is_given_up() {
     let site = site(|_, _| ());
     let response = site.respond(request.body(Stuck(false)).unwrap()).await;
     assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
-    let free = site.0.seats.available_permits();
+    let free = site.0.permits.free();
     assert_eq!(free, 4, "the place of a slow client is free again");
 }
 

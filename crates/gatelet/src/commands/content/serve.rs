@@ -167,6 +167,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
         mcp::serve::stdio::stdio(Arc::new(FixedProvider(provider)), options).await?;
         return Ok(Done::Fine);
     }
+    web::descriptors::raise();
     let edge = Arc::new(edge(args, place, provider).await?);
     let listener = tokio::net::TcpListener::bind(args.listen)
         .await

@@ -41,7 +41,19 @@ impl Served {
 
     /// Starts gatelet at an address.
     pub(crate) fn start_at(home: &Home, address: &str, args: &[&str]) -> Served {
-        let mut command = home.gatelet();
+        Served::start_by(home.gatelet(), address, args)
+    }
+
+    /// Starts a gatelet that may open so many files and no more.
+    pub(crate) fn start_short_of_files(home: &Home, soft: u32, hard: u32) -> Served {
+        let mut shell = std::process::Command::new("sh");
+        let limited = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(limited).arg(home.gatelet().get_program());
+        home.settle(&mut shell);
+        Served::start_by(shell, "127.0.0.1:0", &[])
+    }
+
+    fn start_by(mut command: std::process::Command, address: &str, args: &[&str]) -> Served {
         command.args(["serve", "--listen", address]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
