@@ -21,6 +21,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
   test [nextest arguments]   install what the tests need, then run them all
+  test --quick               only the tests that need nothing beside Rust; says how long it took
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
   tidy                       dependency edges, modules in cycles, shares of the code, sizes

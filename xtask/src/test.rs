@@ -1,15 +1,32 @@
-//! `cargo xtask test`: everything the tests need, then the tests.
+//! `cargo xtask test`: everything the tests need, then the tests; with `--quick`,
+//! only the tests that need nothing beside Rust.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::run::{self, cargo, has};
+use crate::run::{self, cargo, has, root};
 use crate::{databases, tools};
 
 /// Property tests draw the same cases every time, so that a run can be
 /// repeated; set another seed to go hunting.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
+/// What becomes of a test that needs more than Rust (`testkit::needs`).
+const MODE: &str = "GATELET_TESTS";
+
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    match arguments.split_first() {
+        Some((first, rest)) if first == "--quick" => quick(rest),
+        _ => full(arguments),
+    }
+}
+
+/// Every test; what one of them misses is an error.
+fn full(arguments: &[String]) -> Result<()> {
     let tools = tools::install()?;
     if !has("cargo-nextest") {
         run::run(&mut cargo(&["install", "--locked", "--debug", "cargo-nextest"]))?;
@@ -24,9 +41,44 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         false => Ok(()),
     };
     let mut nextest = cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]);
-    nextest.args(arguments).env("GATELET_TOOLS", &tools);
-    if std::env::var_os(SEED).is_none() {
-        nextest.env(SEED, "20261115");
-    }
+    nextest.args(arguments).env("GATELET_TOOLS", &tools).env(MODE, "all");
+    seed(&mut nextest);
     run::run(&mut nextest).and(shown)
+}
+
+/// The tests that need no npm, no PyPI, no database and no network.
+fn quick(arguments: &[String]) -> Result<()> {
+    let started = Instant::now();
+    run::run(&mut cargo(&["test", "--workspace", "--no-run", "--quiet"]))?;
+    let built = started.elapsed();
+    let left_out = root().join("target/left-out.txt");
+    let _ = fs::remove_file(&left_out);
+    let mut tests = match has("cargo-nextest") {
+        true => cargo(&["nextest", "run", "--workspace", "--status-level", "slow"]),
+        false => cargo(&["test", "--workspace", "--quiet"]),
+    };
+    tests.args(arguments).env(MODE, "quick").env("GATELET_LEFT_OUT", &left_out);
+    seed(&mut tests);
+    let outcome = run::run(&mut tests);
+    for (reason, count) in reasons(&left_out) {
+        println!("left out: {count} tests: {reason}");
+    }
+    let ran = started.elapsed() - built;
+    println!("built in {} s, tested in {} s", built.as_secs(), ran.as_secs());
+    outcome
+}
+
+/// Why tests were left out, and how many for each reason.
+fn reasons(list: &Path) -> BTreeMap<String, usize> {
+    let mut reasons = BTreeMap::new();
+    for line in fs::read_to_string(list).unwrap_or_default().lines() {
+        *reasons.entry(line.to_owned()).or_default() += 1;
+    }
+    reasons
+}
+
+fn seed(command: &mut std::process::Command) {
+    if std::env::var_os(SEED).is_none() {
+        command.env(SEED, "20261115");
+    }
 }

@@ -3,9 +3,13 @@
 //! Only ever a dev-dependency. A [`Scripted`] provider has the tools it is
 //! given, answers with closures, and remembers what it was asked. One with
 //! [`everything`] is for conformance suites, [`oauth`] is a server that wants to
-//! be logged in to, and [`tls`] makes certificates.
+//! be logged in to, [`tls`] makes certificates, and [`needs`] leaves out tests
+//! whose tools are missing. [`fuzz`] makes up inputs for whatever reads those of
+//! others.
 
 pub mod everything;
+pub mod fuzz;
+pub mod needs;
 pub mod oauth;
 pub mod tls;
 

@@ -110,12 +110,14 @@ async fn keeps_the_whole_contract(kind: Kind, name: &str, lock: &str, unlock: &s
 
 #[tokio::test]
 async fn mariadb_keeps_the_whole_contract() {
+    testkit::needs!(MariaDb);
     let lock = "lock tables evo_site_content write";
     keeps_the_whole_contract(Kind::MariaDb, "mariadb", lock, "unlock tables").await;
 }
 
 #[tokio::test]
 async fn postgres_keeps_the_whole_contract() {
+    testkit::needs!(Postgres);
     let lock = "begin; lock table evo_site_content in access exclusive mode";
     keeps_the_whole_contract(Kind::Postgres, "postgres", lock, "rollback").await;
 }

@@ -166,15 +166,9 @@ fn is_root() -> bool {
     user() == "root"
 }
 
-/// A server program, where Debian puts it.
+/// A server program.
 fn find(program: &str, package: &str) -> PathBuf {
-    let mut places: Vec<PathBuf> =
-        ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from).to_vec();
-    if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
-        places.splice(0..0, versions.flatten().map(|version| version.path().join("bin")));
-    }
-    let found = places.into_iter().map(|place| place.join(program)).find(|path| path.exists());
-    found.unwrap_or_else(|| {
+    testkit::needs::program(program).unwrap_or_else(|| {
         panic!("`{program}` is missing: run `cargo xtask test`, or install `{package}`")
     })
 }

@@ -62,6 +62,7 @@ const GATELET: &str = env!("CARGO_BIN_EXE_gatelet");
 
 #[test]
 fn the_python_sdk() {
+    testkit::needs!(Tools);
     let home = home();
     let served = Served::start(&home);
     let python = tool("py/bin/python");
@@ -76,6 +77,7 @@ fn the_python_sdk() {
 
 #[test]
 fn the_typescript_sdk_of_both_generations() {
+    testkit::needs!(Tools);
     let home = home();
     let served = Served::start(&home);
     let (script, calls) = (script("typescript.mjs"), calls().to_string());
@@ -95,6 +97,7 @@ fn the_typescript_sdk_of_both_generations() {
 
 #[test]
 fn the_inspector() {
+    testkit::needs!(Tools);
     let home = home();
     let served = Served::start(&home);
     let inspector = tool("npm/node_modules/.bin/mcp-inspector");

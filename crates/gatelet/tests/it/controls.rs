@@ -185,6 +185,7 @@ fn token(refused: &Value) -> String {
 
 #[test]
 fn a_tool_that_destroys_asks_first_and_only_the_operator_can_change_that() {
+    testkit::needs!(Tools);
     let home = with_files("");
     let mut pipe = Pipe::open(&home);
     let refused = answer(&mut pipe, "files.write_file", &writing(&home));
@@ -210,6 +211,7 @@ fn a_tool_that_destroys_asks_first_and_only_the_operator_can_change_that() {
 
 #[test]
 fn an_operator_may_switch_trust_off_or_say_what_a_tool_does() {
+    testkit::needs!(Tools);
     let home = with_files("[trust]\nmode = \"off\"\n");
     let mut pipe = Pipe::open(&home);
     pipe.call("files.write_file", &writing(&home));
@@ -237,6 +239,7 @@ fn a_rule_that_asks_is_answered_with_a_token_that_works_once() {
 
 #[test]
 fn a_strict_pin_keeps_out_what_lists_something_else() {
+    testkit::needs!(Tools);
     let home = with_files("");
     let report = shell(&home, &["upstreams", "--report"]).json();
     let hash = report["hashes"]["files"].as_str().unwrap().to_owned();

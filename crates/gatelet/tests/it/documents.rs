@@ -64,6 +64,7 @@ fn fixing_changes_a_document_once() {
 
 #[test]
 fn a_document_is_written_from_a_live_server_and_checked_against_it() {
+    testkit::needs!(Tools);
     let home = memory();
     let written = shell(&home, &["spec", "generate", "memory", "-o", "DOC.md"]);
     assert_eq!(written.code, 0, "{}", written.err);
@@ -111,6 +112,7 @@ fn a_listing_is_served_like_a_document() {
 
 #[test]
 fn git_revisions_are_compared_and_a_breaking_change_owes_a_version() {
+    testkit::needs!(Tools);
     let home = memory();
     shell(&home, &["spec", "generate", "memory", "-o", "DOC.md"]);
     let git = |words: &[&str]| {
@@ -141,6 +143,7 @@ fn git_revisions_are_compared_and_a_breaking_change_owes_a_version() {
 
 #[test]
 fn trust_is_shown_granted_revoked_and_reset_from_the_shell() {
+    testkit::needs!(Tools);
     let config = npm_upstream("memory", "server-memory", &[]);
     let home = Home::with(&format!("{config}\n[trust]\nmode = \"enforce\"\n"));
     let forget = || shell(&home, &["call", "memory.delete_entities", "entityNames=[]", "--text"]);
@@ -162,6 +165,7 @@ fn trust_is_shown_granted_revoked_and_reset_from_the_shell() {
 
 #[test]
 fn a_gate_that_runs_takes_up_what_the_operator_revokes_and_resets() {
+    testkit::needs!(Tools);
     let home = memory();
     let mut pipe = Pipe::open(&home);
     pipe.call("memory.read_graph", &json!({}));

@@ -81,6 +81,7 @@ fn a_pipe_that_is_told_to_end_asks_its_upstreams_to_end_too() {
 
 #[test]
 fn nobody_outlives_a_gatelet_that_is_killed() {
+    testkit::needs!(Tools);
     let config = npm_upstream("everything", "server-everything", &[])
         + &shell_upstream("stubborn", "trap '' TERM INT HUP; while :; do sleep 1; done")
         + &shell_upstream("parent", "sleep 600 & sleep 600");
@@ -98,6 +99,7 @@ fn nobody_outlives_a_gatelet_that_is_killed() {
 
 #[test]
 fn sigterm_ends_everything_in_order() {
+    testkit::needs!(Tools);
     let config = npm_upstream("everything", "server-everything", &[])
         + &upstream("clock", &tool("py/bin/mcp-server-time"), &[]);
     let home = Home::with(&config);
@@ -124,6 +126,7 @@ fn sigterm_ends_everything_in_order() {
 
 #[test]
 fn an_upstream_that_dies_comes_back() {
+    testkit::needs!(Tools);
     let config = npm_upstream("everything", "server-everything", &[]);
     let home = Home::with(&config);
     let mark = Mark::new();

@@ -115,6 +115,7 @@ fn call(pipe: &mut Pipe, namespace: &str) {
 
 #[test]
 fn searches_learn_from_use_when_asked_to_and_forget_when_told() {
+    testkit::needs!(Tools);
     let home = twins("[learning]\nenabled = true\n");
     let mut pipe = open(&home);
     let before = first(&mut pipe);
@@ -143,6 +144,7 @@ fn searches_learn_from_use_when_asked_to_and_forget_when_told() {
 
 #[test]
 fn nothing_is_learnt_unless_the_operator_wants_it() {
+    testkit::needs!(Tools);
     let home = twins("");
     let mut pipe = open(&home);
     let before = first(&mut pipe);

@@ -18,6 +18,7 @@ pub(crate) use http::{Answer, Served, Site};
 pub(crate) use marks::{Mark, signal};
 pub(crate) use pipe::Pipe;
 pub(crate) use shell::{shell, shell_with};
+pub(crate) use testkit::needs::tool;
 
 /// No single answer takes longer, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(200);
@@ -68,17 +69,6 @@ impl Home {
         }
         command.env("HOME", self.path()).env("GATELET_STATE", self.path().join("state"));
     }
-}
-
-/// A path below the directory of installed tools.
-#[track_caller]
-pub(crate) fn tool(path: &str) -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "this is how the test command tells us")]
-    let directory = std::env::var_os("GATELET_TOOLS");
-    let directory = directory.expect("GATELET_TOOLS is not set: run `cargo xtask test`");
-    let path = Path::new(&directory).join(path);
-    assert!(path.exists(), "{} is missing: run `cargo xtask test`", path.display());
-    path
 }
 
 /// `node`, new enough for everything.

@@ -41,6 +41,7 @@ fn walk(site: &Site, tool: &str, prefix: &str) -> Vec<String> {
 
 #[test]
 fn what_a_real_server_has_is_found_by_query_and_by_path_and_read() {
+    testkit::needs!(Tools);
     let (_home, served) = gate("");
     let site = served.at("gateway");
     let names = site.tools();
@@ -77,6 +78,7 @@ fn what_a_real_server_has_is_found_by_query_and_by_path_and_read() {
 
 #[test]
 fn what_is_wrong_with_a_question_about_them_is_said_in_one_shape() {
+    testkit::needs!(Tools);
     let (_home, served) = gate("");
     let site = served.at("gateway");
     let code = |tool: &str, arguments: Value| {
@@ -110,6 +112,7 @@ fn what_is_wrong_with_a_question_about_them_is_said_in_one_shape() {
 
 #[test]
 fn the_gate_the_rules_and_the_limits_hold_for_them_too() {
+    testkit::needs!(Tools);
     let controls = "[gate]\nlimit = 100\n\n\
         [[controls.rule]]\naction = \"deny\"\nmeta_tool = \"prompt_get\"\nreason = \"no prompts\"\n\n\
         [[controls.rate]]\nmeta_tool = \"resource_read\"\nper_session = 2\n";

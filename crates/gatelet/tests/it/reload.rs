@@ -6,6 +6,7 @@ use crate::kit::{Home, Pipe, eventually, text, tool, upstream};
 
 #[test]
 fn upstreams_come_and_go_without_dropping_the_session() {
+    testkit::needs!(Tools);
     let clock = upstream("clock", &tool("py/bin/mcp-server-time"), &[]);
     let home = Home::with("[builtin]\ntools = true\n");
     let mut command = home.gatelet();
@@ -36,6 +37,7 @@ fn upstreams_come_and_go_without_dropping_the_session() {
 /// The path of a program that runs leads to another program then, or nowhere.
 #[test]
 fn an_upstream_that_comes_after_an_upgrade_is_started_like_any_other() {
+    testkit::needs!(Tools);
     let clock = upstream("clock", &tool("py/bin/mcp-server-time"), &[]);
     for upgraded in [true, false] {
         let home = Home::with("[builtin]\ntools = true\n");

@@ -62,6 +62,7 @@ fn function(namespace: &str, function: &str, kwargs: &Value) -> Value {
 /// One gatelet serves all checks: a dozen processes are not started twice.
 #[test]
 fn a_dozen_real_servers_work_through_call_help_and_skill() {
+    testkit::needs!(Tools);
     let home = Home::new();
     home.write("gatelet.toml", &dozen(&home));
     let mark = Mark::new();

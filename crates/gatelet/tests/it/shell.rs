@@ -86,6 +86,7 @@ fn what_serve_refuses_does_not_pass_the_check() {
 
 #[test]
 fn the_files_of_other_clients_are_imported_and_served_as_they_are() {
+    testkit::needs!(Tools);
     let home = Home::new();
     let clock = crate::kit::tool("py/bin/mcp-server-time");
     home.write(".vscode/mcp.json", &format!(

@@ -64,6 +64,7 @@ fn found(home: &Home, severity: &str) -> (i32, Vec<String>) {
 
 #[test]
 fn a_skill_whose_functions_vanish_or_change_is_flagged_until_somebody_has_looked() {
+    testkit::needs!(Tools);
     let home = home();
     assert_eq!(found(&home, "error"), (0, Vec::new()), "odd skills are taken all the same");
     let locked = shell(&home, &["skill", "lock"]);
@@ -101,6 +102,7 @@ fn a_skill_whose_functions_vanish_or_change_is_flagged_until_somebody_has_looked
 
 #[test]
 fn what_is_odd_is_told_and_only_strictness_makes_it_wrong() {
+    testkit::needs!(Tools);
     let home = home();
     let (_, warnings) = found(&home, "warning");
     assert!(warnings.iter().any(|one| one.starts_with("skill-frontmatter odd")), "{warnings:?}");
@@ -129,6 +131,7 @@ fn documents(directory: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn what_is_written_is_strict_whatever_was_read() {
+    testkit::needs!(Tools);
     let home = home();
     let exported = shell(&home, &["skill", "export", "out"]);
     assert_eq!(exported.code, 0, "{exported:?}");

@@ -65,6 +65,7 @@ fn failed(served: &Served, label: &str) -> Value {
 
 #[test]
 fn every_way_to_fail_has_its_code_on_the_gateway_surface() {
+    testkit::needs!(Tools);
     let (_home, served, _fake) = gate("");
     for (label, code, retryable, may_have_run) in WAYS {
         let error = failed(&served, label);
@@ -83,6 +84,7 @@ fn every_way_to_fail_has_its_code_on_the_gateway_surface() {
 
 #[test]
 fn every_way_to_fail_is_told_in_words_and_in_code_on_the_cash_surface() {
+    testkit::needs!(Tools);
     let (_home, served, _fake) = gate("");
     for (label, code, retryable, may_have_run) in WAYS {
         let call = json!({"namespace": label, "function": "act"});
@@ -102,6 +104,7 @@ fn every_way_to_fail_is_told_in_words_and_in_code_on_the_cash_surface() {
 
 #[test]
 fn only_what_cannot_have_run_is_tried_again() {
+    testkit::needs!(Tools);
     let retry = "[controls.retry]\nattempts = 3\nbase_delay = \"10ms\"\n\n[records]\nfile = \"calls.jsonl\"\n";
     let (home, served, _fake) = gate(retry);
     for (label, ..) in WAYS {

@@ -57,6 +57,7 @@ impl Stage {
 
 #[test]
 fn the_python_sdk_logs_in_and_calls() {
+    testkit::needs!(Tools);
     let stage = Stage::new();
     let python = tool("py/bin/python");
     for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
@@ -67,6 +68,7 @@ fn the_python_sdk_logs_in_and_calls() {
 
 #[test]
 fn the_typescript_sdk_of_both_generations_logs_in_and_calls() {
+    testkit::needs!(Tools);
     let stage = Stage::new();
     for (generation, protocol) in [("v1", "2025-11-25"), ("v2", "2026-07-28")] {
         let words = [&script("oauth.mjs"), generation, &stage.served.url];

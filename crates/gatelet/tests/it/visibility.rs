@@ -66,6 +66,7 @@ fn alike(hidden: &str, name: &str, unknown: &str, other: &str) {
 
 #[test]
 fn what_a_caller_may_not_see_is_nowhere() {
+    testkit::needs!(Tools);
     let (home, served, key) = gate();
     let ops = Some(key.as_str());
     let verb = |who, verb: &str, arguments: Value| served.told(who, verb, &arguments);

@@ -36,6 +36,7 @@ macro_rules! scenarios {
     $(
         #[tokio::test]
         async fn $name() {
+            testkit::needs!(Tools);
             check($scenario, $revision).await;
         }
     )+};
@@ -116,6 +117,7 @@ const LEFT_OUT: [(&str, &str); 10] = [
 /// A new release of the suite must not bring scenarios that nobody looks at.
 #[tokio::test]
 async fn every_client_scenario_is_here_or_has_a_reason() {
+    testkit::needs!(Tools);
     let output = Command::new(node()).arg(suite()).arg("list").output().await.unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let (_, text) = text.split_once("Client scenarios").expect("a list of client scenarios");

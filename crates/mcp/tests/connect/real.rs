@@ -13,10 +13,8 @@ use tool::{Ask, Client, Context, GetPrompt, Object, Provider, Read};
 
 use crate::support::{Listener, call, call_in, options, other, result};
 
-#[expect(clippy::disallowed_methods, reason = "where the tools are is told by the environment")]
 pub(crate) fn tools() -> PathBuf {
-    let tools = std::env::var_os("GATELET_TOOLS");
-    PathBuf::from(tools.expect("GATELET_TOOLS is not set: run `cargo xtask test`"))
+    testkit::needs::tools().expect("GATELET_TOOLS is not set: run `cargo xtask test`")
 }
 
 pub(crate) fn node() -> PathBuf {
@@ -113,6 +111,7 @@ async fn try_progress(upstream: &Upstream) {
 
 #[tokio::test]
 async fn the_everything_server_over_stdio() {
+    testkit::needs!(Tools);
     let server = everything().to_str().unwrap().to_owned();
     let upstream = reach(&program(node(), &[&server, "stdio"])).await;
     assert_eq!(upstream.revision(), Revision::V2025_11_25);
@@ -129,6 +128,7 @@ async fn the_everything_server_over_stdio() {
 
 #[tokio::test]
 async fn the_everything_server_over_streamable_http() {
+    testkit::needs!(Tools);
     let served = Served::everything("streamableHttp");
     served.up().await;
     let url = format!("http://127.0.0.1:{}/mcp", served.port);
@@ -140,6 +140,7 @@ async fn the_everything_server_over_streamable_http() {
 
 #[tokio::test]
 async fn the_everything_server_over_sse() {
+    testkit::needs!(Tools);
     let served = Served::everything("sse");
     served.up().await;
     let url = format!("http://127.0.0.1:{}/sse", served.port);
@@ -154,6 +155,7 @@ async fn the_everything_server_over_sse() {
 
 #[tokio::test]
 async fn a_python_server_speaks_the_modern_revision() {
+    testkit::needs!(Tools);
     let upstream = reach(&program(tools().join("py/bin/mcp-server-time"), &[])).await;
     assert_eq!(upstream.revision(), Revision::V2026_07_28);
     let time = result(call(&upstream, "get_current_time", json!({"timezone": "UTC"})).await);
@@ -162,6 +164,7 @@ async fn a_python_server_speaks_the_modern_revision() {
 
 #[tokio::test]
 async fn the_memory_server_keeps_what_it_is_told() {
+    testkit::needs!(Tools);
     let server = tools().join("npm/node_modules/.bin/mcp-server-memory");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("memory.jsonl");

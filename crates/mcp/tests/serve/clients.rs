@@ -22,6 +22,7 @@ enum Over {
 
 #[tokio::test]
 async fn the_python_sdk_over_http() {
+    testkit::needs!(Tools);
     for mode in ["auto", "legacy", "2026-07-28"] {
         let seen = run(python(mode), Over::Http).await;
         assert_eq!((&seen["progress"], &seen["logged"]), (&json!([0.0, 50.0, 100.0]), &json!(3)));
@@ -30,6 +31,7 @@ async fn the_python_sdk_over_http() {
 
 #[tokio::test]
 async fn the_python_sdk_over_a_pipe() {
+    testkit::needs!(Tools);
     for mode in ["auto", "legacy"] {
         let seen = run(python(mode), Over::Pipe).await;
         assert_eq!((&seen["progress"], &seen["logged"]), (&json!([0.0, 50.0, 100.0]), &json!(3)));
@@ -38,6 +40,7 @@ async fn the_python_sdk_over_a_pipe() {
 
 #[tokio::test]
 async fn the_typescript_sdk_1() {
+    testkit::needs!(Tools);
     for over in [Over::Http, Over::Pipe] {
         let seen = run(script("sdk1.mjs"), over).await;
         assert_eq!((&seen["logged"], &seen["changed"]), (&json!(3), &json!(true)));
@@ -48,6 +51,7 @@ async fn the_typescript_sdk_1() {
 
 #[tokio::test]
 async fn the_typescript_sdk_2() {
+    testkit::needs!(Tools);
     for mode in ["legacy", "auto"] {
         for over in [Over::Http, Over::Pipe] {
             let mut client = script("sdk2.mjs");
@@ -59,6 +63,7 @@ async fn the_typescript_sdk_2() {
 
 #[tokio::test]
 async fn the_inspector() {
+    testkit::needs!(Tools);
     let (url, serving) = serve().await;
     for era in ["legacy", "modern"] {
         let mut client = tools::node("npm/node_modules/.bin/mcp-inspector");

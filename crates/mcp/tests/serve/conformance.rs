@@ -9,25 +9,30 @@ use testkit::everything::{Everything, Style};
 
 #[tokio::test]
 async fn the_stable_suite_passes() {
+    testkit::needs!(Tools);
     check(Everything::new(Style::Asking), Suite::Stable, &[], 40).await;
 }
 
 #[tokio::test]
 async fn an_older_client_meets_a_provider_that_asks() {
+    testkit::needs!(Tools);
     check(Everything::new(Style::Asking), Suite::Next("2025-11-25"), &[], 80).await;
 }
 
 #[tokio::test]
 async fn an_older_client_meets_a_provider_that_requires_input() {
+    testkit::needs!(Tools);
     check(Everything::new(Style::Requiring), Suite::Next("2025-11-25"), &[], 80).await;
 }
 
 #[tokio::test]
 async fn a_modern_client_meets_a_provider_that_requires_input() {
+    testkit::needs!(Tools);
     check(Everything::new(Style::Requiring), Suite::Next("2026-07-28"), &[], 150).await;
 }
 
 #[tokio::test]
 async fn a_modern_client_meets_a_provider_that_asks() {
+    testkit::needs!(Tools);
     check(Everything::new(Style::Asking), Suite::Next("2026-07-28"), NAMELESS, 145).await;
 }

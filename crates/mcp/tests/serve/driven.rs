@@ -9,12 +9,14 @@ use crate::suite::{Suite, check_driver};
 
 #[tokio::test]
 async fn an_older_server_sees_a_proper_client() {
+    testkit::needs!(Tools);
     let scenarios = ["initialize", "tools_call", "sse-retry", "json-schema-2020-12-preservation"];
     check_driver(Suite::Next("2025-11-25"), &scenarios, 5).await;
 }
 
 #[tokio::test]
 async fn a_modern_server_sees_a_proper_client() {
+    testkit::needs!(Tools);
     let scenarios = [
         "tools_call",
         "http-standard-headers",

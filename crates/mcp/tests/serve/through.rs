@@ -27,49 +27,58 @@ const MODERN: Revision = Revision::LATEST;
 
 #[tokio::test]
 async fn the_stable_suite_through_a_pipe() {
+    testkit::needs!(Tools);
     check(piped("asking", LEGACY).await, Suite::Stable, &[], 40).await;
 }
 
 #[tokio::test]
 async fn an_older_client_and_an_older_upstream() {
+    testkit::needs!(Tools);
     check(piped("asking", LEGACY).await, Suite::Next("2025-11-25"), &[], 80).await;
 }
 
 #[tokio::test]
 async fn an_older_client_and_a_modern_upstream() {
+    testkit::needs!(Tools);
     check(piped("requiring", MODERN).await, Suite::Next("2025-11-25"), &[], 80).await;
 }
 
 #[tokio::test]
 async fn a_modern_client_and_a_modern_upstream() {
+    testkit::needs!(Tools);
     check(piped("requiring", MODERN).await, Suite::Next("2026-07-28"), &[], 150).await;
 }
 
 #[tokio::test]
 async fn a_modern_client_and_an_older_upstream() {
+    testkit::needs!(Tools);
     check(piped("asking", LEGACY).await, Suite::Next("2026-07-28"), NAMELESS, 145).await;
 }
 
 #[tokio::test]
 async fn an_older_client_and_an_older_upstream_over_http() {
+    testkit::needs!(Tools);
     let upstream = reached(Style::Asking, LEGACY).await;
     check(upstream, Suite::Next("2025-11-25"), &[], 80).await;
 }
 
 #[tokio::test]
 async fn an_older_client_and_a_modern_upstream_over_http() {
+    testkit::needs!(Tools);
     let upstream = reached(Style::Requiring, MODERN).await;
     check(upstream, Suite::Next("2025-11-25"), &[], 80).await;
 }
 
 #[tokio::test]
 async fn a_modern_client_and_a_modern_upstream_over_http() {
+    testkit::needs!(Tools);
     let upstream = reached(Style::Requiring, MODERN).await;
     check(upstream, Suite::Next("2026-07-28"), &[], 150).await;
 }
 
 #[tokio::test]
 async fn a_modern_client_and_an_older_upstream_over_http() {
+    testkit::needs!(Tools);
     let upstream = reached(Style::Asking, LEGACY).await;
     check(upstream, Suite::Next("2026-07-28"), NAMELESS, 145).await;
 }

@@ -4,20 +4,11 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+pub(crate) use testkit::needs::tool;
 use tokio::process::Command;
 
 /// How long a program may run.
 const TO_RUN: Duration = Duration::from_secs(180);
-
-/// A path below the directory that holds the tools.
-pub(crate) fn tool(path: &str) -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "the test command says where the tools are")]
-    let tools = std::env::var_os("GATELET_TOOLS");
-    let tools = tools.expect("GATELET_TOOLS is not set: run the tests with `cargo xtask test`");
-    let path = PathBuf::from(tools).join(path);
-    assert!(path.exists(), "{} is missing: run `cargo xtask test`", path.display());
-    path
-}
 
 /// A JavaScript program.
 pub(crate) fn node(script: &str) -> Command {

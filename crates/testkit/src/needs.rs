@@ -1,0 +1,150 @@
+//! What some tests need beside Rust, and what happens when it is missing.
+//!
+//! A test that needs more says so in its first line with [`needs!`](crate::needs).
+//! `cargo xtask test` sets `GATELET_TESTS=all`: there what is missing is an error.
+//! `cargo xtask test --quick` sets `GATELET_TESTS=quick`: there such tests are left
+//! out even when they could run. Without the variable, as in `cargo test -p X`,
+//! they run when they can. Each test that is left out says so on stderr, past the
+//! capture of the test harness, which would hide it, and adds its reason to the
+//! file that `GATELET_LEFT_OUT` names, if it names one.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What a test may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Node, Python, and real MCP servers and clients, in `GATELET_TOOLS`.
+    Tools,
+    /// MariaDB.
+    MariaDb,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// How a test run treats tests that need more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// They run, and fail when something is missing.
+    All,
+    /// They are left out.
+    Quick,
+    /// They run when they can.
+    Here,
+}
+
+/// What becomes of one test.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Run,
+    LeaveOut(String),
+}
+
+/// Ends a test that needs what is not here, and says so.
+#[macro_export]
+macro_rules! needs {
+    ($need:ident) => {
+        if $crate::needs::is_left_out($crate::needs::Need::$need) {
+            return;
+        }
+    };
+}
+
+/// Whether the test that asks is to end here. Says so on stderr if it is.
+#[expect(clippy::disallowed_methods, reason = "the test command sets this")]
+pub fn is_left_out(need: Need) -> bool {
+    let mode = match std::env::var("GATELET_TESTS").as_deref() {
+        Ok("all") => Mode::All,
+        Ok("quick") => Mode::Quick,
+        _ => Mode::Here,
+    };
+    match judge(need, mode, is_here(need)) {
+        Verdict::Run => false,
+        Verdict::LeaveOut(reason) => {
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or("a test");
+            // Written past the print macros, whose output is captured.
+            let _ = writeln!(std::io::stderr(), "left out: {test}: {reason}");
+            if let Some(list) = std::env::var_os("GATELET_LEFT_OUT") {
+                let list = std::fs::OpenOptions::new().append(true).create(true).open(list);
+                let _ = list.and_then(|mut list| list.write_all(format!("{reason}\n").as_bytes()));
+            }
+            true
+        }
+    }
+}
+
+fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
+    let name = match need {
+        Need::Tools => "real servers and clients (GATELET_TOOLS)",
+        Need::MariaDb => "MariaDB",
+        Need::Postgres => "PostgreSQL",
+    };
+    match mode {
+        // What is missing is reported by whoever looks for it.
+        Mode::All => Verdict::Run,
+        Mode::Here if is_here => Verdict::Run,
+        Mode::Here => Verdict::LeaveOut(format!("needs {name}; `cargo xtask test` installs it")),
+        Mode::Quick => Verdict::LeaveOut(format!("needs {name}; not in a quick run")),
+    }
+}
+
+fn is_here(need: Need) -> bool {
+    match need {
+        Need::Tools => tools().is_some_and(|place| place.is_dir()),
+        Need::MariaDb => program("mariadbd").is_some(),
+        Need::Postgres => program("initdb").is_some(),
+    }
+}
+
+/// The directory that `cargo xtask test` fills, if one is named.
+#[expect(clippy::disallowed_methods, reason = "the test command says where the tools are")]
+pub fn tools() -> Option<PathBuf> {
+    std::env::var_os("GATELET_TOOLS").map(PathBuf::from)
+}
+
+/// A path below the directory of tools.
+///
+/// # Panics
+///
+/// When it is not there.
+#[track_caller]
+pub fn tool(path: &str) -> PathBuf {
+    let tools = tools().expect("GATELET_TOOLS is not set: run `cargo xtask test`");
+    let path = tools.join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask test`", path.display());
+    path
+}
+
+/// A database's program, where Debian and others put it.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let mut places: Vec<PathBuf> =
+        ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from).to_vec();
+    if let Ok(versions) = std::fs::read_dir(Path::new("/usr/lib/postgresql")) {
+        places.splice(0..0, versions.flatten().map(|version| version.path().join("bin")));
+    }
+    places.into_iter().map(|place| place.join(name)).find(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_run_leaves_nothing_out_and_the_quick_run_everything_that_needs_more() {
+        for need in [Need::Tools, Need::MariaDb, Need::Postgres] {
+            for is_here in [false, true] {
+                assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);
+                assert_ne!(judge(need, Mode::Quick, is_here), Verdict::Run);
+                assert_eq!(judge(need, Mode::Here, is_here) == Verdict::Run, is_here);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_with_the_remedy() {
+        let verdict = judge(Need::MariaDb, Mode::Here, false);
+        let reason = "needs MariaDB; `cargo xtask test` installs it".to_owned();
+        assert_eq!(verdict, Verdict::LeaveOut(reason));
+    }
+}
