@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tool::Listing;
 
 use crate::index::{Kind, Verdict};
-use crate::{Catalog, Place, Shares, Slot, Source, summary, tokens};
+use crate::{Catalog, Place, Search, Shares, Slot, Sought, Source, summary, tokens};
 
 /// How much a reply may say.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,11 @@ pub fn search(
     shares: &Shares,
     keep: &dyn Fn(Slot) -> bool,
 ) -> String {
-    let found = catalog.search_with(query, config.limit, shares, keep);
+    functions(catalog, &catalog.search_with(query, config.limit, shares, keep), config)
+}
+
+/// What a search for functions found, in few words.
+pub fn functions(catalog: &Catalog, found: &Search, config: &Config) -> String {
     let slots: Vec<Slot> = found.hits.iter().map(|hit| hit.slot).collect();
     if found.verdict == Verdict::Nothing {
         let near = found.near.iter().map(|slot| catalog.path(*slot));
@@ -96,7 +100,11 @@ pub fn seek(
     shares: &Shares,
     keep: &dyn Fn(Place) -> bool,
 ) -> String {
-    let found = catalog.seek(kinds, query, config.limit, shares, keep);
+    things(catalog, &catalog.seek(kinds, query, config.limit, shares, keep), config)
+}
+
+/// What a search for things of any kind found, in few words.
+pub fn things(catalog: &Catalog, found: &Sought, config: &Config) -> String {
     if found.verdict == Verdict::Nothing {
         let near = found.near.iter().map(|place| catalog.home(*place));
         return fitting(nothing(near), config.tokens);

@@ -118,8 +118,8 @@ pub(crate) struct Config {
     pub(crate) learning: Learning,
     /// Whether searches compare meanings.
     pub(crate) meaning: Meaning,
-    pub(crate) trust: gateway::trust::Config,
-    pub(crate) visibility: gateway::visibility::Config,
+    pub(crate) trust: gateway::policy::trust::Config,
+    pub(crate) visibility: gateway::policy::visibility::Config,
     pub(crate) mounts: Vec<Mount>,
 }
 

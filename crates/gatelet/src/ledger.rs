@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use gateway::trust::{Book, Ledger, Tampered};
+use gateway::policy::trust::{Ledger, LedgerStore, Tampered};
 use store::file::Alone;
 use tool::hex;
 
@@ -80,7 +80,7 @@ impl File {
     }
 }
 
-impl Book for File {
+impl LedgerStore for File {
     fn read(&self) -> Result<Arc<Ledger>, Tampered> {
         let mut known = self.known();
         let due = known.glance.is_due();
@@ -115,7 +115,7 @@ fn homeless(error: impl Into<anyhow::Error>) -> Tampered {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use gateway::trust::State;
+    use gateway::policy::trust::TrustLevel;
     use tool::{Json, Tool};
 
     use super::*;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn granted(ledger: &mut Ledger) {
-        ledger.set("up/t", &some_tool(), State::Verified, 1);
+        ledger.set("up/t", &some_tool(), TrustLevel::Verified, 1);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
                     for n in 0..5 {
                         let note = |ledger: &mut Ledger| {
                             let name = format!("gate{gate}/tool{n}");
-                            ledger.set(&name, &some_tool(), State::Verified, 1);
+                            ledger.set(&name, &some_tool(), TrustLevel::Verified, 1);
                         };
                         file.change(&mut { note }).unwrap();
                         file.read().unwrap();

@@ -117,7 +117,7 @@ impl Wiring {
             manifest: Some(self.manifest()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
             stages: self.controls.first(config, &self.state, &clock),
-            visibility: config.visibility.clone(),
+            visibility: config.visibility.clone().into(),
             meta: config.controls.meta.clone(),
             inspection: config.controls.inspection.clone(),
             raw: config.artifacts.raw,
@@ -166,7 +166,7 @@ impl Wiring {
             inspection: config.controls.inspection.clone(),
         });
         gateway.reload(self.upstreams(config), skills);
-        gateway.veil(config.visibility.clone());
+        gateway.set_visibility(config.visibility.clone());
         self.present(gateway);
     }
 

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Call, Client, Context, Event, Failure, Json, Listing, Provider, Reply};
 
+use crate::choice::Surface;
 use crate::clock::Fake;
 use crate::gateway::{Gateway, Parts};
 use crate::record::Ledger;
 use crate::roster::{Connector, Upstream};
-use crate::surface::Surface;
 
 type Connect = dyn Fn(usize, &Client) -> Result<Arc<dyn Provider>, Failure> + Send + Sync;
 

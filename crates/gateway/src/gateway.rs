@@ -6,27 +6,32 @@ use arc_swap::ArcSwap;
 use tool::{Client, Identity, Provider, ProviderSource};
 
 use crate::artifact;
+use crate::builtin::BuiltinTools;
+use crate::choice::Surface;
 use crate::clock::Clock;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Origin};
 use crate::gate;
 use crate::learning::{Closed, Learning, Listening, Notebook};
-use crate::own::Own;
-use crate::record::{Desk, Sink};
+use crate::policy::Stages;
+use crate::policy::approval::Consent;
+use crate::policy::live::LiveStages;
+use crate::policy::visibility::{self, VisibilityFilter};
+use crate::record::{Recorder, Sink};
 use crate::roster::inspect::Inspector;
-use crate::roster::{self, Roster, Shelf, Upstream};
+use crate::roster::{self, Hall, Roster, Shelf, Upstream};
+use crate::search::Search;
 use crate::skill::Library;
 use crate::skill::census::Census;
-use crate::stage::approval::Consent;
-use crate::stage::live::Live;
-use crate::stage::{Stages, Trust};
-use crate::surface::cash::Cash;
-use crate::surface::direct::Direct;
-use crate::surface::proxy::Proxy;
-use crate::surface::{Surface, gateway as browsing, meta, tasks::Tasks};
-use crate::visibility;
+use crate::surface::about::About;
+use crate::surface::cash::{self, Cash};
+use crate::surface::direct::{self, Direct};
+use crate::surface::meta::{self, MetaTools};
+use crate::surface::proxy::{self, Proxy};
+use crate::surface::published::Published;
+use crate::surface::rest::Rest;
+use crate::surface::{gateway as browsing, tasks::Tasks};
 
-/// Says who this server is, as JSON.
-pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
+pub use crate::surface::about::Manifest;
 
 /// What a gateway is made of.
 pub struct Parts {
@@ -45,7 +50,7 @@ pub struct Parts {
     pub inspection: roster::inspect::Config,
     pub stages: Stages,
     /// Who sees what.
-    pub visibility: visibility::Config,
+    pub visibility: VisibilityFilter,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
     pub artifacts: Arc<dyn artifact::Store>,
@@ -76,7 +81,7 @@ impl Parts {
                 approval: Arc::new(Consent::new(Arc::clone(&clock))),
                 ..Stages::default()
             },
-            visibility: visibility::Config::default(),
+            visibility: VisibilityFilter::default(),
             meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),
             raw: artifact::Raw::Dropped,
@@ -101,21 +106,21 @@ pub struct Controls {
 /// A function from many providers to one.
 #[derive(Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    roster: Arc<Roster>,
+    inspector: Arc<Inspector>,
+    surfaces: Surfaces,
+    library: Arc<ArcSwap<Library>>,
 }
 
-/// What all surfaces share.
-pub(crate) struct Shared {
-    pub(crate) version: String,
-    pub(crate) manifest: Option<Manifest>,
-    pub(crate) roster: Roster,
-    pub(crate) dispatcher: Dispatcher,
-    pub(crate) skills: Arc<ArcSwap<Library>>,
-    pub(crate) census: Arc<Census>,
-    pub(crate) learning: Arc<Learning>,
-    pub(crate) tasks: Tasks,
-    pub(crate) meta: ArcSwap<meta::Config>,
-    inspector: Arc<Inspector>,
+/// What surfaces are made of.
+#[derive(Clone)]
+struct Surfaces {
+    pipeline: Arc<Dispatcher>,
+    skills: Arc<Census>,
+    search: Arc<Search>,
+    tasks: Arc<Tasks>,
+    about: Arc<About>,
+    meta: Arc<ArcSwap<meta::Config>>,
 }
 
 impl Gateway {
@@ -124,73 +129,83 @@ impl Gateway {
     ///
     /// [warmed]: Gateway::warm
     pub fn new(parts: Parts) -> Gateway {
+        let Parts { clock, artifacts, .. } = parts;
         let scrubber = Arc::clone(&parts.stages.scrubber);
-        let live = Live::new(parts.stages, parts.visibility);
-        let trust = Arc::clone(&live) as Arc<dyn Trust>;
-        let skills = Arc::new(ArcSwap::from_pointee(parts.skills));
-        let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&parts.clock)));
-        let own =
-            Own::new(Arc::clone(&parts.artifacts), Arc::clone(&trust), Arc::clone(&parts.clock));
-        let census = Census::new(Arc::clone(&skills), Arc::clone(&trust), Arc::clone(&scrubber));
-        let census = Arc::new(census);
-        let own = Arc::new(own.with(Arc::clone(&census), Arc::clone(&learning)));
+        let live = Arc::new(LiveStages::new(parts.stages, parts.visibility));
+        let library = Arc::new(ArcSwap::from_pointee(parts.skills));
+        let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&clock)));
         let sink = Arc::new(Listening { learning: Arc::clone(&learning), sink: parts.records });
-        let desk = Arc::new(Desk { sink, clock: parts.clock, surface: parts.surface });
+        let recorder = Arc::new(Recorder { sink, clock: Arc::clone(&clock) });
+        let search = Search::new(Arc::clone(&live), learning, Arc::clone(&recorder));
+        let search = Arc::new(search);
+        let skills = Census::new(Arc::clone(&library), Arc::clone(&live), Arc::clone(&scrubber));
+        let skills = Arc::new(skills);
         let inspector = Arc::new(Inspector {
             config: ArcSwap::from_pointee(parts.inspection),
             scrubber: Arc::clone(&scrubber),
-            trust: Arc::clone(&trust),
-            desk: Arc::clone(&desk),
+            check: Arc::clone(&live) as _,
         });
-        let shared = Shared {
+        let about = About {
             version: parts.version,
+            instance: Arc::clone(&parts.roster.instance),
             manifest: parts.manifest,
-            roster: Roster::new(
-                parts.upstreams,
-                parts.roster,
-                parts.shelf,
-                own,
-                Arc::clone(&inspector),
-            ),
-            dispatcher: Dispatcher {
-                scrubber,
-                live,
-                gate: ArcSwap::from_pointee(parts.gate),
-                artifacts: parts.artifacts,
-                raw: parts.raw,
-                desk,
-            },
-            skills,
-            census,
-            learning,
-            tasks: Tasks::default(),
-            meta: ArcSwap::from_pointee(parts.meta),
-            inspector,
         };
-        Gateway { shared: Arc::new(shared) }
+        let builtin = BuiltinTools::new(
+            Arc::clone(&artifacts),
+            Arc::clone(&live),
+            Arc::clone(&skills),
+            Arc::clone(&search),
+        );
+        let published = Published { recorder: Arc::clone(&recorder), surface: parts.surface };
+        let roster_parts = roster::Parts {
+            listings: parts.shelf,
+            builtin: Arc::new(builtin),
+            inspector: Arc::clone(&inspector),
+            observer: Arc::new(published),
+            clock,
+        };
+        let pipeline = Dispatcher {
+            scrubber,
+            live,
+            gate: ArcSwap::from_pointee(parts.gate),
+            artifacts,
+            raw: parts.raw,
+            recorder,
+        };
+        let surfaces = Surfaces {
+            pipeline: Arc::new(pipeline),
+            skills,
+            search,
+            tasks: Arc::default(),
+            about: Arc::new(about),
+            meta: Arc::new(ArcSwap::from_pointee(parts.meta)),
+        };
+        let roster = Arc::new(Roster::new(parts.upstreams, parts.roster, roster_parts));
+        Gateway { roster, inspector, surfaces, library }
     }
 
     /// What clients of this surface are served.
     pub fn surface(&self, surface: Surface) -> Arc<dyn ProviderSource> {
-        Arc::new(SurfaceSource { shared: Arc::clone(&self.shared), surface })
+        let (roster, surfaces) = (Arc::clone(&self.roster), self.surfaces.clone());
+        Arc::new(SurfaceSource { roster, surfaces, surface })
     }
 
     /// Starts the eager upstreams for clients without capabilities, before
     /// any client comes. Not worth it where the only client is about to come
     /// and may have capabilities, such as on stdio.
     pub fn warm(&self) {
-        self.shared.roster.default_hall();
+        self.roster.default_hall();
     }
 
     pub fn roster(&self) -> &Roster {
-        &self.shared.roster
+        &self.roster
     }
 
     /// Replaces the rules of who sees what, and has every client look again if
     /// they are others.
-    pub fn veil(&self, visibility: visibility::Config) {
-        if self.shared.dispatcher.live.veil(visibility) {
-            self.shared.roster.announce();
+    pub fn set_visibility(&self, rules: visibility::Config) {
+        if self.surfaces.pipeline.live.set_visibility(rules) {
+            self.roster.announce();
         }
     }
 
@@ -198,36 +213,70 @@ impl Gateway {
     /// began.
     pub fn control(&self, controls: Controls) {
         let Controls { stages, gate, meta, inspection } = controls;
-        let shared = &self.shared;
-        shared.dispatcher.scrubber.follow(&stages.scrubber);
-        shared.dispatcher.live.replace(stages);
-        shared.dispatcher.gate.store(Arc::new(gate));
-        shared.meta.store(Arc::new(meta));
-        shared.inspector.config.store(Arc::new(inspection));
+        let pipeline = &self.surfaces.pipeline;
+        pipeline.scrubber.follow(&stages.scrubber);
+        pipeline.live.replace(stages);
+        pipeline.gate.store(Arc::new(gate));
+        self.surfaces.meta.store(Arc::new(meta));
+        self.inspector.config.store(Arc::new(inspection));
     }
 
     /// Replaces upstreams and skills without dropping a session.
     pub fn reload(&self, upstreams: Vec<Upstream>, skills: Library) {
-        self.shared.skills.store(Arc::new(skills));
-        self.shared.roster.reload(upstreams);
+        self.library.store(Arc::new(skills));
+        self.roster.reload(upstreams);
     }
 }
 
 struct SurfaceSource {
-    shared: Arc<Shared>,
+    roster: Arc<Roster>,
+    surfaces: Surfaces,
     surface: Surface,
 }
 
 impl ProviderSource for SurfaceSource {
     fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
-        let caller = Arc::clone(caller);
-        let hall = self.shared.roster.hall(client);
-        let shared = Arc::clone(&self.shared);
+        let (hall, caller) = (self.roster.hall(client), Arc::clone(caller));
         match self.surface.for_client(client) {
-            Surface::Cash | Surface::Auto => Arc::new(Cash::new(shared, hall, caller)),
-            Surface::Gateway => Arc::new(browsing::Gateway::new(shared, hall, caller)),
-            Surface::Proxy => Arc::new(Proxy::new(shared, hall, caller)),
-            Surface::Direct => Arc::new(Direct::new(shared, hall, caller)),
+            Surface::Cash | Surface::Auto => Arc::new(self.surfaces.cash(hall, caller)),
+            Surface::Gateway => Arc::new(self.surfaces.browsing(hall, caller)),
+            Surface::Proxy => Arc::new(self.surfaces.proxy(hall, caller)),
+            Surface::Direct => Arc::new(self.surfaces.direct(hall, caller)),
         }
+    }
+}
+
+impl Surfaces {
+    fn cash(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> Cash {
+        let rest = self.rest(&hall, cash::ORIGIN);
+        let Surfaces { pipeline, skills, search, tasks, about, .. } = self.clone();
+        Cash { hall, caller, pipeline, skills, search, tasks, about, rest }
+    }
+
+    fn browsing(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> browsing::Gateway {
+        let rest = self.rest(&hall, browsing::ORIGIN);
+        browsing::Gateway { hall, caller, tools: self.meta_tools(browsing::ORIGIN), rest }
+    }
+
+    fn proxy(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> Proxy {
+        let rest = self.rest(&hall, proxy::ORIGIN);
+        Proxy { hall, caller, tools: self.meta_tools(proxy::ORIGIN), rest }
+    }
+
+    fn direct(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> Direct {
+        let rest = self.rest(&hall, direct::ORIGIN);
+        let cash = self.cash(Arc::clone(&hall), Arc::clone(&caller));
+        let Surfaces { pipeline, tasks, .. } = self.clone();
+        Direct { hall, caller, pipeline, tasks, cash, rest }
+    }
+
+    fn meta_tools(&self, origin: Origin) -> MetaTools {
+        let Surfaces { pipeline, search, tasks, about, meta: config, .. } = self.clone();
+        MetaTools { pipeline, search, tasks, about, config, origin }
+    }
+
+    fn rest(&self, hall: &Arc<Hall>, origin: Origin) -> Rest {
+        let Surfaces { pipeline, tasks, about, .. } = self.clone();
+        Rest { pipeline, hall: Arc::clone(hall), tasks, about, origin }
     }
 }

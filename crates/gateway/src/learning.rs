@@ -13,8 +13,8 @@ use catalog::habits::Habits;
 use tool::Context;
 
 use crate::clock::Clock;
-use crate::own;
 use crate::record::{Ending, Note, Record, Sink};
+use crate::roster::BUILTIN;
 
 /// Where habits are kept.
 pub trait Notebook: Send + Sync {
@@ -83,7 +83,7 @@ impl Learning {
     fn called(&self, record: &Record) {
         if !matches!(record.ending, Ending::Answered | Ending::Gated)
             || record.callee.upstream.is_empty()
-            || record.callee.upstream == own::LABEL
+            || record.callee.upstream == BUILTIN
             // Whoever reads about a function, or a skill, has not chosen yet.
             || record.meta_tool != "tool_execute"
         {

@@ -2,7 +2,7 @@
 //!
 //! A client talks to a [`surface`]. The surface looks things up in the current
 //! catalog and hands calls to [`dispatch`], which runs them through the
-//! [`stage`]s of the pipeline against an upstream from the [`roster`]. Answers
+//! stages of the [`policy`] against an upstream from the [`roster`]. Answers
 //! pass the [`gate`], which has long ones kept as [`artifact`]s that can be
 //! [`view`]ed piece by piece. Every call leaves one [`record`].
 //!
@@ -11,33 +11,36 @@
 
 pub mod gateway;
 
+pub mod choice;
 pub mod surface;
 
 pub mod dispatch;
-pub mod stage;
 
 pub mod error;
 
-pub mod roster;
-pub mod skill;
-
+pub mod builtin;
 pub mod learning;
-pub mod own;
+mod search;
+
+pub mod record;
 
 mod memo;
 mod primitive;
 
-pub mod trust;
-pub mod visibility;
+pub mod skill;
+
+pub mod roster;
+
+pub mod policy;
 
 pub mod clock;
-pub mod record;
+
+pub use artifacts as artifact;
+pub use artifacts::{envelope, gate, view};
+pub use redact;
 
 #[cfg(test)]
 mod fixture;
 
-pub use artifacts as artifact;
-pub use artifacts::{envelope, gate, view};
+pub use choice::Surface;
 pub use gateway::{Gateway, Manifest, Parts};
-pub use redact;
-pub use surface::Surface;

@@ -9,15 +9,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use catalog::source::Role;
 use catalog::tokens;
 use tool::{Client, Context, Failure, Finding, Identity, Json};
 
 use crate::artifact::Artifact;
-use crate::dispatch::{Callee, Refused};
-use crate::error::{Code, classify};
-use crate::roster::Snapshot;
-use crate::surface::{Surface, exposed};
+use crate::choice::Surface;
+use crate::clock::Clock;
+use crate::policy::call::Callee;
+use crate::policy::code::{Code, classify};
+use crate::policy::refusal::Refused;
 
 /// One call, from its arrival to its end.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ pub enum Happening {
         selector: String,
         sent: Json,
     },
-    /// A catalog is there: the first one of its hall, or a later one.
+    /// A catalog is there: the first one of its pool, or a later one.
     Published {
         generation: u64,
         /// Tools by namespace.
@@ -219,23 +219,21 @@ impl Record {
 
 /// A record being written. It reaches the sink once: when it is closed, or,
 /// because a caller who hangs up drops the whole call, when it is dropped.
-pub(crate) struct Open<'a> {
+pub(crate) struct OpenRecord<'a> {
     /// `None` where nobody takes it. Boxed: a call under way carries it through
     /// all of its stages.
     record: Option<Box<Record>>,
     since: Duration,
-    desk: &'a Desk,
+    recorder: &'a Recorder,
 }
 
-/// What every open record needs.
-pub(crate) struct Desk {
+/// Writes records and notes.
+pub(crate) struct Recorder {
     pub(crate) sink: Arc<dyn Sink>,
-    pub(crate) clock: Arc<dyn crate::clock::Clock>,
-    /// What clients get by default.
-    pub(crate) surface: Surface,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
-impl Desk {
+impl Recorder {
     /// Tells of something that a client did.
     pub(crate) fn tell(
         &self,
@@ -259,34 +257,24 @@ impl Desk {
         });
     }
 
-    /// Tells of a new catalog.
-    pub(crate) fn tell_of(&self, snapshot: &Snapshot) {
+    /// Tells of something that no client brought about.
+    pub(crate) fn tell_everybody(&self, what: impl FnOnce() -> Happening) {
         if !self.sink.takes_notes() {
             return;
         }
-        let sources = snapshot.catalog.sources().iter().filter(|source| source.role != Role::Own);
-        let namespaces = sources.clone().map(|s| (s.label.clone(), s.listing.tools.len()));
-        let tools = sources.flat_map(|source| &source.listing.tools);
         self.sink.note(Note {
             at: self.clock.unix_millis(),
             session: "".into(),
             id: String::new(),
             took: None,
             error: None,
-            what: Happening::Published {
-                generation: snapshot.generation,
-                namespaces: namespaces.collect(),
-                definitions: tools.map(|tool| tool.raw.clone()).collect(),
-                surface: self.surface,
-                exposed: exposed(self.surface, snapshot),
-                findings: snapshot.report(),
-            },
+            what: what(),
         });
     }
 
-    pub(crate) fn open(&self, surface: Surface, context: &Context) -> Open<'_> {
+    pub(crate) fn open(&self, surface: Surface, context: &Context) -> OpenRecord<'_> {
         if !self.sink.takes_records() {
-            return Open { record: None, since: Duration::ZERO, desk: self };
+            return OpenRecord { record: None, since: Duration::ZERO, recorder: self };
         }
         let record = Record {
             at: self.clock.unix_millis(),
@@ -304,11 +292,11 @@ impl Desk {
             raw: None,
             sent: None,
         };
-        Open { record: Some(Box::new(record)), since: self.clock.elapsed(), desk: self }
+        OpenRecord { record: Some(Box::new(record)), since: self.clock.elapsed(), recorder: self }
     }
 }
 
-impl Open<'_> {
+impl OpenRecord<'_> {
     pub(crate) fn note(&mut self, write: impl FnOnce(&mut Record)) {
         if let Some(record) = &mut self.record {
             write(record);
@@ -322,13 +310,13 @@ impl Open<'_> {
 
     fn put(&mut self) {
         if let Some(mut record) = self.record.take() {
-            record.took = self.desk.clock.elapsed().saturating_sub(self.since);
-            self.desk.sink.put(*record);
+            record.took = self.recorder.clock.elapsed().saturating_sub(self.since);
+            self.recorder.sink.put(*record);
         }
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenRecord<'_> {
     fn drop(&mut self) {
         self.put();
     }

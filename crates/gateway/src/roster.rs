@@ -11,12 +11,15 @@
 
 pub mod backoff;
 pub mod callers;
+pub mod derived;
 pub mod gates;
 pub mod hall;
 pub mod inspect;
 pub mod link;
 mod masked;
+pub mod primitives;
 pub mod profile;
+pub mod schema;
 pub mod shelf;
 pub mod snapshot;
 
@@ -31,13 +34,13 @@ use async_trait::async_trait;
 use catalog::index::Meaning;
 use tool::{Client, CredentialHealth, Failure, Listing, Provider};
 
-pub use hall::Hall;
+pub use hall::{Hall, Observer};
 pub use link::{Link, Phase, Status};
 pub use profile::Profile;
 pub use shelf::Shelf;
-pub use snapshot::Snapshot;
+pub use snapshot::{BUILTIN, Builtin, Snapshot};
 
-use crate::own::Own;
+use crate::clock::Clock;
 use inspect::Inspector;
 use link::Rousing;
 use shelf::Memories;
@@ -148,12 +151,21 @@ impl Upstream {
     }
 }
 
+/// What a roster works with.
+pub struct Parts {
+    /// Where listings are remembered.
+    pub listings: Arc<dyn Shelf>,
+    pub builtin: Arc<dyn Builtin>,
+    pub inspector: Arc<Inspector>,
+    pub observer: Arc<dyn Observer>,
+    pub clock: Arc<dyn Clock>,
+}
+
 /// All halls.
 pub struct Roster {
     config: Config,
     memories: Arc<Memories>,
-    own: Arc<Own>,
-    inspector: Arc<Inspector>,
+    parts: Parts,
     upstreams: ArcSwap<Vec<Arc<Upstream>>>,
     /// The default hall first, then in the order of their last use.
     halls: Mutex<Vec<Arc<Hall>>>,
@@ -161,17 +173,11 @@ pub struct Roster {
 
 impl Roster {
     /// Lists from memory at once; starts nothing until a hall is entered.
-    pub(crate) fn new(
-        upstreams: Vec<Upstream>,
-        config: Config,
-        shelf: Arc<dyn Shelf>,
-        own: Arc<Own>,
-        inspector: Arc<Inspector>,
-    ) -> Roster {
+    pub fn new(upstreams: Vec<Upstream>, config: Config, parts: Parts) -> Roster {
         let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
         let upstreams = ArcSwap::from_pointee(upstreams);
-        let memories = Arc::new(Memories::on(shelf));
-        Roster { config, memories, own, inspector, upstreams, halls: Mutex::default() }
+        let memories = Arc::new(Memories::on(Arc::clone(&parts.listings)));
+        Roster { config, memories, parts, upstreams, halls: Mutex::default() }
     }
 
     /// The hall for clients like this one. The default hall is always there
@@ -217,7 +223,7 @@ impl Roster {
     }
 
     /// What tells this gate from every other.
-    pub(crate) fn instance(&self) -> &str {
+    pub fn instance(&self) -> &str {
         &self.config.instance
     }
 
@@ -258,8 +264,10 @@ impl Roster {
             profile,
             config: self.config.clone(),
             memories: Arc::clone(&self.memories),
-            own: Arc::clone(&self.own),
-            inspector: Arc::clone(&self.inspector),
+            builtin: Arc::clone(&self.parts.builtin),
+            inspector: Arc::clone(&self.parts.inspector),
+            clock: Arc::clone(&self.parts.clock),
+            observer: Arc::clone(&self.parts.observer),
             wishes: Arc::default(),
         };
         Hall::open(parts, &self.upstreams.load(), default)

@@ -366,8 +366,8 @@ mod tests {
     use std::time::Duration;
 
     use gateway::Surface;
-    use gateway::dispatch::Callee;
-    use gateway::error::Code;
+    use gateway::policy::call::Callee;
+    use gateway::policy::code::Code;
     use tool::Client;
 
     use super::*;
@@ -408,7 +408,7 @@ mod tests {
         assert!(event["attributes"]["tokens_saved"].as_u64().is_some_and(|saved| 0 < saved));
         assert!(!event.to_string().contains("three"));
         let failed =
-            super::event(&record(Ending::Refused(gateway::dispatch::Refused::RateLimited)));
+            super::event(&record(Ending::Refused(gateway::policy::refusal::Refused::RateLimited)));
         assert_eq!(
             (failed["success"].as_bool(), &failed["attributes"]["error_code"]),
             (Some(false), &json!("RATE_LIMITED"))

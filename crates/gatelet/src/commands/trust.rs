@@ -1,6 +1,7 @@
 //! `gatelet trust`: which tools are trusted. The only way to grant it.
 
-use gateway::trust::{Book, Digest, Ledger, Standing, State, drift, ledger};
+use gateway::policy::call;
+use gateway::policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
 use jiff::Timestamp;
 use tool::Tool;
 
@@ -49,7 +50,7 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
         Action::List { json } => list(&known, *json)?,
         Action::Show { tool } => show(&known, tool, place)?,
         Action::Grant { tool, verified } => {
-            let state = if *verified { State::Verified } else { State::Trusted };
+            let state = if *verified { TrustLevel::Verified } else { TrustLevel::Trusted };
             grant(&file, tool, state, place)?;
         }
         Action::Revoke { tool } => revoke(&file, &known, tool, place)?,
@@ -106,9 +107,9 @@ fn list(known: &Ledger, json: bool) -> anyhow::Result<()> {
     }
     for (name, entry) in known.iter() {
         let style = match entry.state {
-            State::Untrusted => BAD,
-            State::Verified => HEADING,
-            State::Trusted => GOOD,
+            TrustLevel::Untrusted => BAD,
+            TrustLevel::Verified => HEADING,
+            TrustLevel::Trusted => GOOD,
         };
         let state = paint(style, format!("{:<9}", entry.state.to_string()));
         out(&format!("{state} {name} {}", paint(DIM, entry.digest.short())));
@@ -134,7 +135,7 @@ fn present(wanted: &str, place: &Place) -> anyhow::Result<Vec<(String, Tool)>> {
         .tools
         .into_iter()
         .filter(fits)
-        .map(|found| (ledger::name(upstream, &found.name), found))
+        .map(|found| (call::path(upstream, &found.name), found))
         .collect();
     if tools.is_empty() {
         return Err(Stop::Usage(format!("`{upstream}` has no tool `{tool}`")).into());
@@ -145,15 +146,17 @@ fn present(wanted: &str, place: &Place) -> anyhow::Result<Vec<(String, Tool)>> {
 fn show(known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
     for (name, tool) in present(wanted, place)? {
         let digest = Digest::of(&tool);
-        let standing = match known.standing(&name, &tool, &digest) {
-            Standing::New => paint(DIM, "never seen"),
-            Standing::Known(state) => paint(GOOD, state),
-            Standing::Drifted { was, .. } => paint(WARNING, format!("changed since it was {was}")),
+        let standing = match known.state(&name, &tool, &digest) {
+            TrustState::New => paint(DIM, "never seen"),
+            TrustState::Known(state) => paint(GOOD, state),
+            TrustState::Drifted { was, .. } => {
+                paint(WARNING, format!("changed since it was {was}"))
+            }
         };
         out(&format!("{} {standing}", paint(HEADING, &name)));
         out(&format!("  digest {digest}"));
         let Some(entry) = known.get(&name).filter(|entry| entry.digest != digest) else { continue };
-        let now = gateway::trust::Seen::of(&tool);
+        let now = gateway::policy::trust::Seen::of(&tool);
         for change in drift(&entry.seen, &now) {
             out(&format!("  {} {change}", paint(WARNING, "~")));
         }
@@ -170,7 +173,7 @@ fn show(known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn grant(file: &File, wanted: &str, state: State, place: &Place) -> anyhow::Result<()> {
+fn grant(file: &File, wanted: &str, state: TrustLevel, place: &Place) -> anyhow::Result<()> {
     let tools = present(wanted, place)?;
     file.change(&mut |ledger| {
         tools.iter().for_each(|(name, tool)| ledger.set(name, tool, state, now()));
@@ -198,7 +201,7 @@ fn revoke(file: &File, known: &Ledger, wanted: &str, place: &Place) -> anyhow::R
     file.change(&mut |ledger| {
         for (name, tool) in &unseen {
             if ledger.get(name).is_none() {
-                ledger.set(name, tool, State::Untrusted, now());
+                ledger.set(name, tool, TrustLevel::Untrusted, now());
             }
         }
         for name in names.iter().chain(unseen.iter().map(|(name, _)| name)) {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use gateway::roster::inspect;
-use gateway::stage::attempt::{self, Lane};
-use gateway::stage::pattern::Pattern;
-use gateway::stage::{breaker, cache, policy, quota, retry, schema};
+use gateway::policy::attempt::{self, Lane};
+use gateway::policy::pattern::Pattern;
+use gateway::policy::{breaker, cache, quota, retry, rules};
+use gateway::roster::{inspect, schema};
 use gateway::surface::meta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -227,7 +227,7 @@ struct Calls {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Controls {
-    pub(crate) rules: policy::Config,
+    pub(crate) rules: rules::Config,
     pub(crate) rates: quota::Config,
     pub(crate) cache: cache::Config,
     pub(crate) calls: attempt::Config,
@@ -239,8 +239,8 @@ pub(crate) struct Controls {
 /// Reads the section; `labels` are the upstreams that there are.
 pub(super) fn parse(raw: Raw, labels: &[&str], problems: &mut Problems) -> Controls {
     let mut section = Section { path: Path::default().key("controls"), problems };
-    let rules = policy::Config {
-        default: raw.default.map_or(policy::Action::Allow, Action::meant),
+    let rules = rules::Config {
+        default: raw.default.map_or(rules::Action::Allow, Action::meant),
         rules: raw.rule.into_iter().map(Rule::meant).collect(),
     };
     let lane = section.lane(&section.path.key("calls"), raw.calls, &Lane::default());
@@ -279,18 +279,18 @@ fn limits(raw: &Schemas) -> schema::Limits {
 }
 
 impl Action {
-    fn meant(self) -> policy::Action {
+    fn meant(self) -> rules::Action {
         match self {
-            Action::Allow => policy::Action::Allow,
-            Action::Deny => policy::Action::Deny,
-            Action::Ask => policy::Action::Ask,
+            Action::Allow => rules::Action::Allow,
+            Action::Deny => rules::Action::Deny,
+            Action::Ask => rules::Action::Ask,
         }
     }
 }
 
 impl Rule {
-    fn meant(self) -> policy::Rule {
-        policy::Rule {
+    fn meant(self) -> rules::Rule {
+        rules::Rule {
             action: self.action.meant(),
             meta_tool: self.meta_tool.map(|name| name.word().to_owned()),
             namespace: self.namespace.as_deref().map(Pattern::new),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gateway::stage::pattern::Pattern;
-use gateway::trust::{self, Danger, Policy};
+use gateway::policy::pattern::Pattern;
+use gateway::policy::trust::{self, Danger, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gateway::clock::Clock;
+use gateway::policy::admission::{Check, ListingCheck};
+use gateway::policy::approval::{Approval, Consent};
+use gateway::policy::attempt::{self, Caller, Retry};
+use gateway::policy::cache::{Cache, ReplyCache};
+use gateway::policy::quota::{self, Limiter, Quota};
+use gateway::policy::rules::{self, Rules};
+use gateway::policy::trust::TrustCheck;
+use gateway::policy::{Open, Stages};
 use gateway::redact::{self, Scrubber};
-use gateway::stage::approval::Consent;
-use gateway::stage::attempt::{self, Caller};
-use gateway::stage::cache::Kept;
-use gateway::stage::policy::{self, Rules};
-use gateway::stage::quota::{self, Limiter};
-use gateway::stage::{Approval, Cache, Open, Quota, Retry, Stages, Trust};
 
 use super::trust;
 use crate::config::{Config, Reach};
@@ -24,8 +26,7 @@ pub(super) struct Current(Mutex<Option<Made>>);
 struct Made {
     config: Config,
     clock: Arc<dyn Clock>,
-    /// Who is trusted, before the rules.
-    trust: Arc<dyn Trust>,
+    trust: Option<Arc<TrustCheck>>,
     stages: Stages,
 }
 
@@ -34,7 +35,8 @@ impl Current {
     pub(super) fn first(&self, config: &Config, state: &Path, clock: &Arc<dyn Clock>) -> Stages {
         let trust = trust::trust(config, state, clock);
         let stages = Stages {
-            trust: rules(config, &trust),
+            checks: checks(config, trust.as_ref()),
+            listings: listings(trust.as_ref()),
             approval: Arc::new(Consent::new(Arc::clone(clock))) as Arc<dyn Approval>,
             quota: quota(config, clock),
             cache: cache(config, clock),
@@ -59,7 +61,8 @@ impl Current {
         }
         let (old, new) = (&before.controls, &config.controls);
         // Whom somebody agreed with is remembered whatever changes.
-        stages.trust = rules(config, trust);
+        stages.checks = checks(config, trust.as_ref());
+        stages.listings = listings(trust.as_ref());
         if old.rates != new.rates {
             stages.quota = quota(config, clock);
         }
@@ -79,11 +82,18 @@ impl Current {
 
 // What is not configured stays as it is by default, and costs nothing.
 
-fn rules(config: &Config, trust: &Arc<dyn Trust>) -> Arc<dyn Trust> {
+fn checks(config: &Config, trust: Option<&Arc<TrustCheck>>) -> Vec<Arc<dyn Check>> {
+    let trust = trust.map(|trust| Arc::clone(trust) as Arc<dyn Check>);
     let rules = &config.controls.rules;
-    match *rules == policy::Config::default() {
-        true => Arc::clone(trust),
-        false => Arc::new(Rules::new(rules.clone(), Arc::clone(trust))),
+    let has_rules = *rules != rules::Config::default();
+    let rules = has_rules.then(|| Arc::new(Rules::new(rules.clone())) as Arc<dyn Check>);
+    trust.into_iter().chain(rules).collect()
+}
+
+fn listings(trust: Option<&Arc<TrustCheck>>) -> Arc<dyn ListingCheck> {
+    match trust {
+        Some(trust) => Arc::clone(trust) as _,
+        None => Arc::new(Open),
     }
 }
 
@@ -98,7 +108,7 @@ fn quota(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Quota> {
 fn cache(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Cache> {
     let cache = &config.controls.cache;
     match cache.read_only {
-        true => Arc::new(Kept::new(cache.clone(), Arc::clone(clock))),
+        true => Arc::new(ReplyCache::new(cache.clone(), Arc::clone(clock))),
         false => Arc::new(Open),
     }
 }

@@ -4,24 +4,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gateway::clock::Clock;
-use gateway::stage::trust::Keeper;
-use gateway::stage::{Open, Trust};
-use gateway::trust::Policy;
+use gateway::policy::trust::{Policy, TrustCheck};
 
 use crate::config::Config;
 use crate::ledger;
 
-/// What decides about calls. Our own tools are what they are: nothing of them
-/// changes behind our back, so they are never asked about.
-pub(super) fn trust(config: &Config, state: &Path, clock: &Arc<dyn Clock>) -> Arc<dyn Trust> {
+/// The trust check, where there is one. Our own tools are what they are: nothing
+/// of them changes behind our back, so they are never asked about.
+pub(super) fn trust(
+    config: &Config,
+    state: &Path,
+    clock: &Arc<dyn Clock>,
+) -> Option<Arc<TrustCheck>> {
     let mut trust = config.trust.clone();
     let mut policies = trust.upstreams.iter().map(|(_, policy)| *policy);
     if trust.policy == Policy::Off && policies.all(|policy| policy == Policy::Off) {
-        return Arc::new(Open);
+        return None;
     }
     trust.upstreams.extend(own(config).map(|label| (label, Policy::Off)));
-    let book = ledger::File::at(state);
-    Arc::new(Keeper::new(trust, Arc::new(book), Arc::clone(clock)))
+    let store = ledger::File::at(state);
+    Some(Arc::new(TrustCheck::new(trust, Arc::new(store), Arc::clone(clock))))
 }
 
 /// Whether two configurations trust alike.
@@ -33,7 +35,7 @@ pub(super) fn is_same(one: &Config, other: &Config) -> bool {
 fn own(config: &Config) -> impl Iterator<Item = String> {
     let taken =
         |label: &str| config.upstreams.iter().any(|one| catalog::name::same(&one.label, label));
-    let gate = Some(gateway::own::LABEL).filter(|label| !taken(label));
+    let gate = Some(gateway::roster::BUILTIN).filter(|label| !taken(label));
     let builtin = config.builtin_labels().into_iter().map(|(label, _)| label);
     builtin.chain(gate.map(str::to_owned))
 }

@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use tool::{Context, Json, Reply};
 
-use super::{Dispatcher, Outcome, Refusal};
 use crate::artifact::{self, Artifact, Keeping, Owner};
+use crate::dispatch::outcome::Outcome;
+use crate::dispatch::pipeline::Dispatcher;
 use crate::gate::{self, Gated};
-use crate::stage::{Admission, Deed, ValidCall, policy};
+use crate::policy::admission::Admission;
+use crate::policy::approval::ApprovalRequest;
+use crate::policy::refusal::Refusal;
+use crate::policy::rules;
+use crate::policy::validate::ValidCall;
 
 impl Dispatcher {
-    /// Something kept, for its owner, where the rules let them look at it.
-    pub(crate) async fn looked_up(
+    /// Something kept, for its owner, where the rules let them view it.
+    pub(crate) async fn viewable(
         &self,
         handle: &str,
         token: Option<&str>,
@@ -19,12 +24,14 @@ impl Dispatcher {
     ) -> Result<Option<Arc<Artifact>>, Refusal> {
         let found = self.artifacts.get(&Owner::of(context), handle).await;
         if let Some(artifact) = &found
-            && let Admission::Ask(question) = self.trust().admit_look(artifact)?
+            && let in_force = self.live.now()
+            && let Admission::Ask(question) = in_force.admit_view(artifact)?
         {
-            let key = format!("{}\u{1f}{handle}", policy::LOOK);
+            let key = format!("{}\u{1f}{handle}", rules::VIEW);
             let arguments = serde_json::json!({"handle": handle}).to_string();
-            let deed = Deed { key, arguments: &arguments, token, written: String::new() };
-            self.live.now().approval.agree(&question, &deed, context).await?;
+            let call_text = String::new();
+            let request = ApprovalRequest { key, arguments: &arguments, token, call_text };
+            in_force.stages.approval.agree(&question, &request, context).await?;
         }
         Ok(found)
     }
@@ -97,7 +104,7 @@ impl Dispatcher {
         let artifact = Artifact {
             handle: Artifact::new_handle(&owner),
             owner,
-            made: self.desk.clock.unix_millis(),
+            made: self.recorder.clock.unix_millis(),
             upstream: call.callee.upstream.clone(),
             tool: call.callee.tool.clone(),
             id: call.callee.id.clone(),

@@ -3,10 +3,10 @@ use testkit::{Scripted, listing};
 use tool::{Ask, Call, Client, Provider, Reply};
 
 use super::*;
+use crate::choice::Surface;
 use crate::clock::Fake;
 use crate::fixture::{Scripts, settle};
 use crate::roster::Upstream;
-use crate::surface::Surface;
 use crate::{Gateway, Parts};
 
 /// Kept in memory.

@@ -12,14 +12,15 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::task::AbortOnDropHandle;
 use tool::{Ask, Context, Event, Kind};
 
+use super::derived::Derived;
 use super::inspect::Inspector;
 use super::link::{Known, Rousing};
 use super::shelf::Memories;
+use super::snapshot::Builtin;
 use super::supervise::{Surroundings, supervise};
 use super::wishes::Wishes;
 use super::{Config, Indexing, Link, Profile, Snapshot, Upstream};
-use crate::own::Own;
-use crate::surface::meta::Sightings;
+use crate::clock::Clock;
 
 /// One set of upstream sessions and the catalog over them. Dropping it ends
 /// the sessions.
@@ -29,7 +30,8 @@ pub struct Hall {
     seats: Mutex<Vec<Seat>>,
     /// Whether anybody has come yet.
     roused: AtomicBool,
-    sightings: Sightings,
+    /// What others keep as long as this lasts.
+    derived: Derived,
     /// When somebody last came in, on the gate's clock.
     entered: Mutex<Duration>,
     _publisher: AbortOnDropHandle<()>,
@@ -41,8 +43,10 @@ pub(super) struct Parts {
     pub(super) profile: Profile,
     pub(super) config: Config,
     pub(super) memories: Arc<Memories>,
-    pub(super) own: Arc<Own>,
+    pub(super) builtin: Arc<dyn Builtin>,
     pub(super) inspector: Arc<Inspector>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) observer: Arc<dyn Observer>,
     pub(super) wishes: Arc<Wishes>,
 }
 
@@ -55,6 +59,12 @@ struct Core {
     generations: AtomicU64,
     dirty: Arc<Notify>,
     events: broadcast::Sender<Event>,
+}
+
+/// Hears of what the roster publishes.
+pub trait Observer: Send + Sync {
+    /// A new snapshot is in use.
+    fn published(&self, snapshot: &Snapshot);
 }
 
 /// A link and the task that looks after it.
@@ -74,7 +84,7 @@ impl Hall {
         let earlier: Vec<Arc<Catalog>> =
             default.iter().map(|hall| Arc::clone(&hall.snapshot().catalog)).collect();
         let meaning = parts.config.meaning;
-        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.own), meaning, &earlier);
+        let first = Snapshot::take(0, links.clone(), Arc::clone(&parts.builtin), meaning, &earlier);
         let core = Arc::new(Core {
             parts,
             snapshot: ArcSwap::from_pointee(first),
@@ -85,7 +95,7 @@ impl Hall {
             events: broadcast::channel(256).0,
         });
         let seats = links.into_iter().map(|link| core.seat(link, true)).collect();
-        let entered = Mutex::new(core.parts.inspector.desk.clock.elapsed());
+        let entered = Mutex::new(core.parts.clock.elapsed());
         let publisher = AbortOnDropHandle::new(tokio::spawn(publish(Arc::clone(&core))));
         let quietener = AbortOnDropHandle::new(tokio::spawn(quieten(Arc::clone(&core))));
         Arc::new(Hall {
@@ -93,7 +103,7 @@ impl Hall {
             default,
             seats: Mutex::new(seats),
             roused: AtomicBool::new(false),
-            sightings: Sightings::default(),
+            derived: Derived::default(),
             entered,
             _publisher: publisher,
             _quietener: quietener,
@@ -109,9 +119,10 @@ impl Hall {
         self.core.snapshot.load_full()
     }
 
-    /// What callers have seen of what is here.
-    pub(crate) fn sightings(&self) -> &Sightings {
-        &self.sightings
+    /// What somebody keeps for as long as this lasts: each type has its own
+    /// place.
+    pub fn derived<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> &T {
+        self.derived.get_or_make(make)
     }
 
     /// What happens from now on: changed listings, and what upstreams tell.
@@ -206,7 +217,7 @@ impl Hall {
     }
 
     fn now(&self) -> Duration {
-        self.core.parts.inspector.desk.clock.elapsed()
+        self.core.parts.clock.elapsed()
     }
 
     /// Keeps in mind how much a session wants logged, while it lasts.
@@ -302,6 +313,7 @@ impl Core {
             memories: Arc::clone(&self.parts.memories),
             chance: self.parts.config.chance,
             inspector: Arc::clone(&self.parts.inspector),
+            clock: Arc::clone(&self.parts.clock),
             dirty: Arc::clone(&self.dirty),
             events: self.events.clone(),
             idle_stop,
@@ -326,10 +338,10 @@ async fn publish(core: Arc<Core>) {
         leaving.append(&mut core.leaving());
         let links = core.links.load_full();
         let generation = core.generations.fetch_add(1, Ordering::Relaxed);
-        let own = Arc::clone(&core.parts.own);
+        let builtin = Arc::clone(&core.parts.builtin);
         let earlier = [Arc::clone(&core.snapshot.load().catalog)];
         let meaning = core.parts.config.meaning;
-        let take = move || Snapshot::take(generation, links.to_vec(), own, meaning, &earlier);
+        let take = move || Snapshot::take(generation, links.to_vec(), builtin, meaning, &earlier);
         let Ok(next) = tokio::task::spawn_blocking(take).await else { continue };
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
         let next = Arc::new(next);
@@ -338,13 +350,13 @@ async fn publish(core: Arc<Core>) {
             drop(gone.supervisor);
             gone.link.retire();
         }
-        let (ahead, desk) = (core.parts.config.indexing, Arc::clone(&core.parts.inspector.desk));
+        let (ahead, observer) = (core.parts.config.indexing, Arc::clone(&core.parts.observer));
         tokio::task::spawn_blocking(move || {
             if ahead == Indexing::Ahead {
                 next.catalog.warm();
                 next.directory();
             }
-            desk.tell_of(&next);
+            observer.published(&next);
         });
         for kind in changed {
             // Nobody listening is no failure.

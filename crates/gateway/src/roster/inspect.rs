@@ -12,9 +12,9 @@ use arc_swap::ArcSwap;
 use catalog::{Catalog, Directory, Source};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
-use crate::record::Desk;
+use crate::policy::admission::ListingCheck;
 use crate::redact::Scrubber;
-use crate::stage::{Trust, schema};
+use crate::roster::schema;
 
 /// What the operator expects of listings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub enum Strictness {
 }
 
 /// Looks at listings.
-pub(crate) struct Inspector {
-    pub(crate) config: ArcSwap<Config>,
-    pub(crate) scrubber: Arc<Scrubber>,
-    pub(crate) trust: Arc<dyn Trust>,
-    pub(crate) desk: Arc<Desk>,
+pub struct Inspector {
+    pub config: ArcSwap<Config>,
+    pub scrubber: Arc<Scrubber>,
+    /// What else looks at listings.
+    pub check: Arc<dyn ListingCheck>,
 }
 
 /// What a pin pins: the hash over ids, names, descriptions and tags of the
@@ -83,7 +83,7 @@ impl Inspector {
                 findings.extend(damage.iter().map(|one| schema::finding(one, &subject)));
             }
         }
-        findings.extend(self.trust.observe(label, &clean));
+        findings.extend(self.check.inspect(label, &clean));
         if let Some(pin) = config.pins.get(label) {
             findings.extend(pinned(pin, label, &Arc::new(clean.clone()))?);
         }
@@ -181,15 +181,11 @@ mod tests {
     use testkit::{listing, tool};
 
     use super::*;
-    use crate::clock::Fake;
-    use crate::record::Nowhere;
-    use crate::stage::Stages;
+    use crate::policy::Stages;
 
     fn inspector(config: Config) -> Inspector {
-        let Stages { scrubber, trust, .. } = Stages::default();
-        let (sink, clock) = (Arc::new(Nowhere), Arc::new(Fake::default()));
-        let desk = Arc::new(Desk { sink, clock, surface: crate::Surface::Cash });
-        Inspector { config: ArcSwap::from_pointee(config), scrubber, trust, desk }
+        let Stages { scrubber, listings: check, .. } = Stages::default();
+        Inspector { config: ArcSwap::from_pointee(config), scrubber, check }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::link::{Link, Now, Phase, one_line, reason};
 use super::masked::masked;
 use super::shelf::Memories;
 use super::{Start, backoff, gates};
+use crate::clock::Clock;
 
 /// The first protocol revision whose sessions know no client, so that one
 /// session serves clients of every kind.
@@ -29,6 +30,7 @@ pub(super) struct Surroundings {
     /// one rush.
     pub(super) chance: fn() -> f64,
     pub(super) inspector: Arc<Inspector>,
+    pub(super) clock: Arc<dyn Clock>,
     /// Told whenever the catalog may have to be built anew.
     pub(super) dirty: Arc<Notify>,
     pub(super) events: broadcast::Sender<Event>,
@@ -128,7 +130,7 @@ fn seconds(limit: Duration) -> String {
 
 impl Surroundings {
     fn now(&self) -> Duration {
-        self.inspector.desk.clock.elapsed()
+        self.clock.elapsed()
     }
 
     /// Opens a session and takes over what it lists.

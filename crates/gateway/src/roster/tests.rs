@@ -1,17 +1,17 @@
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use catalog::Source;
+use catalog::source::Role;
 use futures::StreamExt;
 use serde_json::json;
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Call, Context, Event, Kind, Listing, Reply, Server};
 
 use super::*;
-use crate::artifact;
-use crate::clock::{self, Fake};
+use crate::clock;
 use crate::fixture::{Hung, Scripts, settle};
-use crate::record::{Desk, Nowhere};
-use crate::stage::Stages;
+use crate::policy::Stages;
 
 fn provider(names: &[&str]) -> Arc<Scripted> {
     let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
@@ -23,14 +23,34 @@ fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
 }
 
 fn roster_with(config: Config, upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
-    let clock = Arc::new(Fake::default());
-    let store = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock) as _);
-    let own = Arc::new(Own::new(Arc::new(store), Stages::default().trust, clock));
-    let Stages { scrubber, trust, .. } = Stages::default();
-    let (sink, clock) = (Arc::new(Nowhere), Arc::new(clock::System::start()));
-    let desk = Arc::new(Desk { sink, clock, surface: crate::Surface::Cash });
-    let inspector = Inspector { config: ArcSwap::default(), scrubber, trust, desk };
-    Roster::new(upstreams, config, Arc::clone(shelf) as _, own, Arc::new(inspector))
+    let Stages { scrubber, listings: check, .. } = Stages::default();
+    let inspector = Inspector { config: ArcSwap::default(), scrubber, check };
+    let parts = Parts {
+        listings: Arc::clone(shelf) as _,
+        builtin: Arc::new(Nothing),
+        inspector: Arc::new(inspector),
+        observer: Arc::new(Nothing),
+        clock: Arc::new(clock::System::start()),
+    };
+    Roster::new(upstreams, config, parts)
+}
+
+/// A built-in namespace without functions.
+struct Nothing;
+
+#[async_trait]
+impl Builtin for Nothing {
+    fn source(&self) -> Source {
+        Source { role: Role::Own, ..Source::new(BUILTIN, Arc::default()) }
+    }
+
+    async fn ask(&self, _: Ask, _: &Snapshot, _: &Context) -> Result<Reply, Failure> {
+        Ok(Reply::text("nothing"))
+    }
+}
+
+impl Observer for Nothing {
+    fn published(&self, _: &Snapshot) {}
 }
 
 fn client(capabilities: serde_json::Value) -> Client {
@@ -566,7 +586,7 @@ async fn twenty_thousand_tools_and_duplicates_are_listed_without_harm() {
     let hall = roster.default_hall();
     settle().await;
     let snapshot = hall.snapshot();
-    assert_eq!(snapshot.catalog.functions().len(), 3 + 19_999 + 1);
+    assert_eq!(snapshot.catalog.functions().len(), 19_999 + 1);
     assert!(snapshot.findings.iter().any(|finding| finding.code == "duplicate-tool"));
     assert_eq!(call(&hall, 2).await.unwrap(), "done");
 }

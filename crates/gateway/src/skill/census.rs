@@ -10,16 +10,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use catalog::source::Role;
 use catalog::{Catalog, Source};
-use tool::{Ask, Context, Identity, Json, Object, Reply, Server};
+use tool::{Ask, Context, Json, Object, Reply, Server};
 
 use super::upstream::{self, Memory, Route, cash};
 use super::{Content, Library, Skill};
-use crate::own;
+use crate::policy::live::LiveStages;
+use crate::policy::visibility::{Thing, Visible};
 use crate::redact::Scrubber;
-use crate::roster::{Link, Snapshot};
-use crate::stage::Trust;
-use crate::surface::meta;
-use crate::visibility::Thing;
+use crate::roster::{BUILTIN, Link, Snapshot};
 
 /// How long an upstream may take to list its skills, or a page of them. It is
 /// asked again later.
@@ -33,7 +31,7 @@ pub(crate) struct Census {
     skills: Arc<ArcSwap<Library>>,
     /// What upstreams say of theirs.
     memory: Memory,
-    trust: Arc<dyn Trust>,
+    policies: Arc<LiveStages>,
     scrubber: Arc<Scrubber>,
 }
 
@@ -58,7 +56,7 @@ pub(crate) fn searchable<'s>(
     like: &Catalog,
 ) -> Catalog {
     let skills = skills.map(|skill| skill.listed()).collect();
-    let source = Source { skills, role: Role::Own, ..Source::new(own::LABEL, Arc::default()) };
+    let source = Source { skills, role: Role::Own, ..Source::new(BUILTIN, Arc::default()) };
     Catalog::build(vec![source]).0.comparing(like.meaning())
 }
 
@@ -84,10 +82,10 @@ impl Way {
 impl Census {
     pub(crate) fn new(
         skills: Arc<ArcSwap<Library>>,
-        trust: Arc<dyn Trust>,
+        policies: Arc<LiveStages>,
         scrubber: Arc<Scrubber>,
     ) -> Census {
-        Census { skills, memory: Memory::default(), trust, scrubber }
+        Census { skills, memory: Memory::default(), policies, scrubber }
     }
 
     /// Those that are here.
@@ -96,31 +94,32 @@ impl Census {
     }
 
     /// Whether a skill exists as far as a caller is concerned.
-    pub(crate) fn sees(&self, caller: &Identity, skill: &Skill) -> bool {
-        let knows = |thing: Thing<'_>| self.trust.knows(caller, &thing);
+    pub(crate) fn shows(&self, visible: &Visible<'_>, skill: &Skill) -> bool {
+        let shows = |thing: Thing<'_>| visible.shows(&thing);
         let Skill { namespace, name, .. } = skill;
         let route = match &skill.content {
             Content::Upstream { label: upstream, route: Route::Prompt { name, .. } } => {
-                knows(Thing::Prompt { upstream, name })
+                shows(Thing::Prompt { upstream, name })
             }
             Content::Upstream { label: upstream, route: Route::Resource { uri, .. } } => {
-                knows(Thing::Resource { upstream, uri })
+                shows(Thing::Resource { upstream, uri })
             }
             // Its namespace is ours, so its name says it all.
             Content::Upstream { route: Route::Cash { .. }, .. } | Content::Text { .. } => true,
         };
-        route && knows(Thing::Skill { namespace, name })
+        route && shows(Thing::Skill { namespace, name })
     }
 
     /// Every skill that there is for this caller, as far as upstreams say.
     pub(crate) async fn taken(&self, snapshot: &Snapshot, context: &Context) -> Known {
         let library = self.skills.load_full();
         let (catalog, subject) = (&snapshot.catalog, &context.caller.subject);
+        let visible = self.policies.visible_to(&context.caller);
         let (mut here, mut asked, mut away) = (Vec::new(), Vec::new(), Vec::new());
         for (at, source) in catalog.sources().iter().enumerate() {
             let Some(link) = snapshot.link(at) else { continue };
             let namespace = catalog.namespace(&source.label);
-            let shows = |namespace| meta::shows(&*self.trust, catalog, &context.caller, namespace);
+            let shows = |namespace| visible.shows_namespace(catalog, namespace);
             if !namespace.is_ok_and(shows) {
                 continue;
             }

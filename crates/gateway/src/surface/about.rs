@@ -1,11 +1,50 @@
 //! Who the gate says it is.
 
-use serde_json::{Map, Value};
-use tool::{Json, Server};
+use std::sync::Arc;
 
-use crate::gateway::Shared;
+use serde_json::{Map, Value, json};
+use tool::{Json, Reply, Resource, Server};
+
+use crate::policy::visibility::Thing;
 use crate::roster::{Snapshot, gates};
-use crate::visibility::Thing;
+
+/// Says who this server is, as JSON.
+pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What every surface says of the server.
+pub(crate) struct About {
+    /// Our version, as clients see it.
+    pub(crate) version: String,
+    /// Tells this gate from every other.
+    pub(crate) instance: Arc<str>,
+    /// What `cash://server` says; not there when `None`.
+    pub(crate) manifest: Option<Manifest>,
+}
+
+/// The resource that says who this server is.
+pub(crate) const IDENTITY: &str = "cash://server";
+
+impl About {
+    /// The resource that says who this server is, as it is listed.
+    pub(crate) fn resource(&self) -> Option<Resource> {
+        self.manifest.as_ref().map(|_| {
+            let raw = json!({
+                "uri": IDENTITY,
+                "name": "cash-server-manifest",
+                "mimeType": "application/json",
+                "annotations": {"audience": ["assistant"], "priority": 0.0},
+            });
+            Resource::read(raw.into()).expect("our own resource has a URI")
+        })
+    }
+
+    /// What reading it gives; `None` for every other URI.
+    pub(crate) fn read(&self, uri: &str) -> Option<Reply> {
+        let manifest = self.manifest.as_ref().filter(|_| uri == IDENTITY)?();
+        let contents = json!([{"uri": uri, "mimeType": "application/json", "text": manifest}]);
+        Some(Reply::Result(json!({"contents": contents}).into()))
+    }
+}
 
 /// What the protocol knows of a server, and the gate says for itself.
 const INFO: [&str; 6] = ["name", "version", "title", "description", "icons", "websiteUrl"];
@@ -26,16 +65,16 @@ const CAPABILITIES: [&str; 8] = [
 /// contract of its own demands; behind the gate its clients read it here. What
 /// an upstream elsewhere says stays with that upstream.
 pub(crate) fn server(
-    shared: &Shared,
+    about: &About,
     snapshot: &Snapshot,
     mut capabilities: Value,
-    knows: &dyn Fn(&Thing<'_>) -> bool,
+    shows: &dyn Fn(&Thing<'_>) -> bool,
 ) -> Server {
-    gates::tell(&mut capabilities, shared.roster.instance(), snapshot.catalog.sources().iter());
-    let mut server = Server::new("gatelet", &shared.version, capabilities.into());
+    gates::tell(&mut capabilities, &about.instance, snapshot.catalog.sources().iter());
+    let mut server = Server::new("gatelet", &about.version, capabilities.into());
     for source in snapshot.catalog.sources() {
         let theirs = &source.listing.server;
-        if theirs.protocol.is_empty() && knows(&Thing::Namespace(&source.label)) {
+        if theirs.protocol.is_empty() && shows(&Thing::Namespace(&source.label)) {
             add(&mut server.raw, &theirs.raw, &INFO);
             add(&mut server.capabilities, &theirs.capabilities, &CAPABILITIES);
         }

@@ -1,31 +1,29 @@
 //! Kept answers as resources: `artifact://handle`.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use catalog::summary::echo;
 use serde_json::json;
 use tool::{Context, Reply, Resource, RpcError};
 
-use crate::artifact::{Artifact, Header, Owner};
+use crate::artifact::{Artifact, Header, Owner, Store};
+use crate::dispatch::Dispatcher;
 use crate::envelope::{self, Provenance, Reference};
-use crate::gateway::Shared;
-use crate::stage::cache;
+use crate::policy::cache;
 use crate::view::aside;
 
 /// How the URI of a kept answer begins.
 pub(crate) const SCHEME: &str = "artifact://";
 
+/// Everything that is kept for whoever asks, part by part, the latest first.
+pub(crate) async fn listed(store: &dyn Store, context: &Context) -> Vec<Resource> {
+    let kept = store.list(&Owner::of(context)).await;
+    kept.into_iter().flat_map(described).collect()
+}
+
 /// Where a kept answer comes from, as its envelope says.
 pub(crate) fn provenance<'a>(artifact: &Artifact, tool_id: &'a str) -> Provenance<'a> {
     Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of(tool_id) }
-}
-
-/// Everything that is kept for whoever asks, part by part, the latest first.
-pub(crate) async fn listed(shared: &Shared, context: &Context) -> Vec<Resource> {
-    let kept = shared.dispatcher.artifacts.list(&Owner::of(context)).await;
-    kept.into_iter().flat_map(described).collect()
 }
 
 fn described(header: Header) -> Vec<Resource> {
@@ -49,13 +47,13 @@ fn described(header: Header) -> Vec<Resource> {
 
 /// The contents of a kept answer, for its owner and nobody else.
 pub(crate) async fn read(
-    shared: &Arc<Shared>,
+    pipeline: &Dispatcher,
     uri: &str,
     token: Option<&str>,
     context: &Context,
 ) -> Reply {
     let (handle, at) = envelope::split_handle(uri);
-    let artifact = match shared.dispatcher.looked_up(handle, token, context).await {
+    let artifact = match pipeline.viewable(handle, token, context).await {
         Ok(artifact) => artifact,
         Err(refusal) => return Reply::Error(RpcError::new(-32600, refusal.message)),
     };

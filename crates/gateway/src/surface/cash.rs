@@ -9,7 +9,7 @@ mod arguments;
 mod definitions;
 mod delegate;
 mod distant;
-pub(crate) mod gated;
+mod gated;
 mod help;
 mod leaf;
 mod skills;
@@ -18,42 +18,67 @@ mod teach;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use catalog::{Slot, reply};
+use catalog::{Catalog, Slot, reply};
 use futures::stream::BoxStream;
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
     RpcError,
 };
 
-use super::{Surface, rest::Rest};
-use crate::dispatch::{CallError, Mode, Outcome, Refused, Request};
-use crate::gateway::Shared;
+use super::about::About;
+use super::rest::Rest;
+use super::{listings, tasks::Tasks};
+use crate::choice::Surface;
+use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, repeated_arguments};
+use crate::policy::call::{Mode, Request, What};
+use crate::policy::confirm;
+use crate::policy::refusal::Refused;
+use crate::policy::validate::{self, ValidCall};
+use crate::policy::visibility::{Thing, Visible};
 use crate::roster::{Hall, Snapshot};
-use crate::stage::validate;
-use crate::trust::confirm;
-use crate::visibility::Thing;
+use crate::search::Search;
+use crate::skill::census::Census;
 use arguments::CallArguments;
 
+pub(crate) use definitions::MAP;
 pub use definitions::tools;
-pub(crate) use definitions::{IDENTITY, MAP, identity};
 pub use delegate::{DISTANT, HELP};
+
+/// Where calls of this surface come from.
+pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Cash, call_text };
+
+/// A call as this surface has it written.
+fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
+    match &call.what {
+        What::Tool(slot) => format!(
+            "call(namespace=\"{}\", function=\"{}\", kwargs={}",
+            catalog.path(*slot),
+            catalog.function(*slot).name,
+            repeated_arguments(call),
+        ),
+        What::Resource { .. }
+        | What::Prompt { .. }
+        | What::Skill { .. }
+        | What::Task { .. }
+        | What::Help { .. } => String::new(),
+    }
+}
 
 /// The surface, for clients of one kind.
 pub struct Cash {
-    shared: Arc<Shared>,
-    hall: Arc<Hall>,
+    pub(crate) hall: Arc<Hall>,
     /// Who came in.
-    caller: Arc<Identity>,
+    pub(crate) caller: Arc<Identity>,
+    pub(crate) pipeline: Arc<Dispatcher>,
+    pub(crate) skills: Arc<Census>,
+    pub(crate) search: Arc<Search>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) about: Arc<About>,
     /// Answers everything that is no call.
-    rest: Rest,
+    pub(crate) rest: Rest,
 }
 
 impl Cash {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Cash {
-        let rest = Rest::new(&shared, &hall, Surface::Cash);
-        Cash { shared, hall, caller, rest }
-    }
-
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         if self.hall.awaits_any() {
             let namespace = |all: &Json| all.member_as::<String>("namespace");
@@ -71,7 +96,7 @@ impl Cash {
         match call.name.as_str() {
             "help" => Ok(match Box::pin(view.delegated(call.arguments.as_ref())).await {
                 Some(reply) => reply,
-                None => view.help(call.arguments.as_ref()),
+                None => Box::pin(view.help(call.arguments.as_ref())).await,
             }),
             "skill" => Ok(Box::pin(view.skill(call.arguments.as_ref())).await),
             other => {
@@ -110,7 +135,12 @@ impl Cash {
     }
 
     fn view<'a>(&'a self, snapshot: &'a Arc<Snapshot>, context: &'a Context) -> View<'a> {
-        View { shared: &self.shared, snapshot, context }
+        View {
+            cash: self,
+            snapshot,
+            context,
+            visible: self.pipeline.live.visible_to(&context.caller),
+        }
     }
 
     /// Whether an upstream may be waited for: not for who must not know that
@@ -124,9 +154,11 @@ impl Cash {
 
 /// Everything one request needs.
 struct View<'a> {
-    shared: &'a Arc<Shared>,
+    cash: &'a Cash,
     snapshot: &'a Arc<Snapshot>,
     context: &'a Context,
+    /// What the caller sees.
+    visible: Visible<'a>,
 }
 
 impl View<'_> {
@@ -143,14 +175,13 @@ impl View<'_> {
         let target = self.snapshot.target(slot);
         let request = Request { target, arguments: Some(kwargs), rest, wanted, mode: Mode::Run };
         let say = |outcome| self.say(slot, outcome);
-        let dispatcher = &self.shared.dispatcher;
-        dispatcher.dispatch(self.snapshot, request, Surface::Cash, self.context, say).await
+        self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, say).await
     }
 
     /// An answer to a call that never got as far as the pipeline; it leaves a
     /// record all the same.
     fn refuse(&self, why: Refused, reply: Reply) -> Reply {
-        self.shared.dispatcher.refused(Surface::Cash, self.context, why, &reply);
+        self.cash.pipeline.refused(ORIGIN, self.context, why, &reply);
         reply
     }
 
@@ -158,7 +189,7 @@ impl View<'_> {
         match outcome {
             Ok(Outcome::Reply(Reply::Error(error))) => self.rejected(error),
             Ok(Outcome::Reply(reply)) => {
-                self.snapshot.notice_task(&self.shared.tasks, slot, self.context, &reply);
+                self.cash.tasks.notice_call(self.snapshot, slot, self.context, &reply);
                 reply
             }
             Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),
@@ -178,12 +209,12 @@ impl View<'_> {
 impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = self.shared.dispatcher.trust();
-        snapshot.listing(Surface::Cash, trust.sight(&self.caller), || {
-            let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
-            let knows = |thing: &Thing<'_>| trust.knows(&self.caller, thing);
+        let visible = self.pipeline.live.visible_to(&self.caller);
+        listings::listing(&snapshot, Surface::Cash, visible.key(), || {
+            let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
+            let shows = |thing: &Thing<'_>| visible.shows(thing);
             let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
-            definitions::listing(&self.shared, &snapshot, &map, &knows)
+            definitions::listing(&self.about, &snapshot, &map, &shows)
         })
     }
 
@@ -203,17 +234,6 @@ impl Provider for Cash {
             }
         }
     }
-}
-
-/// A text result with structured metadata beside it.
-fn annotated(text: &str, is_error: bool, meta: &serde_json::Value) -> Reply {
-    let mut result = Object::new();
-    result.push("content", serde_json::json!([{"type": "text", "text": text}]).into());
-    if is_error {
-        result.push("isError", Json::encode(&true));
-    }
-    result.push("_meta", Json::encode(meta));
-    Reply::Result(result.to_json())
 }
 
 #[cfg(test)]

@@ -17,36 +17,34 @@ use tool::{
     Resource, RpcError, Tool, hex,
 };
 
-use super::Surface;
 use super::cash::Cash;
+use super::listings;
 use super::rest::Rest;
-use crate::dispatch::{CallError, Mode, Outcome, Request};
-use crate::gateway::Shared;
+use super::tasks::Tasks;
+use crate::choice::Surface;
+use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, unwritten};
+use crate::policy::call::{Mode, Request};
+use crate::policy::confirm::lift;
+use crate::policy::visibility::Visible;
 use crate::roster::{Hall, Snapshot};
-use crate::trust::confirm::lift;
-use crate::visibility::Thing;
+
+/// Where calls of this surface come from.
+pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: unwritten };
 
 /// Characters that a host accepts in a name.
 const LONGEST: usize = 64;
 
 /// The surface, for clients of one kind.
 pub struct Direct {
-    shared: Arc<Shared>,
-    hall: Arc<Hall>,
+    pub(crate) hall: Arc<Hall>,
     /// Who came in.
-    caller: Arc<Identity>,
+    pub(crate) caller: Arc<Identity>,
+    pub(crate) pipeline: Arc<Dispatcher>,
+    pub(crate) tasks: Arc<Tasks>,
     /// Lists everything that is no tool.
-    cash: Cash,
+    pub(crate) cash: Cash,
     /// Answers everything that is no call.
-    rest: Rest,
-}
-
-impl Direct {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Direct {
-        let rest = Rest::new(&shared, &hall, Surface::Direct);
-        let cash = Cash::new(Arc::clone(&shared), Arc::clone(&hall), Arc::clone(&caller));
-        Direct { shared, hall, caller, cash, rest }
-    }
+    pub(crate) rest: Rest,
 }
 
 /// The names of all tools, and the way back from each.
@@ -60,7 +58,12 @@ impl Names {
         self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
     }
 
-    pub(crate) fn of(snapshot: &Snapshot) -> Names {
+    /// Those of a snapshot, made when first needed.
+    pub(crate) fn of(snapshot: &Snapshot) -> &Names {
+        snapshot.derived(|| Names::make(snapshot))
+    }
+
+    fn make(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
         let (mut tools, mut slots) = (Vec::new(), QuickMap::default());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
@@ -120,11 +123,10 @@ fn renamed(tool: &Tool, name: &str) -> Tool {
 impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = self.shared.dispatcher.trust();
-        snapshot.listing(Surface::Direct, trust.sight(&self.caller), || {
-            let seen =
-                |(slot, _): &&(Slot, Tool)| trust.sees(&self.caller, &snapshot.catalog, *slot);
-            let tools = snapshot.names().tools.iter().filter(seen);
+        let visible = self.visible_to(&self.caller);
+        listings::listing(&snapshot, Surface::Direct, visible.key(), || {
+            let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
+            let tools = Names::of(&snapshot).tools.iter().filter(seen);
             let tools = tools.map(|(_, tool)| tool.clone()).collect();
             Listing { tools, ..(*self.cash.listing()).clone() }
         })
@@ -149,11 +151,15 @@ impl Provider for Direct {
 }
 
 impl Direct {
+    fn visible_to<'a>(&self, caller: &'a Identity) -> Visible<'a> {
+        self.pipeline.live.visible_to(caller)
+    }
+
     /// The tool of a name, if the caller sees it.
     fn find(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Option<Slot> {
-        let slot = snapshot.names().slots.get(name).copied()?;
-        let trust = self.shared.dispatcher.trust();
-        trust.sees(&context.caller, &snapshot.catalog, slot).then_some(slot)
+        let slot = Names::of(snapshot).slots.get(name).copied()?;
+        let visible = self.visible_to(&context.caller);
+        visible.shows_function(&snapshot.catalog, slot).then_some(slot)
     }
 
     /// The snapshot to answer from when nobody knows a name: what is listed for
@@ -184,15 +190,8 @@ impl Direct {
 
     /// The upstreams whose tool a name may be, as far as the caller knows.
     fn meant(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Vec<String> {
-        let (catalog, trust) = (&snapshot.catalog, self.shared.dispatcher.trust());
-        let knows = |label: &str| {
-            let own = |slot: &Slot| catalog.source(*slot).label == label;
-            trust.knows(&context.caller, &Thing::Namespace(label))
-                || catalog
-                    .slots()
-                    .filter(own)
-                    .any(|slot| trust.sees(&context.caller, catalog, slot))
-        };
+        let (catalog, visible) = (&snapshot.catalog, self.visible_to(&context.caller));
+        let knows = |label: &str| visible.shows_upstream(catalog, label);
         let labels = catalog.sources().iter().map(|source| source.label.as_str());
         let meant = labels.filter(|label| name.starts_with(&legal(label, "")) && knows(label));
         meant.map(str::to_owned).collect()
@@ -222,7 +221,7 @@ impl Direct {
         let mut failure = None;
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => {
-                snapshot.notice_task(&self.shared.tasks, slot, context, &reply);
+                self.tasks.notice_call(&snapshot, slot, context, &reply);
                 reply
             }
             // Nothing is kept or planned in this mode.
@@ -239,8 +238,7 @@ impl Direct {
                 Reply::error_text(&error.to_string())
             }
         };
-        let dispatcher = &self.shared.dispatcher;
-        let reply = dispatcher.dispatch(&snapshot, request, Surface::Direct, context, say).await;
+        let reply = self.pipeline.dispatch(&snapshot, request, ORIGIN, context, say).await;
         // A client that talks to the upstream itself would see the failure too.
         failure.map_or(Ok(reply), Err)
     }

@@ -9,31 +9,27 @@ use catalog::{Directory, reply};
 use futures::stream::BoxStream;
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, Resource, RpcError,
-    Tool,
 };
 
-use super::Surface;
-use super::meta::{self, MAP, Meta, definition, listing};
+use super::listings;
+use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
 use super::rest::Rest;
-use crate::gateway::Shared;
+use crate::choice::Surface;
+use crate::dispatch::Origin;
+use crate::policy::confirm::lift;
 use crate::roster::Hall;
-use crate::trust::confirm::lift;
+
+/// Where calls of this surface come from.
+pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Gateway, call_text };
 
 /// The surface, for clients of one kind.
 pub struct Gateway {
-    shared: Arc<Shared>,
-    hall: Arc<Hall>,
+    pub(crate) hall: Arc<Hall>,
     /// Who came in.
-    caller: Arc<Identity>,
+    pub(crate) caller: Arc<Identity>,
+    pub(crate) tools: MetaTools,
     /// Answers everything that is no call.
-    rest: Rest,
-}
-
-impl Gateway {
-    pub(crate) fn new(shared: Arc<Shared>, hall: Arc<Hall>, caller: Arc<Identity>) -> Gateway {
-        let rest = Rest::new(&shared, &hall, Surface::Gateway);
-        Gateway { shared, hall, caller, rest }
-    }
+    pub(crate) rest: Rest,
 }
 
 /// The names of the meta-tools over what a caller sees of a catalog.
@@ -49,26 +45,17 @@ pub(crate) fn names(directory: &Directory, seen: &dyn Fn(&Entry) -> bool) -> Vec
     names
 }
 
-/// Our own tools, by name; `map` names the namespaces that there are.
-pub(crate) fn tools(names: &[&str], map: &str) -> Vec<Tool> {
-    let read =
-        |name: &&str| Tool::read(definition(name, map).into()).expect("our own tools have names");
-    names.iter().map(read).collect()
-}
-
 #[async_trait]
 impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.hall.snapshot();
-        let trust = self.shared.dispatcher.trust();
-        let sees = |slot| trust.sees(&self.caller, &snapshot.catalog, slot);
-        let map = || reply::map(&snapshot.catalog, MAP, &sees);
-        let sight = trust.sight(&self.caller);
-        snapshot.listing(Surface::Gateway, sight, || {
-            let seen =
-                |entry: &Entry| meta::sees(trust, &snapshot.catalog, &self.caller, entry.place);
+        let visible = self.tools.pipeline.live.visible_to(&self.caller);
+        listings::listing(&snapshot, Surface::Gateway, visible.key(), || {
+            let catalog = &snapshot.catalog;
+            let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
+            let seen = |entry: &Entry| visible.shows_place(catalog, entry.place);
             let names = names(snapshot.directory(), &seen);
-            listing(&self.shared, &snapshot, tools(&names, &map()), &self.caller)
+            listing(&self.tools.about, &snapshot, tools(&names, &map), &visible)
         })
     }
 
@@ -84,16 +71,14 @@ impl Provider for Gateway {
         match ask {
             Ask::Call(call) => {
                 let Call { name, arguments, rest } = lift(call);
-                let asked = meta::snapshot(&self.shared, &self.hall, arguments.as_ref(), context);
-                let snapshot = Box::pin(asked).await;
-                let meta = Meta {
-                    shared: &self.shared,
-                    snapshot: &snapshot,
+                let asked = meta::snapshot(
+                    &self.tools.pipeline.live,
+                    &self.hall,
+                    arguments.as_ref(),
                     context,
-                    surface: Surface::Gateway,
-                    sightings: self.hall.sightings(),
-                    rest: &rest,
-                };
+                );
+                let snapshot = Box::pin(asked).await;
+                let meta = Meta::new(&self.tools, &self.hall, &snapshot, context, &rest);
                 let unknown = || {
                     let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");
                     let name = catalog::summary::echo(&name);

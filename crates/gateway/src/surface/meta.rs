@@ -3,39 +3,45 @@
 //! Each meta-tool is a method that takes its arguments as they came and always
 //! has an answer: a result, or an error in the specification's shape.
 
-mod definition;
+pub(crate) mod definition;
 
-pub(crate) mod browse;
+mod browse;
 mod execute;
 mod given;
+mod history;
 mod primitives;
-pub(crate) mod stable;
 
 use std::sync::Arc;
 
-use catalog::directory::{Entry, Place};
-use catalog::source::{Skill, Source};
+use arc_swap::ArcSwap;
+use catalog::directory::Entry;
 use catalog::summary::{cut, echo};
-use catalog::{By, Catalog, Directory, Namespace, Slot};
+use catalog::{By, Catalog, Directory, Slot};
 use serde_json::{Map, Value, json};
-use tool::{Context, Identity, Json, Listing, Object, Reply, Tool};
+use tool::{Context, Json, Listing, Object, Reply, Tool};
 
-use super::{Surface, about};
+use super::about::{self, About};
+use super::tasks::Tasks;
 use crate::artifact::{Header, Owner};
-use crate::dispatch::{Refusal, Refused};
+use crate::dispatch::{Dispatcher, Origin, REPEATED, repeated_arguments};
 use crate::envelope;
-use crate::error::{Code, GatewayError, seconds};
-use crate::gateway::Shared;
+use crate::error::{GatewayError, seconds};
+use crate::policy::call::What;
+use crate::policy::code::Code;
+use crate::policy::confirm;
+use crate::policy::live::LiveStages;
+use crate::policy::refusal::{Refusal, Refused};
+use crate::policy::validate::ValidCall;
+use crate::policy::visibility::{Thing, Visible};
 use crate::record::Happening;
 use crate::roster::{Hall, Snapshot};
-use crate::stage::Trust;
-use crate::trust::confirm;
+use crate::search::{Search, SearchError, Wanted};
 use crate::view::{Budget, Selector, Span, ViewError, aside, view};
-use crate::visibility::Thing;
+use history::BrowseHistory;
+
 pub use definition::names;
-pub(crate) use definition::{MAP, definition};
+pub(crate) use definition::{MAP, tools};
 pub(crate) use given::Named;
-pub(crate) use stable::Sightings;
 
 /// How the gateway and proxy surfaces behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,24 +71,48 @@ const DESCRIPTION: usize = 8_000;
 /// No browse returns more cards by query.
 pub(crate) const MOST: usize = 50;
 
+/// What answers meta-tools, for one surface.
+#[derive(Clone)]
+pub(crate) struct MetaTools {
+    pub(crate) pipeline: Arc<Dispatcher>,
+    pub(crate) search: Arc<Search>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) about: Arc<About>,
+    pub(crate) config: Arc<ArcSwap<Config>>,
+    pub(crate) origin: Origin,
+}
+
+/// A call as surfaces of meta-tools have it written.
+pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
+    let (id, arguments) = (&call.callee.id, repeated_arguments(call));
+    match &call.what {
+        What::Tool(_) => format!("tool_execute(tool_id=\"{id}\", args={arguments}"),
+        What::Prompt { .. } => format!("prompt_get(prompt_id=\"{id}\", args={arguments}"),
+        What::Resource { uri, .. } => {
+            let uri = Json::encode(uri);
+            if uri.as_str().len() <= REPEATED {
+                format!("resource_read(uri={uri}")
+            } else {
+                String::new()
+            }
+        }
+        What::Skill { .. } | What::Task { .. } | What::Help { .. } => String::new(),
+    }
+}
+
 /// Everything one request needs.
 pub(crate) struct Meta<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
-    pub(crate) snapshot: &'a Arc<Snapshot>,
-    pub(crate) context: &'a Context,
-    pub(crate) surface: Surface,
-    pub(crate) sightings: &'a Sightings,
+    tools: &'a MetaTools,
+    snapshot: &'a Arc<Snapshot>,
+    context: &'a Context,
+    /// What the caller sees.
+    visible: Visible<'a>,
+    history: &'a BrowseHistory,
     /// What came with the request beside its arguments.
-    pub(crate) rest: &'a Object,
+    rest: &'a Object,
 }
 
 type Answer = Result<Reply, GatewayError>;
-
-/// How what a caller may have meant is guessed: without the index where that
-/// knows of what they may not see.
-pub(crate) fn guessed_by(trust: &dyn Trust, caller: &Identity) -> By {
-    if trust.sees_all(caller) { By::SpellingAndMeaning } else { By::Spelling }
-}
 
 /// The snapshot to answer a request from.
 ///
@@ -91,26 +121,26 @@ pub(crate) fn guessed_by(trust: &dyn Trust, caller: &Identity) -> By {
 /// before something is said not to be there. Nobody waits for what they must
 /// not know of.
 pub(crate) async fn snapshot(
-    shared: &Shared,
+    policies: &LiveStages,
     hall: &Hall,
     arguments: Option<&Json>,
     context: &Context,
 ) -> Arc<Snapshot> {
     let snapshot = hall.snapshot();
     let Some(named) = arguments.and_then(given::named) else { return snapshot };
-    waited(shared, hall, snapshot, &named, context).await
+    waited(policies, hall, snapshot, &named, context).await
 }
 
 /// The same for a request whose tool is known by its id.
 pub(crate) async fn waited(
-    shared: &Shared,
+    policies: &LiveStages,
     hall: &Hall,
     snapshot: Arc<Snapshot>,
     named: &Named,
     context: &Context,
 ) -> Arc<Snapshot> {
-    let trust = shared.dispatcher.trust();
-    if !knows_upstream(trust, &snapshot.catalog, &context.caller, &named.upstream) {
+    let visible = policies.visible_to(&context.caller);
+    if !visible.shows_upstream(&snapshot.catalog, &named.upstream) {
         return snapshot;
     }
     if hall.awaits_any() {
@@ -127,81 +157,42 @@ pub(crate) async fn waited(
     hall.snapshot()
 }
 
-/// Whether an upstream is there as far as a caller is concerned.
-fn knows_upstream(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, label: &str) -> bool {
-    let named = |source: &Source| catalog::name::same(&source.label, label);
-    let Some(at) = catalog.sources().iter().position(named) else { return false };
-    let mut own = catalog.slots().filter(|slot| catalog.function(*slot).source == at);
-    trust.knows(caller, &Thing::Namespace(&catalog.sources()[at].label))
-        || own.any(|slot| trust.sees(caller, catalog, slot))
-}
-
-/// Whether a namespace exists as far as a caller is concerned: something in it
-/// does, or nothing is known of it yet.
-pub(crate) fn shows(
-    trust: &dyn Trust,
-    catalog: &Catalog,
-    caller: &Identity,
-    namespace: &Namespace,
-) -> bool {
-    let empty = namespace.functions.is_empty()
-        && namespace.children.is_empty()
-        && trust.knows(caller, &Thing::Namespace(&namespace.path));
-    let below = |at: &usize| shows(trust, catalog, caller, &catalog.namespaces()[*at]);
-    namespace.path.is_empty()
-        || empty
-        || namespace.functions.iter().any(|slot| trust.sees(caller, catalog, *slot))
-        || namespace.children.iter().any(below)
-}
-
-/// Whether what is at a place exists as far as a caller is concerned.
-pub(crate) fn sees(trust: &dyn Trust, catalog: &Catalog, caller: &Identity, place: Place) -> bool {
-    let source = |source: usize| &catalog.sources()[source];
-    match place {
-        Place::Tool(slot) => trust.sees(caller, catalog, slot),
-        Place::Resource { source: own, at } => {
-            let (upstream, uri) = (&source(own).label, &source(own).listing.resources[at].uri);
-            trust.knows(caller, &Thing::Resource { upstream, uri })
-        }
-        Place::Template { source: own, at } => {
-            let uri = &source(own).listing.templates[at].uri_template;
-            trust.knows(caller, &Thing::Resource { upstream: &source(own).label, uri })
-        }
-        Place::Prompt { source: own, at } => {
-            let (upstream, name) = (&source(own).label, &source(own).listing.prompts[at].name);
-            trust.knows(caller, &Thing::Prompt { upstream, name })
-        }
-        Place::Skill { source: own, at } => {
-            let Skill { namespace, name, .. } = &source(own).skills[at];
-            trust.knows(caller, &Thing::Skill { namespace, name })
-        }
-    }
-}
-
 /// What a surface of meta-tools lists beside its tools.
 pub(crate) fn listing(
-    shared: &Shared,
+    about: &About,
     snapshot: &Snapshot,
     tools: Vec<Tool>,
-    caller: &Identity,
+    visible: &Visible<'_>,
 ) -> Listing {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
-    let knows = |thing: &Thing<'_>| shared.dispatcher.trust().knows(caller, thing);
+    let shows = |thing: &Thing<'_>| visible.shows(thing);
     Listing {
-        server: about::server(shared, snapshot, capabilities, &knows),
+        server: about::server(about, snapshot, capabilities, &shows),
         tools,
         findings: snapshot.report(),
         ..Listing::default()
     }
 }
 
-impl Meta<'_> {
+impl<'a> Meta<'a> {
+    pub(crate) fn new(
+        tools: &'a MetaTools,
+        hall: &'a Hall,
+        snapshot: &'a Arc<Snapshot>,
+        context: &'a Context,
+        rest: &'a Object,
+    ) -> Meta<'a> {
+        let visible = tools.pipeline.live.visible_to(&context.caller);
+        let history = hall.derived(BrowseHistory::default);
+        Meta { tools, snapshot, context, visible, history, rest }
+    }
+
     /// Answers one meta-tool; `None` when there is none of that name.
     pub(crate) async fn answer(&self, name: &str, arguments: Option<&Json>) -> Option<Reply> {
         let answer = match name {
-            "tool_browse" => self.browsed(name, browse::Kind::Tools, arguments),
-            "resource_browse" => self.browsed(name, browse::Kind::Resources, arguments),
-            "prompt_browse" => self.browsed(name, browse::Kind::Prompts, arguments),
+            "tool_browse" => self.browsed(name, browse::Kind::Tools, arguments).await,
+            "resource_browse" => self.browsed(name, browse::Kind::Resources, arguments).await,
+            "prompt_browse" => self.browsed(name, browse::Kind::Prompts, arguments).await,
             "tool_view" => self.viewed(name, arguments).await,
             "tool_hydrate" => self.hydrated(name, arguments),
             "tool_execute" | "resource_read" | "prompt_get" => {
@@ -225,7 +216,7 @@ impl Meta<'_> {
     /// Takes what using a meta-tool costs, if it is used as it can be.
     fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
         given::check(name, arguments)?;
-        let spent = self.shared.dispatcher.live.now().quota.spend_meta(name, self.context);
+        let spent = self.tools.pipeline.live.now().stages.quota.spend_meta(name, self.context);
         spent.map_err(|refusal| refused(&refusal, ""))
     }
 
@@ -234,7 +225,7 @@ impl Meta<'_> {
         let refused =
             [Code::ArgsInvalid, Code::AuthRequired, Code::PolicyDenied, Code::PermissionDenied];
         if answer.as_ref().is_err_and(|error| refused.contains(&error.code)) {
-            self.shared.dispatcher.live.now().quota.give_back_meta(name, self.context);
+            self.tools.pipeline.live.now().stages.quota.refund_meta(name, self.context);
         }
         answer
     }
@@ -247,57 +238,37 @@ impl Meta<'_> {
             Err(error) => error,
         };
         let (why, reply) = (Refused::before(error.code), error.to_reply());
-        self.shared.dispatcher.refused(self.surface, self.context, why, &reply);
+        self.tools.pipeline.refused(self.tools.origin, self.context, why, &reply);
         reply
     }
 
-    fn browsed(&self, name: &str, kind: browse::Kind, arguments: Option<&Json>) -> Answer {
-        let desk = &self.shared.dispatcher.desk;
-        let since = desk.clock.elapsed();
-        let answer = self
-            .enter(name, arguments)
-            .and_then(|()| self.leave(name, self.browse(kind, arguments)));
+    async fn browsed(&self, name: &str, kind: browse::Kind, arguments: Option<&Json>) -> Answer {
         let given = |key: &str| arguments.and_then(|given| given.member_as::<String>(key));
         let path = given("path").unwrap_or_default();
-        let what = || Happening::Browsed {
-            query_chars: given("query").map_or(0, |query| query.chars().count()),
+        let wanted = Wanted {
             path_depth: path.split('/').filter(|segment| !segment.is_empty()).count(),
-            ids: answer.as_ref().map(|(ids, _)| ids.clone()).unwrap_or_default(),
-            definitions: answer.as_ref().map(|(ids, _)| self.definitions(ids)).unwrap_or_default(),
-            sent: sent(&answer.as_ref().map(|(_, reply)| reply)),
+            ..Wanted::by_words(name, &given("query").unwrap_or_default())
         };
-        desk.tell(self.context, "", since, code(&answer), what);
-        answer.map(|(_, reply)| reply)
-    }
-
-    /// The definitions of the tools among these ids.
-    fn definitions(&self, ids: &[String]) -> Vec<Json> {
-        let tools = &self.directory().tools;
-        let raw = |id: &String| match tools.entries()[tools.get(id)?].place {
-            Place::Tool(slot) => Some(self.snapshot.catalog.tool(slot).raw.clone()),
-            Place::Resource { .. }
-            | Place::Template { .. }
-            | Place::Prompt { .. }
-            | Place::Skill { .. } => None,
-        };
-        ids.iter().filter_map(raw).collect()
+        let check = given::check(name, arguments);
+        let answer = async { self.browse(kind, arguments) };
+        self.tools.search.run(wanted, check, self.snapshot, self.context, answer).await
     }
 
     fn hydrated(&self, name: &str, arguments: Option<&Json>) -> Answer {
-        let desk = &self.shared.dispatcher.desk;
-        let since = desk.clock.elapsed();
+        let recorder = &self.tools.pipeline.recorder;
+        let since = recorder.clock.elapsed();
         let answer =
             self.enter(name, arguments).and_then(|()| self.leave(name, self.hydrate(arguments)));
         let id = arguments.and_then(|given| given.member_as::<String>("tool_id"));
         let id = id.and_then(|id| Some(self.resolve(&id).ok()?.0.id.clone())).unwrap_or_default();
         let what = || Happening::Hydrated { sent: sent(&answer.as_ref()) };
-        desk.tell(self.context, &id, since, code(&answer), what);
+        recorder.tell(self.context, &id, since, code(&answer), what);
         answer
     }
 
     async fn viewed(&self, name: &str, arguments: Option<&Json>) -> Answer {
-        let desk = &self.shared.dispatcher.desk;
-        let since = desk.clock.elapsed();
+        let recorder = &self.tools.pipeline.recorder;
+        let since = recorder.clock.elapsed();
         let answer = match self.enter(name, arguments) {
             Ok(()) => self.leave(name, self.view(arguments).await),
             Err(error) => Err(error),
@@ -308,7 +279,7 @@ impl Meta<'_> {
             selector: selector.and_then(|given| given.member_as("type")).unwrap_or_default(),
             sent: sent(&answer.as_ref()),
         };
-        desk.tell(self.context, "", since, code(&answer), what);
+        recorder.tell(self.context, "", since, code(&answer), what);
         answer
     }
 
@@ -317,27 +288,25 @@ impl Meta<'_> {
     }
 
     pub(crate) fn sees(&self, slot: Slot) -> bool {
-        let trust = self.shared.dispatcher.trust();
-        trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
+        self.visible.shows_function(&self.snapshot.catalog, slot)
     }
 
     fn guessed_by(&self) -> By {
-        guessed_by(self.shared.dispatcher.trust(), &self.context.caller)
+        self.visible.guesses_by()
     }
 
     /// Whether nothing is hidden from this caller.
     pub(crate) fn sees_all(&self) -> bool {
-        self.shared.dispatcher.trust().sees_all(&self.context.caller)
+        self.visible.shows_all()
     }
 
     /// Whether an entry exists as far as this caller is concerned.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        let trust = self.shared.dispatcher.trust();
-        sees(trust, &self.snapshot.catalog, &self.context.caller, entry.place)
+        self.visible.shows_place(&self.snapshot.catalog, entry.place)
     }
 
     fn config(&self) -> Arc<Config> {
-        self.shared.meta.load_full()
+        self.tools.config.load_full()
     }
 
     /// Everything about one tool that its card leaves out.
@@ -375,7 +344,7 @@ impl Meta<'_> {
             failed(format!("no artifact `{}`: it expired, or is another session's", echo(&handle)))
         };
         let token = confirm::take(&mut self.rest.clone());
-        let found = self.shared.dispatcher.looked_up(own, token.as_deref(), self.context).await;
+        let found = self.tools.pipeline.viewable(own, token.as_deref(), self.context).await;
         let artifact = found.map_err(|refusal| refused(&refusal, &handle))?.ok_or_else(gone)?;
         let selector = match &selector {
             Some(selector) => Selector::parse(selector),
@@ -393,7 +362,7 @@ impl Meta<'_> {
     /// What is kept for the caller, as many as go into an answer; a selector
     /// picks others.
     async fn listed(&self, selector: Option<&Json>) -> Answer {
-        let kept = self.shared.dispatcher.artifacts.list(&Owner::of(self.context)).await;
+        let kept = self.tools.pipeline.artifacts.list(&Owner::of(self.context)).await;
         if kept.is_empty() {
             return Ok(Reply::text("nothing is kept; results too long to send are"));
         }
@@ -416,10 +385,24 @@ impl Meta<'_> {
     /// Remembers that an id was seen, for stable browsing.
     pub(crate) fn note(&self, id: &str) {
         if self.config().cache_stable {
-            self.sightings.with(self.surface, Owner::of(self.context), |seen| {
+            self.history.with(self.tools.origin.surface, Owner::of(self.context), |seen| {
                 seen.note(self.snapshot.generation, id);
             });
         }
+    }
+}
+
+impl SearchError for GatewayError {
+    fn refused(refusal: Refusal) -> GatewayError {
+        refused(&refusal, "")
+    }
+
+    fn code(&self) -> Code {
+        self.code
+    }
+
+    fn to_json(&self) -> Json {
+        GatewayError::to_json(self)
     }
 }
 

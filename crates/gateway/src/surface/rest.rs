@@ -15,16 +15,18 @@ use tool::{
     Ask, Context, Event, Failure, GetPrompt, Json, Object, Read, Reply, Resource, RpcError,
 };
 
-use super::cash::{IDENTITY, gated, identity};
-use super::offers::{Offers, Sight};
-use super::tasks::{Began, Tasks};
-use super::{Surface, artifacts};
+use super::about::About;
+use super::artifacts;
+use super::oversize;
+use super::tasks::Tasks;
 use crate::artifact::Owner;
-use crate::dispatch::{CallError, Mode, Outcome, Request, Target, Telling, What};
+use crate::choice::Surface;
+use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, RenderReply};
 use crate::envelope::Envelope;
-use crate::gateway::Shared;
+use crate::policy::call::{Mode, Request, Target, What};
+use crate::policy::confirm;
+use crate::roster::primitives::Viewer;
 use crate::roster::{Hall, Snapshot};
-use crate::trust::confirm;
 
 /// How long upstreams may take to hear of a log level.
 const HEARING: Duration = Duration::from_secs(5);
@@ -34,23 +36,21 @@ const ASKING: Duration = Duration::from_secs(20);
 
 /// Who answers it, for one surface.
 pub(crate) struct Rest {
-    shared: Arc<Shared>,
-    hall: Arc<Hall>,
-    surface: Surface,
+    pub(crate) pipeline: Arc<Dispatcher>,
+    pub(crate) hall: Arc<Hall>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) about: Arc<About>,
+    pub(crate) origin: Origin,
 }
 
 impl Rest {
-    pub(crate) fn new(shared: &Arc<Shared>, hall: &Arc<Hall>, surface: Surface) -> Rest {
-        Rest { shared: Arc::clone(shared), hall: Arc::clone(hall), surface }
-    }
-
     pub(crate) fn events(&self) -> BoxStream<'static, Event> {
         self.hall.events()
     }
 
     /// What is there for this caller alone: what is kept of their answers.
     pub(crate) async fn resources(&self, context: &Context) -> Vec<Resource> {
-        artifacts::listed(&self.shared, context).await
+        artifacts::listed(&*self.pipeline.artifacts, context).await
     }
 
     /// Passes on what concerns a resource, a prompt, a task or everybody.
@@ -60,11 +60,11 @@ impl Rest {
             if read.uri.starts_with(artifacts::SCHEME) {
                 let token = confirm::take(&mut read.rest.clone());
                 return Ok(
-                    artifacts::read(&self.shared, &read.uri, token.as_deref(), context).await
+                    artifacts::read(&self.pipeline, &read.uri, token.as_deref(), context).await
                 );
             }
-            if let Some(manifest) = self.shared.manifest.as_ref().filter(|_| read.uri == IDENTITY) {
-                return Ok(identity(&manifest()));
+            if let Some(identity) = self.about.read(&read.uri) {
+                return Ok(identity);
             }
         }
         if let Ask::Other { method, .. } = &ask {
@@ -110,18 +110,18 @@ impl Rest {
         context: &Context,
     ) -> Result<Slot, RpcError> {
         let id = params.get("taskId").and_then(Json::text).unwrap_or_default();
-        let began = self.shared.tasks.began(&Owner::of(context), &id);
-        let trust = self.shared.dispatcher.trust();
+        let began = self.tasks.began(&Owner::of(context), &id);
+        let visible = self.pipeline.live.visible_to(&context.caller);
         let slot = match began.as_slice() {
             [] => None,
-            [began] => snapshot.slot_of(began),
+            [began] => began.slot(&snapshot.catalog),
             _ => {
                 let id = catalog::summary::cut(&id, 80);
                 let message = format!("several upstreams have a task `{id}`");
                 return Err(RpcError::new(-32602, message));
             }
         };
-        let seen = slot.filter(|slot| trust.sees(&context.caller, &snapshot.catalog, *slot));
+        let seen = slot.filter(|slot| visible.shows_function(&snapshot.catalog, *slot));
         seen.ok_or_else(|| RpcError::new(-32602, NO_TASK))
     }
 
@@ -136,7 +136,7 @@ impl Rest {
     ) -> Result<Reply, Failure> {
         let what = What::Task { slot, method: method.to_owned() };
         let target = Target { what, ..snapshot.target(slot) };
-        let mode = match self.surface {
+        let mode = match self.origin.surface {
             Surface::Direct => Mode::Pass,
             Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => Mode::Strict,
         };
@@ -144,21 +144,21 @@ impl Rest {
         // What a task says of itself is the client's to read, so only the
         // result in it is gated.
         let around: OnceLock<Object> = OnceLock::new();
-        let telling = |reply: &Reply| match inside(reply) {
+        let render = |reply: &Reply| match inside(reply) {
             Some((task, result)) => {
                 around.get_or_init(|| task);
                 Reply::Result(result)
             }
             None => reply.clone(),
         };
-        let telling: Option<Telling<'_>> = (mode != Mode::Pass).then_some(&telling);
-        let reply = self.told(snapshot, request, telling, context).await?;
+        let render: Option<RenderReply<'_>> = (mode != Mode::Pass).then_some(&render);
+        let reply = self.dispatch(snapshot, request, render, context).await?;
         let Reply::Result(result) = &reply else { return Ok(reply) };
         Ok(match around.get() {
             Some(task) => {
                 let mut task = task.clone();
                 task.set("result", result.clone());
-                let scrubber = &self.shared.dispatcher.scrubber;
+                let scrubber = &self.pipeline.scrubber;
                 Reply::Result(scrubber.scrub_json(&task.to_json()))
             }
             None => reply,
@@ -173,12 +173,12 @@ impl Rest {
         ask: Ask,
         context: &Context,
     ) -> Result<(usize, Ask), Ask> {
-        let trust = self.shared.dispatcher.trust();
-        let sight = Sight {
-            knows: &|thing| trust.knows(&context.caller, thing),
-            picks: trust.picks_resources(&context.caller),
+        let visible = self.pipeline.live.visible_to(&context.caller);
+        let viewer = Viewer {
+            shows: &|thing| visible.shows(thing),
+            picks_resources: visible.picks_resources(),
         };
-        snapshot.offers().route(&snapshot.catalog, ask, &sight)
+        snapshot.primitives().route(&snapshot.catalog, ask, &viewer)
     }
 
     async fn carry(
@@ -190,15 +190,15 @@ impl Rest {
         context: &Context,
     ) -> Result<Reply, Failure> {
         let request = Request { target, arguments, rest, wanted: None, mode: Mode::Pass };
-        self.told(snapshot, request, None, context).await
+        self.dispatch(snapshot, request, None, context).await
     }
 
     /// Carries a question through the pipeline.
-    async fn told(
+    async fn dispatch(
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
-        telling: Option<Telling<'_>>,
+        render: Option<RenderReply<'_>>,
         context: &Context,
     ) -> Result<Reply, Failure> {
         let callee = Arc::clone(&request.target.callee);
@@ -206,21 +206,17 @@ impl Rest {
         let refused = |message: String| Reply::Error(RpcError::new(-32600, message));
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => reply,
-            Ok(Outcome::Kept { artifact, over }) => match self.surface {
+            Ok(Outcome::Kept { artifact, over }) => match self.origin.surface {
                 Surface::Gateway | Surface::Proxy => {
                     let provenance = artifacts::provenance(&artifact, &callee.id);
                     Envelope::of(&artifact, provenance, over.is_error).to_reply()
                 }
-                Surface::Cash | Surface::Direct | Surface::Auto => gated::kept(
-                    &self.shared.dispatcher.gate.load(),
-                    "Result",
-                    None,
-                    &artifact,
-                    &over,
-                ),
+                Surface::Cash | Surface::Direct | Surface::Auto => {
+                    oversize::kept(&self.pipeline.gate.load(), "Result", None, &artifact, &over)
+                }
             },
             Ok(Outcome::Unkept { artifact, over, why }) => {
-                gated::lost(&self.shared.dispatcher.gate.load(), "Result", &artifact, &over, why)
+                oversize::lost(&self.pipeline.gate.load(), "Result", &artifact, &over, why)
             }
             // Nothing here is planned.
             Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),
@@ -233,33 +229,12 @@ impl Rest {
                 refused(error.to_string())
             }
         };
-        let dispatcher = &self.shared.dispatcher;
-        let reply =
-            dispatcher.dispatch_told(snapshot, request, self.surface, context, telling, say).await;
+        let reply = self
+            .pipeline
+            .dispatch_rendered(snapshot, request, self.origin, context, render, say)
+            .await;
         // A client that talks to the upstream itself would see the failure too.
         failure.map_or(Ok(reply), Err)
-    }
-}
-
-impl Snapshot {
-    /// Where everything beside functions is, found out when first needed.
-    pub(crate) fn offers(&self) -> &Offers {
-        self.offers.get_or_init(|| Offers::of(&self.catalog))
-    }
-
-    /// Remembers a task that a function began.
-    pub(crate) fn notice_task(&self, tasks: &Tasks, slot: Slot, context: &Context, reply: &Reply) {
-        let (upstream, tool) = (&self.catalog.source(slot).label, &self.catalog.tool(slot).name);
-        tasks.notice(context, upstream, tool, reply);
-    }
-
-    /// The function that began a task.
-    fn slot_of(&self, began: &Began) -> Option<Slot> {
-        let is_meant = |slot: &Slot| {
-            self.catalog.tool(*slot).name == began.tool
-                && self.catalog.source(*slot).label == began.upstream
-        };
-        self.catalog.slots().find(is_meant)
     }
 }
 

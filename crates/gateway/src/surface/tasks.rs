@@ -7,9 +7,11 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use catalog::{Catalog, Slot};
 use tool::{Context, Json, Reply};
 
 use crate::artifact::Owner;
+use crate::roster::Snapshot;
 
 /// How many tasks are remembered; the oldest are forgotten first.
 const ROOM: usize = 4096;
@@ -61,6 +63,18 @@ impl Tasks {
         tasks.push_back(Task { owner, id, began });
     }
 
+    /// Remembers a task that a function began.
+    pub(crate) fn notice_call(
+        &self,
+        snapshot: &Snapshot,
+        slot: Slot,
+        context: &Context,
+        reply: &Reply,
+    ) {
+        let catalog = &snapshot.catalog;
+        self.notice(context, &catalog.source(slot).label, &catalog.tool(slot).name, reply);
+    }
+
     /// What began a task of this owner; one answer for each upstream that has
     /// one of that id.
     pub(crate) fn began(&self, owner: &Owner, id: &str) -> Vec<Began> {
@@ -74,6 +88,16 @@ impl Tasks {
             }
         }
         found
+    }
+}
+
+impl Began {
+    /// The function, where it still is.
+    pub(crate) fn slot(&self, catalog: &Catalog) -> Option<Slot> {
+        let is_meant = |slot: &Slot| {
+            catalog.tool(*slot).name == self.tool && catalog.source(*slot).label == self.upstream
+        };
+        catalog.slots().find(is_meant)
     }
 }
 

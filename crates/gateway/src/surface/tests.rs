@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use catalog::{Catalog, Slot};
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{
@@ -15,13 +14,11 @@ use tool::{
     Resource,
 };
 
-use super::Surface;
-use crate::dispatch::Refusal;
+use crate::choice::Surface;
 use crate::fixture::{Opened, Scripts, open};
+use crate::policy::visibility::{Thing, VisibilityFilter, VisibilityRules};
 use crate::roster::Upstream;
 use crate::skill::{File, Library};
-use crate::stage::{Admission, Stages, Trust, ValidCall};
-use crate::visibility::Thing;
 
 const HIDDEN: &str = "secret";
 const UNKNOWN: &str = "sacred";
@@ -37,26 +34,26 @@ impl Counting {
     }
 }
 
-impl Trust for Counting {
-    fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
-        let name = format!("{}.{}", catalog.path(slot), catalog.function(slot).name);
-        self.shows(caller, &name)
+impl VisibilityRules for Counting {
+    fn is_open(&self) -> bool {
+        false
     }
 
-    fn knows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
-        self.shows(caller, &format!("{thing:?}"))
+    fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
+        match thing {
+            Thing::Function { path, name } => {
+                Counting::shows(self, caller, &format!("{path}.{name}"))
+            }
+            other => Counting::shows(self, caller, &format!("{other:?}")),
+        }
     }
 
     fn picks_resources(&self, _: &Identity) -> bool {
         true
     }
 
-    fn sight(&self, caller: &Identity) -> String {
+    fn view_key(&self, caller: &Identity) -> String {
         caller.subject.clone()
-    }
-
-    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
-        Ok(Admission::Free)
     }
 }
 
@@ -64,7 +61,7 @@ impl Trust for Counting {
 /// hidden as a whole.
 struct Stage {
     opened: Opened,
-    trust: Arc<Counting>,
+    rules: Arc<Counting>,
     providers: [Arc<Scripted>; 2],
 }
 
@@ -90,13 +87,13 @@ async fn stage_with(n_functions: usize, has_hidden: bool) -> Stage {
     if has_hidden {
         upstreams.push(Upstream::new(HIDDEN, Scripts::of(Arc::clone(&vault))));
     }
-    let trust = Arc::new(Counting::default());
+    let rules = Arc::new(Counting::default());
     let skill = |namespace: &str, name: &str| File {
         path: format!("{namespace}/{name}/SKILL.md"),
         text: format!("---\nname: {name}\ndescription: A way.\n---\nGo.\n"),
     };
     let opened = open(upstreams, |parts| {
-        parts.stages = Stages { trust: Arc::clone(&trust) as _, ..Stages::default() };
+        parts.visibility = VisibilityFilter::new(Arc::clone(&rules) as _);
         let mut skills = vec![skill("shop", "open-way")];
         if has_hidden {
             skills.extend([skill("shop", HIDDEN), skill(HIDDEN, "other-way")]);
@@ -104,7 +101,7 @@ async fn stage_with(n_functions: usize, has_hidden: bool) -> Stage {
         parts.skills = Library::read(&skills).0;
     })
     .await;
-    Stage { opened, trust, providers: [shop, vault] }
+    Stage { opened, rules, providers: [shop, vault] }
 }
 
 impl Stage {
@@ -121,10 +118,10 @@ impl Stage {
         let context = Context { caller, ..Context::anonymous() };
         // Whatever is found out once for everybody has been found out.
         let _ = provider.ask(ask.clone(), &context).await;
-        let (steps, before) = (self.trust.0.load(Ordering::Relaxed), asked());
+        let (steps, before) = (self.rules.0.load(Ordering::Relaxed), asked());
         let reply = provider.ask(ask, &context).await;
         assert_eq!(asked(), before, "no upstream hears of it");
-        (format!("{reply:?}"), self.trust.0.load(Ordering::Relaxed) - steps)
+        (format!("{reply:?}"), self.rules.0.load(Ordering::Relaxed) - steps)
     }
 
     /// The name that a surface has for the hidden function.

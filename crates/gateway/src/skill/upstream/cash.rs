@@ -15,8 +15,7 @@ use super::{MOST, Route, bounded, distant};
 pub const EXTENSION: &str = "gatelet/cash";
 /// Asks for `{"skills": [{"namespace", "name", "description"}]}`.
 pub const LIST: &str = "cash/skills";
-/// Asks for one skill, with the arguments of `skill`; the answer is its result.
-pub const READ: &str = "cash/skill";
+pub use crate::policy::call::SKILL as READ;
 
 /// Levels of namespaces below a server; deeper ones are nobody's.
 const DEEPEST: usize = 8;

@@ -1,12 +1,11 @@
 //! The three definitions, and the listing around them.
 
 use serde_json::{Map, Value, json};
-use tool::{Listing, Reply, Resource, Server, Tool};
+use tool::{Listing, Server, Tool};
 
-use crate::gateway::Shared;
+use crate::policy::visibility::Thing;
 use crate::roster::Snapshot;
-use crate::surface::about;
-use crate::visibility::Thing;
+use crate::surface::about::{self, About};
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `help`.
@@ -62,42 +61,24 @@ pub fn tools(map: &str) -> Vec<Tool> {
     definitions.into_iter().map(read).collect()
 }
 
-/// The resource that says who this server is.
-pub(crate) const IDENTITY: &str = "cash://server";
-
-/// What reading it gives.
-pub(crate) fn identity(manifest: &str) -> Reply {
-    let contents = json!([{"uri": IDENTITY, "mimeType": "application/json", "text": manifest}]);
-    Reply::Result(json!({"contents": contents}).into())
-}
-
-/// The whole listing over one catalog, of what a caller knows.
+/// The whole listing over one catalog, of what a caller sees.
 pub(super) fn listing(
-    shared: &Shared,
+    about: &About,
     snapshot: &Snapshot,
     map: &str,
-    knows: &dyn Fn(&Thing<'_>) -> bool,
+    shows: &dyn Fn(&Thing<'_>) -> bool,
 ) -> Listing {
-    let offers = snapshot.offers().seen(&snapshot.catalog, knows);
-    let identity = shared.manifest.as_ref().map(|_| {
-        let raw = json!({
-            "uri": IDENTITY,
-            "name": "cash-server-manifest",
-            "mimeType": "application/json",
-            "annotations": {"audience": ["assistant"], "priority": 0.0},
-        });
-        Resource::read(raw.into()).expect("our own resource has a URI")
-    });
+    let seen = snapshot.primitives().seen(&snapshot.catalog, shows);
     let server = Server {
         instructions: Some("Start with help().".to_owned()),
-        ..about::server(shared, snapshot, capabilities(snapshot), knows)
+        ..about::server(about, snapshot, capabilities(snapshot), shows)
     };
     Listing {
         server,
         tools: tools(map),
-        resources: identity.into_iter().chain(offers.resources).collect(),
-        templates: offers.templates,
-        prompts: offers.prompts,
+        resources: about.resource().into_iter().chain(seen.resources).collect(),
+        templates: seen.templates,
+        prompts: seen.prompts,
         findings: snapshot.findings.clone(),
         ..Listing::default()
     }

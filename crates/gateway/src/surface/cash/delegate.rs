@@ -11,14 +11,15 @@ use serde_json::json;
 use tool::{Json, Object, Reply};
 
 use super::arguments::Loose;
-use super::{Surface, View, gated};
-use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
+use super::{ORIGIN, View};
+use crate::dispatch::{CallError, Outcome};
+use crate::policy::call::{Mode, Request, Target, What};
+use crate::surface::oversize;
 
 /// The mark in `_meta` of a tool: `{"namespace": …, "function": …}` over there.
 pub const DISTANT: &str = "gatelet/cash";
 
-/// The method that asks a provider for its help, with the arguments of `help`.
-pub const HELP: &str = "cash/help";
+pub use crate::policy::call::HELP;
 
 impl View<'_> {
     /// The page of a function, from the server that has it; `None` when it is
@@ -33,8 +34,8 @@ impl View<'_> {
         let target = Target { what, ..self.snapshot.target(slot) };
         let mode = Mode::Strict;
         let request = Request { target, arguments: None, rest: params, wanted: None, mode };
-        let telling = |reply: &Reply| page(reply, &here);
-        let gate = self.shared.dispatcher.gate.load();
+        let render = |reply: &Reply| page(reply, &here);
+        let gate = self.cash.pipeline.gate.load();
         let mut is_page = true;
         let say = |outcome: Result<Outcome, CallError>| match outcome {
             Ok(Outcome::Reply(reply)) => {
@@ -42,10 +43,10 @@ impl View<'_> {
                 reply
             }
             Ok(Outcome::Kept { artifact, over }) => {
-                gated::kept(&gate, "The page", None, &artifact, &over)
+                oversize::kept(&gate, "The page", None, &artifact, &over)
             }
             Ok(Outcome::Unkept { artifact, over, why }) => {
-                gated::lost(&gate, "The page", &artifact, &over, why)
+                oversize::lost(&gate, "The page", &artifact, &over, why)
             }
             Ok(Outcome::Plan(_)) => Reply::text(""),
             Err(error) => {
@@ -53,10 +54,11 @@ impl View<'_> {
                 Reply::error_text(&error.to_string())
             }
         };
-        let dispatcher = &self.shared.dispatcher;
         let (snapshot, context) = (self.snapshot, self.context);
-        let reply = dispatcher
-            .dispatch_told(snapshot, request, Surface::Cash, context, Some(&telling), say)
+        let reply = self
+            .cash
+            .pipeline
+            .dispatch_rendered(snapshot, request, ORIGIN, context, Some(&render), say)
             .await;
         is_page.then_some(reply)
     }

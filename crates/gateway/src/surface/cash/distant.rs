@@ -4,10 +4,12 @@ use tool::{Json, Object, Reply};
 
 use super::arguments::Loose;
 use super::skills::cannot;
-use super::{Surface, View, gated};
-use crate::dispatch::{CallError, Mode, Outcome, Request, What};
+use super::{ORIGIN, View};
+use crate::dispatch::{CallError, Outcome};
+use crate::policy::call::{Mode, Request, What};
 use crate::skill::upstream::{self, Route, cash};
 use crate::skill::{Content, Library, Skill};
+use crate::surface::oversize;
 
 /// The value that says how long a text may be.
 const SIZE: &str = "sizelimit";
@@ -22,16 +24,16 @@ impl View<'_> {
             Ok(request) => request,
             Err(why) => return cannot(skill, &why),
         };
-        let telling = |reply: &Reply| self.read(skill, reply, asked, library);
-        let gate = self.shared.dispatcher.gate.load();
+        let render = |reply: &Reply| self.read(skill, reply, asked, library);
+        let gate = self.cash.pipeline.gate.load();
         let again = "the same `skill`";
         let say = |outcome| match outcome {
             Ok(Outcome::Reply(reply)) => reply,
             Ok(Outcome::Kept { artifact, over }) => {
-                gated::kept(&gate, "The skill", Some(again), &artifact, &over)
+                oversize::kept(&gate, "The skill", Some(again), &artifact, &over)
             }
             Ok(Outcome::Unkept { artifact, over, why }) => {
-                gated::lost(&gate, "The skill", &artifact, &over, why)
+                oversize::lost(&gate, "The skill", &artifact, &over, why)
             }
             Ok(Outcome::Plan(_)) => Reply::text(""),
             Err(CallError::BadArguments { problems }) => {
@@ -44,9 +46,9 @@ impl View<'_> {
             }
         };
         let (snapshot, context) = (self.snapshot, self.context);
-        self.shared
-            .dispatcher
-            .dispatch_told(snapshot, request, Surface::Cash, context, Some(&telling), say)
+        self.cash
+            .pipeline
+            .dispatch_rendered(snapshot, request, ORIGIN, context, Some(&render), say)
             .await
     }
 
@@ -117,6 +119,6 @@ impl View<'_> {
     }
 
     pub(super) fn scrubbed(&self, text: &str) -> String {
-        self.shared.dispatcher.scrubber.reason(text)
+        self.cash.pipeline.scrubber.reason(text)
     }
 }

@@ -3,15 +3,15 @@
 
 use catalog::index::Verdict;
 use catalog::source::Role;
-use catalog::{Namespace, State, Unresolved, reply, summary};
+use catalog::{Namespace, Place, State, Unresolved, reply, summary};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
+use crate::builtin;
 use crate::gate::{LIMIT, thousands};
-use crate::own;
-use crate::surface::meta;
+use crate::search::{SearchAnswer, Wanted};
 
 /// How many entries a listing shows at once.
 const PAGE: usize = 200;
@@ -40,7 +40,7 @@ struct Entry {
 }
 
 impl View<'_> {
-    pub(super) fn help(&self, arguments: Option<&Json>) -> Reply {
+    pub(super) async fn help(&self, arguments: Option<&Json>) -> Reply {
         let asked = Loose::read(arguments);
         let format = match asked.text("format").as_deref() {
             Some("json" | "JSON") => Format::Json,
@@ -51,7 +51,9 @@ impl View<'_> {
         let query = asked.text("query").filter(|query| !query.trim().is_empty());
         let told = match (&function, query) {
             (Some(function), _) => self.about_function(&namespace, function, &asked, format),
-            (None, Some(query)) => Ok(self.matches(&namespace, &query, &asked, format)),
+            (None, Some(query)) => {
+                return self.search(&namespace, &query, &asked, format).await;
+            }
             (None, None) => self.about_namespace(&namespace, &asked, format),
         };
         match told {
@@ -144,7 +146,7 @@ impl View<'_> {
         let arguments: Vec<String> =
             ARGUMENTS.iter().map(|(name, words)| format!("`{name}` {words}")).collect();
         text.push_str(&format!("\nSupported arguments (in kwargs): {}.\n", arguments.join(", ")));
-        let gate = self.shared.dispatcher.gate.load();
+        let gate = self.cash.pipeline.gate.load();
         if gate.limit != LIMIT {
             text.push_str(&format!("Results over {} characters are gated.\n", gate.limit));
         }
@@ -154,9 +156,26 @@ impl View<'_> {
         text
     }
 
-    fn matches(&self, namespace: &str, query: &str, asked: &Loose, format: Format) -> String {
+    /// Searches all functions, or those of a namespace.
+    async fn search(&self, namespace: &str, query: &str, asked: &Loose, format: Format) -> Reply {
+        let answer = async {
+            let (text, places) = self.matches(namespace, query, asked, format);
+            Ok(SearchAnswer::at(self.snapshot, places, Reply::text(&text)))
+        };
+        let (search, wanted) = (&self.cash.search, Wanted::functions(query));
+        let answer = search.run(wanted, Ok(()), self.snapshot, self.context, answer).await;
+        answer.unwrap_or_else(|refusal| self.refusal(&refusal))
+    }
+
+    fn matches(
+        &self,
+        namespace: &str,
+        query: &str,
+        asked: &Loose,
+        format: Format,
+    ) -> (String, Vec<Place>) {
         let catalog = &self.snapshot.catalog;
-        let limit = asked.number("limit").unwrap_or(own::FOUND).clamp(1, own::MOST_FOUND);
+        let limit = asked.number("limit").unwrap_or(builtin::FOUND).clamp(1, builtin::MOST_FOUND);
         let within = catalog.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
         let inside = |slot| {
             let path = catalog.path(slot);
@@ -166,13 +185,12 @@ impl View<'_> {
             })
         };
         // Asked of every function there is.
-        let all = self.shared.dispatcher.trust().sees_all(&self.context.caller);
+        let all = self.visible.shows_all();
         let sees = |slot| (all || self.sees(slot)) && inside(slot);
-        let shares = self.shared.learning.asked(self.context, query);
-        let trust = self.shared.dispatcher.trust();
-        let missing = own::unsearched(catalog, trust, &self.context.caller);
+        let shares = self.cash.search.priors(self.context, query);
+        let missing = builtin::unsearched(catalog, &self.visible);
         match format {
-            Format::Markdown => own::found(catalog, query, limit, &shares, &sees, missing),
+            Format::Markdown => builtin::found(catalog, query, limit, &shares, &sees, missing),
             Format::Json => {
                 let found = catalog.search_with(query, limit, &shares, &sees);
                 let told = found.hits.iter().map(|hit| {
@@ -195,7 +213,8 @@ impl View<'_> {
                 if let Some(missing) = missing {
                     told["unsearched"] = json!(missing);
                 }
-                told.to_string()
+                let places = found.hits.iter().map(|hit| Place::Tool(hit.slot)).collect();
+                (told.to_string(), places)
             }
         }
     }
@@ -227,8 +246,7 @@ impl View<'_> {
 
     /// Whether a namespace exists for this caller.
     pub(super) fn shows(&self, namespace: &Namespace) -> bool {
-        let trust = self.shared.dispatcher.trust();
-        meta::shows(trust, &self.snapshot.catalog, &self.context.caller, namespace)
+        self.visible.shows_namespace(&self.snapshot.catalog, namespace)
     }
 
     /// The namespaces right below, the gate's own last.
@@ -264,7 +282,7 @@ impl View<'_> {
 
     pub(super) fn away(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
-        let scrubber = &self.shared.dispatcher.scrubber;
+        let scrubber = &self.cash.pipeline.scrubber;
         source.unavailable().map(|reason| scrubber.scrub(reason).into_owned())
     }
 

@@ -9,17 +9,17 @@ use tool::{Json, Reply};
 
 use super::View;
 use super::arguments::Loose;
-use crate::own;
+use crate::builtin;
+use crate::search::{SearchAnswer, Wanted};
 use crate::skill::census::{Known, searchable};
 use crate::skill::{self, Content, Library, Lookup, Reference, Sight, Skill};
-use crate::surface::meta;
 
 /// How many likely meanings of an unknown name are given.
 const NEAR: usize = 3;
 
 impl Sight for View<'_> {
     fn sees(&self, skill: &Skill) -> bool {
-        self.shared.census.sees(&self.context.caller, skill)
+        self.cash.skills.shows(&self.visible, skill)
     }
 
     fn signature(&self, reference: &Reference) -> Option<String> {
@@ -37,7 +37,7 @@ impl Sight for View<'_> {
 impl View<'_> {
     pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
         let asked = Loose::read(arguments);
-        let known = self.shared.census.taken(self.snapshot, self.context).await;
+        let known = self.cash.skills.taken(self.snapshot, self.context).await;
         let Known { library, away } = &known;
         let namespace = asked.text("namespace").unwrap_or_default();
         // The author's own server says `name`.
@@ -54,8 +54,7 @@ impl View<'_> {
                 return self.teaching(library, &namespace, &function);
             }
             if let Some(query) = asked.text("query") {
-                let away = known.unsearched().map(|line| format!("\n{line}\n")).unwrap_or_default();
-                return Reply::text(&(self.skills_for(library, &query) + &away));
+                return self.search_skills(&known, &query).await;
             }
             let away = unsaid(away, &namespace);
             return match library.index(&namespace, self) {
@@ -79,19 +78,30 @@ impl View<'_> {
         }
     }
 
+    /// Searches all skills.
+    async fn search_skills(&self, known: &Known, query: &str) -> Reply {
+        let answer = async {
+            let away = known.unsearched().map(|line| format!("\n{line}\n")).unwrap_or_default();
+            let reply = Reply::text(&(self.skills_for(&known.library, query) + &away));
+            Ok(SearchAnswer { ids: Vec::new(), reply })
+        };
+        let (search, wanted) = (&self.cash.search, Wanted::functions(query));
+        let answer = search.run(wanted, Ok(()), self.snapshot, self.context, answer).await;
+        answer.unwrap_or_else(|refusal| self.refusal(&refusal))
+    }
+
     /// The skills for a task, best first, by the same search as functions.
     ///
     /// Which skills there are at upstreams, those say to each caller and not to
     /// the catalog: with them, what is searched is made for the occasion.
     fn skills_for(&self, library: &Library, query: &str) -> String {
-        let trust = self.shared.dispatcher.trust();
         let distant = library.latest(self).any(|skill| skill.is_distant());
         let catalog = match distant {
             true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
             false => &self.snapshot.catalog,
         };
-        let sees = |place| distant || meta::sees(trust, catalog, &self.context.caller, place);
-        let found = catalog.seek(&[Kind::Skill], query, own::FOUND, &Shares::new(), &sees);
+        let sees = |place| distant || self.visible.shows_place(catalog, place);
+        let found = catalog.seek(&[Kind::Skill], query, builtin::FOUND, &Shares::new(), &sees);
         if found.hits.is_empty() {
             return "No skill matches. `skill()` lists all.".to_owned();
         }
@@ -118,11 +128,11 @@ impl View<'_> {
         close: Vec<String>,
         faint: Vec<String>,
     ) -> String {
-        let (catalog, trust) = (&self.snapshot.catalog, self.shared.dispatcher.trust());
-        let sees = |place| meta::sees(trust, catalog, &self.context.caller, place);
+        let catalog = &self.snapshot.catalog;
+        let sees = |place| self.visible.shows_place(catalog, place);
         let words = format!("{namespace} {wanted}");
         let mut near = close;
-        let by = meta::guessed_by(trust, &self.context.caller);
+        let by = self.visible.guesses_by();
         if by == By::SpellingAndMeaning && near.len() < NEAR {
             let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
             near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));

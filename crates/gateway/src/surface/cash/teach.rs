@@ -11,10 +11,11 @@ use tool::{Failure, Json, Object, Reply, RpcError, Sent};
 
 use super::View;
 use super::arguments::{BadCall, CallArguments, Mistaken, Wrong};
-use crate::dispatch::{CallError, Refusal};
-use crate::error::{Code, classify};
-use crate::own::line;
-use crate::surface::meta;
+use crate::builtin::line;
+use crate::dispatch::CallError;
+use crate::policy::code::{Code, classify};
+use crate::policy::refusal::Refusal;
+use crate::surface::oversize::annotated;
 
 /// How many likely meanings are named.
 const NEAR: usize = 3;
@@ -29,8 +30,7 @@ const OWN: usize = 2;
 impl View<'_> {
     /// Whether a function exists as far as this caller is concerned.
     pub(super) fn sees(&self, slot: Slot) -> bool {
-        let trust = self.shared.dispatcher.trust();
-        trust.sees(&self.context.caller, &self.snapshot.catalog, slot)
+        self.visible.shows_function(&self.snapshot.catalog, slot)
     }
 
     /// The function that is meant. What the caller may not see is unknown.
@@ -156,8 +156,7 @@ impl View<'_> {
         if let Some(slot) = self.joined(namespace, function) {
             return vec![line(catalog, slot)];
         }
-        let trust = self.shared.dispatcher.trust();
-        let by = meta::guessed_by(trust, &self.context.caller);
+        let by = self.visible.guesses_by();
         let mut lines = Vec::new();
         if *why != Unresolved::Function {
             let near = catalog.nearest_namespaces(namespace, 4 * NEAR, by, &sees);
@@ -279,7 +278,7 @@ impl View<'_> {
         if error.raw.as_str().len() <= REJECTED {
             return Reply::Error(error);
         }
-        let scrubber = &self.shared.dispatcher.scrubber;
+        let scrubber = &self.cash.pipeline.scrubber;
         let mut raw = Object::new();
         raw.push("code", Json::encode(&error.code));
         raw.push("message", Json::encode(&scrubber.collapse(&error.message)));
@@ -288,18 +287,21 @@ impl View<'_> {
         Reply::Error(RpcError::read(raw.to_json()))
     }
 
+    /// Why the pipeline does not let something through.
+    pub(super) fn refusal(&self, refusal: &Refusal) -> Reply {
+        let told = format!("**Error:** {}", refused(refusal));
+        let retry = refusal.retry_after.map_or(Retry::Never, Retry::After);
+        wrong(&told, refusal.code.code(), retry)
+    }
+
     pub(super) fn failed(&self, slot: Slot, error: &CallError) -> Reply {
         match error {
             CallError::BadArguments { problems } => self.bad_kwargs(slot, problems),
-            CallError::Refused(refusal) => {
-                let told = format!("**Error:** {}", refused(refusal));
-                let retry = refusal.retry_after.map_or(Retry::Never, Retry::After);
-                wrong(&told, refusal.code.code(), retry)
-            }
+            CallError::Refused(refusal) => self.refusal(refusal),
             CallError::Failed { upstream, cause } => {
                 // What an upstream says when it fails may hold its credentials.
                 let told = told(upstream, cause);
-                let told = self.shared.dispatcher.scrubber.scrub(&told);
+                let told = self.cash.pipeline.scrubber.scrub(&told);
                 let code = classify(cause);
                 let retry = match cause.retry_after() {
                     Some(after) => Retry::After(after),
@@ -330,7 +332,7 @@ fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>) -> R
         "retryAfterMs": after,
         "upstream": upstream,
     });
-    super::annotated(text, true, &json!({"cash/error": told}))
+    annotated(text, true, &json!({"cash/error": told}))
 }
 
 /// Whether the same call may succeed when it is made again.

@@ -1,18 +1,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{Catalog, Slot, tokens};
+use catalog::tokens;
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Json, Object, Reply};
 
-use crate::dispatch::Refusal;
+use crate::choice::Surface;
 use crate::fixture::{Hung, Opened, Scripts, one, open, rows, shop};
+use crate::policy::{Stages, visibility};
 use crate::record::Ending;
 use crate::roster::Upstream;
 use crate::skill::{File, Library};
-use crate::stage::{Admission, Stages, Trust, ValidCall};
-use crate::surface::Surface;
 
 mod agreeing;
 mod looking;
@@ -62,7 +61,7 @@ async fn the_definition_of_help_names_the_namespaces_and_stays_within_the_budget
     let many = described((0..90).map(|n| format!("upstream_number_{n}")).collect(), "f").await;
     assert!(many.contains("upstream_number_0, ") && many.ends_with(" more."), "{many}");
     let hidden = open(vec![one("orders", "f", "F.", &schema)], |parts| {
-        parts.stages = Stages { trust: Arc::new(OrdersForAdmin), ..Stages::default() };
+        parts.visibility = orders_for_admin().into();
     })
     .await;
     assert!(!Json::encode(&hidden.surface.listing().tools).as_str().contains("orders"));
@@ -163,7 +162,7 @@ async fn an_unknown_name_is_answered_with_the_nearest_and_their_signatures() {
     assert!(orders.asked().is_empty());
     let records = opened.records.records();
     let refused = |r: &crate::record::Record| {
-        r.ending == Ending::Refused(crate::dispatch::Refused::UnknownFunction)
+        r.ending == Ending::Refused(crate::policy::refusal::Refused::UnknownFunction)
     };
     assert_eq!(records.iter().filter(|record| refused(record)).count(), 5, "one record per call");
 }
@@ -569,25 +568,20 @@ async fn resources_and_prompts_of_all_upstreams_are_there() {
 }
 
 /// Lets nobody but `admin` see the orders.
-struct OrdersForAdmin;
-
-impl Trust for OrdersForAdmin {
-    fn sees(&self, caller: &Identity, catalog: &Catalog, slot: Slot) -> bool {
-        caller.subject == "admin" || catalog.source(slot).label != "orders"
-    }
-
-    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
-        Ok(Admission::Free)
-    }
+fn orders_for_admin() -> visibility::Config {
+    let orders = || vec!["orders".parse().unwrap()];
+    let admin = vec!["subject:admin".parse().unwrap()];
+    let rules = vec![
+        visibility::Rule { callers: admin, show: orders(), ..visibility::Rule::default() },
+        visibility::Rule { hide: orders(), ..visibility::Rule::default() },
+    ];
+    visibility::Config { rules, ..visibility::Config::default() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_caller_may_not_see_does_not_exist() {
     let (upstreams, orders) = shop();
-    let opened = open(upstreams, |parts| {
-        parts.stages = Stages { trust: Arc::new(OrdersForAdmin), ..Stages::default() };
-    })
-    .await;
+    let opened = open(upstreams, |parts| parts.visibility = orders_for_admin().into()).await;
     assert!(!opened.say("help", json!({})).await.contains("orders"));
     for hidden in [
         opened.say("call", json!({"namespace": "orders", "function": "create"})).await,

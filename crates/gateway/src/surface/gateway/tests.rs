@@ -14,9 +14,11 @@ use super::*;
 use crate::clock::Fake;
 use crate::fixture::{Scripts, settle};
 use crate::gateway::{Gateway as Gate, Parts};
+use crate::policy::attempt::Caller;
+use crate::policy::pattern::Pattern;
+use crate::policy::visibility;
+use crate::policy::{attempt, cache, quota, retry, rules};
 use crate::roster::Upstream;
-use crate::stage::attempt::Caller;
-use crate::stage::{attempt, cache, pattern::Pattern, policy, quota, retry};
 use crate::surface::meta;
 
 mod approval;
@@ -147,7 +149,8 @@ async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
     assert!(tokens::count(said.as_str()) <= 200, "{}", tokens::count(said.as_str()));
     assert_eq!(said, listed(&again));
     let blind = open_on(Surface::Gateway, |parts, _| {
-        parts.visibility.default = crate::visibility::Sight::Hidden;
+        let default = visibility::Sight::Hidden;
+        parts.visibility = visibility::Config { default, ..visibility::Config::default() }.into();
     });
     assert!(!listed(&blind.await).as_str().contains("demo"));
 }
@@ -353,14 +356,14 @@ async fn secrets_do_not_come_through() {
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_reports_every_check_and_calls_nothing() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
-        let rules = policy::Config {
-            rules: vec![policy::Rule {
+        let rules = rules::Config {
+            rules: vec![rules::Rule {
                 tool: Some(Pattern::new("delete_*")),
-                ..policy::Rule::any(policy::Action::Deny)
+                ..rules::Rule::any(rules::Action::Deny)
             }],
-            ..policy::Config::default()
+            ..rules::Config::default()
         };
-        parts.stages.trust = Arc::new(policy::Rules::new(rules, Arc::clone(&parts.stages.trust)));
+        parts.stages.checks.push(Arc::new(rules::Rules::new(rules)));
         let one = quota::Rate { per_minute: None, per_session: Some(1) };
         let limits =
             quota::Config { meta: vec![("tool_execute".into(), one)], ..quota::Config::default() };
@@ -398,7 +401,7 @@ async fn a_dry_run_reports_every_check_and_calls_nothing() {
 async fn a_kept_answer_is_given_again_and_marked() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let config = cache::Config { read_only: true, ..cache::Config::default() };
-        parts.stages.cache = Arc::new(cache::Kept::new(config, Arc::clone(clock) as _));
+        parts.stages.cache = Arc::new(cache::ReplyCache::new(config, Arc::clone(clock) as _));
     })
     .await;
     let calls = || opened.provider.asked().iter().filter(|ask| matches!(ask, Ask::Call(_))).count();
@@ -427,7 +430,7 @@ async fn an_answer_is_kept_no_longer_than_its_tool_says() {
     let mut time = None;
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let config = cache::Config { read_only: true, ..cache::Config::default() };
-        parts.stages.cache = Arc::new(cache::Kept::new(config, Arc::clone(clock) as _));
+        parts.stages.cache = Arc::new(cache::ReplyCache::new(config, Arc::clone(clock) as _));
         time = Some(Arc::clone(clock));
     })
     .await;

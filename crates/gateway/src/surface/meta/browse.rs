@@ -11,13 +11,16 @@ use tool::{Json, Reply, Tool};
 
 use super::{MOST, Meta, bad, members, text};
 use crate::artifact::Owner;
-use crate::error::{Code, GatewayError};
-use crate::own;
-use crate::visibility::Thing;
+use crate::builtin;
+use crate::error::GatewayError;
+use crate::memo::Memo;
+use crate::policy::code::Code;
+use crate::policy::visibility::Thing;
+use crate::search::SearchAnswer;
 
 /// What is browsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     Tools,
     Resources,
     Prompts,
@@ -36,10 +39,23 @@ pub(crate) enum Form {
 }
 
 /// A card on its way out: its id, and how it is written.
-pub(crate) type Shown = (String, String);
+type Shown = (String, String);
 
-/// A walk to a path, in a form, by callers with a sight.
-pub(crate) type Walk = (Kind, String, Form, String);
+/// A walk to a path, in a form, by callers who see what this key stands for.
+type Walk = (Kind, String, Form, String);
+
+/// How many walks are kept before all are made again.
+const WALKS: usize = 256;
+
+/// The cards at the end of paths: counting what is below takes a look at every
+/// tool.
+struct Walks(Memo<Walk, Vec<Shown>>);
+
+impl Default for Walks {
+    fn default() -> Walks {
+        Walks(Memo::new(WALKS))
+    }
+}
 
 impl Meta<'_> {
     /// The ids of the cards, and the cards as they go out.
@@ -47,7 +63,7 @@ impl Meta<'_> {
         &self,
         kind: Kind,
         arguments: Option<&Json>,
-    ) -> Result<(Vec<String>, Reply), GatewayError> {
+    ) -> Result<SearchAnswer, GatewayError> {
         let arguments = members(arguments)?;
         let form = match text(&arguments, "format")?.as_deref() {
             None | Some("text") => Form::Text,
@@ -80,7 +96,7 @@ impl Meta<'_> {
                 Reply::text(&remark.into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
             }
         };
-        Ok((ids, reply))
+        Ok(SearchAnswer { ids, reply })
     }
 
     fn top_k(&self, arguments: &Map<String, Value>) -> Result<usize, GatewayError> {
@@ -111,7 +127,7 @@ impl Meta<'_> {
         form: Form,
     ) -> (Vec<Shown>, Option<String>) {
         let shares = match kind {
-            Kind::Tools => self.shared.learning.asked(self.context, query),
+            Kind::Tools => self.tools.search.priors(self.context, query),
             Kind::Resources | Kind::Prompts => Shares::new(),
         };
         let section = self.section(kind);
@@ -123,13 +139,12 @@ impl Meta<'_> {
         };
         // The search names only places of this kind, so positions are of this section.
         let entry = |place| directory.at(place).map(|at| &section.entries()[at]);
-        let (catalog, caller) = (&self.snapshot.catalog, &self.context.caller);
-        let trust = self.shared.dispatcher.trust();
+        let (catalog, visible) = (&self.snapshot.catalog, &self.visible);
         // Asked of every document there is.
-        let all = trust.sees_all(caller);
+        let all = visible.shows_all();
         let keep = |place| match place {
             Place::Tool(slot) => {
-                !catalog.is_own(slot) && (all || trust.sees(caller, catalog, slot))
+                !catalog.is_own(slot) && (all || visible.shows_function(catalog, slot))
             }
             Place::Resource { .. }
             | Place::Template { .. }
@@ -145,7 +160,7 @@ impl Meta<'_> {
                 Some(reply::nothing(near.map(|entry| entry.namespace.as_str())))
             }
         };
-        let missing = own::unsearched(catalog, trust, caller);
+        let missing = builtin::unsearched(catalog, visible);
         let remarks: Vec<String> = verdict.into_iter().chain(missing).collect();
         let remark = (!remarks.is_empty()).then(|| remarks.join("\n"));
         let found = found.hits.into_iter();
@@ -176,9 +191,9 @@ impl Meta<'_> {
             GatewayError::new(Code::PathInvalid, error.to_string(), text)
         };
         let path: Path = text.parse().map_err(|error| invalid(&error))?;
-        let sight = self.shared.dispatcher.trust().sight(&self.context.caller);
-        let walk = (kind, text.to_owned(), form, sight);
-        let cards = self.snapshot.walks.get_or(walk, || self.walk(section, &path, text, form))?;
+        let walk = (kind, text.to_owned(), form, self.visible.key());
+        let Walks(walks) = self.snapshot.derived(Walks::default);
+        let cards = walks.get_or(walk, || self.walk(section, &path, text, form))?;
         Ok(cards.to_vec())
     }
 
@@ -241,10 +256,8 @@ impl Meta<'_> {
         let named = |source: &&Source| {
             source.role == Role::Upstream && catalog::name::same(&source.label, label)
         };
-        let trust = self.shared.dispatcher.trust();
         catalog.sources().iter().find(named).is_some_and(|source| {
-            source.listing.tools.is_empty()
-                && trust.knows(&self.context.caller, &Thing::Namespace(&source.label))
+            source.listing.tools.is_empty() && self.visible.shows(&Thing::Namespace(&source.label))
         })
     }
 
@@ -260,7 +273,7 @@ impl Meta<'_> {
     }
 
     fn shown(&self, reason: &str) -> String {
-        self.shared.dispatcher.scrubber.collapse(reason)
+        self.tools.pipeline.scrubber.collapse(reason)
     }
 
     fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {
@@ -321,7 +334,7 @@ impl Meta<'_> {
         if !self.config().cache_stable {
             return cards;
         }
-        self.sightings.with(self.surface, Owner::of(self.context), |seen| {
+        self.history.with(self.tools.origin.surface, Owner::of(self.context), |seen| {
             seen.arrange(self.snapshot.generation, form, cards)
         })
     }

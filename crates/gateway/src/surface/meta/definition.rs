@@ -1,8 +1,9 @@
 //! The meta-tools: what they are called, what is said of them, what they take.
 
 use serde_json::{Map, Value, json};
+use tool::Tool;
 
-use crate::trust::confirm;
+use crate::policy::confirm;
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `tool_browse`.
@@ -114,6 +115,13 @@ fn known(name: &str) -> &'static Definition {
 /// Everything that a meta-tool takes, whether or not its definition names it.
 pub(super) fn taken(name: &str) -> Vec<&'static str> {
     known(name).takes.iter().map(|argument| argument.name).collect()
+}
+
+/// Meta-tools, by name; `map` names the namespaces that there are.
+pub(crate) fn tools(names: &[&str], map: &str) -> Vec<Tool> {
+    let read =
+        |name: &&str| Tool::read(definition(name, map).into()).expect("our own tools have names");
+    names.iter().map(read).collect()
 }
 
 /// The definition of a meta-tool; `map` names the namespaces that there are.

@@ -6,15 +6,20 @@ use catalog::{Problem, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
-use super::{Answer, Meta, NEAR, Named, bad, members, missing, refused, text};
+use super::{Answer, Meta, MetaTools, NEAR, Named, bad, members, missing, refused, text};
 use crate::artifact::Artifact;
-use crate::dispatch::{CallError, Mode, Outcome, Request};
+use crate::choice::Surface;
+use crate::dispatch::{CallError, Outcome};
 use crate::envelope::{Envelope, Provenance};
-use crate::error::{Code, GatewayError};
-use crate::stage::{Admission, ValidCall, tolerant};
-use crate::surface::proxy::encode;
-use crate::surface::{Surface, artifacts};
-use crate::trust::confirm;
+use crate::error::GatewayError;
+use crate::policy::admission::Admission;
+use crate::policy::call::{Mode, Request};
+use crate::policy::code::Code;
+use crate::policy::confirm;
+use crate::policy::tolerant;
+use crate::policy::validate::ValidCall;
+use crate::surface::artifacts;
+use crate::surface::stripped::{Stripped, encode};
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -43,7 +48,7 @@ impl Meta<'_> {
         let (entry, slot, repaired) = self.resolve(id)?;
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(damage) = contract.damage() {
-            let message = self.shared.dispatcher.scrubber.collapse(damage);
+            let message = self.tools.pipeline.scrubber.collapse(damage);
             return Err(GatewayError::new(Code::SchemaInvalid, message, &entry.id));
         }
         let mut args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
@@ -62,8 +67,8 @@ impl Meta<'_> {
             let said = self.say(entry, slot, &repairs, note.as_deref(), outcome);
             said.unwrap_or_else(|error| error.to_reply())
         };
-        let dispatcher = &self.shared.dispatcher;
-        Ok(dispatcher.dispatch(self.snapshot, request, self.surface, self.context, say).await)
+        let MetaTools { pipeline, origin, .. } = self.tools;
+        Ok(pipeline.dispatch(self.snapshot, request, *origin, self.context, say).await)
     }
 
     fn say(
@@ -76,11 +81,11 @@ impl Meta<'_> {
     ) -> Answer {
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
-                let scrubber = &self.shared.dispatcher.scrubber;
+                let scrubber = &self.tools.pipeline.scrubber;
                 Err(GatewayError::of_refusal(&refusal, &entry.id, scrubber))
             }
             Ok(Outcome::Reply(reply)) => {
-                self.snapshot.notice_task(&self.shared.tasks, slot, self.context, &reply);
+                self.tools.tasks.notice_call(self.snapshot, slot, self.context, &reply);
                 self.note(&entry.id);
                 Ok(noted(with_repairs(reply, repairs), note))
             }
@@ -141,12 +146,12 @@ impl Meta<'_> {
 
     /// Whether every tool is listed, under a name made of its id.
     fn lists_names(&self) -> bool {
-        self.surface == Surface::Proxy
+        self.tools.origin.surface == Surface::Proxy
     }
 
     /// The id that a listed name stands for.
     fn named(&self, name: &str) -> Option<String> {
-        if self.lists_names() { self.snapshot.stripped().id(name.trim()) } else { None }
+        if self.lists_names() { Stripped::of(self.snapshot).id(name.trim()) } else { None }
     }
 
     /// What an id that leads nowhere may mean: what begins like it, then what is
@@ -216,8 +221,8 @@ impl Meta<'_> {
 
     /// What would happen, with every check that it would meet.
     fn plan(&self, entry: &Entry, slot: Slot, call: &ValidCall) -> Value {
-        let dispatcher = &self.shared.dispatcher;
-        let spends = dispatcher.live.now().quota.look(call, self.context).is_ok();
+        let in_force = self.tools.pipeline.live.now();
+        let spends = in_force.stages.quota.check(call, self.context).is_ok();
         let annotations = self.snapshot.catalog.tool(slot).raw.member("annotations");
         let annotations = annotations.and_then(|annotations| annotations.value().ok());
         let mut declared: Map<String, Value> = match annotations {
@@ -230,7 +235,7 @@ impl Meta<'_> {
             json!({"name": "schema_validation", "status": "pass"}),
             json!({"name": "rate_limit", "status": verdict(spends)}),
         ];
-        let policy = match dispatcher.trust().admit(&self.snapshot.catalog, call, self.context) {
+        let policy = match in_force.admit(&self.snapshot.catalog, call, self.context) {
             Ok(Admission::Free) => None,
             Ok(Admission::Ask(_)) => Some(Code::AuthRequired),
             Err(refusal) => Some(refused(&refusal, "").code),
@@ -262,14 +267,13 @@ impl Meta<'_> {
             }
             CallError::Refused(refusal) => refused(refusal, &entry.id),
             CallError::Failed { cause, .. } => {
-                let scrubber = &self.shared.dispatcher.scrubber;
+                let scrubber = &self.tools.pipeline.scrubber;
                 GatewayError::of_failure(cause, &entry.id, scrubber)
             }
         }
     }
 }
 
-/// The reply with what was repaired in its `_meta`, which costs no tokens.
 /// The envelope of a tool's kept answer.
 fn enveloped(
     artifact: &Artifact,
@@ -283,6 +287,7 @@ fn enveloped(
     Envelope::of(artifact, provenance, is_error)
 }
 
+/// The reply with what was repaired in its `_meta`, which costs no tokens.
 fn with_repairs(reply: Reply, repairs: &[tolerant::Repair]) -> Reply {
     let Reply::Result(json) = &reply else { return reply };
     if repairs.is_empty() {

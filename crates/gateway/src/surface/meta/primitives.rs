@@ -11,12 +11,14 @@ use catalog::selection::{self, Repairs};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
-use super::{Answer, Meta, NEAR, bad, members, missing, refused, text};
-use crate::dispatch::{CallError, Mode, Outcome, Request, Target, What};
+use super::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
+use crate::dispatch::{CallError, Outcome};
 use crate::envelope::Envelope;
-use crate::error::{Code, GatewayError};
+use crate::error::GatewayError;
+use crate::policy::call::{Mode, Request, Target, What};
+use crate::policy::code::Code;
+use crate::roster::primitives::Viewer;
 use crate::surface::artifacts;
-use crate::surface::offers::Sight;
 
 impl Meta<'_> {
     /// By id, or by URI where a template leaves something to fill in.
@@ -75,12 +77,12 @@ impl Meta<'_> {
         let say = |outcome| {
             self.told(&callee.id, &what, outcome).unwrap_or_else(|error| error.to_reply())
         };
-        let dispatcher = &self.shared.dispatcher;
-        Ok(dispatcher.dispatch(self.snapshot, request, self.surface, self.context, say).await)
+        let MetaTools { pipeline, origin, .. } = self.tools;
+        Ok(pipeline.dispatch(self.snapshot, request, *origin, self.context, say).await)
     }
 
     fn told(&self, id: &str, what: &What, outcome: Result<Outcome, CallError>) -> Answer {
-        let scrubber = &self.shared.dispatcher.scrubber;
+        let scrubber = &self.tools.pipeline.scrubber;
         match outcome {
             Ok(Outcome::Reply(Reply::Error(refusal))) => {
                 let error = GatewayError::of_refusal(&refusal, id, scrubber);
@@ -129,12 +131,11 @@ impl Meta<'_> {
 
     /// The source that a URI leads to, for who sees it.
     fn source_of(&self, uri: &str) -> Option<usize> {
-        let trust = self.shared.dispatcher.trust();
-        let sight = Sight {
-            knows: &|thing| trust.knows(&self.context.caller, thing),
-            picks: trust.picks_resources(&self.context.caller),
+        let viewer = Viewer {
+            shows: &|thing| self.visible.shows(thing),
+            picks_resources: self.visible.picks_resources(),
         };
-        self.snapshot.offers().seen_resource(&self.snapshot.catalog, uri, &sight)
+        self.snapshot.primitives().seen_resource(&self.snapshot.catalog, uri, &viewer)
     }
 
     /// What an id means, among what the caller sees.

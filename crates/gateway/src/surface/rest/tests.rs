@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Client, Context, Identity, Listing, Object, Provider, Reply, Resource};
 
+use crate::choice::Surface;
 use crate::fixture::{Hung, Opened, Scripts, open, orders, settle};
+use crate::policy::Stages;
+use crate::policy::rules;
+use crate::policy::rules::{Action, Rule, Rules};
 use crate::record::Ending;
 use crate::roster::{Link, Start, Upstream};
-use crate::stage::policy::{self, Action, Rule, Rules};
-use crate::stage::{Open, Stages};
-use crate::surface::Surface;
 
 const SECRET: &str = "sk-ant-A1b2C3d4E5f6G7h8I9j0K1l2";
 
@@ -90,9 +91,9 @@ async fn a_task_that_two_upstreams_have_is_asked_of_neither() {
 async fn only_what_is_asked_about_tasks_goes_where_a_task_is() {
     let (upstream, provider) = worker("up", "t1", "done".to_owned());
     let rule = Rule { meta_tool: Some("resource_read".to_owned()), ..Rule::any(Action::Deny) };
-    let rules = policy::Config { default: Action::Allow, rules: vec![rule] };
-    let trust = Arc::new(Rules::new(rules, Arc::new(Open)));
-    let stages = Stages { trust, ..Stages::default() };
+    let rules = rules::Config { default: Action::Allow, rules: vec![rule] };
+    let check = Arc::new(Rules::new(rules)) as _;
+    let stages = Stages { checks: vec![check], ..Stages::default() };
     let opened = open(vec![upstream], |parts| parts.stages = stages).await;
     let ann = caller("ann");
     begin(&opened, "up", &ann).await;

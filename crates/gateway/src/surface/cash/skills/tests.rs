@@ -1,21 +1,18 @@
 use std::sync::Arc;
 
-use catalog::{Catalog, Slot};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testkit::{Scripted, listing, tool};
-use tool::{
-    Ask, Context, Failure, Identity, Json, Listing, Prompt, Provider, Reply, RpcError, Server,
-};
+use tool::{Ask, Context, Failure, Json, Listing, Prompt, Provider, Reply, RpcError, Server};
 
-use crate::dispatch::Refusal;
 use crate::fixture::{Opened, Scripts, open, shop};
+use crate::policy::Stages;
+use crate::policy::rules;
+use crate::policy::rules::{Action, Rule, Rules};
+use crate::policy::visibility::{self, VisibilityFilter};
 use crate::record::Ending;
 use crate::roster::Upstream;
 use crate::skill::{File, Library, Lock, Sight};
-use crate::stage::policy::{self, Action, Rule, Rules};
-use crate::stage::{Admission, Stages, Trust, ValidCall};
-use crate::visibility::Thing;
 
 #[track_caller]
 fn holds(text: &str, parts: &[&str]) {
@@ -111,21 +108,11 @@ async fn a_function_that_changed_since_the_lock_is_flagged() {
     holds(&index, &["(`orders.create` is called in another way since this was written)"]);
 }
 
-/// Hides one skill and one function.
-struct Veiled;
-
-impl Trust for Veiled {
-    fn sees(&self, _: &Identity, catalog: &Catalog, slot: Slot) -> bool {
-        catalog.function(slot).name != "create"
-    }
-
-    fn knows(&self, _: &Identity, thing: &Thing<'_>) -> bool {
-        *thing != Thing::Skill { namespace: "o", name: "stale" }
-    }
-
-    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
-        Ok(Admission::Free)
-    }
+/// Hides these from everybody.
+fn hiding(hidden: &[&str]) -> VisibilityFilter {
+    let hide = hidden.iter().map(|one| one.parse().unwrap()).collect();
+    let rules = vec![visibility::Rule { hide, ..visibility::Rule::default() }];
+    visibility::Config { rules, ..visibility::Config::default() }.into()
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +121,7 @@ async fn what_a_caller_may_not_see_is_not_there_for_skills_either() {
     let files = [file("o/stale/SKILL.md", STALE), file("o/order/SKILL.md", ORDER)];
     let opened = open(upstreams, |parts| {
         parts.skills = Library::read(&files).0;
-        parts.stages = Stages { trust: Arc::new(Veiled), ..Stages::default() };
+        parts.visibility = hiding(&["function:create", "skill:o.stale"]);
     })
     .await;
     let index = opened.say("skill", json!({})).await;
@@ -338,21 +325,7 @@ async fn a_skill_of_another_gate_is_asked_of_it_with_its_values() {
 }
 
 /// Hides the skills of one gate behind this one.
-struct Hidden;
-
-impl Trust for Hidden {
-    fn sees(&self, _: &Identity, _: &Catalog, _: Slot) -> bool {
-        true
-    }
-
-    fn knows(&self, _: &Identity, thing: &Thing<'_>) -> bool {
-        !matches!(thing, Thing::Skill { namespace: "shop.orders", .. })
-    }
-
-    fn admit(&self, _: &Catalog, _: &ValidCall, _: &Context) -> Result<Admission, Refusal> {
-        Ok(Admission::Free)
-    }
-}
+const HIDDEN: &[&str] = &["skill:shop.orders.*"];
 
 #[tokio::test(start_paused = true)]
 async fn skills_of_a_gate_that_is_hidden_are_not_found() {
@@ -360,8 +333,7 @@ async fn skills_of_a_gate_that_is_hidden_are_not_found() {
         Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
         Upstream::new("shop", Scripts::of(neighbour())),
     ];
-    let stages = Stages { trust: Arc::new(Hidden), ..Stages::default() };
-    let opened = open(upstreams, |parts| parts.stages = stages).await;
+    let opened = open(upstreams, |parts| parts.visibility = hiding(HIDDEN)).await;
     let found = opened.say("skill", json!({"kwargs": {"query": "refund"}})).await;
     holds(&found, &["school.acme.billing"]);
     assert!(!found.contains("shop"), "{found}");
@@ -375,8 +347,7 @@ async fn skills_of_a_gate_that_is_hidden_are_not_found() {
 #[tokio::test(start_paused = true)]
 async fn skills_of_a_gate_that_is_hidden_are_unknown() {
     let upstream = Upstream::new("shop", Scripts::of(neighbour()));
-    let stages = Stages { trust: Arc::new(Hidden), ..Stages::default() };
-    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    let opened = open(vec![upstream], |parts| parts.visibility = hiding(HIDDEN)).await;
     assert_eq!(opened.say("skill", json!({})).await, "# Skills\n\nNone are installed.\n");
     let asked = |name: &str| json!({"namespace": "shop.orders", "skillname": name});
     let hidden = opened.say("skill", asked("refund")).await;
@@ -387,10 +358,10 @@ async fn skills_of_a_gate_that_is_hidden_are_unknown() {
 /// A gate where this is denied.
 async fn denying(meta_tool: &str, upstreams: Vec<Upstream>) -> Opened {
     let rule = Rule { meta_tool: Some(meta_tool.to_owned()), ..Rule::any(Action::Deny) };
-    let rules = policy::Config { default: Action::Allow, rules: vec![rule] };
-    let trust = Arc::new(Rules::new(rules, Arc::new(crate::stage::Open)));
+    let rules = rules::Config { default: Action::Allow, rules: vec![rule] };
+    let check = Arc::new(Rules::new(rules)) as _;
     open(upstreams, |parts| {
-        parts.stages = Stages { trust, ..Stages::default() };
+        parts.stages = Stages { checks: vec![check], ..Stages::default() };
         parts.skills = Library::default().with_prompts(["school".to_owned()]);
     })
     .await
@@ -500,9 +471,9 @@ async fn help_that_an_upstream_gives_is_recorded_and_gated() {
 
 #[tokio::test(start_paused = true)]
 async fn help_that_rules_deny_is_the_gates_own() {
-    let rules = policy::Config { default: Action::Deny, rules: Vec::new() };
-    let trust = Arc::new(Rules::new(rules, Arc::new(crate::stage::Open)));
-    let stages = Stages { trust, ..Stages::default() };
+    let rules = rules::Config { default: Action::Deny, rules: Vec::new() };
+    let check = Arc::new(Rules::new(rules)) as _;
+    let stages = Stages { checks: vec![check], ..Stages::default() };
     let upstream = teacher("Their words.".to_owned());
     let opened = open(vec![upstream], |parts| parts.stages = stages).await;
     let told = opened.say("help", json!({"namespace": "up", "function": "f"})).await;

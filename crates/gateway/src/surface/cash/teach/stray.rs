@@ -8,8 +8,8 @@ use tool::{Json, Object};
 
 use super::super::View;
 use super::super::arguments::{CallArguments, Wrong, object_of};
-use crate::stage::validate;
-use crate::trust::confirm;
+use crate::policy::confirm;
+use crate::policy::validate;
 
 /// How many arguments are named that are in the wrong place.
 const NAMED: usize = 8;

@@ -2,21 +2,21 @@
 
 use super::*;
 use crate::clock::Fake;
-use crate::stage::approval::Consent;
-use crate::stage::pattern::Pattern;
-use crate::stage::{policy, quota};
+use crate::policy::approval::Consent;
+use crate::policy::pattern::Pattern;
+use crate::policy::{quota, rules};
 
 /// A gate over the shop that asks about every order, and counts them.
 async fn asking(rate: quota::Rate) -> (Opened, Arc<Scripted>) {
     let (upstreams, orders) = shop();
     let opened = open(upstreams, |parts| {
-        let rules = vec![policy::Rule::any(policy::Action::Ask)];
-        let config = policy::Config { rules, ..policy::Config::default() };
+        let rules = vec![rules::Rule::any(rules::Action::Ask)];
+        let config = rules::Config { rules, ..rules::Config::default() };
         let clock = Arc::new(Fake::default());
         let tools = vec![(Pattern::new("orders.*"), rate)];
         let limits = quota::Config { tools, ..quota::Config::default() };
         parts.stages = Stages {
-            trust: Arc::new(policy::Rules::new(config, Arc::new(crate::stage::Open))),
+            checks: vec![Arc::new(rules::Rules::new(config))],
             approval: Arc::new(Consent::new(Arc::clone(&clock) as _)),
             quota: Arc::new(quota::Limiter::new(limits, clock)),
             ..Stages::default()

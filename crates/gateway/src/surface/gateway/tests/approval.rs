@@ -3,19 +3,19 @@
 use tool::{ClientHandle, Note};
 
 use super::*;
+use crate::policy::trust;
+use crate::policy::trust::TrustCheck;
+use crate::policy::trust::ledger::Memory;
 use crate::record::{Happening, Note as Told, Record, Sink};
-use crate::stage::trust::Keeper;
-use crate::trust;
-use crate::trust::ledger::Memory;
 
 /// A gate that asks about everything, and trusts nothing that destroys.
 async fn asking(surface: Surface) -> Opened {
     open_on(surface, |parts, clock| {
         let book = Arc::new(Memory::default());
-        let keeper = Keeper::new(trust::Config::default(), book, Arc::clone(clock) as _);
-        let rules = vec![policy::Rule::any(policy::Action::Ask)];
-        let config = policy::Config { rules, ..policy::Config::default() };
-        parts.stages.trust = Arc::new(policy::Rules::new(config, Arc::new(keeper)));
+        let keeper = TrustCheck::new(trust::Config::default(), book, Arc::clone(clock) as _);
+        let rules = vec![rules::Rule::any(rules::Action::Ask)];
+        let config = rules::Config { rules, ..rules::Config::default() };
+        parts.stages.checks = vec![Arc::new(keeper), Arc::new(rules::Rules::new(config))];
     })
     .await
 }

@@ -2,19 +2,19 @@
 
 use super::*;
 use crate::gateway::Controls;
+use crate::policy::Stages;
+use crate::policy::approval::Consent;
 use crate::roster::inspect;
-use crate::stage::Stages;
-use crate::stage::approval::Consent;
 
-fn rule(action: policy::Action, meta_tool: Option<&str>) -> policy::Rule {
+fn rule(action: rules::Action, meta_tool: Option<&str>) -> rules::Rule {
     let meta_tool = meta_tool.map(str::to_owned);
-    policy::Rule { meta_tool, ..policy::Rule::any(action) }
+    rules::Rule { meta_tool, ..rules::Rule::any(action) }
 }
 
-fn ruled(rules: Vec<policy::Rule>, clock: &Arc<Fake>) -> Stages {
-    let config = policy::Config { rules, ..policy::Config::default() };
+fn ruled(rules: Vec<rules::Rule>, clock: &Arc<Fake>) -> Stages {
+    let config = rules::Config { rules, ..rules::Config::default() };
     Stages {
-        trust: Arc::new(policy::Rules::new(config, Arc::new(crate::stage::Open))),
+        checks: vec![Arc::new(rules::Rules::new(config))],
         approval: Arc::new(Consent::new(Arc::clone(clock) as _)),
         ..Stages::default()
     }
@@ -34,7 +34,7 @@ async fn keeping(surface: Surface) -> (Opened, String) {
 }
 
 impl Opened {
-    fn rule(&self, rules: Vec<policy::Rule>) {
+    fn rule(&self, rules: Vec<rules::Rule>) {
         self.gate.control(Controls {
             stages: ruled(rules, &Arc::new(Fake::default())),
             gate: crate::gate::Config::default(),
@@ -56,7 +56,7 @@ async fn what_is_denied_cannot_be_looked_at_anywhere() {
     let look = json!({"handle": handle});
     assert!(!opened.say("tool_view", look.clone()).await.starts_with('!'));
     assert!(matches!(opened.read(&handle).await, Reply::Result(_)));
-    opened.rule(vec![rule(policy::Action::Deny, Some("tool_view"))]);
+    opened.rule(vec![rule(rules::Action::Deny, Some("tool_view"))]);
     let error = opened.error("tool_view", look.clone()).await;
     assert_eq!(error["error"], "POLICY_DENIED", "{error}");
     assert_eq!(error["path"], handle);
@@ -75,7 +75,7 @@ async fn the_gates_own_view_keeps_the_rules() {
     let (opened, handle) = keeping(Surface::Cash).await;
     let look = json!({"namespace": "gatelet", "function": "view", "kwargs": {"handle": handle}});
     assert!(!opened.say("call", look.clone()).await.starts_with('!'));
-    opened.rule(vec![rule(policy::Action::Deny, Some("tool_view"))]);
+    opened.rule(vec![rule(rules::Action::Deny, Some("tool_view"))]);
     let said = opened.say("call", look).await;
     assert!(said.starts_with('!') && said.contains("policy denied"), "{said}");
 }
@@ -85,9 +85,9 @@ async fn looking_is_asked_about_only_by_a_rule_about_looking() {
     let (opened, handle) = keeping(Surface::Gateway).await;
     let look = json!({"handle": handle});
     // Whoever agreed to the call has agreed to its answer.
-    opened.rule(vec![rule(policy::Action::Ask, None)]);
+    opened.rule(vec![rule(rules::Action::Ask, None)]);
     assert!(!opened.say("tool_view", look.clone()).await.starts_with('!'));
-    opened.rule(vec![rule(policy::Action::Ask, Some("tool_view"))]);
+    opened.rule(vec![rule(rules::Action::Ask, Some("tool_view"))]);
     let error = opened.error("tool_view", look.clone()).await;
     assert_eq!(error["error"], "AUTH_REQUIRED", "{error}");
     let message = error["message"].as_str().unwrap();

@@ -36,7 +36,7 @@ async fn a_listed_name_of_the_proxy_is_taken_by_its_own_tools() {
     let name = listing.tools.iter().find(|tool| tool.name.contains("read_file")).unwrap();
     let name = name.name.as_str();
     assert!(name.starts_with("demo-_read_file-h"), "{name}");
-    let id = super::super::super::proxy::decode(name).unwrap();
+    let id = crate::surface::stripped::decode(name).unwrap();
     for spelt in [name, id.as_str(), "demo-_read_file", "demo:read_file"] {
         let hydrated = opened.say("tool_hydrate", json!({"tool_id": spelt})).await;
         assert!(hydrated.contains(&id) && hydrated.contains("args_schema"), "{spelt}: {hydrated}");

@@ -29,7 +29,7 @@ async fn an_answer_that_cannot_be_kept_is_not_said_to_be_and_its_beginning_is_gi
 
 /// Everything that is told, by the name of its code.
 #[derive(Default)]
-struct Notes(Mutex<Vec<Option<crate::error::Code>>>);
+struct Notes(Mutex<Vec<Option<crate::policy::code::Code>>>);
 
 impl Sink for Notes {
     fn put(&self, _: Record) {}
@@ -63,17 +63,16 @@ async fn a_browse_over_its_limit_leaves_an_event() {
         opened.say("tool_browse", json!({"path": "/"})).await;
     }
     let told = notes.0.lock().unwrap().clone();
-    assert_eq!(told, [None, Some(crate::error::Code::RateLimited)]);
+    assert_eq!(told, [None, Some(crate::policy::code::Code::RateLimited)]);
 }
 
 fn asking(meta_tool: &str, parts: &mut Parts) {
-    let rule = policy::Rule {
+    let rule = rules::Rule {
         meta_tool: Some(meta_tool.to_owned()),
-        ..policy::Rule::any(policy::Action::Ask)
+        ..rules::Rule::any(rules::Action::Ask)
     };
-    let config = policy::Config { rules: vec![rule], ..policy::Config::default() };
-    let open = Arc::new(crate::stage::Open);
-    parts.stages.trust = Arc::new(policy::Rules::new(config, open));
+    let config = rules::Config { rules: vec![rule], ..rules::Config::default() };
+    parts.stages.checks = vec![Arc::new(rules::Rules::new(config))];
 }
 
 fn token(error: &Value) -> String {
@@ -149,7 +148,7 @@ async fn an_error_of_the_protocol_is_a_call_that_failed() {
     let call = Ask::Call(Call::new("tool_execute", json!({"tool_id": "up:odd"}).into()));
     surface.ask(call, &Context::anonymous()).await.unwrap();
     let code = records.records()[0].ending.code();
-    assert_eq!(code, Some(crate::error::Code::ArgsInvalid));
+    assert_eq!(code, Some(crate::policy::code::Code::ArgsInvalid));
 }
 
 #[tokio::test(start_paused = true)]

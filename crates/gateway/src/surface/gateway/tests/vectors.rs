@@ -8,7 +8,7 @@ use tool::{RpcError, Sent};
 use super::*;
 use crate::artifact::{Artifact, Owner};
 use crate::envelope::parts;
-use crate::surface::proxy::{decode, encode};
+use crate::surface::stripped::{decode, encode};
 
 fn vectors(name: &str) -> Value {
     let text = match name {
@@ -165,15 +165,14 @@ async fn dry_runs_report_what_the_reference_reports() {
     let tool = &vectors["execute"][0]["tool"];
     for case in vectors["dry_run"].as_array().unwrap() {
         let action = match case["case"].as_str().unwrap() {
-            "policy deny" => policy::Action::Deny,
-            "policy approval" => policy::Action::Ask,
-            _ => policy::Action::Allow,
+            "policy deny" => rules::Action::Deny,
+            "policy approval" => rules::Action::Ask,
+            _ => rules::Action::Allow,
         };
         let ruled = |parts: &mut Parts| {
-            let rules = vec![policy::Rule::any(action)];
-            let config = policy::Config { rules, ..policy::Config::default() };
-            let rest = Arc::clone(&parts.stages.trust);
-            parts.stages.trust = Arc::new(policy::Rules::new(config, rest));
+            let rules = vec![rules::Rule::any(action)];
+            let config = rules::Config { rules, ..rules::Config::default() };
+            parts.stages.checks.push(Arc::new(rules::Rules::new(config)));
         };
         let answer = || panic!("a dry run asks nobody");
         let opened = over(Surface::Gateway, std::slice::from_ref(tool), answer, ruled).await;
@@ -194,7 +193,7 @@ async fn the_meta_tools_take_what_the_reference_takes_for_less() {
     let all = ["gateway", "primitives", "proxy_meta"].map(|key| vectors[key].as_array().unwrap());
     for theirs in all.into_iter().flatten() {
         let name = theirs["name"].as_str().unwrap();
-        let ours = meta::definition(name, "");
+        let ours = meta::definition::definition(name, "");
         let schema = |raw: &Value| raw["inputSchema"]["properties"].clone();
         for (key, their) in schema(theirs).as_object().unwrap() {
             assert_eq!(schema(&ours)[key]["type"], their["type"], "{name} {key}");

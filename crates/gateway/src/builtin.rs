@@ -1,0 +1,268 @@
+//! The built-in functions, in the reserved namespace `gatelet`.
+//!
+//! They are listed, documented, checked and called like any other function;
+//! only who answers is different.
+
+mod find;
+mod view;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::source::Role;
+use catalog::{Catalog, Slot, Source};
+use serde_json::json;
+use tool::{Ask, Context, CredentialHealth, Failure, Json, Listing, Reply, RpcError, Tool};
+
+use crate::artifact::Store;
+use crate::gate::thousands;
+use crate::policy::live::LiveStages;
+use crate::policy::validate::ValidCall;
+use crate::roster::{BUILTIN, Builtin, Phase, Snapshot};
+use crate::search::Search;
+use crate::skill::census::Census;
+
+pub(crate) use find::{found, unsearched};
+pub(crate) use view::{AnswerBudget, is_media, view};
+
+pub use crate::roster::BUILTIN as LABEL;
+
+/// Whether a call views something kept, so that its answer is bounded by itself.
+pub(crate) fn is_view(call: &ValidCall) -> bool {
+    call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == "view"
+}
+
+/// How many functions a search names unless more are asked for.
+pub(crate) const FOUND: usize = 5;
+pub(crate) const MOST_FOUND: usize = 50;
+
+/// Answers for the namespace `gatelet`.
+pub struct BuiltinTools {
+    listing: Arc<Listing>,
+    artifacts: Arc<dyn Store>,
+    policies: Arc<LiveStages>,
+    skills: Arc<Census>,
+    search: Arc<Search>,
+}
+
+impl BuiltinTools {
+    pub(crate) fn new(
+        artifacts: Arc<dyn Store>,
+        policies: Arc<LiveStages>,
+        skills: Arc<Census>,
+        search: Arc<Search>,
+    ) -> BuiltinTools {
+        BuiltinTools { listing: Arc::new(listing()), artifacts, policies, skills, search }
+    }
+}
+
+#[async_trait]
+impl Builtin for BuiltinTools {
+    fn source(&self) -> Source {
+        let words = "This gate: search everything, read long results in parts, upstream health.";
+        Source {
+            description: Some(words.to_owned()),
+            role: Role::Own,
+            skills: self.skills.here().listed(),
+            ..Source::new(BUILTIN, Arc::clone(&self.listing))
+        }
+    }
+
+    async fn ask(
+        &self,
+        ask: Ask,
+        snapshot: &Snapshot,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        let Ask::Call(call) = ask else {
+            return Ok(Reply::Error(RpcError::new(-32601, "the gate itself has functions only")));
+        };
+        let arguments = call.arguments.unwrap_or_else(Json::empty_object);
+        Ok(match call.name.as_str() {
+            "find" => self.find(&arguments, snapshot, context).await,
+            "view" => view(&*self.artifacts, &arguments, &AnswerBudget::default(), context).await,
+            "status" => Reply::text(&self.status(snapshot, context)),
+            other => Reply::error_text(&format!("the gate has no function `{other}`")),
+        })
+    }
+}
+
+impl BuiltinTools {
+    /// What is unavailable and why, then what is there; of what the caller
+    /// sees.
+    fn status(&self, snapshot: &Snapshot, context: &Context) -> String {
+        let visible = self.policies.visible_to(&context.caller);
+        status(snapshot, &|at| visible.shows_source(&snapshot.catalog, at))
+    }
+}
+
+/// `- orders / create(customer_id: string) — Create an order.`
+pub(crate) fn line(catalog: &Catalog, slot: Slot) -> String {
+    let away = catalog.source(slot).unavailable().map_or("", |_| " (unavailable)");
+    let summary = catalog.summary(slot, 120);
+    let dash = if summary.is_empty() { "" } else { " — " };
+    format!("- {} / {}{dash}{summary}{away}", catalog.path(slot), catalog.signature(slot, 160))
+}
+
+fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
+    let mut lines = Vec::new();
+    let mut has_unread = false;
+    for (at, source) in snapshot.catalog.sources().iter().enumerate() {
+        let Some(link) = snapshot.link(at).filter(|_| shows(at)) else { continue };
+        let status = link.status();
+        let tools = thousands(status.listing.tools.len());
+        let phase = match &status.phase {
+            Phase::Up => format!("up, {tools} functions"),
+            Phase::Asleep if status.seen => {
+                format!("asleep, {tools} functions, starts when called")
+            }
+            Phase::Asleep => format!("from memory, {tools} functions, starts when called"),
+            Phase::Starting => format!("starting, {tools} functions known"),
+            Phase::Down { reason, .. } => format!("UNAVAILABLE: {reason}; retried by itself"),
+        };
+        let phase = match unread(&status.listing) {
+            Some(unread) => format!("{phase}; {unread}"),
+            None => phase,
+        };
+        let phase = match status.credential {
+            None | Some(CredentialHealth::Fine) => phase,
+            Some(health) => format!("{phase}; credentials: {health}"),
+        };
+        let fare = Fare::of(&status.phase);
+        has_unread |= !status.listing.unread.is_empty();
+        lines.push((fare, format!("- {}: {phase}", source.label)));
+    }
+    lines.sort_by_key(|(fare, _)| *fare);
+    let count = |wanted: Fare| lines.iter().filter(|(fare, _)| *fare == wanted).count();
+    let mut first = tally(lines.len(), count(Fare::Away), count(Fare::Starting));
+    if has_unread {
+        first.push_str(" Not every list of theirs can be read.");
+    }
+    let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+    format!("{first}\n\n{}", lines.join("\n"))
+}
+
+/// How an upstream fares, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fare {
+    Away,
+    Starting,
+    There,
+}
+
+impl Fare {
+    /// As its line says it.
+    fn of(phase: &Phase) -> Fare {
+        match phase {
+            Phase::Down { .. } => Fare::Away,
+            Phase::Starting => Fare::Starting,
+            Phase::Up | Phase::Asleep => Fare::There,
+        }
+    }
+}
+
+/// How all upstreams fare, in a sentence.
+fn tally(all: usize, away: usize, starting: usize) -> String {
+    let upstreams = if all == 1 { "upstream" } else { "upstreams" };
+    let is = |count: usize| if count == 1 { "is" } else { "are" };
+    match (all, away, starting) {
+        (0, _, _) => "No upstreams are configured.".to_owned(),
+        (1, 0, 0) => "The only upstream is available.".to_owned(),
+        (_, 0, 0) => format!("All {all} upstreams are available."),
+        (_, away, 0) => format!("{away} of {all} {upstreams} {} unavailable.", is(away)),
+        (_, 0, starting) => {
+            format!("{starting} of {all} {upstreams} {} still starting.", is(starting))
+        }
+        (_, away, starting) => format!(
+            "{away} of {all} upstreams {} unavailable, {starting} {} still starting.",
+            is(away),
+            is(starting)
+        ),
+    }
+}
+
+/// Which lists are not what the upstream has.
+fn unread(listing: &Listing) -> Option<String> {
+    let word = |kind: &tool::Kind| match kind {
+        tool::Kind::Tools => "functions",
+        tool::Kind::Resources => "resources",
+        tool::Kind::Templates => "resource templates",
+        tool::Kind::Prompts => "prompts",
+    };
+    let words: Vec<&str> = listing.unread.iter().map(word).collect();
+    (!words.is_empty())
+        .then(|| format!("its {} cannot be read and are as last seen", words.join(", ")))
+}
+
+fn listing() -> Listing {
+    let read_only = json!({"readOnlyHint": true});
+    let tools = [
+        json!({
+            "name": "find",
+            "description": "Find functions in all namespaces by what they do.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "What you want to do, in words."},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": FOUND},
+                    "kind": {
+                        "type": "string",
+                        "enum": ["function", "resource", "prompt", "skill", "all"],
+                        "default": "function",
+                    },
+                },
+                "required": ["query"],
+                "additionalProperties": false,
+            },
+            "annotations": read_only,
+        }),
+        json!({
+            "name": "view",
+            "description": "Read a part of a result that was too long.\n\nGive the handle and one of \
+                `head`, `tail`, `lines`, `grep`, `jq`. Without one, the beginning. Without a handle, \
+                what is kept.",
+            "inputSchema": view::schema(),
+            "annotations": read_only,
+        }),
+        json!({
+            "name": "status",
+            "description": "Which upstreams are unavailable and why.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {},
+                "additionalProperties": false,
+            },
+            "annotations": read_only,
+        }),
+    ];
+    let read = |raw: serde_json::Value| Tool::read(raw.into()).expect("our own tools have names");
+    Listing { tools: tools.into_iter().map(read).collect(), ..Listing::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fare, tally};
+    use crate::roster::Phase;
+
+    #[test]
+    fn what_is_listed_as_starting_is_counted_as_starting() {
+        assert_eq!(Fare::of(&Phase::Starting), Fare::Starting);
+        let down = Phase::Down { reason: String::new(), failures: 1 };
+        assert_eq!(Fare::of(&down), Fare::Away);
+        assert_eq!([Phase::Up, Phase::Asleep].map(|phase| Fare::of(&phase)), [Fare::There; 2]);
+    }
+
+    #[test]
+    fn what_is_still_starting_is_not_said_to_be_available() {
+        for (all, away, starting, expected) in [
+            (0, 0, 0, "No upstreams are configured."),
+            (1, 0, 0, "The only upstream is available."),
+            (22, 0, 0, "All 22 upstreams are available."),
+            (22, 0, 1, "1 of 22 upstreams is still starting."),
+            (1, 1, 0, "1 of 1 upstream is unavailable."),
+            (3, 2, 1, "2 of 3 upstreams are unavailable, 1 is still starting."),
+        ] {
+            assert_eq!(tally(all, away, starting), expected);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `find`: what there is for a task, of one kind or of all.
+
+use std::sync::Arc;
+
+use catalog::index::{Kind, Verdict};
+use catalog::{Catalog, Place, Shares, Slot, Sought, reply};
+use tool::{Context, Json, Reply};
+
+use super::{BuiltinTools, FOUND, MOST_FOUND};
+use crate::policy::refusal::Refusal;
+use crate::policy::visibility::{Thing, Visible};
+use crate::roster::Snapshot;
+use crate::search::{SearchAnswer, Wanted};
+use crate::skill::Skill;
+use crate::skill::census::{Known, searchable};
+
+/// How what is no function is had: this namespace has nothing for it.
+const READ: &str = "No function reads these: the client does, with `resources/read`; where there is \
+     a tool `resource_read`, that does.";
+const GET: &str = "No function gets these: the client does, with `prompts/get`; where there is a tool \
+     `prompt_get`, that does.";
+
+/// What is looked for, and for whom.
+struct Query<'a> {
+    words: String,
+    limit: usize,
+    catalog: &'a Arc<Catalog>,
+    visible: Visible<'a>,
+}
+
+/// What is said of what was found, and where that is.
+type Answer = (String, Vec<Place>);
+
+impl Query<'_> {
+    fn config(&self) -> reply::Config {
+        reply::Config::of(self.limit, reply::Spelling::Apart)
+    }
+
+    /// The best of the catalog, of all kinds where none is named.
+    fn sought(&self, kinds: &[Kind], limit: usize) -> Sought {
+        let sees = |place| self.visible.shows_place(self.catalog, place);
+        self.catalog.seek(kinds, &self.words, limit, &Shares::new(), &sees)
+    }
+}
+
+impl BuiltinTools {
+    pub(super) async fn find(
+        &self,
+        arguments: &Json,
+        snapshot: &Snapshot,
+        context: &Context,
+    ) -> Reply {
+        let query = Query {
+            words: arguments.member_as("query").unwrap_or_default(),
+            limit: arguments.member_as("limit").unwrap_or(FOUND).clamp(1, MOST_FOUND),
+            catalog: &snapshot.catalog,
+            visible: self.policies.visible_to(&context.caller),
+        };
+        let kind = arguments.member_as::<String>("kind");
+        let meta_tool = match kind.as_deref() {
+            Some("resource") => "resource_browse",
+            Some("prompt") => "prompt_browse",
+            None | Some(_) => "tool_browse",
+        };
+        let wanted = Wanted::by_words(meta_tool, &query.words);
+        let answer = async {
+            let (text, places) = match kind.as_deref() {
+                None | Some("function") => self.functions(&query, context),
+                Some("resource") => listed(&query, Kind::Resource, READ),
+                Some("prompt") => listed(&query, Kind::Prompt, GET),
+                Some("skill") => {
+                    let known = Box::pin(self.skills.taken(snapshot, context)).await;
+                    self.skills(&query, &known)
+                }
+                Some(_) => {
+                    let known = Box::pin(self.skills.taken(snapshot, context)).await;
+                    self.all(&query, &known)
+                }
+            };
+            Ok::<_, Refusal>(SearchAnswer::at(snapshot, places, Reply::text(&text)))
+        };
+        let answer = self.search.run(wanted, Ok(()), snapshot, context, answer).await;
+        answer.unwrap_or_else(|refusal| Reply::error_text(&format!("**Error:** {refusal}")))
+    }
+
+    fn functions(&self, query: &Query<'_>, context: &Context) -> Answer {
+        let Query { words, limit, catalog, visible } = query;
+        let all = visible.shows_all();
+        let sees = |slot| all || visible.shows_function(catalog, slot);
+        let shares = self.search.priors(context, words);
+        found(catalog, words, *limit, &shares, &sees, unsearched(catalog, visible))
+    }
+
+    /// Skills, here and at upstreams.
+    fn skills(&self, query: &Query<'_>, known: &Known) -> Answer {
+        let seen = || self.seen(query, known);
+        let theirs = seen().any(|skill| skill.is_distant());
+        let theirs = theirs.then(|| searchable(seen(), query.catalog));
+        let mut places = Vec::new();
+        let text = reply::with_line(known.unsearched(), &query.config(), |config| match &theirs {
+            None => {
+                let sought = query.sought(&[Kind::Skill], config.limit);
+                places = self::places(&sought);
+                reply::things(query.catalog, &sought, config)
+            }
+            Some(catalog) => sought_among(catalog, query, config),
+        });
+        (text, places)
+    }
+
+    /// Everything.
+    ///
+    /// Skills of upstreams are not in the catalog, and what two searches think
+    /// of their hits cannot be compared. So they come last, and a fifth of the
+    /// room is theirs, or what the others leave.
+    fn all(&self, query: &Query<'_>, known: &Known) -> Answer {
+        let Query { words, limit, catalog, .. } = query;
+        let theirs = self.seen(query, known).filter(|skill| skill.is_distant());
+        let theirs = searchable(theirs, catalog);
+        let sees = |place| query.visible.shows_place(catalog, place);
+        let n_here = n_hits(catalog, &[], words, *limit, &sees);
+        let room = limit.div_ceil(5).min(limit - 1).max(limit - n_here);
+        let n_theirs = n_hits(&theirs, &[Kind::Skill], words, room, &|_| true);
+        let mut places = Vec::new();
+        let mut here = |config: &reply::Config| {
+            let sought = query.sought(&[], config.limit);
+            places = self::places(&sought);
+            reply::things(catalog, &sought, config)
+        };
+        let text = reply::with_line(self.missing(query, known), &query.config(), |config| {
+            if n_theirs == 0 {
+                return here(config);
+            }
+            let tokens = config.tokens * n_theirs / limit;
+            let few = reply::Config { tokens, limit: n_theirs, ..*config };
+            let last = sought_among(&theirs, query, &few);
+            if n_here == 0 {
+                return last;
+            }
+            let rest = reply::Config { limit: limit - n_theirs, ..*config };
+            reply::with_line(Some(last.trim_end().to_owned()), &rest, here)
+        });
+        (text, places)
+    }
+
+    /// What of everything could not be searched: upstreams of which nothing is
+    /// known, and those of which only the skills are not.
+    fn missing(&self, query: &Query<'_>, known: &Known) -> Option<String> {
+        let is_told = |label: &str| known.away.iter().any(|(away, _)| away == label);
+        let rest = reply::unsearched(query.catalog, &|label| {
+            !is_told(label) && query.visible.shows(&Thing::Namespace(label))
+        });
+        let lines: Vec<String> = [known.unsearched(), rest].into_iter().flatten().collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// The latest skills that the caller sees.
+    fn seen<'k>(
+        &'k self,
+        query: &'k Query<'_>,
+        known: &'k Known,
+    ) -> impl Iterator<Item = &'k Arc<Skill>> {
+        known.library.newest().filter(|skill| self.skills.shows(&query.visible, skill))
+    }
+}
+
+/// What upstreams list of one kind, and how that is had.
+fn listed(query: &Query<'_>, kind: Kind, how: &str) -> Answer {
+    let missing = unsearched(query.catalog, &query.visible);
+    let sought = query.sought(&[kind], query.limit);
+    let found = reply::with_line(missing, &query.config(), |config| {
+        reply::things(query.catalog, &sought, config)
+    });
+    (format!("{}\n\n{how}", found.trim_end()), places(&sought))
+}
+
+fn places(sought: &Sought) -> Vec<Place> {
+    sought.hits.iter().map(|(place, _)| *place).collect()
+}
+
+/// The best of skills that the caller sees.
+fn sought_among(skills: &Catalog, query: &Query<'_>, config: &reply::Config) -> String {
+    reply::seek(skills, &[Kind::Skill], &query.words, config, &Shares::new(), &|_| true)
+}
+
+fn n_hits(
+    catalog: &Catalog,
+    kinds: &[Kind],
+    query: &str,
+    limit: usize,
+    sees: &dyn Fn(Place) -> bool,
+) -> usize {
+    let found = catalog.seek(kinds, query, limit, &Shares::new(), sees);
+    if found.verdict == Verdict::Nothing { 0 } else { found.hits.len() }
+}
+
+/// Which upstreams a search could not look into, as far as a caller knows them.
+pub(crate) fn unsearched(catalog: &Catalog, visible: &Visible<'_>) -> Option<String> {
+    reply::unsearched(catalog, &|label| visible.shows(&Thing::Namespace(label)))
+}
+
+/// The best functions for a query, in few words, and where they are; `missing`
+/// is what could not be searched.
+pub(crate) fn found(
+    catalog: &Catalog,
+    query: &str,
+    limit: usize,
+    shares: &Shares,
+    sees: &dyn Fn(Slot) -> bool,
+    missing: Option<String>,
+) -> Answer {
+    let config = reply::Config::of(limit, reply::Spelling::Apart);
+    let found = catalog.search_with(query, config.limit, shares, sees);
+    let places = found.hits.iter().map(|hit| Place::Tool(hit.slot)).collect();
+    let text =
+        reply::with_line(missing, &config, |config| reply::functions(catalog, &found, config));
+    (text, places)
+}

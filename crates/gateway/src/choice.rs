@@ -1,0 +1,181 @@
+//! Which surfaces there are, and which one a client gets.
+//!
+//! Where nobody says, what a client says of itself decides. A client may name a surface in its experimental capabilities. Otherwise its
+//! name decides, where it is a host whose ways are known; every other gets the
+//! surface that costs any host the least.
+
+use tool::Client;
+
+/// The surfaces there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Surface {
+    /// `call`, `help`, `skill`.
+    Cash,
+    /// `tool_browse`, `tool_execute`, `tool_view`, and more for resources and
+    /// prompts.
+    Gateway,
+    /// Every upstream tool, stripped, with `tool_hydrate` and the like.
+    Proxy,
+    /// Every upstream tool, whole.
+    Direct,
+    /// One of the others, by what the client says of itself.
+    Auto,
+}
+
+impl Surface {
+    pub const ALL: [Surface; 5] =
+        [Surface::Cash, Surface::Gateway, Surface::Proxy, Surface::Direct, Surface::Auto];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Surface::Cash => "cash",
+            Surface::Gateway => "gateway",
+            Surface::Proxy => "proxy",
+            Surface::Direct => "direct",
+            Surface::Auto => "auto",
+        }
+    }
+
+    /// The surface that a client gets.
+    pub fn for_client(self, client: &Client) -> Surface {
+        match self {
+            Surface::Auto => choose(client),
+            Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Direct => self,
+        }
+    }
+}
+
+/// The experimental capability by which a client names a surface itself.
+pub const WISH: &str = "gatelet/surface";
+
+/// A host whose ways are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// What it calls itself in `clientInfo.name`, whatever the case.
+    pub name: &'static str,
+    pub surface: Surface,
+    /// What it does with definitions.
+    pub because: &'static str,
+}
+
+const fn host(name: &'static str, surface: Surface, because: &'static str) -> Host {
+    Host { name, surface, because }
+}
+
+/// Hosts, by what they do with definitions. What is not known for sure of a
+/// host counts as sending all of them with every message: the surface for that
+/// works everywhere.
+pub const HOSTS: &[Host] = &[
+    host("claude-code", Surface::Direct, "reads definitions when a tool is needed"),
+    host("mcp-inspector", Surface::Direct, "shows a person what there is"),
+    host("inspector-client", Surface::Direct, "shows a person what there is"),
+    host("inspector-cli", Surface::Direct, "shows a person what there is"),
+    host("claude-ai", Surface::Cash, "sends every definition with every message"),
+    host("cursor-vscode", Surface::Cash, "takes so many tools and no more"),
+    host("Cursor", Surface::Cash, "takes so many tools and no more"),
+    host("Visual Studio Code", Surface::Cash, "takes 128 tools at most"),
+    host("Visual Studio Code - Insiders", Surface::Cash, "takes 128 tools at most"),
+    host("windsurf-client", Surface::Cash, "takes a hundred tools at most"),
+    host("codex-mcp-client", Surface::Cash, "sends every definition with every message"),
+    host("gemini-cli-mcp-client", Surface::Cash, "sends every definition with every message"),
+    host("Q CLI", Surface::Cash, "sends every definition with every message"),
+    host("Zed", Surface::Cash, "sends every definition with every message"),
+    host("goose", Surface::Cash, "sends every definition with every message"),
+    host("Cline", Surface::Cash, "writes every definition into its prompt"),
+    host("opencode", Surface::Cash, "sends every definition with every message"),
+];
+
+/// The surface for a client.
+pub fn choose(client: &Client) -> Surface {
+    let wish = client.capabilities.member("experimental").and_then(|all| all.member(WISH));
+    let wish = wish.and_then(|wish| wish.member_as::<String>("name").or_else(|| wish.read().ok()));
+    let wish = wish.and_then(|name| name.parse().ok()).filter(|wish| *wish != Surface::Auto);
+    wish.or_else(|| known(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
+}
+
+/// The host of that name, however it is written. A bridge between transports
+/// puts itself behind the name of the client: `claude-ai (via mcp-remote 0.1.37)`.
+pub fn known(name: &str) -> Option<&'static Host> {
+    let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
+    let name = plain(name);
+    let name = name.split("-(via-").next().unwrap_or_default();
+    HOSTS.iter().find(|host| plain(host.name) == name)
+}
+
+/// The text names no surface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no surface; use cash, gateway, proxy, direct or auto")]
+pub struct UnknownSurface(pub String);
+
+impl std::str::FromStr for Surface {
+    type Err = UnknownSurface;
+
+    fn from_str(text: &str) -> Result<Surface, UnknownSurface> {
+        let known = Surface::ALL.into_iter().find(|surface| surface.name() == text);
+        known.ok_or_else(|| UnknownSurface(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What hosts were seen to say of themselves, and what each is to get.
+    const SEEN: &[(&str, Surface)] = &[
+        ("claude-code", Surface::Direct),
+        ("claude-code (via mcp-remote 0.1.37)", Surface::Direct),
+        ("mcp-inspector", Surface::Direct),
+        ("inspector-client", Surface::Direct),
+        ("inspector-cli", Surface::Direct),
+        ("claude-ai", Surface::Cash),
+        ("claude-ai (via mcp-remote 0.1.37)", Surface::Cash),
+        ("cursor-vscode", Surface::Cash),
+        ("Cursor", Surface::Cash),
+        ("Visual Studio Code", Surface::Cash),
+        ("Visual-Studio-Code", Surface::Cash),
+        ("Visual Studio Code - Insiders", Surface::Cash),
+        ("windsurf-client", Surface::Cash),
+        ("codex-mcp-client", Surface::Cash),
+        ("gemini-cli-mcp-client", Surface::Cash),
+        ("Q CLI", Surface::Cash),
+        ("Zed", Surface::Cash),
+        ("goose", Surface::Cash),
+        ("Cline", Surface::Cash),
+        ("opencode", Surface::Cash),
+    ];
+
+    #[test]
+    fn every_host_gets_the_surface_that_suits_it() {
+        for (name, surface) in SEEN {
+            let host = known(name).unwrap_or_else(|| panic!("{name} is not in the table"));
+            assert_eq!(host.surface, *surface, "{name}");
+            assert_eq!(choose(&Client::named(name, "1.2.3")), *surface, "{name}");
+            assert_eq!(choose(&Client::named(&name.to_uppercase(), "")), *surface, "{name}");
+        }
+        let seen = |host: &&Host| !SEEN.iter().any(|(name, _)| *name == host.name);
+        let unseen: Vec<&str> = HOSTS.iter().filter(seen).map(|host| host.name).collect();
+        assert_eq!(unseen, Vec::<&str>::new(), "no row without a host that was seen");
+    }
+
+    #[test]
+    fn whoever_is_not_known_gets_the_surface_that_works_everywhere() {
+        for name in ["somebody", "", "claude-code-open", "my mcp-inspector", "(via mcp-remote 1)"] {
+            assert!(known(name).is_none(), "{name}");
+            assert_eq!(choose(&Client::named(name, "")), Surface::Cash, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_client_may_name_a_surface_itself() {
+        let wishing = |wish: serde_json::Value| {
+            let capabilities = json!({"experimental": {WISH: wish}}).into();
+            choose(&Client { capabilities, ..Client::named("claude-code", "") })
+        };
+        assert_eq!(wishing(json!({"name": "gateway"})), Surface::Gateway);
+        assert_eq!(wishing(json!("proxy")), Surface::Proxy);
+        assert_eq!(wishing(json!("auto")), Surface::Direct);
+        assert_eq!(wishing(json!({"name": 7})), Surface::Direct);
+    }
+}

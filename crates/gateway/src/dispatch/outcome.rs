@@ -1,0 +1,42 @@
+//! How a call ends.
+
+use std::sync::Arc;
+
+use catalog::Problem;
+use tool::{Failure, Reply};
+
+use crate::artifact::{Artifact, TooLong};
+use crate::gate;
+use crate::policy::refusal::Refusal;
+use crate::policy::validate::ValidCall;
+
+/// Turns an upstream's answer into what its reader gets, before it is measured.
+pub(crate) type RenderReply<'a> = &'a (dyn Fn(&Reply) -> Reply + Send + Sync);
+
+/// How a call ended well.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// An answer that may go out.
+    Reply(Reply),
+    /// The answer is too long; it is kept under a handle.
+    Kept { artifact: Arc<Artifact>, over: gate::Over },
+    /// The answer is too long, and too long to be kept.
+    Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLong },
+    /// What would be asked, and of whom.
+    Plan(Box<ValidCall>),
+}
+
+/// Why a call produced no answer. One variant per remedy.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("the arguments do not fit")]
+    BadArguments { problems: Vec<Problem> },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("`{upstream}` did not answer")]
+    Failed {
+        upstream: String,
+        #[source]
+        cause: Failure,
+    },
+}

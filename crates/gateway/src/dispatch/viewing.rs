@@ -1,0 +1,59 @@
+//! A view of something kept: the short path that asks no upstream.
+//!
+//! It keeps within the size limit by itself, so what is kept is not kept again.
+
+use tool::{Context, Json};
+
+use crate::artifact::Owner;
+use crate::builtin::{self, AnswerBudget};
+use crate::dispatch::outcome::CallError;
+use crate::dispatch::pipeline::{Dispatcher, agreed};
+use crate::envelope;
+use crate::gate::{self, Gated};
+use crate::policy::admission::Admission;
+use crate::policy::live::InForce;
+use crate::policy::refusal::Refusal;
+use crate::policy::validate::ValidCall;
+
+impl Dispatcher {
+    /// Answers a view, once the rules about what it shows agree, too.
+    pub(super) async fn view(
+        &self,
+        in_force: &InForce,
+        admission: Admission,
+        call: &ValidCall,
+        wanted: Option<usize>,
+        call_text: &(dyn Fn() -> String + Sync),
+        context: &Context,
+    ) -> Result<Gated, CallError> {
+        let admission = admission.and(self.admit_view(in_force, call, context).await?);
+        in_force.stages.quota.spend(call, context)?;
+        if let Admission::Ask(question) = admission {
+            agreed(&in_force.stages, &question, call, call_text(), context).await?;
+        }
+        let budget = {
+            let gate = self.gate.load();
+            AnswerBudget::of(gate.limit(wanted), gate.ceiling)
+        };
+        let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
+        let reply = builtin::view(&*self.artifacts, &arguments, &budget, context).await;
+        Ok(gate::decide(self.scrubber.clean(reply), usize::MAX))
+    }
+
+    /// Whether what a call views may be viewed.
+    async fn admit_view(
+        &self,
+        in_force: &InForce,
+        call: &ValidCall,
+        context: &Context,
+    ) -> Result<Admission, Refusal> {
+        let handle = call.arguments().and_then(|given| given.member_as::<String>("handle"));
+        let Some(handle) = handle else { return Ok(Admission::Free) };
+        let (handle, _) = envelope::split_handle(&handle);
+        match self.artifacts.get(&Owner::of(context), handle).await {
+            Some(artifact) => in_force.admit_view(&artifact),
+            // Whoever answers says that nothing is there.
+            None => Ok(Admission::Free),
+        }
+    }
+}

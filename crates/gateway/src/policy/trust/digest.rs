@@ -1,0 +1,120 @@
+//! What identifies a tool as it is, and how much it is trusted.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tool::{Annotations, Json, Tool, hex};
+
+/// How much a tool is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrustLevel {
+    /// Nobody vouches for it.
+    Untrusted,
+    /// The operator knows it; what destroys asks first.
+    Verified,
+    /// It may do everything it does.
+    Trusted,
+}
+
+/// What identifies a tool as it is: changes with anything a model sees of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Digest(String);
+
+/// What the operator vouched for, kept so that a change can be shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    pub description: String,
+    pub input: Value,
+    pub output: Value,
+    pub annotations: Value,
+}
+
+impl Digest {
+    /// The digest of a tool as it is listed.
+    pub fn of(tool: &Tool) -> Digest {
+        let seen = Seen::of(tool);
+        let mut whole = serde_json::json!({
+            "name": tool.name,
+            "title": tool.title,
+            "description": seen.description,
+            "input": seen.input,
+            "output": seen.output,
+            "annotations": seen.annotations,
+        });
+        whole.sort_all_objects();
+        let hash = Sha256::digest(whole.to_string().as_bytes());
+        Digest(hex::encode(&hash))
+    }
+
+    /// The first characters, enough to tell two apart by eye.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+impl Seen {
+    pub fn of(tool: &Tool) -> Seen {
+        // What cannot be understood is compared as text.
+        let value =
+            |json: &Json| json.value().unwrap_or_else(|_| Value::String(json.as_str().to_owned()));
+        let member = |key: &str| tool.raw.member(key).as_ref().map_or(Value::Null, value);
+        Seen {
+            description: tool.description.clone().unwrap_or_default(),
+            input: value(&tool.input_schema),
+            output: tool.output_schema.as_ref().map_or(Value::Null, value),
+            annotations: member("annotations"),
+        }
+    }
+
+    /// What it said of itself.
+    pub fn hints(&self) -> Annotations {
+        let said = |key: &str| self.annotations.get(key).and_then(Value::as_bool);
+        Annotations {
+            read_only: said("readOnlyHint"),
+            destructive: said("destructiveHint"),
+            idempotent: said("idempotentHint"),
+            open_world: said("openWorldHint"),
+        }
+    }
+}
+
+impl fmt::Display for TrustLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrustLevel::Untrusted => "untrusted",
+            TrustLevel::Verified => "verified",
+            TrustLevel::Trusted => "trusted",
+        })
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_changes_with_all_that_a_model_sees() {
+        let tool = |text: &str| Tool::read(Json::parse(text.to_owned()).unwrap()).unwrap();
+        let base = tool(r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2}}"#);
+        let same = tool(r#"{"inputSchema":{"b":2,"a":1},"description":"d","name":"t","_meta":{}}"#);
+        assert_eq!(Digest::of(&base), Digest::of(&same));
+        for other in [
+            r#"{"name":"u","description":"d","inputSchema":{"a":1,"b":2}}"#,
+            r#"{"name":"t","description":"D","inputSchema":{"a":1,"b":2}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"outputSchema":{}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"annotations":{"readOnlyHint":true}}"#,
+        ] {
+            assert_ne!(Digest::of(&base), Digest::of(&tool(other)), "{other}");
+        }
+    }
+}

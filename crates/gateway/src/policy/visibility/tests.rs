@@ -1,0 +1,110 @@
+use tool::Identity;
+
+use super::*;
+
+fn rule(callers: &[&str], show: &[&str], hide: &[&str]) -> Rule {
+    let what = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect();
+    let callers = callers.iter().map(|text| text.parse().unwrap()).collect();
+    Rule { callers, show: what(show), hide: what(hide) }
+}
+
+fn caller(subject: &str, roles: &[&str]) -> Identity {
+    let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+    Identity { subject: subject.to_owned(), roles, ..Identity::default() }
+}
+
+fn function<'a>(path: &'a str, name: &'a str) -> Thing<'a> {
+    Thing::Function { path, name }
+}
+
+#[track_caller]
+fn check(hide: &str, thing: &Thing<'_>, shown: bool) {
+    let config = Config { rules: vec![rule(&[], &[], &[hide])], ..Config::default() };
+    assert_eq!(config.shows(&caller("ann", &[]), thing), shown, "{hide} {thing:?}");
+}
+
+#[test]
+fn a_namespace_stands_for_all_that_belongs_to_it() {
+    for hide in ["orders", "Or_ders", "order?", "*"] {
+        check(hide, &function("orders", "list"), false);
+        check(hide, &function("orders.retail", "create"), false);
+        check(hide, &Thing::Namespace("orders.retail"), false);
+        check(hide, &Thing::Skill { namespace: "orders", name: "refund" }, false);
+        check(hide, &Thing::Prompt { upstream: "orders", name: "greet" }, false);
+        check(hide, &Thing::Resource { upstream: "orders", uri: "a://b.c" }, false);
+    }
+    for hide in ["order", "orders.retail", "orders2"] {
+        check(hide, &function("orders", "list"), true);
+        check(hide, &Thing::Resource { upstream: "orders", uri: "a://b" }, true);
+    }
+    check("orders.retail", &function("orders.retail", "create"), false);
+}
+
+#[test]
+fn single_things_are_named_by_their_kind() {
+    check("orders.delete_*", &function("orders", "delete_all"), false);
+    check("orders.delete_*", &function("orders", "list"), true);
+    check("function:delete*", &function("orders.retail", "delete_one"), false);
+    check("function:orders.list", &function("orders", "list"), false);
+    check("function:list", &Thing::Skill { namespace: "", name: "list" }, true);
+    check("skill:refund", &Thing::Skill { namespace: "orders", name: "re_fund" }, false);
+    check("skill:orders.refund", &Thing::Skill { namespace: "orders", name: "refund" }, false);
+    check("prompt:orders.greet", &Thing::Prompt { upstream: "orders", name: "greet" }, false);
+    check(
+        "resource:file:///etc/*",
+        &Thing::Resource { upstream: "x", uri: "file:///etc/p" },
+        false,
+    );
+    check("resource:file:///etc/*", &Thing::Resource { upstream: "x", uri: "file:///home" }, true);
+    // A dot in the name of a prompt or a function is no level.
+    check("orders.a", &Thing::Prompt { upstream: "orders", name: "a.b" }, true);
+}
+
+#[test]
+fn the_first_rule_that_speaks_of_caller_and_thing_decides() {
+    let rules = vec![
+        rule(&["role:ops", "key:ci"], &["billing"], &[]),
+        rule(&["anonymous"], &[], &["*"]),
+        rule(&[], &["billing.prices"], &["billing"]),
+    ];
+    let config = Config { default: Sight::Shown, rules };
+    let sees = |who: &Identity, name| config.shows(who, &function("billing", name));
+    let (ops, key, ann) = (caller("x", &["ops"]), caller("key:ci", &[]), caller("ann", &[]));
+    let nobody = Identity::default();
+    assert!(sees(&ops, "refund") && sees(&key, "refund"));
+    assert!(!sees(&ann, "refund") && sees(&ann, "prices"));
+    assert!(!sees(&nobody, "prices"));
+    assert!(config.shows(&ann, &function("other", "x")));
+    assert!(!config.shows(&nobody, &function("other", "x")));
+    assert_eq!(config.view_key(&ops), "0,2,");
+    assert_ne!(config.view_key(&ops), config.view_key(&ann));
+}
+
+#[test]
+fn what_is_hidden_by_default_has_to_be_shown() {
+    let rules = vec![rule(&["scope:mcp:*", "group:staff"], &["orders"], &[])];
+    let config = Config { default: Sight::Hidden, rules };
+    let mut who = caller("ann", &[]);
+    assert!(!config.shows(&who, &function("orders", "list")));
+    who.scopes.insert("mcp:call".to_owned());
+    assert!(config.shows(&who, &function("orders", "list")));
+    assert!(!config.shows(&who, &function("billing", "list")));
+    assert!(!config.is_open() && Config::default().is_open());
+}
+
+#[test]
+fn a_name_does_not_make_an_anonymous_caller_somebody() {
+    let config = Config { default: Sight::Hidden, rules: vec![rule(&["subject:*"], &["*"], &[])] };
+    assert!(config.shows(&caller("ann", &[]), &function("a", "b")));
+    assert!(!config.shows(&Identity::default(), &function("a", "b")));
+}
+
+#[test]
+fn what_stands_for_nothing_is_refused_with_what_would() {
+    for text in ["", "ops", "role:", "planet:mars"] {
+        assert!(text.parse::<Who>().unwrap_err().to_string().contains("role:…"), "{text}");
+    }
+    for text in ["", "skill:", "planet:mars"] {
+        assert!(text.parse::<What>().unwrap_err().to_string().contains("skill:…"), "{text}");
+    }
+}

@@ -1,0 +1,184 @@
+//! The one path that every search takes, on every surface: it costs what a
+//! browse costs, it is told to who counts, and what is called after it is
+//! learnt from.
+
+use std::sync::Arc;
+
+use catalog::Shares;
+use catalog::directory::Place;
+use tool::{Context, Json, Reply};
+
+use crate::learning::Learning;
+use crate::policy::code::Code;
+use crate::policy::live::LiveStages;
+use crate::policy::refusal::Refusal;
+use crate::record::{Happening, Recorder};
+use crate::roster::Snapshot;
+
+/// Carries searches.
+pub(crate) struct Search {
+    policies: Arc<LiveStages>,
+    learning: Arc<Learning>,
+    recorder: Arc<Recorder>,
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The meta-tool whose quota it meets.
+    pub(crate) meta_tool: &'a str,
+    pub(crate) query_chars: usize,
+    pub(crate) path_depth: usize,
+}
+
+impl<'a> Wanted<'a> {
+    /// A search for functions by words.
+    pub(crate) fn functions(query: &str) -> Wanted<'a> {
+        Wanted::by_words("tool_browse", query)
+    }
+
+    pub(crate) fn by_words(meta_tool: &'a str, query: &str) -> Wanted<'a> {
+        Wanted { meta_tool, query_chars: query.chars().count(), path_depth: 0 }
+    }
+}
+
+/// What a search found.
+pub(crate) struct SearchAnswer {
+    /// The canonical ids, best first.
+    pub(crate) ids: Vec<String>,
+    pub(crate) reply: Reply,
+}
+
+impl SearchAnswer {
+    /// What stands at these places, and how it is told.
+    pub(crate) fn at(
+        snapshot: &Snapshot,
+        places: impl IntoIterator<Item = Place>,
+        reply: Reply,
+    ) -> SearchAnswer {
+        SearchAnswer {
+            ids: places.into_iter().filter_map(|place| id(snapshot, place)).collect(),
+            reply,
+        }
+    }
+}
+
+/// Why a search has no answer.
+pub(crate) trait SearchError {
+    fn refused(refusal: Refusal) -> Self;
+
+    fn code(&self) -> Code;
+
+    /// The error as it goes out.
+    fn to_json(&self) -> Json;
+}
+
+impl SearchError for Refusal {
+    fn refused(refusal: Refusal) -> Refusal {
+        refusal
+    }
+
+    fn code(&self) -> Code {
+        self.code.code()
+    }
+
+    fn to_json(&self) -> Json {
+        Json::encode(&self.message)
+    }
+}
+
+/// Errors after which a search has cost nothing.
+const FREE: [Code; 4] =
+    [Code::ArgsInvalid, Code::AuthRequired, Code::PolicyDenied, Code::PermissionDenied];
+
+impl Search {
+    pub(crate) fn new(
+        policies: Arc<LiveStages>,
+        learning: Arc<Learning>,
+        recorder: Arc<Recorder>,
+    ) -> Search {
+        Search { policies, learning, recorder }
+    }
+
+    /// Takes what a search costs, has it answered, and tells of it. What `check`
+    /// finds wrong with it costs nothing.
+    pub(crate) async fn run<E: SearchError>(
+        &self,
+        wanted: Wanted<'_>,
+        check: Result<(), E>,
+        snapshot: &Snapshot,
+        context: &Context,
+        answer: impl Future<Output = Result<SearchAnswer, E>>,
+    ) -> Result<Reply, E> {
+        let since = self.recorder.clock.elapsed();
+        let spent = check.and_then(|()| self.quota(wanted.meta_tool, context).map_err(E::refused));
+        let answer = match spent {
+            Ok(()) => self.refunded(wanted.meta_tool, context, answer.await),
+            Err(error) => Err(error),
+        };
+        let code = answer.as_ref().err().map(SearchError::code);
+        self.recorder.tell(context, "", since, code, || {
+            let ids = answer.as_ref().map(|found| found.ids.clone()).unwrap_or_default();
+            Happening::Browsed {
+                query_chars: wanted.query_chars,
+                path_depth: wanted.path_depth,
+                definitions: definitions(snapshot, &ids),
+                ids,
+                sent: match &answer {
+                    Ok(SearchAnswer { reply: Reply::Result(json), .. }) => json.clone(),
+                    Ok(SearchAnswer { reply: Reply::Error(error), .. }) => error.raw.clone(),
+                    Err(error) => error.to_json(),
+                },
+            }
+        });
+        answer.map(|found| found.reply)
+    }
+
+    /// Hears what is looked for, and tells what was chosen after such searches
+    /// before.
+    pub(crate) fn priors(&self, context: &Context, query: &str) -> Shares {
+        self.learning.asked(context, query)
+    }
+
+    fn quota(&self, meta_tool: &str, context: &Context) -> Result<(), Refusal> {
+        self.policies.now().stages.quota.spend_meta(meta_tool, context)
+    }
+
+    /// Gives back what was taken for a search that was refused all the same.
+    fn refunded<E: SearchError>(
+        &self,
+        meta_tool: &str,
+        context: &Context,
+        answer: Result<SearchAnswer, E>,
+    ) -> Result<SearchAnswer, E> {
+        if answer.as_ref().is_err_and(|error| FREE.contains(&error.code())) {
+            self.policies.now().stages.quota.refund_meta(meta_tool, context);
+        }
+        answer
+    }
+}
+
+/// The canonical id of what is at a place; `None` for skills, which have none.
+fn id(snapshot: &Snapshot, place: Place) -> Option<String> {
+    let directory = snapshot.directory();
+    let section = match place {
+        Place::Tool(slot) => return Some(snapshot.target(slot).callee.id.clone()),
+        Place::Resource { .. } | Place::Template { .. } => &directory.resources,
+        Place::Prompt { .. } => &directory.prompts,
+        Place::Skill { .. } => return None,
+    };
+    directory.at(place).map(|at| section.entries()[at].id.clone())
+}
+
+/// The definitions of the tools among these ids.
+fn definitions(snapshot: &Snapshot, ids: &[String]) -> Vec<Json> {
+    let tools = &snapshot.directory().tools;
+    let raw = |id: &String| match tools.entries()[tools.get(id)?].place {
+        Place::Tool(slot) => Some(snapshot.catalog.tool(slot).raw.clone()),
+        Place::Resource { .. }
+        | Place::Template { .. }
+        | Place::Prompt { .. }
+        | Place::Skill { .. } => None,
+    };
+    ids.iter().filter_map(raw).collect()
+}

@@ -1,0 +1,56 @@
+//! Tells of new catalogs, and of what clients are shown of them.
+
+use std::sync::Arc;
+
+use catalog::reply;
+use catalog::source::Role;
+use tool::{Json, Tool};
+
+use super::direct::Names;
+use super::stripped::Stripped;
+use super::{cash, gateway, meta};
+use crate::choice::Surface;
+use crate::record::{Happening, Recorder};
+use crate::roster::{Observer, Snapshot};
+
+/// Notes every snapshot that is published.
+pub(crate) struct Published {
+    pub(crate) recorder: Arc<Recorder>,
+    /// What clients get by default.
+    pub(crate) surface: Surface,
+}
+
+impl Observer for Published {
+    fn published(&self, snapshot: &Snapshot) {
+        self.recorder.tell_everybody(|| {
+            let sources = snapshot.catalog.sources().iter();
+            let sources = sources.filter(|source| source.role != Role::Own);
+            let namespaces = sources.clone().map(|s| (s.label.clone(), s.listing.tools.len()));
+            let tools = sources.flat_map(|source| &source.listing.tools);
+            Happening::Published {
+                generation: snapshot.generation,
+                namespaces: namespaces.collect(),
+                definitions: tools.map(|tool| tool.raw.clone()).collect(),
+                surface: self.surface,
+                exposed: exposed(self.surface, snapshot),
+                findings: snapshot.report(),
+            }
+        });
+    }
+}
+
+/// The definitions that a client sees from whom nothing is hidden.
+fn exposed(surface: Surface, snapshot: &Snapshot) -> Vec<Json> {
+    let raw = |tools: Vec<Tool>| tools.into_iter().map(|tool| tool.raw).collect();
+    let map = |room| reply::map(&snapshot.catalog, room, &|_| true);
+    match surface {
+        // Whoever says nothing of itself gets the first.
+        Surface::Cash | Surface::Auto => raw(cash::tools(&map(cash::MAP))),
+        Surface::Gateway => {
+            let names = gateway::names(snapshot.directory(), &|_| true);
+            raw(meta::tools(&names, &map(meta::MAP)))
+        }
+        Surface::Proxy => Stripped::of(snapshot).definitions(),
+        Surface::Direct => Names::of(snapshot).definitions(),
+    }
+}
