@@ -1,17 +1,16 @@
-//! The command line: every command and the flags that all of them share.
+//! The command line: a command, and the flags that all of them share.
 //!
-//! A command's own flags live beside its code in `commands/`. To add a command,
-//! add its file, a variant here and an arm in [`commands::run`](crate::commands::run).
+//! The commands, and the flags of each, are in `commands/`.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::sync::LazyLock;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use mcp::revision::Revision;
 
-use crate::commands;
+use crate::commands::Command;
+use crate::paths::Paths;
+use crate::terminal::Color;
 
 /// A small gate to any number of MCP servers.
 ///
@@ -32,7 +31,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) paths: Paths,
 
     /// What to log, on stderr: `warn`, `info`, `debug`, or a filter such as `gatelet=debug,mcp=trace`
     #[arg(long, global = true, value_name = "FILTER", env = "GATELET_LOG")]
@@ -40,79 +39,26 @@ pub(crate) struct Cli {
 
     /// Colours: as the terminal allows, always or never
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: crate::terminal::Color,
+    pub(crate) color: Color,
 }
 
-/// Where the configuration is read and where things are remembered.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Place {
-    /// The configuration: gatelet's own TOML, or the `mcpServers` JSON of another client as it is
-    ///
-    /// Without it gatelet reads `gatelet.toml` in the working directory or in
-    /// the user's configuration directory, and runs its built-in tools when
-    /// there is neither.
-    #[arg(long, short, global = true, value_name = "FILE", env = "GATELET_CONFIG",
-          value_parser = path())]
-    pub(crate) config: Option<PathBuf>,
-
-    /// The directory in which listings and kept results are remembered
-    #[arg(long, global = true, value_name = "DIR", env = "GATELET_STATE", value_parser = path())]
-    pub(crate) state: Option<PathBuf>,
-
-    /// Where the gate listens, where a command line says so.
-    #[arg(skip)]
-    pub(crate) listen: Option<SocketAddr>,
-}
-
-/// A path that may be empty, as a variable that is set to nothing is.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().map(PathBuf::from)
-}
-
-impl Place {
-    /// Takes what is empty for what is not given.
-    pub(crate) fn settle(&mut self) {
-        for path in [&mut self.config, &mut self.state] {
-            *path = path.take().filter(|path| !path.as_os_str().is_empty());
+impl Cli {
+    /// Reads the words of a command line, or says what is wrong with them and
+    /// ends the program.
+    pub(crate) fn read(words: &[OsString]) -> Cli {
+        let mut cli = Cli::parse_from(words);
+        // What follows a URL is ours, and what follows a program is the program's.
+        if let Command::Conform(args) = &cli.command
+            && let Some(words) = args.options_first(words)
+            && let again = Cli::try_parse_from(words).unwrap_or_else(|error| error.exit())
+            && let Command::Conform(other) = &again.command
+            && other.is_for_target_of(args)
+        {
+            cli = again;
         }
+        cli.paths = cli.paths.without_empty();
+        cli
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Serve(commands::serve::Args),
-    Help(commands::help::Args),
-    Call(commands::call::Args),
-    Skill(commands::skill::Args),
-    Upstreams(commands::upstreams::Args),
-    Tokens(commands::tokens::Args),
-    Stats(commands::stats::Args),
-    #[command(subcommand)]
-    Selection(commands::selection::Action),
-    Eval(commands::eval::Args),
-    #[command(subcommand)]
-    Habits(commands::habits::Action),
-    Init(commands::init::Args),
-    Import(commands::import::Args),
-    Config(commands::config::Args),
-    Conform(Box<commands::conform::Args>),
-    #[command(subcommand)]
-    Key(commands::key::Action),
-    Login(commands::login::Args),
-    Logout(commands::login::Out),
-    #[command(subcommand)]
-    Trust(commands::trust::Action),
-    #[command(subcommand)]
-    Spec(commands::spec::Action),
-    Tools(commands::tools::Args),
-    #[command(subcommand)]
-    Manifest(commands::manifest::Action),
-    Mount(commands::mounts::MountArgs),
-    Unmount(commands::mounts::UnmountArgs),
-    Mounts(commands::mounts::MountsArgs),
-    #[command(subcommand)]
-    Content(commands::content::Action),
-    Completions(commands::completions::Args),
 }
 
 const EXIT_CODES: &str = "\
@@ -130,11 +76,39 @@ mod tests {
 
     use super::*;
 
+    fn read(line: &str) -> Cli {
+        Cli::read(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn conform(line: &str) -> Box<crate::commands::conform::Args> {
+        let Command::Conform(args) = read(line).command else { panic!("conform") };
+        args
+    }
+
+    #[test]
+    fn options_of_a_url_may_stand_on_either_side_of_it() {
+        let args = conform(
+            "gatelet conform --role dynamic-aggregator http://h/mcp --trial a.b --brief --header A:b",
+        );
+        assert_eq!(args.target, ["http://h/mcp"]);
+        assert!(args.brief && matches!(args.role, crate::commands::conform::As::DynamicAggregator));
+        assert_eq!(args.trial.unwrap().to_string(), "a.b");
+        assert_eq!(args.headers, [("A".to_owned(), "b".to_owned())]);
+        let more = conform("gatelet conform http://h/mcp more");
+        assert_ne!(more.target.len(), 1, "a URL takes no further words");
+    }
+
+    #[test]
+    fn options_after_a_program_are_its_own() {
+        let args = conform("gatelet conform --brief npx -y server --format json");
+        assert_eq!(args.target, ["npx", "-y", "server", "--format", "json"]);
+        assert!(args.brief && !args.is_json());
+    }
+
     #[test]
     fn an_empty_path_is_none() {
-        let mut cli = Cli::parse_from(["gatelet", "--config", "", "--state", "", "tokens"]);
-        cli.place.settle();
-        assert_eq!((cli.place.config, cli.place.state), (None, None));
+        let cli = read("gatelet --config= --state= tokens");
+        assert_eq!((cli.paths.config, cli.paths.state), (None, None));
     }
 
     #[test]

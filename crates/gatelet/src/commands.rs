@@ -32,36 +32,79 @@ pub(crate) mod content;
 
 pub(crate) mod completions;
 
-use crate::cli::{Cli, Command};
 use crate::exit::Done;
+use crate::paths::Paths;
 
-pub(crate) fn run(cli: Cli) -> anyhow::Result<Done> {
-    match cli.command {
-        Command::Serve(args) => serve::run(&args, &cli.place),
-        Command::Help(args) => help::run(&args, &cli.place),
-        Command::Call(args) => call::run(&args, &cli.place),
-        Command::Skill(args) => skill::run(&args, &cli.place),
-        Command::Upstreams(args) => upstreams::run(&args, &cli.place),
-        Command::Tokens(args) => tokens::run(&args, &cli.place),
-        Command::Stats(args) => stats::run(&args, &cli.place),
+/// Every command. To add one, add its file, a variant and an arm of [`run`].
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    Serve(serve::Args),
+    Help(help::Args),
+    Call(call::Args),
+    Skill(skill::Args),
+    Upstreams(upstreams::Args),
+    Tokens(tokens::Args),
+    Stats(stats::Args),
+    #[command(subcommand)]
+    Selection(selection::Action),
+    Eval(eval::Args),
+    #[command(subcommand)]
+    Habits(habits::Action),
+    Init(init::Args),
+    Import(import::Args),
+    Config(config::Args),
+    Conform(Box<conform::Args>),
+    #[command(subcommand)]
+    Key(key::Action),
+    Login(login::Args),
+    Logout(login::Out),
+    #[command(subcommand)]
+    Trust(trust::Action),
+    #[command(subcommand)]
+    Spec(spec::Action),
+    Tools(tools::Args),
+    #[command(subcommand)]
+    Manifest(manifest::Action),
+    Mount(mounts::MountArgs),
+    Unmount(mounts::UnmountArgs),
+    Mounts(mounts::MountsArgs),
+    #[command(subcommand)]
+    Content(content::Action),
+    Completions(completions::Args),
+}
+
+/// Runs a command. `line` describes the whole command line, for completions.
+pub(crate) fn run(
+    command: Command,
+    paths: &Paths,
+    line: fn() -> clap::Command,
+) -> anyhow::Result<Done> {
+    match command {
+        Command::Serve(args) => serve::run(&args, paths),
+        Command::Help(args) => help::run(&args, paths),
+        Command::Call(args) => call::run(&args, paths),
+        Command::Skill(args) => skill::run(&args, paths),
+        Command::Upstreams(args) => upstreams::run(&args, paths),
+        Command::Tokens(args) => tokens::run(&args, paths),
+        Command::Stats(args) => stats::run(&args, paths),
         Command::Selection(action) => selection::run(&action),
         Command::Eval(args) => eval::run(&args),
-        Command::Habits(action) => habits::run(&action, &cli.place),
-        Command::Init(args) => init::run(&args, &cli.place),
+        Command::Habits(action) => habits::run(&action, paths),
+        Command::Init(args) => init::run(&args, paths),
         Command::Import(args) => import::run(&args),
-        Command::Config(args) => config::run(&args, &cli.place),
+        Command::Config(args) => config::run(&args, paths),
         Command::Conform(args) => conform::run(&args),
-        Command::Key(action) => key::run(&action, &cli.place),
-        Command::Login(args) => login::run(&args, &cli.place),
-        Command::Logout(args) => login::forget(&args, &cli.place),
-        Command::Trust(action) => trust::run(&action, &cli.place),
-        Command::Spec(action) => spec::run(&action, &cli.place),
-        Command::Tools(args) => tools::run(&args, &cli.place),
+        Command::Key(action) => key::run(&action, paths),
+        Command::Login(args) => login::run(&args, paths),
+        Command::Logout(args) => login::forget(&args, paths),
+        Command::Trust(action) => trust::run(&action, paths),
+        Command::Spec(action) => spec::run(&action, paths),
+        Command::Tools(args) => tools::run(&args, paths),
         Command::Manifest(action) => manifest::run(&action),
-        Command::Mount(args) => mounts::mount(&args, &cli.place),
-        Command::Unmount(args) => mounts::unmount(&args, &cli.place),
-        Command::Mounts(args) => mounts::list(&args, &cli.place),
-        Command::Content(action) => content::run(&action, &cli.place),
-        Command::Completions(args) => completions::run(&args),
+        Command::Mount(args) => mounts::mount(&args, paths),
+        Command::Unmount(args) => mounts::unmount(&args, paths),
+        Command::Mounts(args) => mounts::list(&args, paths),
+        Command::Content(action) => content::run(&action, paths),
+        Command::Completions(args) => completions::run(&args, line()),
     }
 }

@@ -36,13 +36,12 @@ mod text;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use catalog::index::Meaning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::tls::Callers;
 
-pub(crate) use artifacts::{Artifacts, Place};
+pub(crate) use artifacts::{Artifacts, Location};
 pub(crate) use auth::Auth;
 pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
@@ -55,10 +54,9 @@ pub(crate) use serve::{Serve, Surface, Tls, address};
 pub(crate) use site::{Ownership, Rules};
 pub(crate) use skills::Skills;
 pub(crate) use text::{Environment, Process};
-pub(crate) use upstream::{Reach, Start, Upstream, Wire, write};
+pub(crate) use upstream::{Entry, Reach, Start, Upstream, Wire, write};
 
-use crate::cli;
-use crate::exit::Stop;
+use crate::paths::Paths;
 use itself::Here;
 use problem::{Problem, Weight};
 
@@ -131,8 +129,8 @@ impl Config {
             return Vec::new();
         }
         let upstreams = self.upstreams.iter().map(|upstream| upstream.label.as_str());
-        let about = crate::builtin::LABELS.iter().map(|(_, about)| *about);
-        crate::builtin::called(upstreams).into_iter().zip(about).collect()
+        let about = ::builtin::LABELS.iter().map(|(_, about)| *about);
+        ::builtin::called(upstreams).into_iter().zip(about).collect()
     }
 
     /// Why this gate must not listen where it is told to: strangers reach it,
@@ -195,44 +193,48 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Option<Problems>,
 }
 
+/// Why there is no configuration to work with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read `{file}`: {source}")]
+    Unreadable { file: String, source: std::io::Error },
+    /// It is not a file of another client.
+    #[error("{0}")]
+    NoServers(String),
+    /// What stands in it is wrong.
+    #[error(transparent)]
+    Wrong(#[from] Problems),
+}
+
 /// Reads the configuration that the command line points to, or the first one
 /// that is found, or the embedded default.
-pub(crate) fn load(place: &cli::Place) -> anyhow::Result<Loaded> {
-    match place.config.clone().or_else(find) {
-        Some(file) => {
-            let shown = file.display().to_string();
-            let text = std::fs::read_to_string(&file)
-                .map_err(|error| Stop::Usage(format!("cannot read `{shown}`: {error}")))?;
-            // What stands in the file is meant from there, whoever reads it.
-            let whole = std::path::absolute(&file).with_context(|| format!("`{shown}`"))?;
-            let base = whole.parent().unwrap_or(Path::new("/"));
-            let source = Source { name: shown, text };
-            let (config, problems) = read_for(source, base, &Process, place.listen)?;
-            let warnings = Some(problems).filter(|problems| !problems.is_empty());
-            Ok(Loaded { config, file: Some(file), warnings })
-        }
-        None => Ok(Loaded { config: embedded()?, file: None, warnings: None }),
-    }
+pub(crate) fn load(paths: &Paths) -> Result<Loaded, LoadError> {
+    load_for(paths, None)
+}
+
+/// Reads the configuration of a gate that listens where the command line says.
+pub(crate) fn load_for(paths: &Paths, listen: Option<SocketAddr>) -> Result<Loaded, LoadError> {
+    let Some(file) = paths.config_file() else {
+        return Ok(Loaded { config: embedded()?, file: None, warnings: None });
+    };
+    let shown = file.display().to_string();
+    let unreadable = |source| LoadError::Unreadable { file: shown.clone(), source };
+    let text = std::fs::read_to_string(&file).map_err(unreadable)?;
+    // What stands in the file is meant from there, whoever reads it.
+    let whole = std::path::absolute(&file).map_err(unreadable)?;
+    let base = whole.parent().unwrap_or(Path::new("/"));
+    let source = Source { name: shown, text };
+    let (config, problems) = read_for(source, base, &Process, listen)?;
+    let warnings = Some(problems).filter(|problems| !problems.is_empty());
+    Ok(Loaded { config, file: Some(file), warnings })
 }
 
 /// The configuration that is used when there is none.
-fn embedded() -> anyhow::Result<Config> {
+fn embedded() -> Result<Config, Problems> {
     let text = "[builtin]\ntools = true\n".to_owned();
     let source = Source { name: "the embedded default".to_owned(), text };
     Ok(read(source, Path::new(""), &Process)?.0)
-}
-
-/// Where a configuration is looked for when none is named.
-pub(crate) fn candidates() -> Vec<PathBuf> {
-    let home = |name: &str| Process.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let user = home("XDG_CONFIG_HOME").or_else(|| Some(home("HOME")?.join(".config")));
-    let mut places = vec![PathBuf::from("gatelet.toml")];
-    places.extend(user.map(|user| user.join("gatelet").join("gatelet.toml")));
-    places
-}
-
-fn find() -> Option<PathBuf> {
-    candidates().into_iter().find(|path| path.is_file())
 }
 
 /// Reads a document. The problems that come with a configuration are warnings.
@@ -240,7 +242,7 @@ pub(crate) fn read(
     source: Source,
     base: &Path,
     environment: &dyn Environment,
-) -> Result<(Config, Problems), Stop> {
+) -> Result<(Config, Problems), Problems> {
     read_for(source, base, environment, None)
 }
 
@@ -250,12 +252,12 @@ fn read_for(
     base: &Path,
     environment: &dyn Environment,
     listen: Option<SocketAddr>,
-) -> Result<(Config, Problems), Stop> {
+) -> Result<(Config, Problems), Problems> {
     let here = Here::usual(&source.name, base, listen);
     let (root, mut problems) = tree(source);
     // What was meant by the rest is a guess where something cannot be read.
     if problems.has_errors() {
-        return Err(Stop::Config(problems));
+        return Err(problems);
     }
     let (raw, found) = if foreign::is_foreign(&root) {
         (Raw::default(), foreign::read(&root, &here, environment, &mut problems))
@@ -265,7 +267,7 @@ fn read_for(
         (raw, found)
     };
     let config = parse(raw, found, here, environment, &mut problems);
-    if problems.has_errors() { Err(Stop::Config(problems)) } else { Ok((config, problems)) }
+    if problems.has_errors() { Err(problems) } else { Ok((config, problems)) }
 }
 
 /// What was written, as far as it fits. A document that cannot be taken over
@@ -279,15 +281,18 @@ fn raw(root: &node::Node, problems: &mut Problems) -> Raw {
 }
 
 /// Reads the servers in another client's file, for `gatelet import`.
-pub(crate) fn import(source: Source, base: &Path) -> Result<(Vec<foreign::Found>, Problems), Stop> {
+pub(crate) fn import(
+    source: Source,
+    base: &Path,
+) -> Result<(Vec<upstream::Entry>, Problems), LoadError> {
     let name = source.name.clone();
     let (root, mut problems) = tree(source);
     if problems.has_errors() {
-        return Err(Stop::Config(problems));
+        return Err(problems.into());
     }
     if !foreign::is_foreign(&root) {
         let known = "`mcpServers`, `servers`, `mcp`, `context_servers` and `mcp_servers` are known";
-        return Err(Stop::Usage(format!("`{name}` has no table of servers; {known}")));
+        return Err(LoadError::NoServers(format!("`{name}` has no table of servers; {known}")));
     }
     let here = Here::usual(&name, base, None);
     let found = foreign::read(&root, &here, &Process, &mut problems);
@@ -296,7 +301,7 @@ pub(crate) fn import(source: Source, base: &Path) -> Result<(Vec<foreign::Found>
 }
 
 /// Whether an upstream would be taken from our own file, too. Why not is noted.
-fn is_sound(found: &foreign::Found, here: &Here, problems: &mut Problems) -> bool {
+fn is_sound(found: &upstream::Entry, here: &Here, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
     upstream::parse(vec![found.clone()], here, &Process, &mut own);
     let is_sound = !own.has_errors();
@@ -336,15 +341,15 @@ fn tree(source: Source) -> (node::Node, Problems) {
 }
 
 /// The upstreams of our own file, each with its place.
-fn own(raw: &Raw) -> Vec<foreign::Found> {
+fn own(raw: &Raw) -> Vec<upstream::Entry> {
     let place = |at| node::Path::default().key("upstream").index(at);
     let found = raw.upstream.iter().enumerate();
-    found.map(|(at, raw)| foreign::Found { path: place(at), raw: raw.clone() }).collect()
+    found.map(|(at, raw)| upstream::Entry { path: place(at), raw: raw.clone() }).collect()
 }
 
 fn parse(
     raw: Raw,
-    found: Vec<foreign::Found>,
+    found: Vec<upstream::Entry>,
     mut here: Here,
     environment: &dyn Environment,
     problems: &mut Problems,
@@ -378,16 +383,6 @@ fn parse(
 /// The JSON Schema of the file, for editors and for ourselves.
 pub(crate) fn schema() -> serde_json::Value {
     schemars::schema_for!(Raw).to_value()
-}
-
-/// The directory in which things are remembered between runs.
-pub(crate) fn state_directory(place: &cli::Place) -> anyhow::Result<PathBuf> {
-    if let Some(state) = &place.state {
-        return Ok(state.clone());
-    }
-    let home = |name: &str| Process.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let state = home("XDG_STATE_HOME").or_else(|| Some(home("HOME")?.join(".local/state")));
-    Ok(state.context("no home directory: name a state directory with --state")?.join("gatelet"))
 }
 
 #[cfg(test)]

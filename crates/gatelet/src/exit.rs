@@ -10,7 +10,7 @@
 
 use std::process::ExitCode;
 
-use crate::config::Problems;
+use crate::config::{LoadError, Problems};
 use crate::terminal::{BAD, DIM, paint, say, unwritten};
 
 /// What a command that ran to its end has to say.
@@ -28,8 +28,6 @@ pub(crate) enum Done {
 pub(crate) enum Stop {
     #[error("{0}")]
     Usage(String),
-    #[error(transparent)]
-    Config(#[from] Problems),
     #[error("{0}")]
     NoAnswer(String),
 }
@@ -48,7 +46,7 @@ pub(crate) fn success(done: Done) -> ExitCode {
 
 /// Says what went wrong and picks the exit code for it.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    if let Some(Stop::Config(problems)) = error.downcast_ref() {
+    if let Some(problems) = problems(error) {
         say(&problems.to_string());
     } else {
         say(&format!("{}: {error}", paint(BAD, "error")));
@@ -61,9 +59,19 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
 
 fn code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
-        Some(Stop::Usage(_) | Stop::Config(_)) => 2,
+        Some(Stop::Usage(_)) => 2,
         Some(Stop::NoAnswer(_)) => 3,
+        None if error.is::<LoadError>() || error.is::<Problems>() => 2,
         None => 4,
+    }
+}
+
+/// What is wrong in a configuration, if that is why.
+fn problems(error: &anyhow::Error) -> Option<&Problems> {
+    match error.downcast_ref() {
+        Some(LoadError::Wrong(problems)) => Some(problems),
+        Some(LoadError::Unreadable { .. } | LoadError::NoServers(_)) => None,
+        None => error.downcast_ref(),
     }
 }
 

@@ -3,8 +3,8 @@
 mod cli;
 mod commands;
 
-mod builtin;
 mod config;
+mod paths;
 mod wire;
 
 mod fetch;
@@ -18,10 +18,11 @@ mod secret;
 mod stamp;
 mod telemetry;
 mod terminal;
+mod time;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::CommandFactory;
 use mimalloc::MiMalloc;
 
 /// A call makes many small allocations, for which the platform's allocator took
@@ -40,11 +41,10 @@ fn main() -> ExitCode {
             }
         };
     }
-    let mut cli = cli::Cli::parse();
-    cli.place.settle();
+    let cli = cli::Cli::read(&std::env::args_os().collect::<Vec<_>>());
     cli.color.write_global();
     telemetry::init(&cli);
-    match commands::run(cli) {
+    match commands::run(cli.command, &cli.paths, cli::Cli::command) {
         Ok(done) => exit::success(done),
         Err(error) => exit::failure(&error),
     }

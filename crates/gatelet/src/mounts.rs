@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use web::aggregate::label;
 
-use crate::commands::key::now;
 use crate::config::{Config, Mount, Process, RawMount, meant};
 use crate::fetch;
+use crate::time::unix_seconds as now;
 use memory::{Known, Memory};
 
 pub(crate) use place::{Origin, Place};

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use gateway::redact::Scrubber;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command};
+use crate::cli::Cli;
+use crate::commands::Command;
 use crate::terminal::Color;
 
 /// Starts logging at the level that the command line asks for: what a server

@@ -6,10 +6,9 @@ mod card;
 pub(crate) mod chain;
 mod connector;
 mod credential;
-mod farewell;
 mod keeping;
-mod nested;
 mod shelf;
+mod shutdown;
 pub(crate) mod skills;
 mod stages;
 mod trust;
@@ -17,7 +16,7 @@ mod until;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -31,21 +30,22 @@ use gateway::roster::{self, Indexing, Start};
 use gateway::skill::Library;
 use gateway::{Gateway, Parts, gate};
 use mcp::connect::Certificates;
+use parking_lot::Mutex;
 use store::events::Events;
 use tool::Event;
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
-pub(crate) use farewell::{children_have_ended, signal};
+pub(crate) use shutdown::{HangUp, asked_to_end, children_have_ended};
 pub(crate) use until::Until;
-pub(crate) use watch::watch;
+pub(crate) use watch::{Watched, watch};
 
 use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
+use crate::habits;
 use crate::mounts::{self, Mounts, Place};
-use crate::{builtin, habits};
 use card::{Card, Contents};
 use connector::{Remote, Site};
-use nested::{Nesting, Opening};
+use nested::{CashConnector, OpenSession};
 use shelf::Directory;
 
 /// When upstreams are started.
@@ -78,8 +78,21 @@ pub(crate) struct Wiring {
     instance: Arc<str>,
     /// The configurations that are served on the way to a program.
     chain: Arc<str>,
-    /// What was taken up last, with its skills.
-    current: Arc<Mutex<(Config, Library)>>,
+    current: Arc<Mutex<TakenUp>>,
+}
+
+/// The configuration that was taken up last, with its skills.
+struct TakenUp {
+    config: Config,
+    skills: Library,
+    /// Of the files of the skills.
+    digest: [u8; 32],
+}
+
+impl TakenUp {
+    fn of(config: &Config, skills: Library) -> TakenUp {
+        TakenUp { config: config.clone(), skills, digest: skills::digest(config) }
+    }
 }
 
 impl Wiring {
@@ -98,7 +111,7 @@ impl Wiring {
             card: Arc::new(Card::new(config)),
             chain: chain::with(loaded.file.as_deref()).into(),
             instance: format!("{:032x}", rand::random::<u128>()).into(),
-            current: Arc::new(Mutex::new((config.clone(), Library::default()))),
+            current: Arc::new(Mutex::new(TakenUp::of(config, Library::default()))),
         })
     }
 
@@ -153,6 +166,15 @@ impl Wiring {
         }
     }
 
+    /// Whether this configuration, and the skills as they are now, are what was
+    /// taken up last. Where the gate listens counts until it ends.
+    pub(crate) fn has_taken_up(&self, config: &Config) -> bool {
+        let current = self.current.lock();
+        let serve = current.config.serve.clone();
+        current.config == Config { serve, ..config.clone() }
+            && current.digest == skills::digest(config)
+    }
+
     /// Takes up a changed configuration without dropping a session.
     pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
         let skills = skills::library(config);
@@ -172,7 +194,7 @@ impl Wiring {
 
     /// Takes up what is mounted now.
     pub(crate) fn remount(&self, gateway: &Gateway) {
-        let config = self.current.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let config = self.current.lock().config.clone();
         let skills = skills::library(&config);
         self.take_up(&config, &skills);
         gateway.reload(self.upstreams(&config), skills);
@@ -210,7 +232,7 @@ impl Wiring {
     }
 
     fn draw(&self, catalog: Option<&Catalog>) -> Manifest {
-        let (config, skills) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let TakenUp { config, skills, .. } = &*self.current.lock();
         let mounts = self.mounts.settled(mounts::taken(config));
         let manifest = self.card.draw(&Contents { config, mounts: &mounts, skills, catalog });
         self.mounts.served_at(&manifest.endpoint);
@@ -218,8 +240,8 @@ impl Wiring {
     }
 
     fn take_up(&self, config: &Config, skills: &Library) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = (config.clone(), skills.clone());
+        tracing::debug!(upstreams = config.upstreams.len(), "taking up the configuration");
+        *self.current.lock() = TakenUp::of(config, skills.clone());
     }
 
     fn upstreams(&self, config: &Config) -> Vec<roster::Upstream> {
@@ -240,8 +262,8 @@ impl Wiring {
         own.chain(config.upstreams.iter().map(|upstream| self.upstream(config, upstream))).collect()
     }
 
-    fn nesting<C: Opening + 'static>(&self, opening: C) -> Arc<dyn roster::Connector> {
-        Arc::new(Nesting { opening, instance: Arc::clone(&self.instance) })
+    fn nesting<S: OpenSession + 'static>(&self, sessions: S) -> Arc<dyn roster::Connector> {
+        Arc::new(CashConnector { sessions, instance: Arc::clone(&self.instance) })
     }
 
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {

@@ -5,8 +5,8 @@ use std::io::Read;
 use serde_json::{Map, Value, json};
 
 use super::verb::{self, Output, Wait, Words};
-use crate::cli::Place;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::wire::Pace;
 
 /// Call a function
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let mut arguments = Map::new();
     if let Some((namespace, function)) = args.function.rsplit_once('.') {
         arguments.insert("namespace".to_owned(), json!(namespace));
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     if let Some(limit) = args.sizelimit {
         arguments.insert("sizelimit".to_owned(), json!(limit));
     }
-    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
         let label = args.function.split('.').next().unwrap_or_default();
         verb::settle(gateway, Wait::For(label)).await;
         let reply = verb::ask(gateway, "call", arguments).await?;

@@ -1,9 +1,7 @@
 //! `gatelet completions`: what a shell needs to complete our commands.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::exit::Done;
 use crate::terminal::out;
 
@@ -13,9 +11,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
+pub(crate) fn run(args: &Args, mut line: clap::Command) -> anyhow::Result<Done> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "gatelet", &mut script);
+    clap_complete::generate(args.shell, &mut line, "gatelet", &mut script);
     out(&String::from_utf8(script)?);
     Ok(Done::Fine)
 }

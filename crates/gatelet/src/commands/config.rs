@@ -2,9 +2,9 @@
 
 use clap::Subcommand;
 
-use crate::cli::Place;
 use crate::config::{self, Reach};
 use crate::exit::{Done, Stop};
+use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, out, paint, say};
 
 /// Check the configuration or print its schema
@@ -24,19 +24,19 @@ enum What {
     Path,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     match args.what {
-        What::Check => check(place),
+        What::Check => check(paths),
         What::Schema => {
             out(&serde_json::to_string_pretty(&config::schema())?);
             Ok(Done::Fine)
         }
-        What::Path => path(place),
+        What::Path => path(paths),
     }
 }
 
-fn check(place: &Place) -> anyhow::Result<Done> {
-    let loaded = config::load(place)?;
+fn check(paths: &Paths) -> anyhow::Result<Done> {
+    let loaded = config::load(paths)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
@@ -67,12 +67,12 @@ fn counted(n: usize, word: &str) -> String {
     }
 }
 
-fn path(place: &Place) -> anyhow::Result<Done> {
-    match place.config.clone().or_else(|| config::load(place).ok()?.file) {
+fn path(paths: &Paths) -> anyhow::Result<Done> {
+    match paths.config_file() {
         Some(file) => out(&file.display().to_string()),
         None => {
             say("no configuration: the built-in tools are used. Looked for:");
-            for candidate in config::candidates() {
+            for candidate in paths::candidates() {
                 say(&paint(DIM, format!("  {}", candidate.display())));
             }
         }

@@ -7,14 +7,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use clap::Parser;
 use conform::survey::Page;
 use conform::{Options, Outcome, Report, Role, Subject, Trial, Verdict, Web, survey};
 use mcp::connect::{Certificates, Endpoint, Program, Target};
 use reqwest::Url;
 use tool::Client;
 
-use crate::cli::{Cli, Command};
 use crate::exit::{Done, Stop};
 use crate::fetch;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint};
@@ -29,15 +27,15 @@ use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint};
 pub(crate) struct Args {
     /// A URL, or a command and its arguments
     #[arg(required = true, value_name = "URL|COMMAND", trailing_var_arg = true)]
-    target: Vec<String>,
+    pub(crate) target: Vec<String>,
 
     /// What the server is meant to be
     #[arg(long, value_enum, default_value = "server")]
-    role: As,
+    pub(crate) role: As,
 
     /// A harmless call with a short answer, such as `orders.list={"limit": 1}`
     #[arg(long, value_name = "CALL", value_parser = trial)]
-    trial: Option<Trial>,
+    pub(crate) trial: Option<Trial>,
 
     /// A harmless call whose answer is over 10,000 characters
     #[arg(long, value_name = "CALL", value_parser = trial)]
@@ -45,7 +43,7 @@ pub(crate) struct Args {
 
     /// A header for every request to a URL, such as `Authorization: Bearer …`; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
 
     /// A file of certificates in PEM that may have signed that of the URL
     #[arg(long, value_name = "FILE")]
@@ -56,11 +54,11 @@ pub(crate) struct Args {
 
     /// Leave out what passed and what was skipped
     #[arg(long)]
-    brief: bool,
+    pub(crate) brief: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum As {
+pub(crate) enum As {
     Server,
     StaticAggregator,
     DynamicAggregator,
@@ -80,28 +78,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
     if args.target.len() == 1 {
         return report(args, Some(&url));
     }
-    // What follows a program is the program's; what follows a URL is ours.
-    let words = options_first(std::env::args_os().collect(), args.target.len());
-    let again = Cli::try_parse_from(words).unwrap_or_else(|error| error.exit());
-    if let Command::Conform(again) = again.command
-        && again.target == args.target[..1]
-    {
-        return report(&again, Some(&url));
-    }
     let more = args.target[1..].join(" ");
     Err(Stop::Usage(format!("a URL takes no further words: `{more}`")).into())
+}
+
+impl Args {
+    /// The command line with our options before a URL, where they stand after
+    /// it and were taken for words of a program.
+    pub(crate) fn options_first(&self, words: &[OsString]) -> Option<Vec<OsString>> {
+        let n_target = self.target.len();
+        url(&self.target).filter(|_| n_target != 1)?;
+        let mut words = words.to_vec();
+        let at = words.len().saturating_sub(n_target);
+        words[at..].rotate_left(1);
+        Some(words)
+    }
+
+    /// Whether these judge the same URL as others, and nothing else.
+    pub(crate) fn is_for_target_of(&self, other: &Args) -> bool {
+        self.target == other.target[..1]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_json(&self) -> bool {
+        matches!(self.format, Format::Json)
+    }
 }
 
 fn url(target: &[String]) -> Option<Url> {
     let url = target.first().and_then(|target| Url::parse(target).ok());
     url.filter(|url| matches!(url.scheme(), "http" | "https"))
-}
-
-/// The command line with the first of its last `n_target` words behind the rest.
-fn options_first(mut words: Vec<OsString>, n_target: usize) -> Vec<OsString> {
-    let at = words.len().saturating_sub(n_target);
-    words[at..].rotate_left(1);
-    words
 }
 
 fn report(args: &Args, url: Option<&Url>) -> anyhow::Result<Done> {
@@ -227,37 +233,5 @@ mod tests {
         assert_eq!(found.kwargs["limit"], 1);
         assert_eq!(trial("now").unwrap().namespace, "");
         assert!(trial("a.b={").is_err());
-    }
-
-    /// What clap makes of a command line.
-    fn read(line: &str) -> Box<Args> {
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let Command::Conform(args) = Cli::parse_from(&words).command else { panic!("conform") };
-        if url(&args.target).is_none() {
-            return args;
-        }
-        let again = options_first(words, args.target.len());
-        let Command::Conform(args) = Cli::parse_from(again).command else { panic!("conform") };
-        args
-    }
-
-    #[test]
-    fn options_of_a_url_may_stand_on_either_side_of_it() {
-        let args = read(
-            "gatelet conform --role dynamic-aggregator http://h/mcp --trial a.b --brief --header A:b",
-        );
-        assert_eq!(args.target, ["http://h/mcp"]);
-        assert!(args.brief && matches!(args.role, As::DynamicAggregator));
-        assert_eq!(args.trial.unwrap().to_string(), "a.b");
-        assert_eq!(args.headers, [("A".to_owned(), "b".to_owned())]);
-        let more = read("gatelet conform http://h/mcp more");
-        assert_ne!(more.target.len(), 1, "a URL takes no further words");
-    }
-
-    #[test]
-    fn options_after_a_program_are_its_own() {
-        let args = read("gatelet conform --brief npx -y server --format json");
-        assert_eq!(args.target, ["npx", "-y", "server", "--format", "json"]);
-        assert!(args.brief && matches!(args.format, Format::Text));
     }
 }

@@ -2,10 +2,10 @@
 
 use catalog::habits::Habits;
 
-use crate::cli::Place;
 use crate::config::{self, Learning};
 use crate::exit::{Done, Stop};
 use crate::habits::File;
+use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
 
 /// See and erase what searches learnt from use
@@ -29,11 +29,11 @@ pub(crate) enum Action {
     },
 }
 
-pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
-    let file = File::at(&config::state_directory(place)?);
+pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
+    let file = File::at(&paths.state_directory()?);
     match action {
         Action::Show { json: true } => out(&serde_json::to_string_pretty(&*file.load()?)?),
-        Action::Show { json: false } => show(&*file.load()?, &file, learning(place)),
+        Action::Show { json: false } => show(&*file.load()?, &file, learning(paths)),
         Action::Forget { tool: Some(tool), .. } => {
             let habits = file.load()?;
             if !habits.iter().any(|(_, all)| all.contains_key(tool)) {
@@ -52,8 +52,8 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
 }
 
 /// Whether anything is learnt. A configuration that is wrong switches nothing on.
-fn learning(place: &Place) -> Learning {
-    config::load(place).map_or(Learning::Off, |loaded| loaded.config.learning)
+fn learning(paths: &Paths) -> Learning {
+    config::load(paths).map_or(Learning::Off, |loaded| loaded.config.learning)
 }
 
 fn show(habits: &Habits, file: &File, learning: Learning) {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 use tool::Reply;
 
 use super::verb::{self, Output, Wait, Words};
-use crate::cli::Place;
 use crate::exit::Done;
+use crate::paths::Paths;
 use crate::wire::Pace;
 
 /// Ask what there is: namespaces, functions, one function, or a search
@@ -41,8 +41,8 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
         let first = args.names.first().and_then(|name| name.split('.').next());
         verb::settle(gateway, first.map_or(Wait::Brief, Wait::For)).await;
         let mut reply = verb::ask(gateway, "help", args.arguments(&args.names)).await?;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::foreign::{Found, relabel};
-use crate::config::{self, Source};
+use crate::config::foreign::relabel;
+use crate::config::{self, Entry, Source};
 use crate::exit::{Done, Stop};
 use crate::terminal::{GOOD, out, paint, say};
 
@@ -43,8 +43,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
 }
 
 /// The upstreams of all files; what stands in two of them is taken once.
-fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
-    let mut all: Vec<Found> = Vec::new();
+fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {
+    let mut all: Vec<Entry> = Vec::new();
     for file in files {
         let shown = file.display().to_string();
         let text = std::fs::read_to_string(file)

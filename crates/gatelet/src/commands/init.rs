@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Place;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, paint, say};
 
 /// Write a commented configuration to start from
@@ -17,8 +17,8 @@ pub(crate) struct Args {
 
 const START: &str = include_str!("init/gatelet.toml");
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let file = place.config.clone().unwrap_or_else(|| PathBuf::from("gatelet.toml"));
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let file = paths.config.clone().unwrap_or_else(|| PathBuf::from("gatelet.toml"));
     create(&file, START, args.force)?;
     say(&format!("{} {}", paint(GOOD, "wrote"), file.display()));
     say(&paint(

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use store::file::Alone;
 use web::identity::key::{Key, Ring};
 
-use crate::cli::Place;
-use crate::config;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::secret;
 use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
+use crate::time::unix_seconds;
 
 /// Make, list and revoke the API keys that callers over HTTP show
 #[derive(Debug, clap::Subcommand)]
@@ -40,15 +40,15 @@ pub(crate) enum Action {
     Revoke { name: String },
 }
 
-pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
-    let file = file(&config::state_directory(place)?);
+pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
+    let file = file(&paths.state_directory()?);
     // Somebody else may make or revoke a key right now.
     let _alone = match action {
         Action::Create { .. } | Action::Revoke { .. } => Some(Alone::with(&file)?),
         Action::List => None,
     };
     let mut ring = load(&file)?;
-    let now = now();
+    let now = unix_seconds();
     match action {
         Action::Create { name, scope, role, group, expires } => {
             let lifetime = expires.as_deref().map(lifetime).transpose()?;
@@ -96,11 +96,6 @@ pub(crate) fn load(file: &Path) -> anyhow::Result<Ring> {
 
 fn save(file: &Path, ring: &Ring) -> anyhow::Result<()> {
     secret::write(file, &serde_json::to_string_pretty(ring)?)
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
 }
 
 fn lifetime(text: &str) -> Result<u64, Stop> {

@@ -11,10 +11,11 @@ use mcp::oauth::{Grant, Login, Revoked, Wanted, revoke};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::cli::Place;
 use crate::config::{self, Reach, Upstream};
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
+use crate::time::unix_seconds;
 use crate::wire;
 
 /// How long a human has in front of the browser.
@@ -51,10 +52,10 @@ pub(crate) struct Out {
     caller: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let loaded = config::load(place)?;
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let loaded = config::load(paths)?;
     let upstream = find(&loaded.config.upstreams, &args.label)?;
-    let vault = wire::vault(&config::state_directory(place)?);
+    let vault = wire::vault(&paths.state_directory()?);
     let name = wire::entry(&upstream.label, args.caller.as_deref());
     let mut wanted = wanted(upstream, args)?;
     // What cannot be read is replaced, so it is not asked for again either.
@@ -69,8 +70,8 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-pub(crate) fn forget(args: &Out, place: &Place) -> anyhow::Result<Done> {
-    let loaded = config::load(place).ok();
+pub(crate) fn forget(args: &Out, paths: &Paths) -> anyhow::Result<Done> {
+    let loaded = config::load(paths).ok();
     let upstreams = loaded.as_ref().map(|loaded| loaded.config.upstreams.as_slice());
     // What is no longer configured can be forgotten all the same.
     let upstream = find(upstreams.unwrap_or_default(), &args.label).ok();
@@ -81,7 +82,7 @@ pub(crate) fn forget(args: &Out, place: &Place) -> anyhow::Result<Done> {
             Certificates::default()
         }
     };
-    let vault = wire::vault(&config::state_directory(place)?);
+    let vault = wire::vault(&paths.state_directory()?);
     let name = wire::entry(label, args.caller.as_deref());
     let grant = wire::kept(&vault, &name).ok().flatten();
     if !vault.remove(&name)? {
@@ -164,7 +165,7 @@ async fn log_in(wanted: &Wanted, port: u16, args: &Args) -> anyhow::Result<Grant
     let callback = tokio::time::timeout(PATIENCE, wait(&listener, &state)).await;
     let callback =
         callback.map_err(|_| Stop::NoAnswer("nobody logged in in time".to_owned()))??;
-    let grant = login.finish(&format!("{home}{callback}"), super::key::now()).await;
+    let grant = login.finish(&format!("{home}{callback}"), unix_seconds()).await;
     Ok(grant.map_err(|error| Stop::NoAnswer(error.to_string()))?)
 }
 

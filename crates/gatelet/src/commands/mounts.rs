@@ -4,11 +4,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::cli::Place;
 use crate::config::{self, RawMount};
 use crate::exit::{Done, Stop};
 use crate::gate;
 use crate::mounts::{Mounts, Wrong, taken};
+use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, is_read_by_a_person, out, paint, say};
 
 /// Mount a server by its manifest, in the gate that runs or when it next starts
@@ -44,7 +44,7 @@ pub(crate) struct UnmountArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct MountsArgs {}
 
-pub(crate) fn mount(args: &MountArgs, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn mount(args: &MountArgs, paths: &Paths) -> anyhow::Result<Done> {
     let raw = RawMount {
         manifest: args.manifest.clone(),
         label: args.label.clone(),
@@ -56,41 +56,41 @@ pub(crate) fn mount(args: &MountArgs, place: &Place) -> anyhow::Result<Done> {
     };
     let body = serde_json::to_value(&raw)?;
     let (status, told) =
-        asked(place, Method::POST, &body, async |mounts| mounts.mount(raw.clone()).await)?;
+        asked(paths, Method::POST, &body, async |mounts| mounts.mount(raw.clone()).await)?;
     report(status, &told, "mounted")
 }
 
-pub(crate) fn unmount(args: &UnmountArgs, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn unmount(args: &UnmountArgs, paths: &Paths) -> anyhow::Result<Done> {
     let which = json!({"mount": args.which});
     let (status, told) =
-        asked(place, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which))?;
+        asked(paths, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which))?;
     report(status, &told, "unmounted")
 }
 
-pub(crate) fn list(_: &MountsArgs, place: &Place) -> anyhow::Result<Done> {
-    let (_, told) = asked(place, Method::GET, &json!({}), async |mounts| Ok(mounts.told()))?;
+pub(crate) fn list(_: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
+    let (_, told) = asked(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.told()))?;
     if !is_read_by_a_person() {
         out(&told.to_string());
         return Ok(Done::Fine);
     }
-    let places = told.as_array().map(Vec::as_slice).unwrap_or_default();
-    if places.is_empty() {
+    let mounts = told.as_array().map(Vec::as_slice).unwrap_or_default();
+    if mounts.is_empty() {
         out("nothing is mounted: `gatelet mount URL`, or `[[mount]]` in the configuration");
     }
-    for place in places {
-        out(&line(place));
+    for mount in mounts {
+        out(&line(mount));
     }
     Ok(Done::Fine)
 }
 
 /// Asks the gate that runs, or does it here for the one that starts next.
 fn asked(
-    place: &Place,
+    paths: &Paths,
     method: Method,
     body: &Value,
     here: impl AsyncFnOnce(&Mounts) -> Result<Value, Wrong>,
 ) -> anyhow::Result<(u16, Value)> {
-    let state = config::state_directory(place)?;
+    let state = paths.state_directory()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         if let Some(answer) = gate::ask(&state, method, "/mounts", body).await? {
@@ -98,7 +98,7 @@ fn asked(
         }
         say(&paint(DIM, "No gate runs here: this counts when one starts."));
         // What the configuration mounts is there, and has its label first.
-        let config = config::load(place)?.config;
+        let config = config::load(paths)?.config;
         let mounts = Mounts::open(&state, &config.mounts);
         mounts.settled(taken(&config));
         Ok(match here(&mounts).await {

@@ -1,5 +1,7 @@
 //! `gatelet serve`: the gate itself.
 
+mod serving;
+
 mod port;
 
 mod admin;
@@ -8,66 +10,30 @@ mod showing;
 mod site;
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::Gateway;
 use mcp::serve::stdio;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::cli::Place;
-use crate::config::{self, Config, Loaded, Surface, Tls};
+use crate::config::{self, Loaded};
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::say;
-use crate::wire::{self, Pace, Wiring, chain};
+use crate::wire::{self, HangUp, Pace, Watched, Wiring, chain};
 use port::Listening;
+use serving::Serving;
 
-/// Serve everything behind the gate to MCP clients
-///
-/// Streamable HTTP on loopback unless `--stdio` is given. Without a
-/// configuration the built-in tools are served.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Talk on standard input and output, as a host that starts gatelet expects
-    #[arg(long, conflicts_with = "listen")]
-    pub(crate) stdio: bool,
-
-    /// Address and port for HTTP [default: 127.0.0.1:4747, or what the configuration says]
-    #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
-    listen: Option<SocketAddr>,
-
-    /// Threads that answer [default: half of the processors, or one with --stdio]
-    #[arg(long, value_name = "NUMBER")]
-    threads: Option<NonZeroUsize>,
-
-    /// What clients see [default: cash, or what the configuration says]
-    #[arg(long, value_name = "SURFACE")]
-    surface: Option<Surface>,
-
-    /// Listen on an address that other machines can reach, though nobody is asked who they are
-    #[arg(long)]
-    open: bool,
-
-    /// Speak HTTPS with this certificate chain, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "stdio")]
-    tls_cert: Option<PathBuf>,
-
-    /// The private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-}
+pub(crate) use serving::Args;
 
 /// How long upstreams may take to end when we do.
-const FAREWELL: Duration = Duration::from_secs(5);
+const UPSTREAMS_END: Duration = Duration::from_secs(5);
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let place = &Place { listen: args.listen, ..place.clone() };
-    let written = config::load(place)?;
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let written = config::load_for(paths, args.listen)?;
     if args.stdio {
-        chain::not_again(written.file.as_deref())?;
+        chain::not_again(written.file.as_deref()).map_err(Stop::Usage)?;
     }
     let loaded = Loaded { config: args.over(&written.config), ..written.clone() };
     if let Some(warnings) = &loaded.warnings {
@@ -76,28 +42,10 @@ pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
     // Upstreams on pipes need some, too.
     web::descriptors::raise();
     let runtime = runtime(args)?;
-    let outcome = runtime.block_on(serve(args, place, loaded, written));
+    let outcome = runtime.block_on(serve(args, paths, loaded, written));
     // Reading stdin blocks a thread that nobody can wake.
     runtime.shutdown_background();
     outcome
-}
-
-impl Args {
-    /// A configuration in which the flags have the last word.
-    fn over(&self, config: &Config) -> Config {
-        let mut config = config.clone();
-        let serve = &mut config.serve;
-        serve.listen = self.listen.unwrap_or(serve.listen);
-        serve.surface = self.surface.unwrap_or(serve.surface);
-        if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
-            let (cert, key) = (cert.clone(), key.clone());
-            let rest = serve.tls.take();
-            let callers = rest.as_ref().map(|tls| tls.callers).unwrap_or_default();
-            let client_ca = rest.and_then(|tls| tls.client_ca);
-            serve.tls = Some(Tls { cert, key, client_ca, callers });
-        }
-        config
-    }
 }
 
 /// Handing a call from thread to thread costs more than answering it. A pipe has
@@ -121,11 +69,11 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
 /// Changes are seen by comparison with what is `written`, without the flags.
 async fn serve(
     args: &Args,
-    place: &Place,
+    paths: &Paths,
     mut loaded: Loaded,
     written: Loaded,
 ) -> anyhow::Result<Done> {
-    let state = config::state_directory(place)?;
+    let state = paths.state_directory()?;
     // What the gate says of itself includes where it is.
     let listening = match args.stdio {
         true => None,
@@ -136,7 +84,7 @@ async fn serve(
     }
     let wiring = Wiring::new(&state, Pace::Configured, &loaded)?;
     let gateway = wiring.gateway(&loaded);
-    let serving = Serving { args, place, state, loaded, wiring, gateway };
+    let serving = Serving { args, paths, state, loaded, wiring, gateway };
     let listen = listening.as_ref().map(|_| serving.config().serve.listen);
     let keeping = serving.keep_up(listen, written);
     let outcome = match listening {
@@ -148,29 +96,13 @@ async fn serve(
     outcome
 }
 
-/// A gate while it serves.
-struct Serving<'a> {
-    args: &'a Args,
-    place: &'a Place,
-    /// Where things are remembered.
-    state: PathBuf,
-    /// What counts: the configuration under the flags, and where we listen.
-    loaded: Loaded,
-    wiring: Wiring,
-    gateway: Gateway,
-}
-
 impl Serving<'_> {
-    fn config(&self) -> &Config {
-        &self.loaded.config
-    }
-
     /// Takes up what changes in files and behind mounts. `listen` is where we
     /// are, which a file that leaves it open does not know.
     fn keep_up(&self, listen: Option<SocketAddr>, written: Loaded) -> [JoinHandle<()>; 2] {
         let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
-        let here = Place { listen, ..self.place.clone() };
-        let watching = tokio::spawn(wire::watch(wiring, gateway, here, written));
+        let watched = Watched { paths: self.paths.clone(), listen, written };
+        let watching = tokio::spawn(wire::watch(wiring, gateway, watched));
         let (wiring, gateway) = (self.wiring.clone(), self.gateway.clone());
         let changed = move || wiring.remount(&gateway);
         [watching, tokio::spawn(Arc::clone(&self.wiring.mounts).keep(changed))]
@@ -180,7 +112,7 @@ impl Serving<'_> {
     /// nothing more is read, and what was asked is still answered for a while.
     async fn over_stdio(&self) -> anyhow::Result<Done> {
         let surface = self.config().serve.surface.meant();
-        let input = wire::Until::new(stdio::stdin()?, wire::signal()?);
+        let input = wire::Until::new(stdio::stdin()?, wire::asked_to_end(HangUp::Reloads)?);
         let (source, options) = (self.gateway.surface(surface), stdio::Options::default());
         // A task is run again as soon as it is woken. What is waited for here is
         // looked at only after the whole system was asked for news.
@@ -198,12 +130,12 @@ impl Serving<'_> {
         let site = site::site(self, operator, issuers.clone());
         self.gateway.warm();
         // The file that was read, whatever is found later.
-        let read = Place { config: self.loaded.file.clone(), ..self.place.clone() };
+        let read = Paths { config: self.loaded.file.clone(), ..self.paths.clone() };
         let keeping = [
             tokio::spawn(self.wiring.clone().keep_presented(self.gateway.clone())),
             tokio::spawn(issuers.keep(read)),
         ];
-        let (signal, closing) = (wire::signal()?, site.clone());
+        let (signal, closing) = (wire::asked_to_end(HangUp::Reloads)?, site.clone());
         greeting::greet(self);
         let signal = async move {
             signal.await;
@@ -223,7 +155,7 @@ impl Serving<'_> {
     /// Waits until the upstreams have ended and everything is written.
     async fn close(self) {
         drop(self.gateway);
-        wire::children_have_ended(FAREWELL).await;
+        wire::children_have_ended(UPSTREAMS_END).await;
         self.wiring.close();
     }
 }

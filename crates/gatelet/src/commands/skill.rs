@@ -11,9 +11,9 @@ use tool::{Finding, Severity};
 
 use super::help::is_error;
 use super::verb::{self, Output, Wait, Words};
-use crate::cli::Place;
 use crate::config::{self, Config};
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint, say};
 use crate::wire::{Pace, skills};
 
@@ -64,19 +64,19 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     match &args.action {
-        None => show(args, place),
-        Some(Action::Lint { strict, output }) => lint(*strict, *output, place),
-        Some(Action::Lock) => write_lock(place),
-        Some(Action::Export { directory }) => export_all(directory, place),
+        None => show(args, paths),
+        Some(Action::Lint { strict, output }) => lint(*strict, *output, paths),
+        Some(Action::Lock) => write_lock(paths),
+        Some(Action::Export { directory }) => export_all(directory, paths),
     }
 }
 
 /// No skill is longer.
 const LONGEST: usize = 4 << 20;
 
-fn show(args: &Args, place: &Place) -> anyhow::Result<Done> {
+fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let is_argument = |word: &&String| word.contains('=');
     let (given, names): (Vec<&String>, Vec<&String>) = args.words.iter().partition(is_argument);
     let mut kwargs = Map::new();
@@ -96,7 +96,7 @@ fn show(args: &Args, place: &Place) -> anyhow::Result<Done> {
             return Err(Stop::Usage("name a skill, or a namespace and a skill".to_owned()).into());
         }
     };
-    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
         let ask = async |keys: &[&str]| {
             let names = keys.iter().zip(&names);
             let mut arguments: Map<String, Value> =
@@ -132,20 +132,20 @@ impl Sight for Everything<'_> {
 
 /// Runs something with the skills and with every upstream listed.
 fn with_skills<T>(
-    place: &Place,
+    paths: &Paths,
     run: impl FnOnce(&Config, &Library, Vec<Finding>, &Everything<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(place)?;
+    let loaded = config::load(paths)?;
     let (library, findings) = skills::read(&loaded.config);
     // What was listed some time ago tells nothing about changes.
-    verb::with_gateway(place, Pace::AtOnce, async |gateway| {
+    verb::with_gateway(paths, Pace::AtOnce, async |gateway| {
         verb::settle(gateway, Wait::All).await;
         run(&loaded.config, &library, findings, &Everything(gateway))
     })
 }
 
-fn lint(strict: bool, output: Output, place: &Place) -> anyhow::Result<Done> {
-    with_skills(place, |_, library, mut findings, sight| {
+fn lint(strict: bool, output: Output, paths: &Paths) -> anyhow::Result<Done> {
+    with_skills(paths, |_, library, mut findings, sight| {
         for skill in library.skills() {
             findings.extend(library.flags(skill, sight).iter().map(|flag| finding(skill, flag)));
         }
@@ -182,8 +182,8 @@ fn line(finding: &Finding) -> String {
     format!("{} {subject}: {message} {}", paint(style, word), paint(DIM, format!("[{code}]")))
 }
 
-fn write_lock(place: &Place) -> anyhow::Result<Done> {
-    with_skills(place, |config, library, _, sight| {
+fn write_lock(paths: &Paths) -> anyhow::Result<Done> {
+    with_skills(paths, |config, library, _, sight| {
         let [first, ..] = config.skills.directories.as_slice() else {
             let why = "no skills directories are configured: there is nothing to lock";
             return Err(Stop::Usage(why.to_owned()).into());
@@ -199,8 +199,8 @@ fn write_lock(place: &Place) -> anyhow::Result<Done> {
     })
 }
 
-fn export_all(directory: &Path, place: &Place) -> anyhow::Result<Done> {
-    let (library, _) = skills::read(&config::load(place)?.config);
+fn export_all(directory: &Path, paths: &Paths) -> anyhow::Result<Done> {
+    let (library, _) = skills::read(&config::load(paths)?.config);
     let mut written = std::collections::BTreeSet::new();
     for skill in library.skills() {
         let Some(exported) = export::export(skill) else { continue };

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toolspec::{Against, Finding, Options};
 
-use crate::cli::Place;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
 use baseline::Baseline;
 use report::{Format, Report};
@@ -85,7 +85,7 @@ pub(crate) enum Action {
     Explain { code: Option<String> },
 }
 
-pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     match action {
         Action::Lint { paths, format, baseline, write_baseline, strict, since } => {
             let (reports, unread) = lint(paths, since.as_deref())?;
@@ -94,10 +94,10 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
         }
         Action::Fix { paths, check } => fix(paths, *check),
         Action::Generate { subject, module, version, output } => {
-            generate(subject, module.as_deref(), version.as_deref(), output.as_deref(), place)
+            generate(subject, module.as_deref(), version.as_deref(), output.as_deref(), paths)
         }
-        Action::Check { document, server, format } => check(document, server, *format, place),
-        Action::Diff { old, new, json } => diff(old, new, *json, place),
+        Action::Check { document, server, format } => check(document, server, *format, paths),
+        Action::Diff { old, new, json } => diff(old, new, *json, paths),
         Action::Serve { document } => serve(document),
         Action::Explain { code } => explain(code.as_deref()),
     }
@@ -205,9 +205,9 @@ fn generate(
     module: Option<&str>,
     version: Option<&str>,
     output: Option<&Path>,
-    place: &Place,
+    paths: &Paths,
 ) -> anyhow::Result<Done> {
-    let found = subject::find(subject, place)?;
+    let found = subject::find(subject, paths)?;
     let usual = if found.version.is_empty() { "1.0.0" } else { &found.version };
     let options = Options {
         module: module.unwrap_or(&found.name).to_owned(),
@@ -231,17 +231,17 @@ fn generate(
     Ok(Done::Fine)
 }
 
-fn check(document: &Path, server: &str, format: Format, place: &Place) -> anyhow::Result<Done> {
+fn check(document: &Path, server: &str, format: Format, paths: &Paths) -> anyhow::Result<Done> {
     let text = subject::read(document)?;
     let (parsed, _) = toolspec::parse(&text);
-    let live = subject::find(server, place)?;
+    let live = subject::find(server, paths)?;
     let findings = toolspec::check(&parsed, &live.tools);
     let report = Report { path: document.display().to_string(), text, findings };
     finish(vec![report], format, None, false, false)
 }
 
-fn diff(old: &str, new: &str, json: bool, place: &Place) -> anyhow::Result<Done> {
-    let (old, new) = (subject::find(old, place)?, subject::find(new, place)?);
+fn diff(old: &str, new: &str, json: bool, paths: &Paths) -> anyhow::Result<Done> {
+    let (old, new) = (subject::find(old, paths)?, subject::find(new, paths)?);
     let mut report = toolspec::diff(&old.tools, &new.tools);
     // A listing has one version, the server's, for all of its tools.
     if old.tools.iter().all(|tool| tool.version.is_none()) {

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::verb::Output;
-use crate::cli::Place;
 use crate::config;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{self, BAD, DIM, HEADING, out, say};
 
 /// Add up the records of calls: how many, how they ended, and the tokens saved
@@ -70,10 +70,10 @@ struct Stats {
     lost: usize,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = match &args.file {
         Some(file) => file.clone(),
-        None => config::load(place)?.config.records.file.ok_or_else(|| {
+        None => config::load(paths)?.config.records.file.ok_or_else(|| {
             let how = "name a file, or set `file` in `[records]` of the configuration";
             Stop::Usage(format!("no records are kept: {how}"))
         })?,

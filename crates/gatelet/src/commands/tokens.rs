@@ -8,8 +8,8 @@ use serde_json::json;
 use tool::Listing;
 
 use super::verb::{self, Output, Wait};
-use crate::cli::Place;
 use crate::exit::Done;
+use crate::paths::Paths;
 use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, out, paint};
 use crate::wire::Pace;
 
@@ -27,8 +27,8 @@ struct Cost {
     tokens: usize,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    verb::with_gateway(place, Pace::WhenAsked, async |gateway| {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
         verb::settle(gateway, Wait::Known).await;
         let (mut direct, gate) = costs(gateway);
         let uncounted = uncounted(gateway);

@@ -1,9 +1,7 @@
 //! `gatelet tools`: what the tools written in Rust are, and what became of them.
 
-use crate::builtin;
-use crate::cli::Place;
-use crate::config;
 use crate::exit::Done;
+use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, HEADING, out, paint};
 
 /// List the tools that are built in, and how they were found
@@ -14,8 +12,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    let reports = builtin::reports(&config::state_directory(place)?);
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let reports = builtin::reports(&paths.state_directory()?);
     if args.json {
         let all: serde_json::Value = reports
             .iter()

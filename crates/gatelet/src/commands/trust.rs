@@ -2,15 +2,14 @@
 
 use gateway::policy::call;
 use gateway::policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
-use jiff::Timestamp;
 use tool::Tool;
 
 use super::spec::live;
-use crate::cli::Place;
-use crate::config;
 use crate::exit::{Done, Stop};
 use crate::ledger::File;
+use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
+use crate::time::unix_millis as now;
 
 /// See, grant and take back the trust in tools
 ///
@@ -37,8 +36,8 @@ pub(crate) enum Action {
     Reset { tool: Option<String> },
 }
 
-pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
-    let state = config::state_directory(place)?;
+pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
+    let state = paths.state_directory()?;
     if let Action::Reset { tool: None } = action {
         File::reset(&state)?;
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
@@ -48,12 +47,12 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
     let known = file.read()?;
     match action {
         Action::List { json } => list(&known, *json)?,
-        Action::Show { tool } => show(&known, tool, place)?,
+        Action::Show { tool } => show(&known, tool, paths)?,
         Action::Grant { tool, verified } => {
             let state = if *verified { TrustLevel::Verified } else { TrustLevel::Trusted };
-            grant(&file, tool, state, place)?;
+            grant(&file, tool, state, paths)?;
         }
-        Action::Revoke { tool } => revoke(&file, &known, tool, place)?,
+        Action::Revoke { tool } => revoke(&file, &known, tool, paths)?,
         Action::Reset { tool: Some(tool) } => {
             let names = each(&known, tool);
             if names.is_empty() {
@@ -71,10 +70,6 @@ pub(crate) fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
         Action::Reset { tool: None } => {}
     }
     Ok(Done::Fine)
-}
-
-fn now() -> u64 {
-    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
 /// The names in the ledger that are meant.
@@ -121,13 +116,13 @@ fn list(known: &Ledger, json: bool) -> anyhow::Result<()> {
 }
 
 /// The tools of an upstream that are meant, as they are now.
-fn present(wanted: &str, place: &Place) -> anyhow::Result<Vec<(String, Tool)>> {
+fn present(wanted: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
     let Some((upstream, tool)) = wanted.split_once('/') else {
         return Err(
             Stop::Usage("tools are named `upstream/tool`, or `upstream/*`".to_owned()).into()
         );
     };
-    let Some(listing) = live(upstream, place)? else {
+    let Some(listing) = live(upstream, paths)? else {
         return Err(Stop::Usage(format!("no upstream is called `{upstream}`")).into());
     };
     let fits = |found: &Tool| is_meant(tool, &found.name);
@@ -143,8 +138,8 @@ fn present(wanted: &str, place: &Place) -> anyhow::Result<Vec<(String, Tool)>> {
     Ok(tools)
 }
 
-fn show(known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
-    for (name, tool) in present(wanted, place)? {
+fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
+    for (name, tool) in present(wanted, paths)? {
         let digest = Digest::of(&tool);
         let standing = match known.state(&name, &tool, &digest) {
             TrustState::New => paint(DIM, "never seen"),
@@ -173,8 +168,8 @@ fn show(known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn grant(file: &File, wanted: &str, state: TrustLevel, place: &Place) -> anyhow::Result<()> {
-    let tools = present(wanted, place)?;
+fn grant(file: &File, wanted: &str, state: TrustLevel, paths: &Paths) -> anyhow::Result<()> {
+    let tools = present(wanted, paths)?;
     file.change(&mut |ledger| {
         tools.iter().for_each(|(name, tool)| ledger.set(name, tool, state, now()));
     })?;
@@ -187,10 +182,10 @@ fn grant(file: &File, wanted: &str, state: TrustLevel, place: &Place) -> anyhow:
 
 /// Takes trust away from what is known, and from what its upstream offers but
 /// nobody called yet.
-fn revoke(file: &File, known: &Ledger, wanted: &str, place: &Place) -> anyhow::Result<()> {
+fn revoke(file: &File, known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
     let mut names = each(known, wanted);
     let unseen = match names.is_empty() || wanted.ends_with('*') {
-        true => present(wanted, place),
+        true => present(wanted, paths),
         false => Ok(Vec::new()),
     };
     let unseen = match unseen {

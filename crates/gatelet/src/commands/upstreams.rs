@@ -11,8 +11,8 @@ use serde_json::json;
 use tool::{Ask, CredentialHealth, Object};
 
 use super::verb::{self, Output, Wait};
-use crate::cli::Place;
 use crate::exit::Done;
+use crate::paths::Paths;
 use crate::terminal::{self, out, paint, say};
 use crate::wire::Pace;
 
@@ -35,8 +35,8 @@ struct Row {
     ping: Option<Duration>,
 }
 
-pub(crate) fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
-    verb::with_gateway(place, Pace::AtOnce, async |gateway| {
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    verb::with_gateway(paths, Pace::AtOnce, async |gateway| {
         verb::settle(gateway, Wait::All).await;
         if args.report {
             return report(args, &gateway.roster().default_hall().snapshot());

@@ -12,9 +12,9 @@ use gateway::{Gateway, Surface};
 use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 
-use crate::cli::Place;
 use crate::config;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{self, say};
 use crate::wire::{Pace, Wiring, children_have_ended};
 
@@ -63,15 +63,15 @@ pub(crate) fn pair(word: &str) -> Result<(String, Value), Stop> {
 
 /// Runs something with a gateway of its own.
 pub(crate) fn with_gateway<T>(
-    place: &Place,
+    paths: &Paths,
     pace: Pace,
     run: impl AsyncFnOnce(&Gateway) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let loaded = config::load(place)?;
+    let loaded = config::load(paths)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
-    let wiring = Wiring::new(&config::state_directory(place)?, pace, &loaded)?;
+    let wiring = Wiring::new(&paths.state_directory()?, pace, &loaded)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gateway = wiring.gateway(&loaded);

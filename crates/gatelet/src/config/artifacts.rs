@@ -44,14 +44,14 @@ enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Artifacts {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) bounds: artifact::Config,
     pub(crate) raw: artifact::Raw,
 }
 
 /// Where results are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Memory,
     /// In the state directory.
     State,
@@ -65,16 +65,16 @@ pub(super) fn parse(
     problems: &mut Problems,
 ) -> Artifacts {
     let path = Path::default().key("artifacts");
-    let place = match (raw.store.unwrap_or_default(), raw.directory) {
-        (Kind::Memory, None) => Place::Memory,
+    let location = match (raw.store.unwrap_or_default(), raw.directory) {
+        (Kind::Memory, None) => Location::Memory,
         (Kind::Memory, Some(_)) => {
             let hint = "leave out `directory`, or say `store = \"disk\"`";
             problems.error(&path.key("directory"), "memory has no directory", Some(hint));
-            Place::Memory
+            Location::Memory
         }
-        (Kind::Disk, None) => Place::State,
+        (Kind::Disk, None) => Location::State,
         (Kind::Disk, Some(directory)) => {
-            Place::Directory(text::place(directory, base, environment))
+            Location::Directory(text::place(directory, base, environment))
         }
     };
     let usual = artifact::Config::default();
@@ -87,5 +87,5 @@ pub(super) fn parse(
         total_bytes: raw.total_megabytes.map_or(usual.total_bytes, bytes),
     };
     let raw = if raw.raw { artifact::Raw::Kept } else { artifact::Raw::Dropped };
-    Artifacts { place, bounds, raw }
+    Artifacts { location, bounds, raw }
 }

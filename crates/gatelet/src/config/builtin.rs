@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::node::Path;
 use super::problem::Problems;
-use crate::builtin::{LABELS, called};
+use ::builtin::{LABELS, called};
 
 /// The tools that come with gatelet: time, text, JSON, units, memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -15,14 +15,7 @@ use super::itself::{self, Here};
 use super::node::{Node, Path, Value};
 use super::problem::Problems;
 use super::text::Environment;
-use super::upstream::Raw;
-
-/// An upstream found in another client's file, and where it stands there.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
-    pub(crate) path: Path,
-    pub(crate) raw: Raw,
-}
+use super::upstream::{Entry, Raw};
 
 /// The tables that hold servers, by the keys that lead to them.
 const TABLES: &[&[&str]] = &[
@@ -50,8 +43,8 @@ pub(super) fn read(
     here: &Here,
     environment: &dyn Environment,
     problems: &mut Problems,
-) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+) -> Vec<Entry> {
+    let mut found: Vec<Entry> = Vec::new();
     let scope = variable::Scope { base: &here.base, inputs: inputs(root) };
     for (path, table) in tables(root) {
         for member in table.members() {
@@ -59,11 +52,12 @@ pub(super) fn read(
                 continue;
             }
             let at = path.key(&member.key);
-            let place = entry::Place { path: &at, scope: &scope, time: time(root, &path, here) };
-            let raw = entry::read(&member.key, &member.node, &place, problems);
+            let location =
+                entry::Location { path: &at, scope: &scope, time: time(root, &path, here) };
+            let raw = entry::read(&member.key, &member.node, &location, problems);
             let raw = raw.filter(|raw| is_another(raw, here, environment, &at, problems));
             let raw = raw.map(|raw| switched(root, &member.key, raw, &at, problems));
-            found.extend(raw.map(|raw| Found { path: at, raw }));
+            found.extend(raw.map(|raw| Entry { path: at, raw }));
         }
     }
     projects(root, problems);
@@ -124,7 +118,7 @@ fn switched(root: &Node, name: &str, mut raw: Raw, path: &Path, problems: &mut P
 }
 
 /// Gives every upstream a label that a namespace can have and no other has.
-pub(crate) fn relabel(mut found: Vec<Found>, problems: &mut Problems) -> Vec<Found> {
+pub(crate) fn relabel(mut found: Vec<Entry>, problems: &mut Problems) -> Vec<Entry> {
     let mut taken: Vec<String> = Vec::new();
     for upstream in &mut found {
         let name = upstream.raw.label.clone().unwrap_or_default();

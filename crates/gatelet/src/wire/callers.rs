@@ -1,17 +1,18 @@
 //! An upstream that callers enter with credentials of their own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway::roster::Connector;
 use gateway::roster::callers::{Callers, Limits, Opener, Way};
+use nested::{OpenSession, OpenedSession};
+use parking_lot::Mutex;
 use store::vault::Vault;
 use tool::{Client, CredentialHealth, Failure, Identity, Provider};
 
 use super::connector::Remote;
 use super::credential;
-use super::nested::{Opened, Opening};
 use super::shelf::Directory;
 use crate::config::{Reach, Upstream};
 
@@ -65,14 +66,14 @@ impl Front {
 }
 
 #[async_trait]
-impl Opening for Front {
-    async fn open(&self, client: &Client) -> Result<Opened, Failure> {
+impl OpenSession for Front {
+    async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let first = self.first(client).await?;
         let desk = Arc::clone(&self.desk) as Arc<dyn Opener>;
         let idle = self.desk.upstream.idle_stop.unwrap_or(Limits::default().idle);
         let limits = Limits { idle, ..Limits::default() };
         let callers = Callers::new(Arc::clone(&first), desk, client, limits);
-        Ok(Opened { upstream: Arc::new(callers), first })
+        Ok(OpenedSession { upstream: Arc::new(callers), first })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -110,7 +111,7 @@ impl Opener for Desk {
 
 impl Desk {
     fn remote(&self, subject: &str) -> Arc<Remote> {
-        let mut remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remotes = self.remotes.lock();
         if let Some(remote) = remotes.get(subject) {
             return Arc::clone(remote);
         }

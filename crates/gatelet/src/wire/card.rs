@@ -4,11 +4,11 @@
 //! have changed. The page, the resource and the signature show one value.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use catalog::{Catalog, name};
 use gateway::policy::visibility::Thing;
 use gateway::skill::Library;
+use parking_lot::Mutex;
 use tool::Identity;
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
@@ -40,12 +40,12 @@ impl Card {
 
     /// What is told now; nothing before it was first drawn.
     pub(super) fn shown(&self) -> Option<Manifest> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shown.lock().clone()
     }
 
     /// Draws it anew. Its date is the day on which it last changed.
     pub(super) fn draw(&self, contents: &Contents<'_>) -> Manifest {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         let mut fresh = self.unsigned(contents);
         if let Some(before) = &*shown {
             let today = std::mem::replace(&mut fresh.last_updated, before.last_updated.clone());

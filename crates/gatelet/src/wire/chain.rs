@@ -8,7 +8,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{Environment, Process, Reach, Upstream};
-use crate::exit::Stop;
 
 /// Holds the files, one on each line.
 const VARIABLE: &str = "GATELET_CHAIN";
@@ -33,13 +32,13 @@ pub(super) fn told(upstream: &Upstream, chain: &str) -> Upstream {
 }
 
 /// Stops a gate that is started by a gate that serves the same.
-pub(crate) fn not_again(file: Option<&Path>) -> Result<(), Stop> {
+pub(crate) fn not_again(file: Option<&Path>) -> Result<(), String> {
     let Some(file) = file else { return Ok(()) };
     let above = Process.get(VARIABLE).unwrap_or_default();
     if above.lines().any(|one| Path::new(one) == whole(file)) {
         let file = file.display();
         let why = format!("`{file}` starts the gate itself as an upstream: take that out of it");
-        return Err(Stop::Usage(why));
+        return Err(why);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use mcp::connect::{
 };
 use mcp::peer::Patience;
 use mcp::revision::Revision;
+use nested::{OpenSession, OpenedSession};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tool::{Client, CredentialHealth, Failure, Provider, hex};
@@ -166,6 +167,18 @@ impl Connector for Remote {
 
     fn credential_health(&self) -> Option<CredentialHealth> {
         self.credential.as_ref().map(|credential| credential.credential_health())
+    }
+}
+
+#[async_trait]
+impl OpenSession for Remote {
+    async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
+        let upstream = self.connect(client).await?;
+        Ok(OpenedSession { first: Arc::clone(&upstream), upstream })
+    }
+
+    fn credential_health(&self) -> Option<CredentialHealth> {
+        Connector::credential_health(self)
     }
 }
 

@@ -10,16 +10,16 @@ use gateway::clock::Clock;
 use store::artifacts::Disk;
 use tokio::sync::OnceCell;
 
-use crate::config::{Artifacts, Place};
+use crate::config::{Artifacts, Location};
 
 /// The store that the configuration asks for.
 pub(super) fn store(config: &Artifacts, state: &Path, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {
-    let directory = match &config.place {
-        Place::Memory => {
+    let directory = match &config.location {
+        Location::Memory => {
             return Arc::new(Memory::new(config.bounds.clone(), Arc::clone(clock)));
         }
-        Place::State => state.join("artifacts"),
-        Place::Directory(directory) => directory.clone(),
+        Location::State => state.join("artifacts"),
+        Location::Directory(directory) => directory.clone(),
     };
     let (bounds, clock) = (config.bounds.clone(), Arc::clone(clock));
     Arc::new(WhenNeeded { directory, bounds, clock, opened: OnceCell::new() })

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use gateway::skill::{File, Library, Lock, lock};
+use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 
-use crate::builtin;
 use crate::config::Config;
 
 /// Skills lie at most this deep below the directory that is named.
@@ -33,8 +33,28 @@ pub(super) fn library(config: &Config) -> Library {
     library.with_prompts(prompts.map(|upstream| upstream.label.clone()))
 }
 
+/// Changes whenever the files of skills do.
+pub(super) fn digest(config: &Config) -> [u8; 32] {
+    let (walk, lock) = files(config);
+    let mut digest = Sha256::new();
+    for text in walk.files.iter().flat_map(|file| [&file.path, &file.text]) {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    }
+    digest.update(format!("{lock:?}"));
+    digest.finalize().into()
+}
+
 /// All skills that are here, and what is odd about them.
 pub(crate) fn read(config: &Config) -> (Library, Vec<Finding>) {
+    let (mut walk, lock) = files(config);
+    let (library, findings) = Library::read(&walk.files);
+    walk.findings.extend(findings);
+    (library.with_lock(lock), walk.findings)
+}
+
+/// The files of all skills, and what they are locked to.
+fn files(config: &Config) -> (Walk, Lock) {
     let mut walk = Walk::new(&config.skills.directories);
     let mut lock = Lock::default();
     if config.builtin {
@@ -47,9 +67,7 @@ pub(crate) fn read(config: &Config) -> (Library, Vec<Finding>) {
             lock.extend(Lock::parse(&text));
         }
     }
-    let (library, findings) = Library::read(&walk.files);
-    walk.findings.extend(findings);
-    (library.with_lock(lock), walk.findings)
+    (walk, lock)
 }
 
 /// A search for skills. Whoever can write into a skills directory must not be

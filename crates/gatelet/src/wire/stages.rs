@@ -1,7 +1,7 @@
 //! The stages of a call, as the configuration has them.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gateway::clock::Clock;
 use gateway::policy::admission::{Check, ListingCheck};
@@ -13,6 +13,7 @@ use gateway::policy::rules::{self, Rules};
 use gateway::policy::trust::TrustCheck;
 use gateway::policy::{Open, Stages};
 use gateway::redact::{self, Scrubber};
+use parking_lot::Mutex;
 
 use super::trust;
 use crate::config::{Config, Reach};
@@ -45,13 +46,13 @@ impl Current {
         };
         let (config, clock) = (config.clone(), Arc::clone(clock));
         let made = Made { config, clock, trust, stages: stages.clone() };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        *self.0.lock() = Some(made);
         stages
     }
 
     /// The stages of a configuration that has changed.
     pub(super) fn next(&self, config: &Config, state: &Path) -> Stages {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.0.lock();
         // There is a first one before there is a next.
         let Some(Made { config: before, clock, trust, stages }) = &mut *made else {
             return Stages::default();

@@ -2,46 +2,51 @@
 
 mod spot;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::Gateway;
-use notify::{EventKind, RecursiveMode, Watcher};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::Wiring;
-use crate::cli::Place;
-use crate::config::{self, Loaded};
-use crate::exit::Stop;
+use crate::config::{self, LoadError, Loaded};
+use crate::paths::Paths;
 use spot::Spots;
 
 /// Editors write a file in several steps.
-const SETTLE: Duration = Duration::from_millis(200);
+const QUIET: Duration = Duration::from_millis(200);
 
-/// Reloads whenever the configuration or a skill changes, until dropped.
+/// Where a gate reads its configuration, and what that said.
+pub(crate) struct Watched {
+    pub(crate) paths: Paths,
+    /// Where the gate listens, which a file that leaves it open does not say.
+    pub(crate) listen: Option<SocketAddr>,
+    /// What the file says, without the flags of the command line.
+    pub(crate) written: Loaded,
+}
+
+/// Takes up the configuration whenever it or a skill changes, and when SIGHUP
+/// asks for it, until dropped.
 ///
 /// A configuration that is wrong is reported and changes nothing.
-pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, place: Place, first: Loaded) {
-    let mut current = first;
+pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
+    let Ok(mut hang_ups) = signal(SignalKind::hangup()) else { return };
+    let Watched { paths, listen, written: mut current } = watched;
     loop {
-        let Some(file) = current.file.clone() else { return };
-        let spots = Spots::of(&file, &current.config.skills.directories);
-        let Ok((_watcher, mut changes)) = changes(&spots) else {
-            tracing::warn!(file = %file.display(), "cannot watch the configuration for changes");
-            return;
-        };
+        let mut files = Files::of(&current);
         // What changed before the watch began is taken up at once.
-        let mut is_fresh = true;
-        while is_fresh || changes.recv().await.is_some() {
-            if !is_fresh {
-                tokio::time::sleep(SETTLE).await;
-                while changes.try_recv().is_ok() {}
-            }
-            let named = Place { config: Some(file.clone()), ..place.clone() };
-            match tokio::task::spawn_blocking(move || config::load(&named)).await {
+        let mut began = true;
+        loop {
+            let config = current.file.clone().or_else(|| paths.config.clone());
+            let named = Paths { config, ..paths.clone() };
+            let read = tokio::task::spawn_blocking(move || config::load_for(&named, listen)).await;
+            match read {
                 Ok(Ok(loaded)) => {
-                    wiring.reload(&gateway, &loaded.config);
-                    if !is_fresh || loaded.config != current.config {
+                    if !began || !wiring.has_taken_up(&loaded.config) {
+                        wiring.reload(&gateway, &loaded.config);
                         announce(&current, &loaded);
                     }
                     current = loaded;
@@ -49,13 +54,25 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, place: Place, first:
                 Ok(Err(error)) => report(&error),
                 Err(error) => tracing::error!(%error, "reading the configuration broke off"),
             }
-            is_fresh = false;
             // A link that leads elsewhere now, or a directory that is another
             // one under the old name, has to be looked at anew.
-            if Spots::of(&file, &current.config.skills.directories) != spots {
+            if Spots::of_configuration(&current) != files.spots {
                 break;
             }
+            began = false;
+            tokio::select! {
+                () = files.changed() => {}
+                _ = hang_ups.recv() => tracing::info!("SIGHUP came: reading the configuration"),
+            }
         }
+    }
+}
+
+impl Spots {
+    /// What to look at for a configuration; nothing for the embedded one.
+    fn of_configuration(loaded: &Loaded) -> Spots {
+        let file = loaded.file.as_deref();
+        file.map_or_else(Spots::default, |file| Spots::of(file, &loaded.config.skills.directories))
     }
 }
 
@@ -67,18 +84,49 @@ fn announce(before: &Loaded, after: &Loaded) {
     tracing::info!(upstreams = after.config.upstreams.len(), "configuration reloaded");
 }
 
-fn report(error: &anyhow::Error) {
-    let problems = match error.downcast_ref() {
-        Some(Stop::Config(problems)) => problems.summary(),
-        Some(Stop::Usage(_) | Stop::NoAnswer(_)) | None => error.to_string(),
+fn report(error: &LoadError) {
+    let problems = match error {
+        LoadError::Wrong(problems) => problems.summary(),
+        LoadError::Unreadable { .. } | LoadError::NoServers(_) => error.to_string(),
     };
     tracing::error!("the configuration changed and is wrong, so the old one stays: {problems}");
 }
 
-type Changes = (notify::RecommendedWatcher, mpsc::Receiver<()>);
+/// The files of a configuration, and news of them.
+struct Files {
+    spots: Spots,
+    /// `None` where there is nothing to watch, or no way to.
+    news: Option<(RecommendedWatcher, mpsc::Receiver<()>)>,
+}
+
+impl Files {
+    /// Watches from now on.
+    fn of(loaded: &Loaded) -> Files {
+        let spots = Spots::of_configuration(loaded);
+        let Some(file) = &loaded.file else { return Files { spots, news: None } };
+        let news = changes(&spots).ok();
+        if news.is_none() {
+            tracing::warn!(
+                file = %file.display(),
+                "cannot watch the configuration for changes: SIGHUP has it read"
+            );
+        }
+        Files { spots, news }
+    }
+
+    /// Ready when something has changed, and for a moment nothing more.
+    async fn changed(&mut self) {
+        let Some((_, changes)) = &mut self.news else { return std::future::pending().await };
+        if changes.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(QUIET).await;
+        while changes.try_recv().is_ok() {}
+    }
+}
 
 /// Says when something changes at one of these places.
-fn changes(spots: &Spots) -> notify::Result<Changes> {
+fn changes(spots: &Spots) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<()>)> {
     let (sender, receiver) = mpsc::channel(1);
     let watched = spots.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {

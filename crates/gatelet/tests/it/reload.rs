@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Home, Pipe, eventually, text, tool, upstream};
+use crate::kit::{Home, Pipe, eventually, signal, text, tool, upstream};
 
 #[test]
 fn upstreams_come_and_go_without_dropping_the_session() {
@@ -168,4 +168,38 @@ fn a_directory_of_skills_may_come_late_and_come_again() {
     eventually("it is gone", || !shows("first"));
     skill("third");
     eventually("it is there again", || shows("third"));
+}
+
+#[test]
+fn a_hang_up_has_the_configuration_read_and_ends_nothing() {
+    let home = Home::new();
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio"]);
+    command.stderr(std::fs::File::create(home.path().join("log")).unwrap());
+    let mut pipe = Pipe::start_quiet(command);
+    assert!(text(&pipe.verb("help", &json!({}))).contains("units"));
+    // Nobody watches for a file that was not there.
+    home.write("gatelet.toml", "[[upstream]]\nlabel = \"late\"\ncommand = \"x\"\n");
+    signal(pipe.id(), "HUP");
+    eventually("the configuration is read", || {
+        text(&pipe.verb("help", &json!({}))).contains("late")
+    });
+    // From then on the file is watched, and what is wrong in it changes nothing.
+    home.write("gatelet.toml", "[[upstream]]\nlable = 7\n");
+    signal(pipe.id(), "HUP");
+    eventually("it is looked at", || home.read("log").contains("so the old one stays"));
+    assert!(text(&pipe.verb("help", &json!({}))).contains("late"));
+}
+
+#[test]
+fn a_configuration_is_taken_up_once_at_the_start() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    let mut command = home.gatelet();
+    command.args(["serve", "--stdio", "--log", "debug"]);
+    command.stderr(std::fs::File::create(home.path().join("log")).unwrap());
+    let mut pipe = Pipe::start_quiet(command);
+    assert!(pipe.call("time.now", &json!({})).contains("UTC"));
+    home.write("gatelet.toml", "[builtin]\ntools = true\n[gate]\nlimit = 5000\n");
+    eventually("the change is taken up", || home.read("log").contains("configuration reloaded"));
+    assert_eq!(home.read("log").matches("taking up the configuration").count(), 2);
 }

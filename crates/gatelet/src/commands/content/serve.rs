@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -10,16 +10,18 @@ use content::http::{AuditSink, Auth, Clock, Config as EdgeConfig, Edge, Jwt, Sco
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use mcp::serve::http::Body;
+use parking_lot::Mutex;
 use tool::FixedProvider;
 use web::listen::{Limits, Peer};
 
 use super::answer::Stateless;
-use super::telling::Telling;
-use super::{SiteArgs, now, open, state_file};
-use crate::cli::Place;
+use super::named::NamedDatabase;
+use super::site::{SiteArgs, open, state_file};
 use crate::config::{self, Rules};
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::say;
+use crate::time::since_epoch;
 use crate::wire;
 
 /// Serve a site's content tools alone
@@ -155,24 +157,24 @@ enum AuthArg {
     Open,
 }
 
-pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
+pub(super) async fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let config = args.site.under(&args.rules());
     let site = open(&config).await?;
     for finding in site.findings() {
         tracing::warn!("{finding}");
     }
-    let provider: Arc<dyn tool::Provider> = Arc::new(Telling(site));
+    let provider: Arc<dyn tool::Provider> = Arc::new(NamedDatabase(site));
     if args.stdio {
         let options = mcp::serve::stdio::Options::default();
         mcp::serve::stdio::stdio(Arc::new(FixedProvider(provider)), options).await?;
         return Ok(Done::Fine);
     }
     web::descriptors::raise();
-    let edge = Arc::new(edge(args, place, provider).await?);
+    let edge = Arc::new(edge(args, paths, provider).await?);
     let listener = tokio::net::TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
-    let (address, signal) = (listener.local_addr()?, wire::signal()?);
+    let (address, signal) = (listener.local_addr()?, wire::asked_to_end(wire::HangUp::Ends)?);
     say(&format!("serving the content tools at http://{address}/mcp/content"));
     let worker = Arc::clone(&edge);
     let work = tokio::spawn(async move { worker.work().await });
@@ -188,7 +190,7 @@ pub(super) async fn run(args: &Args, place: &Place) -> anyhow::Result<Done> {
 
 async fn edge(
     args: &Args,
-    place: &Place,
+    paths: &Paths,
     provider: Arc<dyn tool::Provider>,
 ) -> anyhow::Result<Edge> {
     let mut config = EdgeConfig::contract(auth(args)?);
@@ -200,8 +202,8 @@ async fn edge(
         let map = args.scope.iter().map(|(method, scope)| (scope.clone(), vec![method.clone()]));
         server.scope_map = ScopeMap(map.collect());
     }
-    let state = State::open(&state_file(place)?).await?;
-    let clock: Clock = Arc::new(now);
+    let state = State::open(&state_file(paths)?).await?;
+    let clock: Clock = Arc::new(since_epoch);
     let edge = Edge::new(config, state, clock, audit(args)?);
     Ok(edge.with("content", Arc::new(Stateless(provider))))
 }
@@ -233,7 +235,7 @@ fn audit(args: &Args) -> anyhow::Result<AuditSink> {
     let file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
     let file = Mutex::new(file);
     Ok(Arc::new(move |line| {
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = file.lock();
         if let Err(error) = writeln!(file, "{line}") {
             tracing::error!(%error, "the audit file cannot be written");
         }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use content::http::{NewToken, State, Token};
 
-use super::{now, state_file};
-use crate::cli::Place;
+use super::site::state_file;
 use crate::exit::{Done, Stop};
+use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
+use crate::time::since_epoch;
 
 const SCOPES: [&str; 5] = ["mcp:read", "mcp:call", "mcp:write", "mcp:admin", "*"];
 
@@ -42,8 +43,8 @@ pub(crate) enum Action {
     },
 }
 
-pub(super) async fn run(action: &Action, place: &Place) -> anyhow::Result<Done> {
-    let state = State::open(&state_file(place)?).await?;
+pub(super) async fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
+    let state = State::open(&state_file(paths)?).await?;
     match action {
         Action::Create { name, owner, scopes, expires } => {
             let scopes: BTreeSet<String> = scopes.iter().map(|one| one.trim().to_owned()).collect();
@@ -67,7 +68,7 @@ pub(super) async fn run(action: &Action, place: &Place) -> anyhow::Result<Done> 
             }
             let expires = expires.map(|days| Duration::from_secs(u64::from(days) * 86_400));
             let new = NewToken { name: name.clone(), user_id: *owner, scopes, expires };
-            let (text, token) = state.create_token(&new, now()).await?;
+            let (text, token) = state.create_token(&new, since_epoch()).await?;
             out(&text);
             let note = format!(
                 "Token {}. Keep it now: it cannot be shown again. A running server knows it already.",
@@ -86,7 +87,7 @@ pub(super) async fn run(action: &Action, place: &Place) -> anyhow::Result<Done> 
             }
         }
         Action::Revoke { id } => {
-            if !state.revoke_token(*id, now()).await? {
+            if !state.revoke_token(*id, since_epoch()).await? {
                 return Err(Stop::Usage(format!("there is no token {id} to revoke")).into());
             }
             say(&format!("{} token {id}", paint(GOOD, "revoked")));

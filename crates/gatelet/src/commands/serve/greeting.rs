@@ -4,14 +4,13 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Args, Serving};
-use crate::cli::Place;
-use crate::config;
+use super::serving::{Args, Serving};
+use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, HEADING, PLACE, paint, say};
 
 /// Says on stderr where the gate is and how the common clients reach it.
 pub(super) fn greet(serving: &Serving<'_>) {
-    let Serving { args, place, loaded, gateway, .. } = serving;
+    let Serving { args, paths, loaded, gateway, .. } = serving;
     let snapshot = gateway.roster().default_hall().snapshot();
     let n_upstreams = snapshot.links().len();
     let source = match &loaded.file {
@@ -19,22 +18,22 @@ pub(super) fn greet(serving: &Serving<'_>) {
         None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),
     };
     let url = format!("{}/mcp", loaded.config.serve.url());
-    let words = words(args, place, loaded.file.as_deref());
+    let words = words(args, paths, loaded.file.as_deref());
     let callers = if loaded.config.auth.required { Callers::Known } else { Callers::Any };
     say(&greeting(&url, &source, &program(), &words, callers));
 }
 
 /// The words that serve the same on standard input and output, wherever they
 /// are run.
-fn words(args: &Args, place: &Place, file: Option<&Path>) -> Vec<String> {
+fn words(args: &Args, paths: &Paths, file: Option<&Path>) -> Vec<String> {
     // The user's own configuration is found from everywhere.
-    let common = config::candidates().pop();
-    let file = file.filter(|file| place.config.is_some() || Some(*file) != common.as_deref());
+    let common = paths::candidates().pop();
+    let file = file.filter(|file| paths.config.is_some() || Some(*file) != common.as_deref());
     let surface = args.surface.as_ref().and_then(clap::ValueEnum::to_possible_value);
-    let paths = [("--config", file), ("--state", place.state.as_deref())];
-    let paths = paths.into_iter().filter_map(|(flag, path)| Some((flag, whole(path?))));
+    let named = [("--config", file), ("--state", paths.state.as_deref())];
+    let named = named.into_iter().filter_map(|(flag, path)| Some((flag, whole(path?))));
     let surface = surface.map(|surface| ("--surface", surface.get_name().to_owned()));
-    let flags = paths.chain(surface).flat_map(|(flag, value)| [flag.to_owned(), value]);
+    let flags = named.chain(surface).flat_map(|(flag, value)| [flag.to_owned(), value]);
     ["serve", "--stdio"].map(str::to_owned).into_iter().chain(flags).collect()
 }
 
@@ -89,7 +88,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::Cli;
+    use crate::commands::Command;
 
     #[test]
     fn the_greeting_says_how_four_clients_connect() {
@@ -117,8 +117,8 @@ mod tests {
         let read = |words: &[&str]| {
             let cli = Cli::parse_from([&["gatelet", "serve"], words].concat());
             let Command::Serve(args) = cli.command else { panic!("serve") };
-            let file = cli.place.config.clone().unwrap_or("gatelet.toml".into());
-            super::words(&args, &cli.place, Some(&file)).join(" ")
+            let file = cli.paths.config.clone().unwrap_or("gatelet.toml".into());
+            super::words(&args, &cli.paths, Some(&file)).join(" ")
         };
         assert_eq!(
             read(&["--config", "/c.toml", "--state", "/s", "--surface", "direct"]),

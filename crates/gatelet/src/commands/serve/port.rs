@@ -6,7 +6,8 @@ use anyhow::Context;
 use tokio::net::{TcpListener, TcpSocket};
 use web::identity::key::Key;
 
-use super::{Args, site};
+use super::serving::Args;
+use super::site;
 use crate::config::Config;
 use crate::exit::Stop;
 use crate::gate;

@@ -1,7 +1,8 @@
 //! The certificates that clients are shown, read again when their files change.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use web::listen::Showing;
 
@@ -21,7 +22,7 @@ pub(super) fn showing(tls: &Tls) -> Result<Showing, String> {
     let shown = Mutex::new(Shown { stamps: stamps(tls), config: tls.server()? });
     let tls = tls.clone();
     Ok(Arc::new(move || {
-        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = shown.lock();
         let stamps = stamps(&tls);
         if shown.stamps != stamps {
             shown.stamps = stamps;

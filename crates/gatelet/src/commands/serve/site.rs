@@ -3,23 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::serve::http::{Endpoint, Hosts, Options};
+use parking_lot::Mutex;
 use web::identity::key::{Fresh, Key, Ring};
 use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
 use web::site::{Parts, Site};
 
-use super::Serving;
 use super::admin::Desk;
-use crate::cli::Place;
+use super::serving::Serving;
 use crate::commands::key;
 use crate::config::{self, Config};
+use crate::paths::Paths;
 use crate::secret;
 use crate::stamp::Glance;
+use crate::time::unix_seconds;
 
 /// Everything that is answered over HTTP.
 pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Site {
@@ -47,7 +49,7 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
         policy: policy(config, key::file(state), operator, issuers),
         admin: Some(Box::new(desk)),
         manifest: Box::new(wiring.presented()),
-        now: Box::new(key::now),
+        now: Box::new(unix_seconds),
         config: web::site::Config {
             origins: config.auth.origins.clone(),
             concurrency: limits.requests,
@@ -60,7 +62,7 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
 /// A key for this machine's operator, good for as long as the gate runs.
 pub(super) fn operator(config: &Config) -> Fresh {
     let mut fresh = Ring::default()
-        .create("operator", secret::random(), key::now())
+        .create("operator", secret::random(), unix_seconds())
         .expect("the name is legal and nobody else has it");
     fresh.key.scopes.insert(SCOPE.to_owned());
     fresh.key.scopes.extend(config.auth.scope.clone());
@@ -80,25 +82,25 @@ impl Issuers {
     }
 
     fn now(&self) -> Arc<Vec<Issuer>> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     /// Takes up public keys that have changed, until dropped. The configuration
     /// knows where they are, so it is read; nothing else of it is taken up.
-    pub(super) async fn keep(self, place: Place) {
+    pub(super) async fn keep(self, paths: Paths) {
         let is_public = |issuer: &Issuer| matches!(issuer.keys, Keys::Public(_));
         if !self.now().iter().any(is_public) {
             return;
         }
         loop {
             tokio::time::sleep(LOOK).await;
-            let place = place.clone();
-            let read = tokio::task::spawn_blocking(move || config::load(&place)).await;
+            let paths = paths.clone();
+            let read = tokio::task::spawn_blocking(move || config::load(&paths)).await;
             // What is wrong with a file is told by who watches it, and what is
             // half written is whole the next time.
             let Ok(Ok(loaded)) = read else { continue };
             if let Some(issuers) = token::renewed(&self.now(), &loaded.config.auth.issuers) {
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(issuers);
+                *self.0.lock() = Arc::new(issuers);
                 tracing::info!("the keys of an issuer have changed");
             }
         }
@@ -125,7 +127,7 @@ fn policy(
     let known = Known { glance: Glance::at(file), keys: Ring::default(), tokens, policy: nobody };
     let known = Mutex::new(known);
     Box::new(move || {
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = known.lock();
         let tokens = issuers.now();
         let mut is_new = !Arc::ptr_eq(&tokens, &known.tokens);
         if known.glance.is_due() {

@@ -12,10 +12,9 @@ use serde_json::Value;
 use tool::{Client, Json, Listing, Provider, Tool};
 use toolspec::Definition;
 
-use crate::builtin;
-use crate::cli::Place;
 use crate::config::{self, Reach};
 use crate::exit::Stop;
+use crate::paths::Paths;
 
 /// Tools, and what they belong to.
 pub(crate) struct Subject {
@@ -120,9 +119,9 @@ fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
 }
 
 /// Finds out what is meant, and reads its tools.
-pub(crate) fn find(subject: &str, place: &Place) -> anyhow::Result<Subject> {
+pub(crate) fn find(subject: &str, paths: &Paths) -> anyhow::Result<Subject> {
     if subject == "builtin" {
-        return built_in(place);
+        return built_in(paths);
     }
     let path = Path::new(subject);
     if path.is_file() && !is_program(path) {
@@ -136,7 +135,7 @@ pub(crate) fn find(subject: &str, place: &Place) -> anyhow::Result<Subject> {
     {
         return parse(inside, &show(subject, None)?);
     }
-    if let Some(server) = live(subject, place)? {
+    if let Some(server) = live(subject, paths)? {
         return Ok(of_listing(&server));
     }
     // `REVISION:PATH`, as git writes it.
@@ -175,8 +174,8 @@ fn may_run(path: &Path) -> bool {
 }
 
 /// The listing of a server: an upstream by its label, an address or a command.
-pub(crate) fn live(subject: &str, place: &Place) -> anyhow::Result<Option<Listing>> {
-    let target = match labelled(subject, place)? {
+pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listing>> {
+    let target = match labelled(subject, paths)? {
         Some(target) => target,
         None if subject.starts_with("http://") || subject.starts_with("https://") => {
             Target::Http(Endpoint { url: subject.to_owned(), ..Endpoint::default() })
@@ -206,8 +205,8 @@ pub(crate) fn live(subject: &str, place: &Place) -> anyhow::Result<Option<Listin
     })
 }
 
-fn labelled(label: &str, place: &Place) -> anyhow::Result<Option<Target>> {
-    let loaded = config::load(place)?;
+fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
+    let loaded = config::load(paths)?;
     let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
     Ok(match upstream.map(|upstream| upstream.reach) {
         None => None,
@@ -236,8 +235,8 @@ fn labelled(label: &str, place: &Place) -> anyhow::Result<Option<Target>> {
     })
 }
 
-fn built_in(place: &Place) -> anyhow::Result<Subject> {
-    let state = config::state_directory(place)?;
+fn built_in(paths: &Paths) -> anyhow::Result<Subject> {
+    let state = paths.state_directory()?;
     let mut tools = Vec::new();
     for group in builtin::groups(&state) {
         // Names are unique within a group only.

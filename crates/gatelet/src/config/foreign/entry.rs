@@ -8,7 +8,7 @@ use super::super::upstream::{Raw, Wire};
 use super::variable::{self, Scope};
 
 /// Where an entry stands.
-pub(super) struct Place<'a> {
+pub(super) struct Location<'a> {
     pub(super) path: &'a Path,
     pub(super) scope: &'a Scope<'a>,
     /// How its file counts time.
@@ -27,12 +27,12 @@ pub(super) enum Unit {
 pub(super) fn read(
     name: &str,
     node: &Node,
-    place: &Place<'_>,
+    location: &Location<'_>,
     problems: &mut Problems,
 ) -> Option<Raw> {
     let raw = Raw { label: Some(name.to_owned()), ..Raw::default() };
-    let time = unit(node, place.time);
-    let Place { path, scope, .. } = *place;
+    let time = unit(node, location.time);
+    let Location { path, scope, .. } = *location;
     let mut entry = Entry { raw, path, scope, time, address: "", problems };
     for member in node.members() {
         entry.member(member);

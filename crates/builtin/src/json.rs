@@ -2,7 +2,7 @@
 
 mod document;
 
-use gateway::view::{self, Budget, ViewError};
+use artifacts::view::{self, Budget, ViewError};
 use native::{Fault, Text, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

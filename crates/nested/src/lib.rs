@@ -7,65 +7,54 @@
 //! asked of its `help`, and a skill of its `skill`. Every other server passes
 //! as it is.
 
+mod functions;
 mod skills;
-mod walk;
 
-use std::sync::{Arc, PoisonError, RwLock};
+mod question;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use gateway::roster::{Connector, Profile, gates};
+use gateway::roster::{Connector, gates};
 use gateway::skill::upstream::cash;
 use mcp::revision::{Revision, method};
+use parking_lot::RwLock;
 use serde_json::json;
 use tool::{
     Ask, Call, Client, Context, CredentialHealth, Event, Failure, Json, Kind, Listing, Object,
-    Provider, Reply, RpcError, Server, Tool,
+    Provider, Reply, Server, Tool,
 };
 
-use super::connector::Remote;
-
 /// Opens sessions, and looks whether it is a CaSH server that answers.
-pub(super) struct Nesting<C> {
-    pub(super) opening: C,
+pub struct CashConnector<S> {
+    pub sessions: S,
     /// What tells this gate from every other.
-    pub(super) instance: Arc<str>,
+    pub instance: Arc<str>,
 }
 
 /// Opens sessions with a server that may be a CaSH server.
 #[async_trait]
-pub(super) trait Opening: Send + Sync {
-    async fn open(&self, client: &Client) -> Result<Opened, Failure>;
+pub trait OpenSession: Send + Sync {
+    async fn open(&self, client: &Client) -> Result<OpenedSession, Failure>;
 
     fn credential_health(&self) -> Option<CredentialHealth>;
 }
 
 /// A server that was reached.
-pub(super) struct Opened {
+pub struct OpenedSession {
     /// Who answers callers.
-    pub(super) upstream: Arc<dyn Provider>,
+    pub upstream: Arc<dyn Provider>,
     /// Who tells what there is. Nobody calls then, so where only callers are
     /// let in it is one of their sessions.
-    pub(super) first: Arc<dyn Provider>,
+    pub first: Arc<dyn Provider>,
 }
 
 #[async_trait]
-impl Opening for Remote {
-    async fn open(&self, client: &Client) -> Result<Opened, Failure> {
-        let upstream = self.connect(client).await?;
-        Ok(Opened { first: Arc::clone(&upstream), upstream })
-    }
-
-    fn credential_health(&self) -> Option<CredentialHealth> {
-        Connector::credential_health(self)
-    }
-}
-
-#[async_trait]
-impl<C: Opening> Connector for Nesting<C> {
+impl<S: OpenSession> Connector for CashConnector<S> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        let Opened { upstream, first } = self.opening.open(client).await?;
+        let OpenedSession { upstream, first } = self.sessions.open(client).await?;
         // Before it is read: this gate would wait for what it tells itself.
         if let Some(reason) = gates::refuse(&upstream.listing().server, &self.instance) {
             return Err(Failure::Unavailable { reason });
@@ -79,7 +68,7 @@ impl<C: Opening> Connector for Nesting<C> {
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
-        self.opening.credential_health()
+        self.sessions.credential_health()
     }
 }
 
@@ -91,10 +80,6 @@ struct Shared {
     first: Arc<dyn Provider>,
     listing: RwLock<Arc<Listing>>,
 }
-
-/// How much of a result the other side may give: everything. Our own gate
-/// decides what goes out, so that nothing has to run twice.
-const EVERYTHING: u32 = 16_000_000;
 
 /// Whether a server has the three tools and no others.
 fn is_cash(listing: &Listing) -> bool {
@@ -110,7 +95,7 @@ fn is_cash(listing: &Listing) -> bool {
 impl Shared {
     /// Reads what the server has.
     async fn look(&self) -> Result<(), Failure> {
-        let (functions, cuts) = walk::functions(&*self.first).await?;
+        let (found, cuts) = functions::read(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
         // Which gates stand behind it may be different now.
@@ -120,14 +105,14 @@ impl Shared {
         let resources = own.resources.iter().filter(|one| one.uri != "cash://server");
         let listing = Listing {
             server,
-            tools: functions.iter().filter_map(walk::Function::tool).collect(),
+            tools: found.iter().filter_map(functions::Function::tool).collect(),
             resources: resources.cloned().collect(),
             templates: own.templates.clone(),
             prompts: own.prompts.clone(),
             findings: own.findings.iter().cloned().chain(cuts).collect(),
             ..Listing::default()
         };
-        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);
+        *self.listing.write() = Arc::new(listing);
         Ok(())
     }
 
@@ -137,7 +122,7 @@ impl Shared {
             return None;
         }
         let ask = Ask::Other { method: method::DISCOVER.to_owned(), params: Object::new() };
-        match self.first.ask(ask, &nobody()).await {
+        match self.first.ask(ask, &question::own_context()).await {
             Ok(Reply::Result(told)) => told.member("capabilities"),
             Ok(Reply::Error(_)) | Err(_) => None,
         }
@@ -149,7 +134,7 @@ impl Shared {
         arguments.push("namespace", Json::encode(namespace));
         arguments.push("function", Json::encode(function));
         arguments.push("kwargs", call.arguments.unwrap_or_else(Json::empty_object));
-        arguments.push("sizelimit", Json::encode(&EVERYTHING));
+        arguments.push("sizelimit", Json::encode(&question::WHOLE));
         let arguments = Some(arguments.to_json());
         let call = Call { name: "call".to_owned(), arguments, rest: call.rest };
         self.upstream.ask(Ask::Call(call), context).await
@@ -175,7 +160,7 @@ fn capabilities(theirs: &Json) -> Json {
 #[async_trait]
 impl Provider for Nested {
     fn listing(&self) -> Arc<Listing> {
-        Arc::clone(&self.0.listing.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.listing.read())
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
@@ -208,33 +193,6 @@ impl Provider for Nested {
             }
         }
     }
-}
-
-/// Nobody's question but the gate's own.
-fn nobody() -> Context {
-    Context { client: Arc::new(Profile::default().client()), ..Context::anonymous() }
-}
-
-/// The text of one of the three tools.
-async fn text(
-    upstream: &dyn Provider,
-    tool: &str,
-    arguments: serde_json::Value,
-    context: &Context,
-) -> Result<Result<String, RpcError>, Failure> {
-    let reply = upstream.ask(Ask::Call(Call::new(tool, arguments.into())), context).await?;
-    let unusable = || Failure::Unusable { reason: format!("`{tool}` gave no text") };
-    Ok(match reply {
-        Reply::Error(error) => Err(error),
-        Reply::Result(_) => {
-            let result = reply.tool_result().ok_or_else(unusable)?;
-            if result.is_error {
-                Err(RpcError::new(-32002, result.text()))
-            } else {
-                Ok(result.text())
-            }
-        }
-    })
 }
 
 #[cfg(test)]

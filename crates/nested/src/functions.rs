@@ -7,6 +7,8 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
 use tool::{Context, Failure, Finding, Provider, Severity, Tool};
 
+use crate::question;
+
 /// Levels below the root; deeper ones are nobody's.
 const DEEPEST: usize = 8;
 const MOST_NAMESPACES: usize = 500;
@@ -20,9 +22,9 @@ const AT_ONCE: usize = 8;
 
 /// One function of the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
-    pub(super) namespace: String,
-    pub(super) name: String,
+pub(crate) struct Function {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
     description: String,
     /// What its page says, if it was read.
     parameters: Option<Vec<Parameter>>,
@@ -71,10 +73,10 @@ impl Cuts {
 const NAMED: usize = 5;
 
 /// Everything that `help` leads to, and what was left out.
-pub(super) async fn functions(
+pub(crate) async fn read(
     upstream: &dyn Provider,
 ) -> Result<(Vec<Function>, Vec<Finding>), Failure> {
-    let context = super::nobody();
+    let context = question::own_context();
     let mut cuts = Cuts::default();
     let mut found: Vec<Function> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
@@ -118,7 +120,7 @@ async fn namespace_listing(
         if page != 1 {
             arguments["kwargs"] = json!({"page": page});
         }
-        let Ok(text) = super::text(upstream, "help", arguments, context).await? else {
+        let Ok(text) = question::text(upstream, "help", arguments, context).await? else {
             cuts.unfinished.push(namespace.to_owned());
             break;
         };
@@ -155,7 +157,7 @@ async fn with_parameters(
     context: &Context,
 ) -> Function {
     let arguments = json!({"namespace": function.namespace, "function": function.name});
-    if let Ok(Ok(text)) = super::text(upstream, "help", arguments, context).await {
+    if let Ok(Ok(text)) = question::text(upstream, "help", arguments, context).await {
         function.parameters = Some(outline::parameters(&text));
     }
     function
@@ -167,7 +169,7 @@ fn legal(name: &str) -> bool {
 
 impl Function {
     /// The function as a tool of the server.
-    pub(super) fn tool(&self) -> Option<Tool> {
+    pub(crate) fn tool(&self) -> Option<Tool> {
         let dot = if self.namespace.is_empty() { "" } else { "." };
         let raw = json!({
             "name": format!("{}{dot}{}", self.namespace, self.name),

@@ -9,10 +9,10 @@ use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply};
 
 /// A site that names its database when that gives no answer. Behind the gate
 /// the gate names the upstream, and knows a timeout by its kind.
-pub(super) struct Telling(pub(super) Content);
+pub(super) struct NamedDatabase(pub(super) Content);
 
 #[async_trait]
-impl Provider for Telling {
+impl Provider for NamedDatabase {
     fn listing(&self) -> Arc<Listing> {
         self.0.listing()
     }
@@ -22,11 +22,11 @@ impl Provider for Telling {
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        self.0.ask(ask, context).await.map_err(told)
+        self.0.ask(ask, context).await.map_err(named)
     }
 }
 
-fn told(failure: Failure) -> Failure {
+fn named(failure: Failure) -> Failure {
     match failure {
         Failure::Timeout { after } => {
             let reason = format!(
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_silence_is_said_to_be_the_databases_and_may_be_tried_again() {
-        let text = told(Failure::Timeout { after: Duration::from_secs(10) }).to_string();
+        let text = named(Failure::Timeout { after: Duration::from_secs(10) }).to_string();
         assert!(text.contains("database") && text.contains("10s"), "{text}");
         assert!(text.contains("try again"), "{text}");
     }

@@ -62,9 +62,9 @@ impl Provider for Cash {
 struct Direct(Arc<Cash>);
 
 #[async_trait]
-impl Opening for Direct {
-    async fn open(&self, _: &Client) -> Result<Opened, Failure> {
-        Ok(Opened { upstream: Arc::clone(&self.0) as _, first: Arc::clone(&self.0) as _ })
+impl OpenSession for Direct {
+    async fn open(&self, _: &Client) -> Result<OpenedSession, Failure> {
+        Ok(OpenedSession { upstream: Arc::clone(&self.0) as _, first: Arc::clone(&self.0) as _ })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -96,10 +96,10 @@ impl Provider for Named {
 struct Guarded;
 
 #[async_trait]
-impl Opening for Guarded {
-    async fn open(&self, _: &Client) -> Result<Opened, Failure> {
+impl OpenSession for Guarded {
+    async fn open(&self, _: &Client) -> Result<OpenedSession, Failure> {
         let cash = Arc::new(Cash::default());
-        Ok(Opened { upstream: Arc::new(Named(Arc::clone(&cash))), first: cash })
+        Ok(OpenedSession { upstream: Arc::new(Named(Arc::clone(&cash))), first: cash })
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -107,8 +107,8 @@ impl Opening for Guarded {
     }
 }
 
-fn nesting<C>(opening: C) -> Nesting<C> {
-    Nesting { opening, instance: "".into() }
+fn nesting<S>(sessions: S) -> CashConnector<S> {
+    CashConnector { sessions, instance: "".into() }
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_call_goes_to_its_call_and_the_result_passes_untouched() {
         (&json!("orders"), &json!("list"))
     );
     assert_eq!(arguments["kwargs"], json!({"x": 1}));
-    assert_eq!(arguments["sizelimit"], EVERYTHING, "our own gate decides");
+    assert_eq!(arguments["sizelimit"], question::WHOLE, "our own gate decides");
 }
 
 #[tokio::test]

@@ -22,17 +22,17 @@ use tool::Provider;
 use memory::Memory;
 
 /// A group of built-in tools, and what it is called where nobody else is.
-pub(crate) struct Group {
-    pub(crate) label: &'static str,
-    pub(crate) provider: Arc<dyn Provider>,
+pub struct Group {
+    pub label: &'static str,
+    pub provider: Arc<dyn Provider>,
 }
 
 /// The skill that comes with the tools: its path, and its text.
-pub(crate) const SKILL: (&str, &str) =
-    ("first-steps/SKILL.md", include_str!("builtin/skills/first-steps/SKILL.md"));
+pub const SKILL: (&str, &str) =
+    ("first-steps/SKILL.md", include_str!("skills/first-steps/SKILL.md"));
 
 /// All groups. What the memory holds is kept in `state`.
-pub(crate) fn groups(state: &Path) -> Vec<Group> {
+pub fn groups(state: &Path) -> Vec<Group> {
     let group = |(label, registry): (&'static str, Registry)| Group {
         label,
         provider: registry.into_provider(),
@@ -41,13 +41,13 @@ pub(crate) fn groups(state: &Path) -> Vec<Group> {
 }
 
 /// What was found of each group.
-pub(crate) fn reports(state: &Path) -> Vec<(&'static str, Report)> {
+pub fn reports(state: &Path) -> Vec<(&'static str, Report)> {
     let report = |(label, registry): (&'static str, Registry)| (label, registry.report().clone());
     registries(state).into_iter().map(report).collect()
 }
 
 /// The namespaces of the groups, with what is in them.
-pub(crate) const LABELS: &[(&str, &str)] = &[
+pub const LABELS: &[(&str, &str)] = &[
     ("json", "Query, format and convert JSON, YAML and TOML."),
     ("memory", "A scratch memory for notes between calls."),
     ("text", "Count, search, replace and encode text."),
@@ -59,7 +59,7 @@ pub(crate) const LABELS: &[(&str, &str)] = &[
 ///
 /// A label that an operator wrote is the operator's, and so are the rules for
 /// it: a group of that name gives way.
-pub(crate) fn called<'a>(upstreams: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub fn called<'a>(upstreams: impl Iterator<Item = &'a str>) -> Vec<String> {
     let taken: Vec<String> = upstreams.map(legal).collect();
     let called = |(label, _): &(&str, &str)| {
         let numbered = (2..).map(|number| format!("{label}_{number}"));

@@ -13,8 +13,8 @@ use serde_saphyr::{NonFiniteFloatPolicy, Spanned};
 
 use native::Fault;
 
-use super::{Tree, of_real};
-use crate::builtin::bounded::{OUTPUT, too_long};
+use super::tree::Tree;
+use crate::bounded::{OUTPUT, too_long};
 
 /// Reads a document as YAML 1.2 has it.
 pub(super) fn read(text: &str) -> Result<Tree, Fault> {
@@ -155,7 +155,7 @@ fn real(value: f64, written: &str) -> Result<Tree, Fault> {
     }
     match serde_json::from_str::<Number>(plain) {
         Ok(number) => Ok(Tree::Number(number)),
-        Err(_) => Ok(of_real(value)),
+        Err(_) => Ok(Tree::of_real(value)),
     }
 }
 

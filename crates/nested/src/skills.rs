@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 use tool::{Ask, Call, Context, Failure, Json, Listing, Object, Provider, Reply};
 
+use crate::question;
+
 /// How long a list may be believed, in milliseconds.
 const LIFETIME: u64 = 60_000;
 
@@ -30,7 +32,7 @@ struct Index {
 }
 
 /// Every skill that the other side lists for this caller.
-pub(super) async fn list(upstream: &dyn Provider, context: &Context) -> Result<Reply, Failure> {
+pub(crate) async fn list(upstream: &dyn Provider, context: &Context) -> Result<Reply, Failure> {
     let mut skills: Vec<Entry> = Vec::new();
     let mut open = VecDeque::from([String::new()]);
     let mut seen = vec![String::new()];
@@ -38,7 +40,9 @@ pub(super) async fn list(upstream: &dyn Provider, context: &Context) -> Result<R
         let arguments =
             if namespace.is_empty() { json!({}) } else { json!({"namespace": namespace}) };
         // A server without skills may say so with an error.
-        let Ok(text) = super::text(upstream, "skill", arguments, context).await? else { continue };
+        let Ok(text) = question::text(upstream, "skill", arguments, context).await? else {
+            continue;
+        };
         let found = index(&text, &namespace);
         for skill in found.skills {
             if skills.len() < MOST && !skills.contains(&skill) {
@@ -62,7 +66,7 @@ pub(super) async fn list(upstream: &dyn Provider, context: &Context) -> Result<R
 }
 
 /// One skill: what the other side's `skill` says to the same question.
-pub(super) async fn read(
+pub(crate) async fn read(
     upstream: &dyn Provider,
     mut params: Object,
     context: &Context,
@@ -83,7 +87,7 @@ pub(super) async fn read(
     // long for ours is for our own gate to say.
     let kwargs = params.get("kwargs").and_then(|kwargs| Object::parse(kwargs).ok());
     let mut kwargs = kwargs.unwrap_or_default();
-    kwargs.set("sizelimit", Json::encode(&super::EVERYTHING));
+    kwargs.set("sizelimit", Json::encode(&question::WHOLE));
     params.set("kwargs", kwargs.to_json());
     upstream.ask(ask(&params), context).await
 }

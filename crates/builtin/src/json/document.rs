@@ -1,6 +1,7 @@
 //! A document that can be written in another format: either with the same
 //! values, or not at all.
 
+mod tree;
 mod unique;
 mod yaml;
 
@@ -11,7 +12,8 @@ use serde_json::{Number, Value};
 use native::Fault;
 use schemars::JsonSchema;
 
-use crate::builtin::bounded::{Bounded, OUTPUT, too_long};
+use crate::bounded::{Bounded, OUTPUT, too_long};
+use tree::Tree;
 
 /// A format for documents.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -20,22 +22,6 @@ pub(super) enum Format {
     Json,
     Yaml,
     Toml,
-}
-
-/// What stands in a document, in words of no format.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Tree {
-    Null,
-    Bool(bool),
-    /// With the digits that were written.
-    Number(Number),
-    /// Not a number, or infinite.
-    Endless(f64),
-    /// A date, a time or both, as TOML has them.
-    Moment(toml::value::Datetime),
-    Text(String),
-    List(Vec<Tree>),
-    Table(Vec<(String, Tree)>),
 }
 
 /// Reads a document.
@@ -138,7 +124,7 @@ fn of_toml(value: toml::Value) -> Tree {
     match value {
         toml::Value::Boolean(value) => Tree::Bool(value),
         toml::Value::Integer(value) => Tree::Number(value.into()),
-        toml::Value::Float(value) => of_real(value),
+        toml::Value::Float(value) => Tree::of_real(value),
         toml::Value::Datetime(moment) => Tree::Moment(moment),
         toml::Value::String(text) => Tree::Text(text),
         toml::Value::Array(items) => Tree::List(items.into_iter().map(of_toml).collect()),
@@ -146,10 +132,6 @@ fn of_toml(value: toml::Value) -> Tree {
             Tree::Table(members.into_iter().map(|(key, value)| (key, of_toml(value))).collect())
         }
     }
-}
-
-fn of_real(value: f64) -> Tree {
-    Number::from_f64(value).map_or(Tree::Endless(value), Tree::Number)
 }
 
 /// Collects what a format cannot say: where it is, and why.

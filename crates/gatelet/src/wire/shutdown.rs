@@ -1,21 +1,41 @@
 //! How the program ends: the signals that ask for it, and nobody left behind.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal as catch};
 
-/// Ready when SIGINT, SIGTERM or SIGHUP asks us to end. They are caught from now
-/// on, not only once somebody waits.
-pub(crate) fn signal() -> io::Result<impl Future<Output = ()>> {
+/// What a SIGHUP means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    /// That the program is to end.
+    Ends,
+    /// That the configuration is to be read again; the end only where the
+    /// terminal of the program has gone.
+    Reloads,
+}
+
+/// Ready when a signal asks us to end. Signals are caught from now on, not only
+/// once somebody waits.
+pub(crate) fn asked_to_end(meaning: HangUp) -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = catch(SignalKind::interrupt())?;
     let mut terminate = catch(SignalKind::terminate())?;
     let mut hang_up = catch(SignalKind::hangup())?;
+    let had_terminal = io::stderr().is_terminal();
+    let hung_up = async move {
+        while hang_up.recv().await.is_some() {
+            let has_lost_terminal = had_terminal && !io::stderr().is_terminal();
+            if meaning == HangUp::Ends || has_lost_terminal {
+                return;
+            }
+        }
+        std::future::pending().await
+    };
     Ok(async move {
         let name = tokio::select! {
             _ = interrupt.recv() => "SIGINT",
             _ = terminate.recv() => "SIGTERM",
-            _ = hang_up.recv() => "SIGHUP",
+            () = hung_up => "SIGHUP",
         };
         tracing::info!("{name} came");
     })

@@ -1,0 +1,55 @@
+//! The site that a command is about, and where what belongs to it is kept.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use content::{Config, Content, OpenError};
+
+use crate::config::{Ownership, Rules};
+use crate::exit::Stop;
+use crate::paths::Paths;
+
+/// Which site, and how it is read.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SiteArgs {
+    /// The site's database: `sqlite:FILE`, `mysql://…`, `mariadb://…` or `postgres://…`
+    #[arg(long, value_name = "URL", env = "GATELET_CONTENT_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+
+    /// What stands before every table name; found out when left out
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
+
+    /// Whose eyes callers see the site with
+    #[arg(long, value_name = "RULE", default_value = "honoured")]
+    pub(super) ownership: Ownership,
+}
+
+impl SiteArgs {
+    pub(super) fn config(&self) -> Config {
+        let rules = Rules { ownership: Some(self.ownership), ..Rules::default() };
+        self.under(&rules)
+    }
+
+    /// The site under more rules than those that every command has.
+    pub(super) fn under(&self, rules: &Rules) -> Config {
+        rules.config(self.database.as_deref(), self.prefix.as_deref())
+    }
+}
+
+/// Opens the site, with the exit code that fits when it cannot be.
+pub(super) async fn open(config: &Config) -> Result<Content, Stop> {
+    Content::open(config).await.map_err(|error| match error {
+        OpenError::Unreachable(_) | OpenError::Refused(_) => Stop::NoAnswer(error.to_string()),
+        OpenError::Url(_) | OpenError::NoDatabase(_) | OpenError::NoSite(_) => {
+            Stop::Usage(error.to_string())
+        }
+    })
+}
+
+/// Where tokens, tasks and keys are kept.
+pub(super) fn state_file(paths: &Paths) -> anyhow::Result<PathBuf> {
+    let directory = paths.state_directory()?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+    Ok(directory.join("content.sqlite"))
+}

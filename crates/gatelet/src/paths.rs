@@ -1,0 +1,70 @@
+//! Where the configuration is read and where things are remembered, as the
+//! command line says.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+/// The flags that every command shares.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Paths {
+    /// The configuration: gatelet's own TOML, or the `mcpServers` JSON of another client as it is
+    ///
+    /// Without it gatelet reads `gatelet.toml` in the working directory or in
+    /// the user's configuration directory, and runs its built-in tools when
+    /// there is neither.
+    #[arg(long, short, global = true, value_name = "FILE", env = "GATELET_CONFIG",
+          value_parser = path())]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The directory in which listings and kept results are remembered
+    /// [default: $XDG_STATE_HOME/gatelet or ~/.local/state/gatelet]
+    #[arg(long, global = true, value_name = "DIR", env = "GATELET_STATE", value_parser = path())]
+    pub(crate) state: Option<PathBuf>,
+}
+
+/// A path that may be empty, as a variable that is set to nothing is.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+impl Paths {
+    /// Takes what is empty for what is not given.
+    pub(crate) fn without_empty(self) -> Paths {
+        let given = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
+        Paths { config: given(self.config), state: given(self.state) }
+    }
+
+    /// The directory in which things are remembered between runs.
+    pub(crate) fn state_directory(&self) -> anyhow::Result<PathBuf> {
+        if let Some(state) = &self.state {
+            return Ok(state.clone());
+        }
+        let state = user_directory("XDG_STATE_HOME", ".local/state");
+        Ok(state.context("no home directory: name a state directory with --state")?.join("gatelet"))
+    }
+
+    /// The file of the configuration, where there is one.
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| candidates().into_iter().find(|path| path.is_file()))
+    }
+}
+
+/// Where a configuration is looked for when none is named.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    let mut files = vec![PathBuf::from("gatelet.toml")];
+    let user = user_directory("XDG_CONFIG_HOME", ".config");
+    files.extend(user.map(|user| user.join("gatelet").join("gatelet.toml")));
+    files
+}
+
+/// A directory of the user: what the variable says, or its usual place.
+#[expect(clippy::disallowed_methods, reason = "where the user's directories are")]
+fn user_directory(variable: &str, usual: &str) -> Option<PathBuf> {
+    let named = |name: &str| {
+        let path = std::env::var_os(name).filter(|path| !path.is_empty());
+        path.map(PathBuf::from)
+    };
+    named(variable).or_else(|| Some(named("HOME")?.join(usual)))
+}

@@ -1,0 +1,21 @@
+//! What the clock on the wall says.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// The time since 1970.
+pub(crate) fn since_epoch() -> Duration {
+    let now = Timestamp::now().as_millisecond();
+    Duration::from_millis(u64::try_from(now).unwrap_or(0))
+}
+
+/// Seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    since_epoch().as_secs()
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn unix_millis() -> u64 {
+    u64::try_from(since_epoch().as_millis()).unwrap_or(u64::MAX)
+}
