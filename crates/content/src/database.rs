@@ -22,7 +22,7 @@ pub(crate) use verdict::{Refused, refused};
 use verdict::{Verdict, verdict};
 
 use crate::config::{self, Source};
-use crate::sql::{Dialect, Statement};
+use crate::statement::{Dialect, Statement};
 
 /// A pool of connections to one database.
 #[derive(Clone)]

@@ -6,7 +6,8 @@ use tool::Call;
 use crate::database::{Cell, Trouble};
 use crate::provider::Content;
 use crate::query::Operand;
-use crate::sql::{self, Dialect, Sight, Statement};
+use crate::sql::{self, Visibility};
+use crate::statement::{Dialect, Statement};
 use crate::tools::{self, Read};
 
 /// A question that was rendered and not asked yet.
@@ -57,11 +58,11 @@ impl Content {
         let statement = match definition.read {
             Read::Documents(read) => {
                 let query = read(arguments, limits).map_err(invalid)?;
-                sql::documents(&self.site, &query, Sight::Whole)
+                sql::documents(&self.site, &query, Visibility::Whole)
             }
             Read::Records(read) => {
                 let query = read(arguments, limits).map_err(invalid)?;
-                sql::records(&self.site, &query, Sight::Whole)
+                sql::records(&self.site, &query, Visibility::Whole)
             }
         };
         Ok(Prepared { statement })

@@ -33,7 +33,7 @@ pub use policy::{ScopeMap, Security};
 pub use state::{State, StateError};
 pub use tokens::{NewToken, Token};
 
-use crate::provider::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
+use crate::contract::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
 use audit::Record;
 use auth::Caller;
 use envelope::Envelope;

@@ -1,12 +1,6 @@
-//! Which indexes would help. They are only ever suggested: this toolset
-//! changes nothing.
+//! The indexes that make the tools' questions cheap.
 
-use tool::{Finding, Severity};
-
-use crate::database::Cell;
-use crate::explain::ExplainError;
-use crate::provider::Content;
-use crate::sql::{self, Dialect};
+use crate::statement::Dialect;
 
 /// An index that makes some question cheap.
 #[derive(Debug)]
@@ -29,7 +23,7 @@ pub(crate) enum Column {
 use Column::{Down, Up};
 
 /// Every index that the tools can use, besides primary keys.
-const INDEXES: &[Index] = &[
+pub(crate) const INDEXES: &[Index] = &[
     Index {
         table: "site_content",
         columns: &[Up("parent"), Up("menuindex")],
@@ -138,69 +132,17 @@ impl Column {
             Up(name) | Down(name) => name,
         }
     }
+
+    /// Whether it goes from high to low.
+    pub(crate) fn falls(self) -> bool {
+        matches!(self, Down(_))
+    }
 }
 
 impl Index {
     /// Whether this engine has a use for it.
-    fn is_for(&self, dialect: Dialect) -> bool {
-        let falls = self.columns.iter().any(|column| matches!(column, Down(_)));
+    pub(crate) fn is_for(&self, dialect: Dialect) -> bool {
+        let falls = self.columns.iter().any(|column| column.falls());
         dialect == Dialect::MySql || !falls
-    }
-
-    /// Whether an index that exists does what this one would.
-    fn is_like(&self, there: &Existing) -> bool {
-        there.columns.len() >= self.columns.len()
-            && self.columns.iter().zip(&there.columns).all(|(wanted, (name, falls))| {
-                wanted.name() == name && *falls == matches!(wanted, Down(_))
-            })
-    }
-}
-
-/// An index that the database has.
-struct Existing {
-    table: String,
-    name: String,
-    /// Each with whether it goes from high to low.
-    columns: Vec<(String, bool)>,
-}
-
-impl Content {
-    /// Indexes that are missing, each with the statement that makes it.
-    pub async fn missing_indexes(&self) -> Result<Vec<(Finding, String)>, ExplainError> {
-        let existing = self.existing_indexes().await?;
-        let prefix = self.site.prefix.as_str();
-        let is_there = |index: &Index| {
-            let table = format!("{prefix}{}", index.table);
-            existing.iter().any(|there| there.table == table && index.is_like(there))
-        };
-        let missing = INDEXES
-            .iter()
-            .filter(|index| index.is_for(self.site.dialect) && self.site.has_table(index.table))
-            .filter(|index| !is_there(index));
-        let suggest = |index: &Index| {
-            let table = format!("{prefix}{}", index.table);
-            let finding = Finding::new(Severity::Info, "missing-index", table, index.why);
-            (finding, sql::create_index(&self.site, index))
-        };
-        Ok(missing.map(suggest).collect())
-    }
-
-    async fn existing_indexes(&self) -> Result<Vec<Existing>, ExplainError> {
-        let mut existing: Vec<Existing> = Vec::new();
-        for row in self.database.fetch(&sql::indexes(&self.site)).await? {
-            let mut cells = row.into_iter();
-            let falls = cells.next_back().and_then(|cell| cell.number()) == Some(1);
-            let mut texts = cells.filter_map(Cell::text);
-            let (Some(table), Some(name), Some(column)) =
-                (texts.next(), texts.next(), texts.next())
-            else {
-                continue;
-            };
-            match existing.iter_mut().find(|one| one.table == table && one.name == name) {
-                Some(one) => one.columns.push((column, falls)),
-                None => existing.push(Existing { table, name, columns: vec![(column, falls)] }),
-            }
-        }
-        Ok(existing)
     }
 }

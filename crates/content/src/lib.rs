@@ -16,28 +16,33 @@ mod config;
 mod arguments;
 mod tools;
 
+mod contract;
 mod fields;
+mod indexes;
 mod models;
 mod number;
 mod query;
+mod site;
 mod sql;
+mod statement;
 
 mod database;
-mod site;
+mod probe;
 
 mod outcome;
 mod pattern;
 mod provider;
 mod viewer;
 
+mod advice;
 mod explain;
 pub mod generate;
-mod indexes;
 
 pub mod http;
 
 pub use config::{Config, ErrorForm, Limits, Overrides, Ownership, Pool, Source, Tree};
+pub use contract::{PLATFORM, TOOLSET_VERSION};
 pub use explain::{ExplainError, Prepared};
 pub use models::SENSITIVE;
-pub use provider::{Content, OpenError, PLATFORM, TOOLSET_VERSION, listing, open};
+pub use provider::{Content, OpenError, listing, open};
 pub use viewer::OWNER_ROLE;

@@ -5,10 +5,10 @@
 
 use tool::Json;
 
+use crate::contract::TOOLSET_VERSION;
 use crate::database::{Cell, Rows};
 use crate::fields::{DOCUMENT, Shown};
 use crate::models::Model;
-use crate::provider::TOOLSET_VERSION;
 use crate::query::{Documents, Page, Records};
 use crate::tools::Answer;
 

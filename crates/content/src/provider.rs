@@ -13,33 +13,20 @@ use tool::{
 
 use crate::arguments::Invalid;
 use crate::config::{Config, ErrorForm};
+use crate::contract::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
 use crate::database::{Database, NoConnection, Refused, Rows, Trouble, refused};
 use crate::outcome;
 use crate::pattern;
+use crate::probe::{NoSite, probe};
 use crate::query::{Documents, Records};
-use crate::site::{NoSite, Site};
+use crate::site::Site;
 use crate::sql;
 use crate::tools::{self, Definition, Read, TOOLS};
 use crate::viewer::{NoViewer, Viewer};
 
-/// Who the toolset says it is.
-pub const PLATFORM: &str = "eMCP";
-
-/// The version of the contract that is kept.
-pub const TOOLSET_VERSION: &str = "1.0";
-
 const INVALID_PARAMS: i64 = -32602;
 const NOT_FOUND: i64 = -32601;
 const INTERNAL: i64 = -32603;
-
-/// What `data.reason` of an error says when a result is over its limit.
-pub(crate) const RESULT_TOO_LARGE: &str = "result_too_large";
-
-/// What it says when the caller may not.
-pub(crate) const FORBIDDEN: &str = "forbidden";
-
-/// Where the same stands in the `_meta` of an error that is a result.
-pub(crate) const REASON: &str = "gatelet/reason";
 
 /// Why a site cannot be served. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +66,7 @@ impl Content {
     pub async fn open(config: &Config) -> Result<Content, OpenError> {
         let database = Database::connect(&config.source, &config.pool).await?;
         let prefix = config.prefix.as_deref();
-        let site = Site::probe(&database, prefix, config.tree, config.few_documents).await?;
+        let site = probe(&database, prefix, config.tree, config.few_documents).await?;
         let listing = Arc::new(Listing { findings: site.findings.clone(), ..listing(config) });
         Ok(Content { config: config.clone(), database, site, listing })
     }
@@ -131,7 +118,7 @@ impl Content {
 
     async fn documents(&self, query: &Documents, context: &Context) -> Result<Rows, Problem> {
         let viewer = self.viewer(context).await?;
-        let statement = sql::documents(&self.site, query, viewer.sight);
+        let statement = sql::documents(&self.site, query, viewer.visibility);
         Ok(self.database.fetch(&statement).await?)
     }
 
@@ -156,7 +143,7 @@ impl Content {
                 return Err(Invalid(message).into());
             }
         }
-        let statement = sql::records(&self.site, query, viewer.sight);
+        let statement = sql::records(&self.site, query, viewer.visibility);
         Ok(self.database.fetch(&statement).await?)
     }
 

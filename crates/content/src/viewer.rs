@@ -13,7 +13,7 @@ use crate::config::{Config, Ownership};
 use crate::database::{Cell, Database, Trouble};
 use crate::models::Model;
 use crate::site::Site;
-use crate::sql::{self, Sight};
+use crate::sql::{self, Visibility};
 
 /// The role of an identity that acts for a user of the CMS.
 pub const OWNER_ROLE: &str = "evo-user:";
@@ -24,7 +24,7 @@ const ADMINISTRATOR: i64 = 1;
 /// What a caller may do here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Viewer {
-    pub(crate) sight: Sight,
+    pub(crate) visibility: Visibility,
     /// The user's role, when the caller acts for one.
     role: Option<i64>,
 }
@@ -82,11 +82,11 @@ impl Viewer {
             Ownership::Honoured | Ownership::Required => owner_of(caller, &config.owners)?,
         };
         let Some(user) = owner else {
-            let sight = match ownership {
-                Ownership::Ignored | Ownership::Honoured => Sight::Whole,
-                Ownership::Required => Sight::Visitor,
+            let visibility = match ownership {
+                Ownership::Ignored | Ownership::Honoured => Visibility::Whole,
+                Ownership::Required => Visibility::Visitor,
             };
-            return Ok(Viewer { sight, role: None });
+            return Ok(Viewer { visibility, role: None });
         };
         let viewer = Viewer::user(user, site, database, (config.clock)()).await?;
         if config.need_permission && !viewer.may(PERMISSION, site, database).await? {
@@ -108,11 +108,14 @@ impl Viewer {
         let row = database.fetch(&sql::owner(site, user)).await?.into_iter().next();
         let role = active_role(&row.ok_or(NoViewer::Blocked)?, now).ok_or(NoViewer::Blocked)?;
         if role == ADMINISTRATOR {
-            return Ok(Viewer { sight: Sight::Whole, role: Some(role) });
+            return Ok(Viewer { visibility: Visibility::Whole, role: Some(role) });
         }
         let unpublished = may(role, "view_unpublished", site, database).await?;
         let groups = uses_groups(site, database).await?;
-        Ok(Viewer { sight: Sight::User { id: user, groups, unpublished }, role: Some(role) })
+        Ok(Viewer {
+            visibility: Visibility::User { id: user, groups, unpublished },
+            role: Some(role),
+        })
     }
 
     /// Whether the caller may read a model: without an owner, as the contract
@@ -124,7 +127,7 @@ impl Viewer {
         database: &Database,
     ) -> Result<bool, Trouble> {
         match self.role {
-            None => Ok(self.sight.is_whole()),
+            None => Ok(self.visibility.is_whole()),
             Some(_) => self.may(model.permission, site, database).await,
         }
     }

@@ -14,9 +14,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{MAX_AGE, Opener};
-use crate::number;
+use crate::number::{self, collation_name};
 use crate::query::{Cast, MAX_SCALE};
-use crate::sql::collation_name;
 
 /// Steps of SQLite's machine between two looks at the clock: well under a
 /// millisecond, and no cost that could be measured.

@@ -2,42 +2,44 @@
 
 use super::paging::{Paging, Part};
 use super::variables::Slots;
-use super::{Nulls, Sight, Statement, Writer};
+use super::visibility::Visibility;
+use super::writer::{Nulls, Writer};
 use crate::fields::DOCUMENT;
 use crate::query::{Direction, Documents, Key, Order, Reach};
 use crate::site::Site;
+use crate::statement::Statement;
 
 /// Renders a question about documents, seen with the given eyes.
-pub(crate) fn documents(site: &Site, query: &Documents, sight: Sight) -> Statement {
+pub(crate) fn documents(site: &Site, query: &Documents, visibility: Visibility) -> Statement {
     let mut writer = Writer::new(site);
     let slots = Slots::of(query, site);
     match Paging::of(site, query) {
         Paging::Whole => {
-            writer.walk(query.reach, sight).columns(query, &slots, sight).push(" from ");
-            writer.place(query.reach).matching(query.reach, query, &slots, sight);
-            writer.push(" order by ").order(query, &slots, sight).page(query.page);
+            writer.walk(query.reach, visibility).columns(query, &slots, visibility).push(" from ");
+            writer.place(query.reach).matching(query.reach, query, &slots, visibility);
+            writer.push(" order by ").order(query, &slots, visibility).page(query.page);
         }
         Paging::Parts(parts, direction) => {
-            writer.columns(query, &Slots::none(), sight).push(" from ");
+            writer.columns(query, &Slots::none(), visibility).push(" from ");
             writer.merged(query, &parts, direction, |writer, part| {
-                writer.part(part, query, &slots, sight);
+                writer.part(part, query, &slots, visibility);
             });
             writer.looked_up(direction);
         }
         Paging::Late(column, direction) => {
-            writer.columns(query, &Slots::none(), sight).push(" from ");
+            writer.columns(query, &Slots::none(), visibility).push(" from ");
             writer.late(query, column, direction, |writer| {
-                writer.place(query.reach).matching(query.reach, query, &slots, sight);
+                writer.place(query.reach).matching(query.reach, query, &slots, visibility);
             });
             writer.looked_up(direction);
         }
         Paging::Parents { top, depth } => {
-            writer.columns(query, &Slots::none(), sight).push(" from ");
-            writer.parents(query, top, depth, sight).push(" join ");
+            writer.columns(query, &Slots::none(), visibility).push(" from ");
+            writer.parents(query, top, depth, visibility).push(" join ");
             writer.from("site_content", "c").push(" on c.parent = p.id").fresh_conditions();
             writer.condition().flag("c", "site_content", "deleted", query.deleted);
-            writer.and_visible("c", sight).start_visible(top, sight);
-            writer.push(" order by ").order(query, &Slots::none(), sight);
+            writer.and_visible("c", visibility).start_visible(top, visibility);
+            writer.push(" order by ").order(query, &Slots::none(), visibility);
             writer.page(query.page);
         }
     }
@@ -46,13 +48,18 @@ pub(crate) fn documents(site: &Site, query: &Documents, sight: Sight) -> Stateme
 
 impl Writer<'_> {
     /// The fields of a document, then the variables that are returned.
-    fn columns(&mut self, query: &Documents, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+    fn columns(
+        &mut self,
+        query: &Documents,
+        slots: &Slots<'_>,
+        visibility: Visibility,
+    ) -> &mut Self {
         self.push("select ");
         for (at, field) in DOCUMENT.iter().enumerate() {
             self.push(if at > 0 { ", " } else { "" }).column("c", field.name);
         }
         for tv in &query.tvs {
-            self.push(", ").projected(tv, slots, sight);
+            self.push(", ").projected(tv, slots, visibility);
         }
         self
     }
@@ -64,12 +71,12 @@ impl Writer<'_> {
     }
 
     /// One part of the list: its tables and conditions.
-    fn part(&mut self, part: Part, query: &Documents, slots: &Slots<'_>, sight: Sight) {
+    fn part(&mut self, part: Part, query: &Documents, slots: &Slots<'_>, visibility: Visibility) {
         let reach = match (part, query.reach) {
             (Part::Depth(depth), Reach::Below { parent, .. }) => Reach::Level { parent, depth },
             (_, reach) => reach,
         };
-        self.place(reach).matching(reach, query, slots, sight);
+        self.place(reach).matching(reach, query, slots, visibility);
         match part {
             Part::Depth(_) => self,
             Part::After => self.condition().push("c.pub_date > 0"),
@@ -84,15 +91,20 @@ impl Writer<'_> {
         reach: Reach,
         query: &Documents,
         slots: &Slots<'_>,
-        sight: Sight,
+        visibility: Visibility,
     ) -> &mut Self {
-        slots.join(self, sight);
-        self.fresh_conditions().reached(reach, sight);
+        slots.join(self, visibility);
+        self.fresh_conditions().reached(reach, visibility);
         self.condition().flag("c", "site_content", "deleted", query.deleted);
-        self.and_visible("c", sight).conditions(query, slots, sight)
+        self.and_visible("c", visibility).conditions(query, slots, visibility)
     }
 
-    fn conditions(&mut self, query: &Documents, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+    fn conditions(
+        &mut self,
+        query: &Documents,
+        slots: &Slots<'_>,
+        visibility: Visibility,
+    ) -> &mut Self {
         if let Some(published) = query.published {
             self.condition().flag("c", "site_content", "published", published);
         }
@@ -103,7 +115,7 @@ impl Writer<'_> {
             self.condition().push("c.template = ").integer(template);
         }
         for filter in &query.filters {
-            self.condition().tv_test(&filter.tv, &filter.test, slots, sight);
+            self.condition().tv_test(&filter.tv, &filter.test, slots, visibility);
         }
         if let Some(tags) = &query.tags {
             if !self.site.has_tags() {
@@ -117,16 +129,16 @@ impl Writer<'_> {
                 self.push(if at > 0 { ", " } else { "" }).string(name);
             }
             self.push("))");
-            if !sight.is_whole() && self.site.has_tvs() {
+            if !visibility.is_whole() && self.site.has_tvs() {
                 self.condition().push("exists (select 1 from ").from("site_tmplvars", "d");
                 self.push(" where d.id = ").integer(tags.tv_id);
-                self.and_tv_allowed("d", sight).push(")");
+                self.and_tv_allowed("d", visibility).push(")");
             }
         }
         self
     }
 
-    fn order(&mut self, query: &Documents, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+    fn order(&mut self, query: &Documents, slots: &Slots<'_>, visibility: Visibility) -> &mut Self {
         for (at, Order { by, direction }) in query.order.iter().enumerate() {
             self.push(if at > 0 { ", " } else { "" });
             let nulls = match by {
@@ -144,8 +156,8 @@ impl Writer<'_> {
                 }
                 Key::Tv { tv, cast } => {
                     match cast {
-                        Some(cast) => self.cast(tv, *cast, slots, sight),
-                        None => self.value(tv, slots, sight),
+                        Some(cast) => self.cast(tv, *cast, slots, visibility),
+                        None => self.value(tv, slots, visibility),
                     };
                     Nulls::Possible
                 }

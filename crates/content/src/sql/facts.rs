@@ -1,8 +1,9 @@
 //! Questions about the database itself, and about its users.
 
-use super::{Dialect, Statement, Writer};
+use super::writer::Writer;
 use crate::indexes::{Column, Index};
 use crate::site::Site;
+use crate::statement::{Dialect, Statement};
 
 /// Table, column and type of every column of the given tables.
 pub(crate) fn columns(site: &Site, tables: &[&'static str]) -> Statement {

@@ -1,6 +1,6 @@
 //! Comparisons, the same for documents and for records.
 
-use super::Writer;
+use super::writer::Writer;
 use crate::query::{Comparison, Operand, Place};
 
 impl Writer<'_> {

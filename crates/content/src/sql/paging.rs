@@ -5,7 +5,8 @@
 //! page of the union is on the first pages of its parts, so it is enough to
 //! read that many rows of each.
 
-use super::{Sight, Writer};
+use super::visibility::Visibility;
+use super::writer::Writer;
 use crate::query::{Direction, Documents, Key, Order, Reach};
 use crate::site::{Site, TreeBy};
 
@@ -127,7 +128,7 @@ impl Writer<'_> {
         query: &Documents,
         top: i64,
         depth: i64,
-        sight: Sight,
+        visibility: Visibility,
     ) -> &mut Self {
         let n_rows = query.page.limit + query.page.offset;
         self.push("(select u.id from (");
@@ -138,7 +139,7 @@ impl Writer<'_> {
             // Not `exists`, for the reason that `under_root` gives.
             self.push(" and k.depth = ").integer(level).push(" and (select 1 from ");
             self.from("site_content", "h").push(" where h.parent = k.descendant and ");
-            self.flag("h", "site_content", "deleted", query.deleted).and_visible("h", sight);
+            self.flag("h", "site_content", "deleted", query.deleted).and_visible("h", visibility);
             self.push(" limit 1) = 1 order by k.descendant limit ").integer(n_rows);
             self.push(") p").number(usize::try_from(level).unwrap_or_default());
         }

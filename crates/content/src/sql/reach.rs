@@ -1,6 +1,7 @@
 //! Where in the tree: the tables and conditions of a reach.
 
-use super::{Sight, Writer};
+use super::visibility::Visibility;
+use super::writer::Writer;
 use crate::query::{Range, Reach, Which};
 use crate::site::TreeBy;
 
@@ -9,7 +10,7 @@ const MAX_LEVELS: i64 = 200;
 
 impl Writer<'_> {
     /// The recursive part, where the tree is walked by parents.
-    pub(super) fn walk(&mut self, reach: Reach, sight: Sight) -> &mut Self {
+    pub(super) fn walk(&mut self, reach: Reach, visibility: Visibility) -> &mut Self {
         if self.site.tree == TreeBy::Closure {
             return self;
         }
@@ -22,7 +23,7 @@ impl Writer<'_> {
             Reach::Roots { depth } => {
                 self.push("with recursive walk (id, depth) as (select w.id, 0 from ");
                 self.from("site_content", "w").push(" where w.parent = 0 and ");
-                self.flag("w", "site_content", "deleted", false).and_visible("w", sight);
+                self.flag("w", "site_content", "deleted", false).and_visible("w", visibility);
                 self.descend(depth)
             }
             Reach::Above { id, depth } => {
@@ -84,7 +85,7 @@ impl Writer<'_> {
     }
 
     /// The conditions of the tree part.
-    pub(super) fn reached(&mut self, reach: Reach, sight: Sight) -> &mut Self {
+    pub(super) fn reached(&mut self, reach: Reach, visibility: Visibility) -> &mut Self {
         let by_closure = self.site.tree == TreeBy::Closure;
         match reach {
             Reach::Site => {}
@@ -96,17 +97,17 @@ impl Writer<'_> {
             }
             Reach::Below { parent, depth: 1 } => {
                 self.condition().push("c.parent = ").integer(parent);
-                self.start_visible(parent, sight);
+                self.start_visible(parent, visibility);
             }
             Reach::Below { parent: 0, depth } if by_closure => {
                 self.under_root(depth - 1, None);
             }
             Reach::Roots { depth } if by_closure => {
-                self.under_root(depth, Some(sight));
+                self.under_root(depth, Some(visibility));
             }
             Reach::Level { parent, depth } => {
                 self.condition().push("k.ancestor = ").integer(parent);
-                self.push(" and k.depth = ").integer(depth).start_visible(parent, sight);
+                self.push(" and k.depth = ").integer(depth).start_visible(parent, visibility);
             }
             Reach::Below { parent, depth } => {
                 if by_closure {
@@ -115,7 +116,7 @@ impl Writer<'_> {
                 } else {
                     self.condition().push("c.id <> ").integer(parent);
                 }
-                self.start_visible(parent, sight);
+                self.start_visible(parent, visibility);
             }
             Reach::Roots { .. } => {}
             Reach::Above { id, depth } => {
@@ -128,18 +129,18 @@ impl Writer<'_> {
                 } else {
                     self.condition().push("c.id <> ").integer(id);
                 }
-                self.start_visible(id, sight);
+                self.start_visible(id, visibility);
             }
             Reach::Children { parent, range } => {
                 self.condition().push("c.parent = ").integer(parent);
                 if let Some(range) = range {
                     self.in_range(range);
                 }
-                self.start_visible(parent, sight);
+                self.start_visible(parent, visibility);
             }
             Reach::Siblings { id, which } => {
                 self.condition().push("n.id = ").integer(id).push(" and ");
-                self.flag("n", "site_content", "deleted", false).and_visible("n", sight);
+                self.flag("n", "site_content", "deleted", false).and_visible("n", visibility);
                 self.beside(which);
             }
         }
@@ -160,7 +161,7 @@ impl Writer<'_> {
 
     /// The conditions that go with them; roots must be visible `to` somebody,
     /// or may be anything.
-    fn under_root(&mut self, depth: i64, to: Option<Sight>) -> &mut Self {
+    fn under_root(&mut self, depth: i64, to: Option<Visibility>) -> &mut Self {
         let from_above = self.site.is_shallow(depth);
         if from_above {
             self.condition();
@@ -173,20 +174,20 @@ impl Writer<'_> {
             self.push(" where k.descendant = c.id and ");
         }
         self.push("r.parent = 0 and k.depth <= ").integer(depth);
-        if let Some(sight) = to {
+        if let Some(visibility) = to {
             self.push(" and ").flag("r", "site_content", "deleted", false);
-            self.and_visible("r", sight);
+            self.and_visible("r", visibility);
         }
         if from_above { self } else { self.push(" limit 1) = 0") }
     }
 
     /// Below or above what a caller may not see, there is nothing.
-    pub(super) fn start_visible(&mut self, id: i64, sight: Sight) -> &mut Self {
-        if sight.is_whole() || id == 0 {
+    pub(super) fn start_visible(&mut self, id: i64, visibility: Visibility) -> &mut Self {
+        if visibility.is_whole() || id == 0 {
             return self;
         }
         self.condition().push("exists (select 1 from ").from("site_content", "s");
-        self.push(" where s.id = ").integer(id).and_visible("s", sight).push(")")
+        self.push(" where s.id = ").integer(id).and_visible("s", visibility).push(")")
     }
 
     fn in_range(&mut self, range: Range) -> &mut Self {

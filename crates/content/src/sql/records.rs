@@ -1,13 +1,15 @@
 //! Rows of the listed models.
 
 use super::operators::{ESCAPE, pattern};
-use super::{Dialect, Nulls, Sight, Statement, Writer};
+use super::visibility::Visibility;
+use super::writer::{Nulls, Writer};
 use crate::query::{Comparison, FieldFilter, Operand, Records, Test};
 use crate::site::{ColumnType, Site};
+use crate::statement::{Dialect, Statement};
 
 /// Renders a question about a model; the columns are those of
 /// [`Site::fields`], in that order.
-pub(crate) fn records(site: &Site, query: &Records, sight: Sight) -> Statement {
+pub(crate) fn records(site: &Site, query: &Records, visibility: Visibility) -> Statement {
     let model = query.model;
     let mut writer = Writer::new(site);
     writer.push("select ");
@@ -19,7 +21,7 @@ pub(crate) fn records(site: &Site, query: &Records, sight: Sight) -> Statement {
         let kind = site.column_type(model.table, field);
         writer.condition().field_test(field, kind, test);
     }
-    writer.values_of_visible(model.table, sight);
+    writer.values_of_visible(model.table, visibility);
     let (column, direction) = query.order;
     writer.push(" order by ").column("r", column);
     let nulls = if column == "id" { Nulls::Impossible } else { Nulls::Possible };
@@ -41,15 +43,15 @@ enum Comparable {
 
 impl Writer<'_> {
     /// Stored values belong to documents, and are as private as these.
-    fn values_of_visible(&mut self, table: &str, sight: Sight) -> &mut Self {
-        if sight.is_whole() || table != "site_tmplvar_contentvalues" {
+    fn values_of_visible(&mut self, table: &str, visibility: Visibility) -> &mut Self {
+        if visibility.is_whole() || table != "site_tmplvar_contentvalues" {
             return self;
         }
         self.condition().push("exists (select 1 from ").from("site_content", "c");
         self.push(" where c.id = r.contentid and ");
-        self.flag("c", "site_content", "deleted", false).and_visible("c", sight).push(")");
+        self.flag("c", "site_content", "deleted", false).and_visible("c", visibility).push(")");
         self.push(" and exists (select 1 from ").from("site_tmplvars", "d");
-        self.push(" where d.id = r.tmplvarid").and_tv_allowed("d", sight).push(")")
+        self.push(" where d.id = r.tmplvarid").and_tv_allowed("d", visibility).push(")")
     }
 
     fn field_test(&mut self, field: &'static str, kind: ColumnType, test: &Test) -> &mut Self {

@@ -3,7 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::arguments::documents as read;
 use crate::config::Limits;
-use crate::site::TreeBy;
+use crate::site::{Site, TreeBy};
+use crate::statement::{Dialect, Statement};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Sqlite, Dialect::MySql, Dialect::Postgres];
 
@@ -24,8 +25,8 @@ fn what_a_caller_wrote_is_never_in_the_text() {
     for dialect in DIALECTS {
         for tree in [TreeBy::Closure, TreeBy::Parents] {
             let site = Site::complete(dialect, tree);
-            let sight = Sight::User { id: 31339, groups: true, unpublished: false };
-            let Statement { text, values } = documents(&site, &query, sight);
+            let visibility = Visibility::User { id: 31339, groups: true, unpublished: false };
+            let Statement { text, values } = documents(&site, &query, visibility);
             assert!(!text.contains("zz"), "{text}");
             assert!(!text.contains("3133"), "{text}");
             let placeholders = match dialect {

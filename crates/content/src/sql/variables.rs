@@ -1,10 +1,12 @@
 //! Template variables: as conditions, as an order, and as what is returned.
 
 use super::operators::{ESCAPE, pattern};
-use super::{Dialect, Sight, Writer};
+use super::visibility::Visibility;
+use super::writer::Writer;
 use crate::number::{self, Fit};
 use crate::query::{Cast, Comparison, Documents, Fallback, Key, Operand, Test, Tv};
 use crate::site::Site;
+use crate::statement::Dialect;
 
 /// The template variables that filters and orders look at, each joined once.
 pub(super) struct Slots<'q>(Vec<Slot<'q>>);
@@ -49,21 +51,13 @@ impl<'q> Slots<'q> {
         self.0.iter().position(|slot| slot.name == name)
     }
 
-    pub(super) fn join(&self, writer: &mut Writer<'_>, sight: Sight) {
+    pub(super) fn join(&self, writer: &mut Writer<'_>, visibility: Visibility) {
         for (at, slot) in self.0.iter().enumerate() {
             writer.push(if slot.present { " join " } else { " left join " });
             writer.table("site_tmplvar_contentvalues").push(" t").number(at);
             writer.push(" on t").number(at).push(".contentid = c.id and t").number(at);
-            writer.push(".tmplvarid = ").tv_id(slot.name, sight);
+            writer.push(".tmplvarid = ").tv_id(slot.name, visibility);
         }
-    }
-}
-
-/// What the collation for a cast is called.
-pub(crate) fn collation_name(cast: Cast) -> String {
-    match cast {
-        Cast::Integer => "gatelet_integer".to_owned(),
-        Cast::Decimal { scale } => format!("gatelet_decimal_{scale}"),
     }
 }
 
@@ -82,39 +76,44 @@ impl Writer<'_> {
         tv: &Tv,
         test: &Test,
         slots: &Slots<'_>,
-        sight: Sight,
+        visibility: Visibility,
     ) -> &mut Self {
         match test {
-            Test::Null => self.value(tv, slots, sight).push(" is null"),
-            Test::NotNull => self.value(tv, slots, sight).push(" is not null"),
+            Test::Null => self.value(tv, slots, visibility).push(" is null"),
+            Test::NotNull => self.value(tv, slots, visibility).push(" is not null"),
             Test::Compare { op, with, cast: None } => {
-                self.value(tv, slots, sight).comparison(*op).bind(with.clone())
+                self.value(tv, slots, visibility).comparison(*op).bind(with.clone())
             }
             Test::Compare { op, with, cast: Some(cast) } => match self.dialect() {
                 Dialect::Sqlite if needs_digits(*cast, with) => {
-                    self.digits_test(tv, *op, with, *cast, slots, sight)
+                    self.digits_test(tv, *op, with, *cast, slots, visibility)
                 }
                 Dialect::Sqlite | Dialect::MySql | Dialect::Postgres => {
-                    self.cast(tv, *cast, slots, sight).comparison(*op).bind(with.clone())
+                    self.cast(tv, *cast, slots, visibility).comparison(*op).bind(with.clone())
                 }
             },
-            Test::In(values) => self.value(tv, slots, sight).push(" in ").list(values),
-            Test::NotIn(values) => self.value(tv, slots, sight).push(" not in ").list(values),
+            Test::In(values) => self.value(tv, slots, visibility).push(" in ").list(values),
+            Test::NotIn(values) => self.value(tv, slots, visibility).push(" not in ").list(values),
             Test::Like { place, text } => {
-                self.value(tv, slots, sight).push(" like ").string(&pattern(*place, text));
+                self.value(tv, slots, visibility).push(" like ").string(&pattern(*place, text));
                 self.push(ESCAPE)
             }
         }
     }
 
     /// A variable's value for this document, by its joined slot.
-    pub(super) fn value(&mut self, tv: &Tv, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+    pub(super) fn value(
+        &mut self,
+        tv: &Tv,
+        slots: &Slots<'_>,
+        visibility: Visibility,
+    ) -> &mut Self {
         let Some(at) = slots.find(&tv.name) else { return self.push("null") };
         match tv.fallback {
             Fallback::Null => self.push("t").number(at).push(".value"),
             Fallback::Default => {
                 self.push("coalesce(t").number(at).push(".value, ");
-                self.tv_default(&tv.name, sight).push(")")
+                self.tv_default(&tv.name, visibility).push(")")
             }
         }
     }
@@ -129,7 +128,7 @@ impl Writer<'_> {
         with: &Operand,
         cast: Cast,
         slots: &Slots<'_>,
-        sight: Sight,
+        visibility: Visibility,
     ) -> &mut Self {
         let number = match with {
             Operand::Integer(integer) => integer.to_string(),
@@ -139,7 +138,7 @@ impl Writer<'_> {
             (op, Fit::Exact) => (op, number),
             (Comparison::Equal, Fit::Between { .. }) => return self.push("1 = 0"),
             (Comparison::Unequal, Fit::Between { .. }) => {
-                return self.value(tv, slots, sight).push(" is not null");
+                return self.value(tv, slots, visibility).push(" is not null");
             }
             (
                 Comparison::Greater | Comparison::GreaterOrEqual,
@@ -149,13 +148,13 @@ impl Writer<'_> {
                 (if negative { Comparison::Less } else { Comparison::LessOrEqual }, inner)
             }
         };
-        self.push("cast(").value(tv, slots, sight).push(" as text) collate ");
+        self.push("cast(").value(tv, slots, visibility).push(" as text) collate ");
         self.collation(cast).comparison(op).string(&number)
     }
 
     /// The collation that compares as the cast says.
     fn collation(&mut self, cast: Cast) -> &mut Self {
-        self.text.push_str(&collation_name(cast));
+        self.text.push_str(&number::collation_name(cast));
         self
     }
 
@@ -166,36 +165,36 @@ impl Writer<'_> {
         tv: &Tv,
         cast: Cast,
         slots: &Slots<'_>,
-        sight: Sight,
+        visibility: Visibility,
     ) -> &mut Self {
         match (self.dialect(), cast) {
             (Dialect::Sqlite, Cast::Integer) => {
-                self.push("cast(").value(tv, slots, sight).push(" as integer)")
+                self.push("cast(").value(tv, slots, visibility).push(" as integer)")
             }
             (Dialect::Sqlite, Cast::Decimal { .. }) => {
-                self.push("cast(").value(tv, slots, sight).push(" as text) collate ");
+                self.push("cast(").value(tv, slots, visibility).push(" as text) collate ");
                 self.collation(cast)
             }
             (Dialect::MySql, Cast::Integer) => {
                 // What is short fits into 64 bits, and is read much faster.
-                self.push("case when char_length(").value(tv, slots, sight);
-                self.push(") < 19 then cast(").value(tv, slots, sight);
-                self.push(" as signed) else cast(regexp_substr(").value(tv, slots, sight);
+                self.push("case when char_length(").value(tv, slots, visibility);
+                self.push(") < 19 then cast(").value(tv, slots, visibility);
+                self.push(" as signed) else cast(regexp_substr(").value(tv, slots, visibility);
                 self.push(", '^[[:space:]]*[+-]{0,1}[0-9]+') as decimal(65,0)) end")
             }
             (Dialect::MySql, Cast::Decimal { scale }) => {
-                self.push("round(cast(regexp_substr(").value(tv, slots, sight);
+                self.push("round(cast(regexp_substr(").value(tv, slots, visibility);
                 self.push(", '^[[:space:]]*[+-]{0,1}([0-9]+[.]{0,1}[0-9]*|[.][0-9]+)')");
                 self.push(" as decimal(65,30)), ").number(scale.into()).push(")")
             }
             (Dialect::Postgres, Cast::Integer) => {
-                self.push("case when ").value(tv, slots, sight).push(" is not null then ");
-                self.push("coalesce(substring(").value(tv, slots, sight);
+                self.push("case when ").value(tv, slots, visibility).push(" is not null then ");
+                self.push("coalesce(substring(").value(tv, slots, visibility);
                 self.push(r" from '^\s*([+-]{0,1}\d{1,255})')::numeric, 0) end")
             }
             (Dialect::Postgres, Cast::Decimal { scale }) => {
-                self.push("case when ").value(tv, slots, sight).push(" is not null then ");
-                self.push("round(coalesce(substring(").value(tv, slots, sight);
+                self.push("case when ").value(tv, slots, visibility).push(" is not null then ");
+                self.push("round(coalesce(substring(").value(tv, slots, visibility);
                 self.push(r" from '^\s*([+-]{0,1}(\d{1,255}\.{0,1}\d{0,255}|\.\d{1,255}))')");
                 self.push("::numeric, 0), ").number(scale.into()).push(") end")
             }
@@ -204,30 +203,35 @@ impl Writer<'_> {
 
     /// A variable that is returned: from its slot when it has one, looked up
     /// for the returned rows otherwise, so that many cost no joins.
-    pub(super) fn projected(&mut self, tv: &Tv, slots: &Slots<'_>, sight: Sight) -> &mut Self {
+    pub(super) fn projected(
+        &mut self,
+        tv: &Tv,
+        slots: &Slots<'_>,
+        visibility: Visibility,
+    ) -> &mut Self {
         if slots.find(&tv.name).is_some() || !self.site.has_tvs() {
-            return self.value(tv, slots, sight);
+            return self.value(tv, slots, visibility);
         }
         if tv.fallback == Fallback::Default {
             self.push("coalesce(");
         }
         self.push("(select v.value from ").from("site_tmplvar_contentvalues", "v");
-        self.push(" where v.contentid = c.id and v.tmplvarid = ").tv_id(&tv.name, sight);
+        self.push(" where v.contentid = c.id and v.tmplvarid = ").tv_id(&tv.name, visibility);
         self.push(")");
         if tv.fallback == Fallback::Default {
-            self.push(", ").tv_default(&tv.name, sight).push(")");
+            self.push(", ").tv_default(&tv.name, visibility).push(")");
         }
         self
     }
 
-    fn tv_id(&mut self, name: &str, sight: Sight) -> &mut Self {
+    fn tv_id(&mut self, name: &str, visibility: Visibility) -> &mut Self {
         self.push("(select min(d.id) from ").from("site_tmplvars", "d");
-        self.push(" where d.name = ").string(name).and_tv_allowed("d", sight).push(")")
+        self.push(" where d.name = ").string(name).and_tv_allowed("d", visibility).push(")")
     }
 
-    fn tv_default(&mut self, name: &str, sight: Sight) -> &mut Self {
+    fn tv_default(&mut self, name: &str, visibility: Visibility) -> &mut Self {
         self.push("(select d.default_text from ").from("site_tmplvars", "d");
-        self.push(" where d.name = ").string(name).and_tv_allowed("d", sight);
+        self.push(" where d.name = ").string(name).and_tv_allowed("d", visibility);
         self.push(" order by d.id limit 1)")
     }
 }

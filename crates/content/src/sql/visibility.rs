@@ -1,10 +1,10 @@
 //! What a caller may see, as conditions.
 
-use super::Writer;
+use super::writer::Writer;
 
 /// Whose eyes a statement sees the site with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Visibility {
     /// Everything that is not deleted.
     Whole,
     /// What a user of the manager may see.
@@ -26,18 +26,18 @@ enum Side {
     Web,
 }
 
-impl Sight {
+impl Visibility {
     pub(crate) fn is_whole(self) -> bool {
-        self == Sight::Whole
+        self == Visibility::Whole
     }
 }
 
 impl Writer<'_> {
     /// Adds ` and …` so that only visible documents remain.
-    pub(super) fn and_visible(&mut self, alias: &'static str, sight: Sight) -> &mut Self {
-        match sight {
-            Sight::Whole => {}
-            Sight::User { id, groups, unpublished } => {
+    pub(super) fn and_visible(&mut self, alias: &'static str, visibility: Visibility) -> &mut Self {
+        match visibility {
+            Visibility::Whole => {}
+            Visibility::User { id, groups, unpublished } => {
                 if !unpublished {
                     self.push(" and ").flag(alias, "site_content", "published", true);
                 }
@@ -46,7 +46,7 @@ impl Writer<'_> {
                     self.push(" or ").shared_with(alias, id).push(")");
                 }
             }
-            Sight::Visitor => {
+            Visibility::Visitor => {
                 self.push(" and ").flag(alias, "site_content", "published", true);
                 self.push(" and ").not_private(alias, Side::Web);
             }
@@ -91,12 +91,16 @@ impl Writer<'_> {
 
     /// Adds ` and …` so that only template variables remain that are not
     /// reserved for document groups the caller is not in.
-    pub(super) fn and_tv_allowed(&mut self, alias: &'static str, sight: Sight) -> &mut Self {
+    pub(super) fn and_tv_allowed(
+        &mut self,
+        alias: &'static str,
+        visibility: Visibility,
+    ) -> &mut Self {
         let table = "site_tmplvar_access";
-        let user = match sight {
-            Sight::User { id, groups: true, .. } => Some(id),
-            Sight::Visitor => None,
-            Sight::Whole | Sight::User { groups: false, .. } => return self,
+        let user = match visibility {
+            Visibility::User { id, groups: true, .. } => Some(id),
+            Visibility::Visitor => None,
+            Visibility::Whole | Visibility::User { groups: false, .. } => return self,
         };
         if !self.site.has(table, "tmplvarid") {
             return self;
