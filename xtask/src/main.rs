@@ -11,6 +11,7 @@ mod run;
 mod bench;
 mod check;
 mod databases;
+mod fuzz;
 mod test;
 mod tidy;
 mod tools;
@@ -24,6 +25,7 @@ usage: cargo xtask <chore>
   test --quick               only the tests that need nothing beside Rust; says how long it took
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
+  fuzz [seconds] [target…]   made-up inputs for every parser and evaluator (30 s each without)
   tidy                       dependency edges, modules in cycles, shares of the code, sizes
   tools                      only install what the tests need, and say where";
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "check" => check::run(),
         "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
         "tidy" => tidy::run(),
         "tools" => tools::install().map(|dir| println!("{}", dir.display())),
         _ => {

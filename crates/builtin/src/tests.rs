@@ -285,3 +285,33 @@ fn yaml_is_read_by_its_newer_rules_or_not_at_all() {
     check_conversion("key: !Ref thing", "yaml", "json", "error: ");
     check_conversion("when: 2026-01-01", "yaml", "json", "\"2026-01-01\"");
 }
+
+static DOCUMENTS: testkit::fuzz::Dictionary = testkit::fuzz::Dictionary {
+    seeds: &[
+        "{\"a\": [1, 2.5, null]}",
+        "a: [1, *b]\nc: &b 1\n",
+        "[a]\nb = 1979-05-27\n",
+        ".a[]|tojson",
+    ],
+    words: &[
+        "{", "}", "[", "]", "\"", ": ", "- ", "\n", "&a ", "*a", "<<: ", " = ", "[[", "(", ")",
+        "|", "..", "recurse", "fromjson", "\\", "(a|", "{9}", "$", "?",
+    ],
+};
+
+#[test]
+fn fuzz_builtin_documents() {
+    let state = tempfile::tempdir().unwrap();
+    testkit::fuzz::run("builtin_documents", &DOCUMENTS, move |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        for from in ["json", "yaml", "toml"] {
+            let arguments = serde_json::json!({"text": text, "from": from, "to": "json"});
+            answer(state.path(), "json.convert", &arguments);
+        }
+        answer(state.path(), "json.format", &serde_json::json!({"text": text}));
+        let query = serde_json::json!({"text": "[[1]]", "filter": text});
+        answer(state.path(), "json.query", &query);
+        let find = serde_json::json!({"text": "aaaa bbbb", "pattern": text});
+        answer(state.path(), "text.find", &find);
+    });
+}

@@ -428,3 +428,52 @@ fn a_gate_that_anybody_reaches_must_ask_who_it_is_or_be_open() {
     assert!(!exposed(""));
     assert!(reading(listen).unwrap().0.exposed(true).is_none());
 }
+
+static TOML: testkit::fuzz::Dictionary = testkit::fuzz::Dictionary {
+    seeds: &[
+        "[[upstream]]\nlabel = \"a\"\ncommand = \"b\"\nargs = [\"c\"]\n[gate]\nlimit = 5\n",
+        "[serve]\nlisten = \"127.0.0.1:1\"\n[auth]\nscope = \"x\"\n[controls]\nrules = [{}]\n",
+    ],
+    words: &[
+        "[[",
+        "]]",
+        "[",
+        "]",
+        "{",
+        "}",
+        " = ",
+        "\"",
+        "\"\"\"",
+        "'",
+        "\n",
+        "a.",
+        "upstream",
+        "${env:A:-",
+        "${file:",
+        "1979-05-27",
+        "0x",
+        "inf",
+        "#",
+        ",",
+        "[[upstream]]\n",
+    ],
+};
+
+static JSONC: testkit::fuzz::Dictionary = testkit::fuzz::Dictionary {
+    seeds: &["{\"mcpServers\": {\"a\": {\"command\": \"b\", \"args\": [\"c\"], /* d */}}} // e"],
+    words: &["{", "}", "[", "]", "\"", ":", ",", "/*", "*/", "//", "\n", "{\"a\":", "mcpServers"],
+};
+
+#[test]
+fn fuzz_configuration() {
+    testkit::fuzz::run("configuration", &TOML, |bytes| {
+        let _ = reading(&String::from_utf8_lossy(bytes));
+    });
+}
+
+#[test]
+fn fuzz_foreign_configuration() {
+    testkit::fuzz::run("foreign_configuration", &JSONC, |bytes| {
+        let _ = reading_json(&String::from_utf8_lossy(bytes));
+    });
+}

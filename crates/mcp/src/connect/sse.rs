@@ -229,4 +229,31 @@ mod tests {
         parser.push(b"data: 0123456789abcdef");
         assert_eq!(parser.next_event(), Err(TooLong(10)));
     }
+
+    static STREAM: testkit::fuzz::Dictionary = testkit::fuzz::Dictionary {
+        seeds: &["id: 1\nevent: message\ndata: {\"a\":1}\ndata: b\n\n: note\nretry: 5\r\n\r\n"],
+        words: &["\n", "\r", "\r\n", "data:", "data: ", "event:", "id:", "retry:", ":", "\u{feff}"],
+    };
+
+    #[test]
+    fn fuzz_event_stream() {
+        testkit::fuzz::run("event_stream", &STREAM, |bytes| {
+            let read = |chunk: usize| {
+                let mut parser = Parser::new(4 << 20);
+                let mut events = Vec::new();
+                for piece in bytes.chunks(chunk) {
+                    parser.push(piece);
+                    loop {
+                        match parser.next_event() {
+                            Ok(Some(event)) => events.push(event),
+                            Ok(None) => break,
+                            Err(too_long) => return (events, Err(too_long)),
+                        }
+                    }
+                }
+                (events, Ok(parser.last_id().map(str::to_owned)))
+            };
+            assert_eq!(read(7), read(bytes.len().max(1)), "however the stream is cut");
+        });
+    }
 }
