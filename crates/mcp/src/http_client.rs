@@ -43,6 +43,13 @@ async fn chunk(
     if chunk.as_ref().is_some_and(is_over) { Err(Unread::TooLong { limit }) } else { Ok(chunk) }
 }
 
+/// Whether an address is on this machine.
+pub fn is_loopback(url: &url::Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_ours = |address: std::net::IpAddr| address.is_loopback();
+    host == "localhost" || host.parse().is_ok_and(is_ours)
+}
+
 /// The cause of all causes, without the URL, which may hold a secret.
 pub fn deepest(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;

@@ -14,6 +14,6 @@ mod state;
 mod web;
 
 pub use credential::OAuthCredential;
-pub use grant::{Grant, GrantStore, Method};
+pub use grant::{Grant, GrantStore, Method, server_of};
 pub use login::{Login, LoginError, Wanted};
 pub use revoke::{Revoked, revoke};

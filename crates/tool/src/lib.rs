@@ -16,6 +16,7 @@ pub mod hex;
 pub mod json;
 pub mod map;
 pub mod scan;
+pub mod shell;
 pub mod text;
 
 pub mod listing;

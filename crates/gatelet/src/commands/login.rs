@@ -60,6 +60,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let mut wanted = wanted(upstream, args)?;
     // What cannot be read is replaced, so it is not asked for again either.
     let before = wire::kept(&vault, &name).ok().flatten();
+    let before = before.filter(|grant| grant.stranger_to(&wanted.url).is_none());
     wanted.granted = before.map(|grant| grant.scopes).unwrap_or_default();
     let port = args.port.or(upstream.access.oauth.redirect_port).unwrap_or(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -97,9 +97,7 @@ impl Opener for Desk {
             Some(Ok(_)) => Way::Own,
             Some(Err(reason)) => Way::Closed(reason.clone()),
             None if self.vault.has(&credential::entry(label, Some(subject))) => Way::Own,
-            None if access.per_caller => {
-                Way::Closed(format!("run `gatelet login {label} --as {subject}`"))
-            }
+            None if access.per_caller => Way::Closed(credential::login(label, Some(subject))),
             None => Way::Shared,
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn of(
     subject: Option<&str>,
     vault: &Vault,
 ) -> Option<Arc<dyn Credential>> {
-    let Reach::Address { headers, certificates, .. } = &upstream.reach else { return None };
+    let Reach::Address { url, headers, certificates, .. } = &upstream.reach else { return None };
     let label = &upstream.label;
     let now = now();
     if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
@@ -37,11 +37,21 @@ pub(super) fn of(
         let todo = format!("its `Authorization`{whose} in the configuration is refused: change it");
         return Some(Arc::new(FixedHeaders::new(&todo, now)));
     }
-    let whose = subject.map(|subject| format!(" --as {subject}")).unwrap_or_default();
-    let todo = format!("run `gatelet login {label}{whose}`");
+    let todo = login(label, subject);
     let keep = Drawer { vault: vault.clone(), name: entry(label, subject) };
-    let keeper = OAuthCredential::new(&todo, Arc::new(keep), now, rand::random);
+    let keeper = OAuthCredential::new(&todo, url, Arc::new(keep), now, rand::random);
     Some(Arc::new(keeper.with_certificates(certificates.clone())))
+}
+
+/// What a human does to log in, in one line. Labels come from mounted manifests
+/// and callers' names from their tokens, so neither is pasted unless it is plain.
+pub(super) fn login(label: &str, subject: Option<&str>) -> String {
+    let caller =
+        subject.map(|subject| tool::shell::word(subject).map(|word| format!(" --as {word}")));
+    match (tool::shell::word(label), caller.unwrap_or_else(|| Some(String::new()))) {
+        (Some(label), Some(caller)) => format!("run `gatelet login {label}{caller}`"),
+        _ => "log in to it with `gatelet login`".to_owned(),
+    }
 }
 
 fn now() -> Now {

@@ -4,12 +4,12 @@
 //! it. So whoever keeps tokens decides when to renew one, and when to ask
 //! nothing at all: a token that a server refused is not sent again and again.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use tool::{Backoff, CredentialHealth, Failure};
 
 /// Milliseconds since 1970. A parameter, so that tests need not wait.
@@ -192,8 +192,8 @@ impl FixedHeaders {
         FixedHeaders { todo: todo.to_owned(), now, refused: Mutex::default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, RefusalBackoff> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RefusalBackoff> {
+        self.refused.lock()
     }
 
     fn failure(&self) -> Failure {
@@ -219,7 +219,10 @@ impl Credential for FixedHeaders {
     fn refused_again(&self, _: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
         // What is allowed and what is not is no reason to leave it alone.
         if let Some(scope) = refusal.wanted_scope() {
-            return Failure::Unauthorized { reason: format!("scope `{scope}` is missing") };
+            // The server says it, so it is shown only where it is plain text.
+            let scope =
+                tool::shell::quoted(&scope).unwrap_or_else(|| "with an odd name".to_owned());
+            return Failure::Unauthorized { reason: format!("a scope is missing: {scope}") };
         }
         self.lock().again((self.now)());
         self.failure()

@@ -1,11 +1,12 @@
 //! Keeps one grant fresh, and leaves everybody alone when it cannot.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tool::{CredentialHealth, Failure};
 
@@ -18,6 +19,10 @@ use crate::connect::credential::{Credential, Now, Refusal, RefusalBackoff};
 pub struct OAuthCredential {
     /// What a human has to do, in one line: ``run `gatelet login wiki` ``.
     todo: String,
+    /// The server that a grant must be for.
+    server: String,
+    /// Why what is kept is not used, where it is not.
+    unused: Mutex<Option<String>>,
     store: Arc<dyn GrantStore>,
     now: Now,
     /// From 0 to 1; spreads what would otherwise come in one rush.
@@ -56,14 +61,19 @@ struct Complaint {
 }
 
 impl OAuthCredential {
+    /// A credential for the server at `server`. `todo` says in one line how a
+    /// human logs in there.
     pub fn new(
         todo: &str,
+        server: &str,
         store: Arc<dyn GrantStore>,
         now: Now,
         chance: fn() -> f64,
     ) -> OAuthCredential {
         OAuthCredential {
             todo: todo.to_owned(),
+            server: server.to_owned(),
+            unused: Mutex::default(),
             store,
             now,
             chance,
@@ -139,11 +149,17 @@ impl OAuthCredential {
     fn look_up(&self) -> Result<(), Failure> {
         match self.store.load() {
             Ok(Some(grant)) => {
-                self.state().take(grant);
+                let stranger = grant.stranger_to(&self.server);
+                match stranger {
+                    None => self.state().take(grant),
+                    Some(_) => *self.state() = State::default(),
+                }
+                *self.unused.lock() = stranger;
                 Ok(())
             }
             Ok(None) => {
                 *self.state() = State::default();
+                *self.unused.lock() = None;
                 Ok(())
             }
             Err(reason) => Err(Failure::Unauthorized { reason }),
@@ -160,15 +176,23 @@ impl OAuthCredential {
     }
 
     fn wanted(&self) -> MutexGuard<'_, RefusalBackoff> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wanted.lock()
     }
 
     fn human(&self) -> Failure {
-        Failure::Unauthorized { reason: self.todo.clone() }
+        Failure::Unauthorized { reason: self.todo() }
+    }
+
+    /// What a human has to do, and why it is not done already.
+    fn todo(&self) -> String {
+        match &*self.unused.lock() {
+            Some(why) => format!("{why}: {}", self.todo),
+            None => self.todo.clone(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -209,8 +233,7 @@ impl Credential for OAuthCredential {
 
     fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
         if let Some(scope) = refusal.wanted_scope() {
-            let todo = self.todo.trim_end_matches('`');
-            return Failure::Unauthorized { reason: format!("{todo} --scope \"{scope}\"`") };
+            return Failure::Unauthorized { reason: with_scope(&self.todo, &scope) };
         }
         self.state().refuse_again(&bare(shown), (self.now)());
         self.human()
@@ -237,8 +260,16 @@ impl Credential for OAuthCredential {
         match step {
             Step::Use(_) | Step::Renew => CredentialHealth::Fine,
             Step::Wait(reason) => CredentialHealth::Broken { reason },
-            Step::Human => CredentialHealth::NeedsHuman { todo: self.todo.clone() },
+            Step::Human => CredentialHealth::NeedsHuman { todo: self.todo() },
         }
+    }
+}
+
+/// What to do about a missing scope. The server named it, and a human pastes it.
+fn with_scope(todo: &str, scope: &str) -> String {
+    match (tool::shell::quoted(scope), todo.strip_suffix('`')) {
+        (Some(scope), Some(command)) => format!("{command} --scope {scope}`"),
+        _ => format!("{todo} with `--scope`: the server wants a scope with an odd name"),
     }
 }
 

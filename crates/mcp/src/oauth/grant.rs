@@ -23,6 +23,10 @@ pub struct Grant {
     pub revocation_endpoint: Option<String>,
     /// What the token is for (RFC 8707), as it was asked for.
     pub resource: String,
+    /// The address that was logged in to, as [`server_of`] writes it. Empty in
+    /// what was kept before this was noted.
+    #[serde(default)]
+    pub server: String,
     pub client_id: String,
     pub client_secret: Option<String>,
     pub method: Method,
@@ -39,6 +43,17 @@ pub enum Method {
 }
 
 impl Grant {
+    /// Why this grant is not for the server at an address, if it is not. A
+    /// label is not enough: anybody may call a server `wiki`.
+    pub fn stranger_to(&self, url: &str) -> Option<String> {
+        let server = server_of(url);
+        if self.server.is_empty() {
+            return Some("its token does not say which server it is for".to_owned());
+        }
+        (self.server != server)
+            .then(|| format!("its token is for `{}`, not for `{server}`", self.server))
+    }
+
     /// Says who we are, in the way that the server wants: in a header, or in
     /// the form that goes with the request.
     pub(super) fn sign(
@@ -61,6 +76,17 @@ impl Grant {
         }
         post
     }
+}
+
+/// An address as grants are bound to it: without what a server does not see or
+/// may see change.
+pub fn server_of(url: &str) -> String {
+    let Ok(mut url) = url::Url::parse(url) else { return url.to_owned() };
+    url.set_fragment(None);
+    url.set_query(None);
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    url.to_string().trim_end_matches('/').to_owned()
 }
 
 fn encoded(text: &str) -> String {

@@ -16,7 +16,7 @@ use rmcp::transport::auth::{
 use serde_json::Value;
 
 use super::web::{self, Web};
-use super::{Grant, Method};
+use super::{Grant, Method, server_of};
 use crate::connect::{Certificates, Refusal};
 
 /// What to log in to, and as whom.
@@ -46,6 +46,8 @@ pub struct Login {
     metadata: AuthorizationMetadata,
     client_id: String,
     client_secret: Option<String>,
+    /// What was logged in to.
+    server: String,
 }
 
 /// Why there is no grant. One variant per remedy.
@@ -56,6 +58,9 @@ pub enum LoginError {
     /// The server or its authorization server does not do its part.
     #[error("the server does not say where to log in: {0}")]
     Undiscovered(String),
+    /// What it wants opened is not a page of the web.
+    #[error("the server wants `{0}` opened to log in, which is no page of the web")]
+    Unsafe(String),
     /// Nobody knows us there, and we cannot introduce ourselves.
     #[error("{0}; register gatelet there by hand and give `client_id` in the configuration")]
     Unregistered(String),
@@ -89,7 +94,9 @@ impl Login {
         }
         let session = AuthorizationSession::new(manager, request).await;
         let session = session.map_err(|(_, error)| LoginError::Undiscovered(said(&error)))?;
-        Ok(Login { session, metadata, client_id, client_secret })
+        can_be_opened(session.get_authorization_url())?;
+        let server = server_of(&wanted.url);
+        Ok(Login { session, metadata, client_id, client_secret, server })
     }
 
     /// What to open in a browser.
@@ -131,11 +138,25 @@ impl Login {
             token_endpoint: self.metadata.token_endpoint.clone(),
             revocation_endpoint: self.offered("revocation_endpoint"),
             resource: asked("resource").unwrap_or_default(),
+            server: self.server.clone(),
             client_id: self.client_id.clone(),
             method: method(&self.metadata, self.client_secret.as_deref()),
             client_secret: self.client_secret.clone(),
         })
     }
+}
+
+/// Whether an address may be handed to a browser: a secured page, or one on this
+/// machine. Anything else starts programs, reads files or shows words in clear.
+fn can_be_opened(address: &str) -> Result<(), LoginError> {
+    let url = url::Url::parse(address).ok();
+    let is_page = url.is_some_and(|url| match url.scheme() {
+        "https" => url.has_host(),
+        "http" => crate::http_client::is_loopback(&url),
+        _ => false,
+    });
+    let shown = || address.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
+    if is_page { Ok(()) } else { Err(LoginError::Unsafe(shown())) }
 }
 
 async fn manager(wanted: &Wanted) -> Result<AuthorizationManager, LoginError> {
@@ -223,4 +244,36 @@ fn parameters(address: &str) -> Vec<(String, String)> {
 fn said(error: &AuthError) -> String {
     let text = error.to_string();
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_secured_pages_and_those_of_this_machine_are_opened() {
+        for address in [
+            "https://login.example/authorize?x=1",
+            "http://127.0.0.1:8080/authorize",
+            "http://localhost/authorize",
+            "http://[::1]:9/a",
+        ] {
+            assert!(can_be_opened(address).is_ok(), "{address}");
+        }
+        for address in [
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            "smb://host/share",
+            "data:text/html,x",
+            "ftp://host/",
+            "http://login.example/authorize",
+            "http://127.0.0.1.evil.example/",
+            "vscode://x",
+            "-x",
+            "",
+        ] {
+            assert!(matches!(can_be_opened(address), Err(LoginError::Unsafe(_))), "{address}");
+        }
+    }
 }

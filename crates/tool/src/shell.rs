@@ -1,0 +1,84 @@
+//! Words that may stand in a command that we recommend.
+//!
+//! Who reads "run `gatelet login wiki --scope …`" pastes it into a shell. What
+//! an upstream, a token or a manifest says is never trusted to be harmless
+//! there: it is put into a command only when no shell can take it for anything
+//! but text.
+
+/// The longest text that is put into a command.
+const LONGEST: usize = 200;
+
+/// The text in quotes, ready to be pasted as one word of a command; `None` when
+/// it is empty, too long, looks like an option or holds anything but letters,
+/// digits, spaces and `:/._-+=@,`.
+pub fn quoted(text: &str) -> Option<String> {
+    let plain = is_plain(text, true);
+    plain.then(|| format!("\"{text}\""))
+}
+
+/// The text as one word of a command, quoted only where that is needed.
+pub fn word(text: &str) -> Option<String> {
+    if is_plain(text, false) { Some(text.to_owned()) } else { quoted(text) }
+}
+
+fn is_plain(text: &str, spaces: bool) -> bool {
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || ":/._-+=@,".contains(c) || (spaces && c == ' ');
+    !text.is_empty() && text.len() <= LONGEST && !text.starts_with('-') && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_words_stand_as_they_are() {
+        assert_eq!(word("wiki").as_deref(), Some("wiki"));
+        assert_eq!(word("key:ann").as_deref(), Some("key:ann"));
+        assert_eq!(word("two words").as_deref(), Some("\"two words\""));
+        assert_eq!(quoted("read write:all").as_deref(), Some("\"read write:all\""));
+    }
+
+    #[test]
+    fn what_a_shell_could_take_for_more_than_text_stands_nowhere() {
+        for text in [
+            "$(curl x|sh)",
+            "`id`",
+            "a\"b",
+            "a'b",
+            "a;b",
+            "a&b",
+            "a|b",
+            "a>b",
+            "a<b",
+            "a\nb",
+            "a\\b",
+            "!x",
+            "~root",
+            "*",
+            "{a,b}",
+            "--as",
+            "#",
+            "a\u{202e}b",
+            "ä",
+            "",
+        ] {
+            assert_eq!(word(text), None, "{text:?}");
+            assert_eq!(quoted(text), None, "{text:?}");
+        }
+        assert_eq!(quoted(&"x".repeat(LONGEST + 1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_is_one_word_of_harmless_characters(text in any::<String>()) {
+            for words in [quoted(&text), word(&text)].into_iter().flatten() {
+                let bare = words.trim_matches('"');
+                prop_assert_eq!(bare, text.as_str());
+                prop_assert!(!bare.contains(['$', '`', '"', '\'', '\\', '\n', ';', '&', '|', '!']));
+            }
+        }
+    }
+}
