@@ -110,7 +110,10 @@ mod tests {
             error.to_json().as_str(),
             r#"{"error":"PATH_NOT_FOUND","message":"no","path":"/x","retryable":false}"#
         );
-        let failure = Failure::RateLimited { retry_after: Some(Duration::from_millis(1500)) };
+        let failure = Failure::RateLimited {
+            retry_after: Some(Duration::from_millis(1500)),
+            sent: tool::Sent::No,
+        };
         let error = GatewayError::of_failure(&failure, "a:b#1", &Scrubber::default());
         assert_eq!(
             error.to_json().as_str(),

@@ -28,7 +28,8 @@ pub struct RpcError {
     pub raw: Json,
 }
 
-/// Whether a request had left us when things went wrong.
+/// Whether a request had left us when things went wrong. What was answered had:
+/// a status says that there is no answer, not that nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// It never left: trying again is safe.
@@ -55,7 +56,7 @@ pub enum Failure {
     #[error("not allowed: {reason}")]
     Forbidden { reason: String },
     #[error("rate limited")]
-    RateLimited { retry_after: Option<Duration> },
+    RateLimited { retry_after: Option<Duration>, sent: Sent },
     /// An answer came that cannot be understood or is over a limit.
     #[error("unusable answer: {reason}")]
     Unusable { reason: String },
@@ -74,19 +75,18 @@ impl Failure {
             Failure::Unavailable { .. }
             | Failure::Unauthorized { .. }
             | Failure::Forbidden { .. }
-            | Failure::RateLimited { .. }
             | Failure::Unsupported { .. } => Sent::No,
             Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => {
                 Sent::Perhaps
             }
-            Failure::Lost { sent, .. } => *sent,
+            Failure::Lost { sent, .. } | Failure::RateLimited { sent, .. } => *sent,
         }
     }
 
     /// How long the other side wants to be left alone, where it says so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Failure::RateLimited { retry_after } => *retry_after,
+            Failure::RateLimited { retry_after, .. } => *retry_after,
             Failure::Unavailable { .. }
             | Failure::Timeout { .. }
             | Failure::Lost { .. }

@@ -169,7 +169,7 @@ mod tests {
             Failure::Unauthorized { reason: "401".into() },
             Failure::Unusable { reason: "x".into() },
             Failure::Cancelled,
-            Failure::RateLimited { retry_after: None },
+            Failure::RateLimited { retry_after: None, sent: Sent::No },
         ] {
             assert_eq!(config().again(&failure, true, 1, 0.0), None, "{failure}");
         }
@@ -178,10 +178,15 @@ mod tests {
     #[test]
     fn an_upstream_that_names_a_time_is_given_it() {
         let config = Config { codes: vec![Code::RateLimited], ..config() };
-        let after =
-            |seconds| Failure::RateLimited { retry_after: Some(Duration::from_secs(seconds)) };
-        assert_eq!(config.again(&after(2), false, 1, 0.0), Some(Duration::from_secs(2)));
-        assert_eq!(config.again(&after(60), false, 1, 0.0), None);
+        let after = |seconds, sent| {
+            let retry_after = Some(Duration::from_secs(seconds));
+            Failure::RateLimited { retry_after, sent }
+        };
+        let two = Some(Duration::from_secs(2));
+        assert_eq!(config.again(&after(2, Sent::No), false, 1, 0.0), two);
+        assert_eq!(config.again(&after(60, Sent::No), false, 1, 0.0), None);
+        assert_eq!(config.again(&after(2, Sent::Perhaps), true, 1, 0.0), two);
+        assert_eq!(config.again(&after(2, Sent::Perhaps), false, 1, 0.0), None, "it may have run");
     }
 
     #[test]

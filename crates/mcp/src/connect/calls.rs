@@ -1,8 +1,9 @@
 //! The calls that are under way, and whose they are.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tool::{Client, ClientHandle, Context, Failure, Json, QuickMap};
@@ -236,7 +237,7 @@ impl CallsInFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, CallInFlight>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tool::{Backoff, Failure, Sent};
 
 use super::credential::{Credential, send_with_credential};
-use super::http::{refusal, unreachable};
+use super::http::{refusal, refusal_body, unreachable};
 
 /// How often a message is sent at most.
 const TRIES: u32 = 6;
@@ -90,10 +90,10 @@ async fn send(
         Err(failure) => return Err(Undelivered::Now(failure)),
     };
     let (status, headers) = (response.status(), response.headers().clone());
-    if !status.is_client_error() && !status.is_server_error() {
+    if status.is_success() || status.is_informational() {
         return Ok(());
     }
-    let body = response.bytes().await.unwrap_or_default();
+    let body = refusal_body(response).await;
     let failure = refusal(status, &headers, &body);
     Err(if passes(status) { Undelivered::Now(failure) } else { Undelivered::Refused(failure) })
 }
@@ -182,7 +182,7 @@ mod tests {
     fn the_pause_that_a_server_wants_is_kept_unless_it_is_too_long() {
         let after = |seconds| {
             let retry_after = Some(Duration::from_secs(seconds));
-            again(&Failure::RateLimited { retry_after }, 1, 1.0)
+            again(&Failure::RateLimited { retry_after, sent: Sent::Perhaps }, 1, 1.0)
         };
         assert_eq!(after(0), Some(Duration::from_millis(250)));
         assert_eq!(after(7), Some(Duration::from_secs(7)));

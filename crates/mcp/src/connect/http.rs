@@ -12,12 +12,14 @@ mod event_stream;
 mod outbox;
 mod reconnect;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ::http::header::{ACCEPT, CONTENT_TYPE};
+use ::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use ::http::{HeaderMap, HeaderValue, StatusCode};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Url;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
@@ -33,8 +35,11 @@ use crate::revision::{Revision, header, method};
 use answer::NoAnswer;
 use outbox::{DELIVERY_TIMEOUT, Delivery, WAITING};
 
-pub(super) use answer::{is_stream, refusal};
+pub(super) use answer::{is_stream, refusal, refusal_body};
 pub(super) use client::{Redirects, client, parse, same_origin, unreachable};
+
+/// How many redirects in a row are followed.
+const REDIRECTS: usize = 5;
 
 /// How long to wait before a server that is not there is looked for again.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -42,7 +47,8 @@ const AGAIN: Duration = Duration::from_millis(300);
 pub(super) struct Http {
     label: String,
     client: reqwest::Client,
-    url: Url,
+    /// Where it is now: a server may say that it moved, within its origin.
+    url: ArcSwap<Url>,
     /// What the operator wants sent with every request.
     headers: HeaderMap,
     credential: Option<Arc<dyn Credential>>,
@@ -64,6 +70,8 @@ pub(super) struct Http {
 #[derive(Clone, Default)]
 struct Session {
     id: Option<HeaderValue>,
+    /// The server forgot it, and it could not be opened again yet.
+    is_lost: bool,
     /// The older revision that was agreed; modern questions name their own.
     revision: Option<Revision>,
     /// The params of `initialize`, for opening it again.
@@ -77,12 +85,12 @@ impl Http {
         relay: Arc<Relay>,
     ) -> Result<Arc<Http>, ConnectError> {
         let (url, headers) = parse(endpoint)?;
-        let client = client(&url, endpoint, Redirects::Faithful)?;
+        let client = client(&url, endpoint, Redirects::Never)?;
         let (outbox, waiting) = mpsc::channel(WAITING);
         let http = Arc::new(Http {
             label: options.label.clone(),
             client,
-            url,
+            url: ArcSwap::from_pointee(url),
             headers,
             credential: options.credential.clone(),
             limit: options.limits.line,
@@ -160,7 +168,7 @@ impl Http {
     }
 
     pub(super) fn close(&self, reason: &str) {
-        let mut why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut why = self.why_closed.lock();
         why.get_or_insert_with(|| reason.to_owned());
         drop(why);
         self.closing.cancel();
@@ -176,13 +184,24 @@ impl Http {
         let mut body = String::new();
         question.write(&mut body);
         let body = Bytes::from(body);
-        let session = self.session().clone();
+        let session = self.open_session().await?;
         let answer = match self.ask(question, body.clone(), &session).await {
+            // It is opened again for whoever comes next. This question goes again
+            // only where that does no harm: the server had it, and who answers
+            // may have run it, whatever the status says.
             Err(NoAnswer::NoSession) => {
-                self.reopen(&session).await?;
-                let session = self.session().clone();
-                self.ask(question, body, &session).await
+                let reopened = self.reopen(&session).await;
+                match is_harmless(question.method()) {
+                    true => {
+                        reopened?;
+                        let session = self.session().clone();
+                        self.ask(question, body, &session).await
+                    }
+                    false => Err(NoAnswer::NoSession),
+                }
             }
+            // A kept connection was closed before anything was written to it.
+            Err(NoAnswer::NeverWritten(_)) => self.ask(question, body, &session).await,
             // It never left, so it may go again: a server that is being
             // restarted is not there for a moment.
             Err(NoAnswer::NobodyThere(_)) => {
@@ -217,13 +236,22 @@ impl Http {
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
-        let response = self.post(headers, body).await?;
+        let mut response = self.post(headers.clone(), body.clone()).await?;
+        let may_follow = is_harmless(question.method()) || question.method() == method::INITIALIZE;
+        for _ in 0..REDIRECTS {
+            // The next question goes to the new address; this one may have run.
+            if !self.note_move(&response) || !may_follow {
+                break;
+            }
+            response = self.post(headers.clone(), body.clone()).await?;
+        }
         let opened = response.headers().get(header::SESSION_ID).cloned();
         let reply = self.answer(question, response, session.id.is_some()).await?;
         // Only a result opens a session. What refuses to open one says nothing
         // of the last, which is to be opened again by the next who asks.
         if question.method() == method::INITIALIZE && matches!(reply, Reply::Result(_)) {
-            self.session().id = opened;
+            let mut session = self.session();
+            (session.id, session.is_lost) = (opened, false);
         }
         Ok(reply)
     }
@@ -231,7 +259,7 @@ impl Http {
     async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, NoAnswer> {
         let post = |shown: Option<&HeaderValue>| {
             let headers = credential::signed(&headers, shown);
-            self.client.post(self.url.clone()).headers(headers).body(body.clone())
+            self.client.post(self.address()).headers(headers).body(body.clone())
         };
         let credential = self.credential.as_deref();
         credential::send_with_credential(credential, post, NoAnswer::from).await
@@ -249,6 +277,48 @@ impl Http {
         Some(credential::signed(&headers, shown.as_ref()))
     }
 
+    pub(super) fn address(&self) -> Url {
+        Url::clone(&self.url.load())
+    }
+
+    /// Remembers where the server says that it is now, within its origin, and
+    /// says whether it did. Only redirects count that leave a POST a POST.
+    pub(super) fn note_move(&self, response: &reqwest::Response) -> bool {
+        if !matches!(response.status().as_u16(), 307 | 308) {
+            return false;
+        }
+        let here = self.address();
+        let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        let to = to.and_then(|to| here.join(to).ok());
+        let Some(to) = to.filter(|to| same_origin(&here, to) && *to != here) else { return false };
+        self.url.store(Arc::new(to));
+        true
+    }
+
+    /// The session to ask on. One that is known to be lost is opened first.
+    async fn open_session(self: &Arc<Http>) -> Result<Session, Failure> {
+        let session = self.session().clone();
+        if !session.is_lost {
+            return Ok(session);
+        }
+        // What is wrong with the opening is not about the question, which did
+        // not leave.
+        self.reopen(&session).await.map_err(|failure| match failure {
+            Failure::Lost { .. } | Failure::Timeout { .. } | Failure::Unusable { .. } => {
+                Failure::Unavailable { reason: failure.to_string() }
+            }
+            Failure::RateLimited { retry_after, .. } => {
+                Failure::RateLimited { retry_after, sent: Sent::No }
+            }
+            Failure::Unavailable { .. }
+            | Failure::Unauthorized { .. }
+            | Failure::Forbidden { .. }
+            | Failure::Cancelled
+            | Failure::Unsupported { .. } => failure,
+        })?;
+        Ok(self.session().clone())
+    }
+
     /// Opens the session again after the server forgot it. Whoever comes
     /// second finds it open.
     async fn reopen(self: &Arc<Http>, lost: &Session) -> Result<(), Failure> {
@@ -257,6 +327,7 @@ impl Http {
         if now.id != lost.id {
             return Ok(());
         }
+        self.session().is_lost = true;
         let Some(params) = now.opening.clone() else {
             let reason = "the server forgot the session".to_owned();
             return Err(Failure::Lost { reason, sent: Sent::No });
@@ -331,12 +402,12 @@ impl Http {
     }
 
     fn lost(&self, sent: Sent) -> Failure {
-        let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let why = self.why_closed.lock().clone();
         Failure::Lost { reason: why.unwrap_or_default(), sent }
     }
 
     fn session(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.lock()
     }
 }
 
@@ -379,6 +450,9 @@ fn is_harmless(method: &str) -> bool {
             | method::RESOURCES_READ
             | method::PROMPTS_GET
             | method::COMPLETE
+            | method::SUBSCRIBE
+            | method::UNSUBSCRIBE
+            | method::SET_LEVEL
     )
 }
 

@@ -18,7 +18,9 @@ use tool::{Failure, Reply};
 
 use super::credential::{self, Credential};
 use super::delivery::{self, Undelivered};
-use super::http::{Redirects, client, is_stream, parse, refusal, same_origin, unreachable};
+use super::http::{
+    Redirects, client, is_stream, parse, refusal, refusal_body, same_origin, unreachable,
+};
 use super::relay::Relay;
 use super::sse::{Event, Parser};
 use super::{ConnectError, Endpoint, Options, pipe};
@@ -46,12 +48,13 @@ pub(super) async fn start(
     peer: &Peer,
 ) -> Result<(), ConnectError> {
     let (url, headers) = parse(endpoint)?;
-    let client = client(&url, endpoint, Redirects::All)?;
+    let reading = client(&url, endpoint, Redirects::WithinOrigin)?;
+    let client = client(&url, endpoint, Redirects::Never)?;
     let accept = HeaderValue::from_static("text/event-stream");
     let credential = options.credential.clone();
     let get = |shown: Option<&HeaderValue>| {
         let signed = credential::signed(&headers, shown);
-        client.get(url.clone()).headers(signed).header(ACCEPT, &accept)
+        reading.get(url.clone()).headers(signed).header(ACCEPT, &accept)
     };
     let response: Result<_, Failure> =
         credential::send_with_credential(credential.as_deref(), get, |error| unreachable(&error))
@@ -256,7 +259,7 @@ impl Outbox {
         if status.is_success() {
             return Ok(());
         }
-        let body = response.bytes().await.unwrap_or_default();
+        let body = refusal_body(response).await;
         Err(refusal(status, &headers, &body))
     }
 }

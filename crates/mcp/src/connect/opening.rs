@@ -154,13 +154,14 @@ impl Opening<'_> {
             ConnectError::Refused { .. }
             | ConnectError::Unusable { .. }
             | ConnectError::NoCommonRevision { .. } => true,
-            ConnectError::Unreachable { .. } => match &**self.transport() {
-                Transport::Http(http) => matches!(http.turned_away(), Some(400..500)),
-                Transport::Pipe(_) => false,
-            },
+            ConnectError::Unreachable { .. } | ConnectError::Ended { .. } => {
+                match &**self.transport() {
+                    Transport::Http(http) => matches!(http.turned_away(), Some(400..500)),
+                    Transport::Pipe(_) => false,
+                }
+            }
             ConnectError::BadTarget { .. }
             | ConnectError::Start { .. }
-            | ConnectError::Ended { .. }
             | ConnectError::Silent { .. }
             | ConnectError::Unauthorized { .. }
             | ConnectError::Forbidden { .. }

@@ -1,9 +1,10 @@
 //! A server that is a program of ours, spoken to over its pipes.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
@@ -174,7 +175,7 @@ impl StderrTail {
     }
 
     fn keep(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         if STDERR_TAIL <= lines.len() {
             lines.pop_front();
         }
@@ -184,7 +185,7 @@ impl StderrTail {
     /// The line that most likely says why: the last that speaks of an error,
     /// or else the last.
     fn last(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock();
         let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
         let line = lines.iter().rev().find(speaks).or(lines.back())?;
         Some(line.chars().take(300).collect())

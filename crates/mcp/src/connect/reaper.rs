@@ -11,8 +11,8 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Launcher;
@@ -27,7 +27,7 @@ static REAPER: Mutex<Option<PipeWriter>> = Mutex::new(None);
 
 /// Has the reaper watch a group. Starts the reaper first when there is none.
 pub(super) fn watch(launcher: &Launcher, group: Pid) {
-    let mut reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reaper = REAPER.lock();
     tell(&mut reaper, '+', group);
     if reaper.is_some() {
         return;
@@ -42,7 +42,7 @@ pub(super) fn watch(launcher: &Launcher, group: Pid) {
 
 /// Tells the reaper that a group is gone, before its id can be somebody else's.
 pub(super) fn forget(group: Pid) {
-    tell(&mut REAPER.lock().unwrap_or_else(PoisonError::into_inner), '-', group);
+    tell(&mut REAPER.lock(), '-', group);
 }
 
 fn tell(reaper: &mut Option<PipeWriter>, sign: char, group: Pid) {

@@ -7,12 +7,13 @@
 //! makes a server say is not for the others. The rest becomes [`Event`]s, or is
 //! refused.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, Sent};
 
@@ -80,7 +81,7 @@ impl Relay {
 
     /// The end. Only the first reason counts.
     pub(super) fn gone(&self, reason: &str) {
-        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = self.gone.lock();
         if gone.is_none() {
             *gone = Some(reason.to_owned());
             drop(gone);
@@ -91,7 +92,7 @@ impl Relay {
     }
 
     pub(super) fn why_gone(&self) -> Option<String> {
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.gone.lock().clone()
     }
 
     pub(super) fn n_nonsense(&self) -> u64 {
@@ -150,7 +151,7 @@ impl Relay {
     }
 
     fn asked(&self) -> MutexGuard<'_, QuickMap<Json, AbortHandle>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock()
     }
 
     /// Sorts a notification. `call` is the call it surely belongs to.

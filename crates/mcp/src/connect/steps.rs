@@ -1,6 +1,6 @@
 //! What an opening waits for, so that one that hangs can say where.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The steps that are not done.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Steps {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<&'static str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,9 @@
 //! Who watches which resource.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The watchers of every watched resource, each by its session. Visitors
 /// without a session are counted one by one.
@@ -45,7 +47,7 @@ impl Subscriptions {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Arc<str>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Servers over Streamable HTTP.
 
 mod answers;
+mod effects;
 mod sessions;
 mod streams;
 
@@ -91,9 +92,10 @@ async fn refusals_are_told_apart() {
         }),
         (403, vec![], |failure| matches!(failure, Failure::Forbidden { .. })),
         (429, vec![("retry-after", "7".to_owned())], |failure| {
-            *failure == Failure::RateLimited { retry_after: Some(Duration::from_secs(7)) }
+            let retry_after = Some(Duration::from_secs(7));
+            *failure == Failure::RateLimited { retry_after, sent: HasLeft::Perhaps }
         }),
-        (503, vec![], |failure| failure.sent() == HasLeft::No),
+        (503, vec![], |failure| failure.sent() == HasLeft::Perhaps),
         (502, vec![], |failure| failure.sent() == HasLeft::Perhaps),
         (302, vec![("location", "http://evil.example/".to_owned())], |failure| {
             failure.to_string().contains("it redirects to http://evil.example/")

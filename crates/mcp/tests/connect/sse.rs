@@ -136,7 +136,7 @@ async fn a_refused_message_fails_its_own_call_and_nothing_else() {
     let upstream = enter(&web).await;
     let refused = call(&upstream, "busy", json!({})).await;
     let retry_after = Some(std::time::Duration::from_secs(7));
-    assert_eq!(refused, Err(Failure::RateLimited { retry_after }));
+    assert_eq!(refused, Err(Failure::RateLimited { retry_after, sent: tool::Sent::Perhaps }));
     assert!(call(&upstream, "t", json!({})).await.is_ok());
     assert_eq!(upstream.gone(), None);
 }

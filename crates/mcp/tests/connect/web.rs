@@ -16,6 +16,7 @@ pub(crate) struct Seen {
     /// On which connection, counted from the first.
     pub(crate) visit: usize,
     pub(crate) verb: String,
+    pub(crate) path: String,
     /// By name in lower case.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Value,
@@ -136,6 +137,7 @@ async fn request(read: &mut (impl AsyncBufReadExt + Unpin), visit: usize) -> Opt
     read.read_line(&mut first).await.ok()?;
     let mut words = first.split_whitespace();
     let verb = words.next()?.to_owned();
+    let path = words.next()?.to_owned();
     let mut headers = HashMap::new();
     loop {
         let mut line = String::new();
@@ -147,7 +149,7 @@ async fn request(read: &mut (impl AsyncBufReadExt + Unpin), visit: usize) -> Opt
     let mut body = vec![0; length];
     read.read_exact(&mut body).await.ok()?;
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Some(Seen { visit, verb, headers, body })
+    Some(Seen { visit, verb, path, headers, body })
 }
 
 async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {

@@ -368,13 +368,13 @@ fn told(upstream: &str, cause: &Failure) -> String {
         Failure::Forbidden { reason } => {
             format!("`{upstream}` does not allow this: {reason}. The operator has to help.")
         }
-        Failure::RateLimited { retry_after: Some(after) } => {
+        Failure::RateLimited { retry_after: Some(after), .. } => {
             format!(
                 "`{upstream}` limits the rate of calls; try again in {} s.",
                 after.as_secs().saturating_add(1)
             )
         }
-        Failure::RateLimited { retry_after: None } => {
+        Failure::RateLimited { retry_after: None, .. } => {
             format!("`{upstream}` limits the rate of calls; try again later.")
         }
         Failure::Unusable { reason } => {

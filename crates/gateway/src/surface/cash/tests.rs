@@ -483,7 +483,7 @@ async fn failures_say_whether_the_function_may_have_run() {
     for (failure, words) in [
         (Failure::Unavailable { reason: "gone".into() }, "is unavailable: gone."),
         (Failure::Lost { reason: "reset".into(), sent: tool::Sent::Perhaps }, "may have run"),
-        (Failure::RateLimited { retry_after: None }, "try again later"),
+        (Failure::RateLimited { retry_after: None, sent: tool::Sent::No }, "try again later"),
     ] {
         let cause = failure.clone();
         let provider =

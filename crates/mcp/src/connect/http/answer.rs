@@ -28,11 +28,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
 pub(super) enum NoAnswer {
-    /// The server no longer knows the session; the question did not run.
+    /// The server says that it no longer knows the session.
     NoSession,
-    /// What answers there now speaks another revision; the question did not
-    /// run.
+    /// What answers there now speaks another revision.
     Another(String),
+    /// The connection was closed before the question was written.
+    NeverWritten(Failure),
     /// No connection can be made; the question never left.
     NobodyThere(String),
     /// The connection ended without a word of an answer; the question may have
@@ -44,12 +45,15 @@ pub(super) enum NoAnswer {
 impl NoAnswer {
     pub(super) fn into_failure(self) -> Failure {
         match self {
-            NoAnswer::NoSession => {
-                Failure::Lost { reason: "the server forgot the session".to_owned(), sent: Sent::No }
-            }
-            NoAnswer::Another(reason) => Failure::Lost { reason, sent: Sent::No },
+            NoAnswer::NoSession => Failure::Lost {
+                reason: "the server forgot the session".to_owned(),
+                sent: Sent::Perhaps,
+            },
+            NoAnswer::Another(reason) => Failure::Lost { reason, sent: Sent::Perhaps },
             NoAnswer::NobodyThere(reason) => Failure::Unavailable { reason },
-            NoAnswer::CutOff(failure) | NoAnswer::Failed(failure) => failure,
+            NoAnswer::CutOff(failure)
+            | NoAnswer::Failed(failure)
+            | NoAnswer::NeverWritten(failure) => failure,
         }
     }
 }
@@ -66,6 +70,9 @@ impl From<reqwest::Error> for NoAnswer {
             return NoAnswer::NobodyThere(deepest(&error));
         }
         let failure = unreachable(&error);
+        if failure.sent() == Sent::No {
+            return NoAnswer::NeverWritten(failure);
+        }
         let is_cut_off = error.is_request() && !error.is_timeout();
         if is_cut_off { NoAnswer::CutOff(failure) } else { NoAnswer::Failed(failure) }
     }
@@ -100,12 +107,23 @@ impl Http {
             Ok(Message::Response(response)) => Some(response),
             Ok(Message::Request(_) | Message::Notification(_)) | Err(_) => None,
         };
-        if let Some(reason) = told.as_ref().and_then(|told| another(question, status, told)) {
+        let other = told.as_ref().and_then(|told| another(question, status, told));
+        let told = match told {
+            // Who answers the very question has answered it, whatever the
+            // status says and whatever the words are.
+            Some(told) if is_for(&told.id, ticket) && !is_about_us(status) => {
+                if let Some(reason) = other {
+                    // The next question goes to who is there now.
+                    self.relay.gone(&reason);
+                }
+                return Ok(told.reply);
+            }
+            told => told,
+        };
+        if let Some(reason) = other {
             return Err(NoAnswer::Another(reason));
         }
-        // Who answers the very question knows the session, unless it says else.
-        let knows = |told: &Told| is_for(&told.id, ticket) && !mentions(&body, "session");
-        if has_session && forgot_session(status, &body) && !told.as_ref().is_some_and(knows) {
+        if has_session && forgot_session(status, &body) {
             return Err(NoAnswer::NoSession);
         }
         match (denied(status, &headers), told) {
@@ -189,7 +207,7 @@ impl Http {
             headers.insert(header::LAST_EVENT_ID, id);
         }
         let headers = self.signed(headers).await?;
-        Some(self.client.get(self.url.clone()).headers(headers))
+        Some(self.client.get(self.address()).headers(headers))
     }
 
     /// Takes one event or body: the answer that is waited for comes back, the
@@ -310,6 +328,14 @@ pub(in crate::connect) fn is_stream(headers: &HeaderMap) -> bool {
     kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }
 
+/// The longest body of a refusal that is read; only its beginning is shown.
+const REFUSAL: usize = 64 << 10;
+
+/// What comes with a refusal, within bounds.
+pub(in crate::connect) async fn refusal_body(response: Response) -> Bytes {
+    http_client::body(response, REFUSAL).await.unwrap_or_default()
+}
+
 /// What a refusal means.
 pub(in crate::connect) fn refusal(
     status: StatusCode,
@@ -323,7 +349,7 @@ pub(in crate::connect) fn refusal(
 fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+        _ if is_about_us(status) => {
             let wants = text(WWW_AUTHENTICATE).map(|wants| format!(": {wants}"));
             let reason = format!("HTTP {status}{}", wants.unwrap_or_default());
             Some(match status {
@@ -333,10 +359,16 @@ fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
         }
         StatusCode::TOO_MANY_REQUESTS => {
             let retry_after = text(RETRY_AFTER).and_then(|after| pause(after, text(DATE)));
-            Some(Failure::RateLimited { retry_after })
+            Some(Failure::RateLimited { retry_after, sent: Sent::Perhaps })
         }
         _ => None,
     }
+}
+
+/// Whether a refusal is about who we are and has a remedy of its own. Such a
+/// call is never made again by itself.
+fn is_about_us(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
 /// How long `Retry-After` means: seconds, or a date, to be compared with the
@@ -367,7 +399,8 @@ fn seconds_of(date: &str) -> Option<u64> {
     Some((days - 719_469) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// Every other refusal. A gateway's error may hide a request that ran.
+/// Every other refusal. It says that there is no answer; it does not say that
+/// nothing ran.
 fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
     if status.is_redirection() {
         let to = headers.get(http::header::LOCATION).and_then(|to| to.to_str().ok());
@@ -375,20 +408,19 @@ fn failed(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Failure {
             "it redirects to {}; put that address in its place if you trust it",
             to.unwrap_or("nowhere")
         );
-        return Failure::Unavailable { reason };
+        return Failure::Lost { reason, sent: Sent::Perhaps };
     }
     let reason = format!("HTTP {status}: {}", message::excerpt(body).trim());
     match status {
-        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
             Failure::Lost { reason, sent: Sent::Perhaps }
         }
-        StatusCode::SERVICE_UNAVAILABLE => Failure::Unavailable { reason },
         // The server itself answered: nothing says that it will do better.
         StatusCode::BAD_REQUEST
         | StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::UNPROCESSABLE_ENTITY => Failure::Unusable { reason },
         _ if status.is_server_error() => Failure::Unusable { reason },
-        _ => Failure::Unavailable { reason },
+        _ => Failure::Lost { reason, sent: Sent::Perhaps },
     }
 }
 

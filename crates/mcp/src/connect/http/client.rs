@@ -1,6 +1,5 @@
 //! Addresses and connections.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -33,13 +32,13 @@ pub(in crate::connect) fn parse(endpoint: &Endpoint) -> Result<(Url, HeaderMap),
     Ok((url, headers))
 }
 
-/// Which redirects are followed, to where the credentials already go.
+/// Which redirects are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::connect) enum Redirects {
-    All,
-    /// Only those that leave a POST a POST. The others would ask for something
-    /// else, and get something else.
-    Faithful,
+    /// To where the credentials already go: for requests that only read.
+    WithinOrigin,
+    /// None. A redirect is an answer, and what was answered may have run.
+    Never,
 }
 
 /// How long a connection that nobody uses is kept. Servers close theirs without
@@ -61,8 +60,7 @@ pub(in crate::connect) fn client(
         .redirect(Policy::custom(move |attempt| {
             let origin = attempt.previous().first().cloned();
             let stays = origin.is_some_and(|origin| same_origin(&origin, attempt.url()));
-            let is_faithful = matches!(attempt.status().as_u16(), 307 | 308);
-            let stays = stays && (is_faithful || redirects == Redirects::All);
+            let stays = stays && redirects == Redirects::WithinOrigin;
             if stays && attempt.previous().len() < 5 { attempt.follow() } else { attempt.stop() }
         }));
     if url.scheme() == "http" {
@@ -81,7 +79,7 @@ pub(in crate::connect) fn client(
             .map_err(private)
             .map_err(|reason| ConnectError::BadTarget { reason })?;
     }
-    if is_loopback(url) {
+    if http_client::is_loopback(url) {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| ConnectError::BadTarget {
@@ -99,10 +97,28 @@ pub(in crate::connect) fn unreachable(error: &reqwest::Error) -> Failure {
     if error.is_connect() || error.is_builder() {
         return Failure::Unavailable { reason };
     }
-    Failure::Lost { reason, sent: Sent::Perhaps }
+    let sent = if is_unwritten(error) { Sent::No } else { Sent::Perhaps };
+    Failure::Lost { reason, sent }
 }
 
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+/// How hyper begins to say that a request could not be written; it has no better
+/// name for that.
+const WRITING: &str = "error writing a body to connection";
+
+/// Whether a request surely never left whole. A kept connection may be closed
+/// before the request is taken up, or while it is written; half a request runs
+/// nowhere. One that was written and got no word back may have run.
+pub(in crate::connect) fn is_unwritten(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let unwritten =
+            |error: &hyper::Error| error.is_canceled() || error.to_string().starts_with(WRITING);
+        let canceled = error.downcast_ref::<hyper::Error>().is_some_and(unwritten);
+        let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+        if canceled || error.downcast_ref::<std::io::Error>().is_some_and(broken) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

@@ -71,6 +71,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
                     }
                 }
             }
+            Ok(response) if http.note_move(&response) => {}
             // Most servers have nothing to say here, and say so.
             Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
             Ok(response) if response.status().is_client_error() => {

@@ -1,6 +1,6 @@
 //! What is sent beside the questions: answers to the server's own, and news.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -86,7 +86,7 @@ impl Http {
         timeout(CLOSING_TIMEOUT, finished).await.ok();
         let session = self.session().clone();
         self.leave(&session).await;
-        let why = self.why_closed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let why = self.why_closed.lock().clone();
         self.relay.gone(&why.unwrap_or_default());
     }
 
@@ -96,7 +96,7 @@ impl Http {
         let headers = self.headers_of(&self.session().clone());
         let post = |shown: Option<&HeaderValue>| {
             let headers = credential::signed(&headers, shown);
-            let post = self.client.post(self.url.clone()).headers(headers);
+            let post = self.client.post(self.address()).headers(headers);
             post.timeout(DELIVERY_TIMEOUT).body(body.clone())
         };
         let Err(undelivered) = delivery::deliver(self.credential.as_deref(), post).await else {
@@ -124,7 +124,7 @@ impl Http {
             return;
         }
         let Some(headers) = self.signed(self.headers_of(session)).await else { return };
-        let delete = self.client.delete(self.url.clone()).headers(headers).send();
+        let delete = self.client.delete(self.address()).headers(headers).send();
         // A server may refuse to end sessions; it will forget this one.
         timeout(CLOSING_TIMEOUT, delete).await.ok();
     }

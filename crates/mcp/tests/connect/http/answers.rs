@@ -142,7 +142,7 @@ async fn a_call_whose_server_does_not_take_the_answer_it_asked_for_fails() {
     let failure = call_in(&upstream, "t", json!({}), &context).await.unwrap_err();
     assert_eq!(failure.sent(), HasLeft::Perhaps);
     let told = failure.to_string();
-    assert!(told.contains("the answer did not reach it: unavailable: HTTP 404"), "{told}");
+    assert!(told.contains("the answer did not reach it: connection lost: HTTP 404"), "{told}");
 }
 
 #[tokio::test]

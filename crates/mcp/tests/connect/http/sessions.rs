@@ -50,9 +50,34 @@ async fn a_session_that_was_forgotten_is_opened_again_once() {
     let arguments = json!({});
     let calls = (0..5).map(|_| call(&upstream, "t", arguments.clone()));
     for answer in futures::future::join_all(calls).await {
+        let failure = answer.unwrap_err();
+        assert_eq!(failure.sent(), HasLeft::Perhaps, "{failure}");
+    }
+    assert_eq!(web.asked("tools/call").len(), 5, "none is sent again");
+    result(call(&upstream, "t", json!({})).await);
+    assert_eq!(n_opened.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_does_no_harm_goes_again_on_the_session_that_is_opened_for_it() {
+    let n_opened = AtomicU32::new(0);
+    let web = Web::serve(move |seen| match (seen.method(), seen.header("mcp-session-id")) {
+        ("initialize", _) => opened(seen, n_opened.fetch_add(1, Ordering::SeqCst)),
+        ("resources/read", Some("session-0")) => Sent::Plain(404, vec![], String::new()),
+        ("resources/read", _) => Sent::Json(200, seen.answer(r#"{"contents":[]}"#)),
+        _ => legacy(seen),
+    })
+    .await;
+    let upstream = reach(&web).await;
+    let reads = (0..5).map(|_| {
+        let read = tool::Read { uri: "test://a".to_owned(), rest: Object::new() };
+        let upstream = &upstream;
+        async move { upstream.ask(tool::Ask::Read(read), &Context::anonymous()).await }
+    });
+    for answer in futures::future::join_all(reads).await {
         result(answer);
     }
-    assert_eq!(n_opened.load(Ordering::SeqCst), 2);
+    assert_eq!(web.asked("initialize").len(), 2);
 }
 
 #[tokio::test]
@@ -71,8 +96,9 @@ async fn a_session_that_cannot_be_opened_again_now_is_opened_by_the_next_call() 
     .await;
     let upstream = reach(&web).await;
     let answer = call(&upstream, "t", json!({})).await;
-    assert!(matches!(answer, Err(Failure::Unavailable { .. })), "{answer:?}");
+    assert_eq!(answer.map_err(|failure| failure.sent()), Err(HasLeft::Perhaps));
     assert_eq!(result(call(&upstream, "t", json!({})).await).as_str(), "{}");
+    assert_eq!(web.asked("tools/call").len(), 2, "the second is sent once, on the new session");
 }
 
 #[tokio::test]
@@ -187,9 +213,14 @@ async fn a_server_that_was_replaced_by_one_of_another_revision_is_given_up_and_f
         let upstream = reach(&web).await;
         let known = KnownRevision::Remembered(upstream.revision());
         swapped.store(true, Ordering::SeqCst);
-        let failure = call(&upstream, "t", json!({})).await.unwrap_err();
-        assert_eq!(failure.sent(), HasLeft::No, "{failure}");
-        assert!(upstream.gone().is_some(), "{failure}");
+        // Who answers the very question has answered it; who does not may
+        // have run it.
+        let answer = call(&upstream, "t", json!({})).await;
+        match &answer {
+            Ok(reply) => assert!(matches!(reply, tool::Reply::Error(_)), "{reply:?}"),
+            Err(failure) => assert_eq!(failure.sent(), HasLeft::Perhaps, "{failure}"),
+        }
+        assert!(upstream.gone().is_some(), "{answer:?}");
         let options = Options { revision: known, ..options() };
         let again = connect(&target(&web.url), &options, &client()).await.unwrap();
         assert_eq!(again.revision(), revision);

@@ -91,6 +91,7 @@ async fn a_standing_stream_of_a_forgotten_session_is_left_for_the_new_one() {
     })
     .await;
     let upstream = reach(&web).await;
+    assert!(call(&upstream, "t", json!({})).await.is_err(), "it may have run");
     result(call(&upstream, "t", json!({})).await);
     until_seen(&web, |seen| {
         seen.verb == "GET" && seen.header("mcp-session-id") == Some("session-1")
