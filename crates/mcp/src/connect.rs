@@ -34,6 +34,7 @@ mod sse;
 mod transport;
 
 mod child;
+pub mod environment;
 pub mod launcher;
 mod pipe;
 mod reaper;
@@ -51,6 +52,7 @@ use steps::Steps;
 
 pub use certificates::Certificates;
 pub use credential::{Credential, Refusal};
+pub use environment::Inherit;
 pub use launcher::Launcher;
 pub use upstream::Upstream;
 
@@ -70,7 +72,9 @@ pub enum Target {
 pub struct Program {
     pub command: PathBuf,
     pub args: Vec<String>,
-    /// Set on top of our own environment.
+    /// How much of our own environment it inherits.
+    pub inherit: Inherit,
+    /// Set on top of that.
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
 }
@@ -263,7 +267,7 @@ impl ConnectError {
             Failure::Lost { reason, .. } => ConnectError::Ended { reason },
             Failure::Unauthorized { reason } => ConnectError::Unauthorized { reason },
             Failure::Forbidden { reason } => ConnectError::Forbidden { reason },
-            Failure::RateLimited { retry_after } => ConnectError::RateLimited { retry_after },
+            Failure::RateLimited { retry_after, .. } => ConnectError::RateLimited { retry_after },
             Failure::Unusable { reason } => ConnectError::Unusable { step, reason },
             Failure::Unsupported { what } => ConnectError::Unusable { step, reason: what },
             Failure::Cancelled => ConnectError::Ended { reason: "cancelled".to_owned() },

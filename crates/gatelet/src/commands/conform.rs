@@ -9,7 +9,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use conform::survey::Page;
 use conform::{Options, Outcome, Report, Role, Subject, Trial, Verdict, Web, survey};
-use mcp::connect::{Certificates, Endpoint, Program, Target};
+use mcp::connect::{Certificates, Endpoint, Inherit, Program, Target};
 use reqwest::Url;
 use tool::Client;
 
@@ -144,6 +144,8 @@ async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<St
         (None, Some((command, rest))) => Target::Stdio(Program {
             command: command.into(),
             args: rest.to_vec(),
+            // Typed by hand, as in any shell.
+            inherit: Inherit::All,
             ..Program::default()
         }),
         (None, None) => return Err(Stop::Usage("name a URL or a command".to_owned()).into()),

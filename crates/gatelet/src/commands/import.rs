@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::foreign::relabel;
 use crate::config::{self, Entry, Source};
 use crate::exit::{Done, Stop};
-use crate::terminal::{GOOD, out, paint, say};
+use crate::terminal::{DIM, GOOD, out, paint, say};
 
 /// Turn the server lists of other clients into a gatelet configuration
 ///
@@ -31,6 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
     let found = read(&args.files)?;
     let n_found = found.len();
+    let has_programs = found.iter().any(|found| found.raw.command.is_some());
     let text = config::write(found.into_iter().map(|found| found.raw).collect());
     match &args.output {
         None => out(&text),
@@ -38,6 +39,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
             super::init::create(file, &text, args.force)?;
             say(&format!("{} {n_found} upstreams in {}", paint(GOOD, "wrote"), file.display()));
         }
+    }
+    if has_programs {
+        say(&paint(
+            DIM,
+            "Programs get PATH, HOME and the like, and what stands in `env`. Name there what a server \
+             needs beside, or set `inherit_env = true` to pass everything on.",
+        ));
     }
     Ok(Done::Fine)
 }

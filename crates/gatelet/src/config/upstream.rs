@@ -7,7 +7,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
 use catalog::name;
-use mcp::connect::Certificates;
+use mcp::connect::{Certificates, Inherit};
 use mcp::revision::Revision;
 
 use super::access::{Access, Oauth, Own, RawCaller};
@@ -59,6 +59,7 @@ pub(crate) enum Reach {
         command: String,
         args: Vec<String>,
         env: BTreeMap<String, String>,
+        inherit: Inherit,
         cwd: Option<PathBuf>,
     },
     Address {
@@ -226,6 +227,7 @@ impl Parser<'_> {
                 self.misplaced(!raw.args.is_empty(), "args", "command");
                 self.misplaced(!raw.env.is_empty(), "env", "command");
                 self.misplaced(raw.env_file.is_some(), "env_file", "command");
+                self.misplaced(raw.inherit_env, "inherit_env", "command");
                 self.misplaced(raw.cwd.is_some(), "cwd", "command");
                 self.address(url, raw, environment)
             }
@@ -267,7 +269,10 @@ impl Parser<'_> {
         }
         match holes.into_iter().next() {
             Some(reason) => Reach::Nowhere { reason },
-            None => Reach::Program { command, args, env: all, cwd },
+            None => {
+                let inherit = if raw.inherit_env { Inherit::All } else { Inherit::Needed };
+                Reach::Program { command, args, env: all, inherit, cwd }
+            }
         }
     }
 

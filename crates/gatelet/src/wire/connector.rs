@@ -184,9 +184,10 @@ impl OpenSession for Remote {
 
 fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
     match reach {
-        Reach::Program { command, args, env, cwd } => Ok(vec![Target::Stdio(Program {
+        Reach::Program { command, args, env, inherit, cwd } => Ok(vec![Target::Stdio(Program {
             command: PathBuf::from(command),
             args: args.clone(),
+            inherit: *inherit,
             env: env.clone(),
             cwd: cwd.clone(),
         })]),
@@ -214,8 +215,9 @@ fn fingerprint(reach: &Reach) -> String {
         digest.update(text);
     };
     match reach {
-        Reach::Program { command, args, env, cwd } => {
+        Reach::Program { command, args, env, inherit, cwd } => {
             add("program");
+            add(&format!("{inherit:?}"));
             add(command);
             args.iter().for_each(|arg| add(arg));
             add(&cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default());
@@ -262,7 +264,9 @@ fn failure(error: ConnectError) -> Failure {
     match error {
         ConnectError::Unauthorized { reason } => Failure::Unauthorized { reason },
         ConnectError::Forbidden { reason } => Failure::Forbidden { reason },
-        ConnectError::RateLimited { retry_after } => Failure::RateLimited { retry_after },
+        ConnectError::RateLimited { retry_after } => {
+            Failure::RateLimited { retry_after, sent: tool::Sent::No }
+        }
         ConnectError::BadTarget { .. }
         | ConnectError::Start { .. }
         | ConnectError::Ended { .. }

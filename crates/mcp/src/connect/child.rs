@@ -10,14 +10,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Launcher, Program, reaper};
+use super::{Launcher, Program, environment, reaper};
 
 /// The thread only waits; it needs next to no stack.
 const STACK: usize = 128 << 10;
@@ -89,7 +90,7 @@ impl Drop for Child {
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        let leader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let leader = self.0.lock();
         if let Some(leader) = *leader {
             // A group that is gone needs no signal.
             kill_process_group(leader, signal).ok();
@@ -99,7 +100,7 @@ impl Group {
     /// Kills what is left and forgets the leader, who is about to be reaped.
     fn disband(&self) {
         self.signal(Signal::KILL);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 
@@ -110,6 +111,8 @@ fn command(program: &Program, launcher: Option<&Launcher>) -> Command {
     };
     command
         .args(&program.args)
+        .env_clear()
+        .envs(environment::inherited(program.inherit))
         .envs(&program.env)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

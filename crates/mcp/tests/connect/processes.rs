@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcp::connect::Options;
+use mcp::connect::{Inherit, Options};
 use serde_json::json;
 use tool::Provider;
 
@@ -154,4 +154,51 @@ async fn what_a_child_logs_does_not_block_it() {
     }
     assert!(upstream.gone().is_none());
     assert_eq!(upstream.listing().tools.len(), 2);
+}
+
+/// The names of the variables that a program finds.
+async fn found_by_a_program(
+    inherit: Inherit,
+    named: &[(&str, &str)],
+    options: &Options,
+) -> Vec<String> {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("found");
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let target = mcp::connect::Target::Stdio(mcp::connect::Program {
+        command: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), format!("env > {}", file.display())],
+        inherit,
+        env: named.iter().map(pair).collect(),
+        ..Default::default()
+    });
+    // It speaks no protocol, and ends.
+    let opened = mcp::connect::connect(&target, options, &crate::support::client()).await;
+    assert!(opened.is_err());
+    let found = std::fs::read_to_string(&file).unwrap();
+    found.lines().map(|line| line.split('=').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_program_finds_what_it_needs_and_what_is_named_for_it_and_nothing_else() {
+    // Whoever runs this test has set it, and no program needs it.
+    let secret = "CARGO_MANIFEST_DIR".to_owned();
+    let ours: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
+    assert!(ours.contains(&secret) && ours.contains(&"PATH".to_owned()));
+    for launcher in [None, options().launcher] {
+        let options = Options { launcher, ..options() };
+        let found = found_by_a_program(Inherit::Needed, &[("API_KEY", "k")], &options).await;
+        assert!(!found.contains(&secret), "{found:?}");
+        for name in ["PATH", "API_KEY"] {
+            assert!(found.contains(&name.to_owned()), "{name}: {found:?}");
+        }
+        // The shell adds some of its own.
+        let own = ["PWD", "OLDPWD", "SHLVL", "_", "API_KEY"];
+        for name in found.iter().filter(|name| !own.contains(&name.as_str())) {
+            let needed = mcp::connect::environment::is_needed(std::ffi::OsStr::new(name));
+            assert!(needed || name.starts_with("GATELET_"), "{name}");
+        }
+    }
+    let found = found_by_a_program(Inherit::All, &[], &options()).await;
+    assert!(found.contains(&secret), "{found:?}");
 }

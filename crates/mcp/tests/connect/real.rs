@@ -172,6 +172,7 @@ async fn the_memory_server_keeps_what_it_is_told() {
         command: node(),
         args: vec![server.to_str().unwrap().to_owned()],
         env: [("MEMORY_FILE_PATH".to_owned(), file.to_str().unwrap().to_owned())].into(),
+        inherit: mcp::connect::Inherit::Needed,
         cwd: Some(folder.path().to_owned()),
     });
     let upstream = reach(&target).await;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use mcp::connect::{self, Endpoint, Program, Target};
+use mcp::connect::{self, Endpoint, Inherit, Program, Target};
 use serde_json::Value;
 use tool::{Client, Json, Listing, Provider, Tool};
 use toolspec::Definition;
@@ -183,12 +183,13 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
         None if Path::new(subject).is_file() => {
             // Without a directory it would be looked for in the path.
             let command = std::path::absolute(subject)?;
-            Target::Stdio(Program { command, ..Program::default() })
+            Target::Stdio(Program { command, inherit: Inherit::All, ..Program::default() })
         }
         None if subject.contains(' ') => {
             let mut words = subject.split_whitespace().map(str::to_owned);
             let command = PathBuf::from(words.next().unwrap_or_default());
-            Target::Stdio(Program { command, args: words.collect(), ..Program::default() })
+            let (args, inherit) = (words.collect(), Inherit::All);
+            Target::Stdio(Program { command, args, inherit, ..Program::default() })
         }
         None => return Ok(None),
     };
@@ -210,8 +211,8 @@ fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
     let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
     Ok(match upstream.map(|upstream| upstream.reach) {
         None => None,
-        Some(Reach::Program { command, args, env, cwd }) => {
-            Some(Target::Stdio(Program { command: command.into(), args, env, cwd }))
+        Some(Reach::Program { command, args, env, inherit, cwd }) => {
+            Some(Target::Stdio(Program { command: command.into(), args, env, inherit, cwd }))
         }
         Some(Reach::Address { url, headers, wire, certificates }) => {
             let endpoint = Endpoint { url, headers, certificates, ..Endpoint::default() };
@@ -227,6 +228,8 @@ fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
             Some(Target::Stdio(Program {
                 command: std::env::current_exe()?,
                 args: words.into_iter().chain(database).collect(),
+                // It is ourselves.
+                inherit: Inherit::All,
                 env: BTreeMap::new(),
                 cwd: None,
             }))

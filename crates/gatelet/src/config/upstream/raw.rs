@@ -34,9 +34,12 @@ pub(crate) struct Raw {
     /// The program's arguments. `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) args: Vec<String>,
-    /// Variables added to the program's environment. `${env:NAME}` and `${file:PATH}` are filled in.
+    /// Variables of the program's environment, beside the few that every program needs. `${env:NAME}` and `${file:PATH}` are filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
+    /// Pass gatelet's whole environment on to the program, with every secret in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) inherit_env: bool,
     /// A file of `NAME=value` lines that are added to the program's environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) env_file: Option<PathBuf>,

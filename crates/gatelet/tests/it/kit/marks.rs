@@ -10,7 +10,7 @@ impl Mark {
     pub(crate) fn new() -> Mark {
         let unique = tempfile::Builder::new().prefix("").tempfile().unwrap();
         let name = unique.path().file_name().unwrap().to_str().unwrap();
-        Mark(format!("GATELET_IT_MARK={name}-{}", std::process::id()))
+        Mark(format!("XDG_GATELET_IT_MARK={name}-{}", std::process::id()))
     }
 
     pub(crate) fn put_on(&self, command: &mut Command) {
