@@ -20,7 +20,7 @@ use crate::{Answer, Context, Error, Fault, schema};
 /// How many problems of one call are told at once.
 const MOST_PROBLEMS: usize = 8;
 
-pub(crate) struct Native {
+struct Native {
     registry: Registry,
     states: Arc<States>,
     listing: Arc<Listing>,
@@ -28,8 +28,23 @@ pub(crate) struct Native {
     report_uri: String,
 }
 
+impl Registry {
+    /// The registry as a provider. What is registered is fixed from here on.
+    pub fn into_provider(self) -> Arc<dyn Provider> {
+        for failed in &self.report.failed {
+            tracing::warn!(
+                tool = failed.name,
+                module = failed.module,
+                "left out: {}",
+                failed.error
+            );
+        }
+        Arc::new(Native::new(self))
+    }
+}
+
 impl Native {
-    pub(crate) fn new(registry: Registry) -> Native {
+    fn new(registry: Registry) -> Native {
         let report_uri = report_uri(&registry.server.name);
         let listing = Listing {
             server: registry.server.clone(),

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tool::{Json, Provider, Server};
+use tool::{Json, Server};
 
 use crate::definition::{Definition, Tool};
 use crate::error::{Error, RegistrationError, Which};
-use crate::provider::Native;
 use crate::schema;
 use crate::state::States;
 
@@ -206,19 +205,6 @@ impl Registry {
 
     pub fn report(&self) -> &Report {
         &self.report
-    }
-
-    /// The registry as a provider. What is registered is fixed from here on.
-    pub fn into_provider(self) -> Arc<dyn Provider> {
-        for failed in &self.report.failed {
-            tracing::warn!(
-                tool = failed.name,
-                module = failed.module,
-                "left out: {}",
-                failed.error
-            );
-        }
-        Arc::new(Native::new(self))
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&Ready, Error> {

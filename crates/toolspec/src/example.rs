@@ -59,9 +59,7 @@ pub(crate) fn synthesise(schema: &Value) -> Option<Value> {
     let validator = compile(schema).ok()?;
     let rich = make(schema, schema, Wanted::Telling, 0);
     let plain = make(schema, schema, Wanted::Required, 0);
-    [rich, plain, json!({})]
-        .into_iter()
-        .find(|value| validator.is_valid(value) && !crate::rules::has_dots(value))
+    [rich, plain, json!({})].into_iter().find(|value| validator.is_valid(value) && !has_dots(value))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,7 +100,7 @@ fn make(schema: &Value, root: &Value, wanted: Wanted, depth: usize) -> Value {
 
 fn given(schema: &Value) -> Option<Value> {
     let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
-    let fits = |value: &Value| problems(schema, value).is_empty() && !crate::rules::has_dots(value);
+    let fits = |value: &Value| problems(schema, value).is_empty() && !has_dots(value);
     let candidates = [
         schema.get("const").cloned(),
         schema.get("example").cloned(),
@@ -298,6 +296,16 @@ fn merge(whole: &mut Value, part: Value) {
         for (key, value) in more {
             members.entry(key).or_insert(value);
         }
+    }
+}
+
+/// Whether a value somewhere is just dots.
+pub(crate) fn has_dots(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == "..." || text == "…",
+        Value::Array(items) => items.iter().any(has_dots),
+        Value::Object(members) => members.values().any(has_dots),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -1,12 +1,8 @@
 //! Brings a document to the canonical form, line by line, without touching
 //! prose. What a machine cannot know stays as it is.
 
-use crate::document::{Documented, Field, Required, Side, TableShape, Topic};
 use crate::finding::{Edit, Finding};
-use crate::lint::{Against, Subject, lint};
-use crate::markdown::{code_span, label, write_row};
-use crate::parse::fields::column;
-use crate::types;
+use crate::lint::{Against, lint};
 
 /// How often the rules look again at what they repaired. Repairs only make
 /// documents more canonical, so they settle; the bound is for the unexpected.
@@ -69,120 +65,6 @@ fn apply(text: &str, edits: Vec<Edit>) -> String {
     } else {
         joined
     }
-}
-
-/// A bold label becomes a heading; what stood beside it stays below it.
-pub(crate) fn label_fix(written: &str, line: usize, heading: &str, topic: Topic) -> Option<Edit> {
-    let body = written.trim_start();
-    let body = body.strip_prefix("- ").or_else(|| body.strip_prefix("* ")).unwrap_or(body);
-    let rest = match label(body) {
-        Some((_, rest)) => rest,
-        None => body.split_once(':').map(|(_, rest)| rest.trim())?,
-    };
-    // Several pairs on one line belong together.
-    if rest.contains("| **") {
-        return None;
-    }
-    // A blank line before and after, so that the heading stands alone. Below
-    // it, idempotency is said with a label again.
-    let answer = match rest.to_lowercase().as_str() {
-        "yes" => "**Idempotent**: Yes",
-        "no" => "**Idempotent**: No",
-        "partially" => "**Idempotent**: Partially",
-        _ => rest,
-    };
-    let rest = if topic == Topic::Idempotency { answer } else { rest };
-    let text =
-        if rest.is_empty() { format!("\n{heading}\n") } else { format!("\n{heading}\n\n{rest}") };
-    Some(Edit { from: line, to: line + 1, text })
-}
-
-/// The table with canonical columns, types and values; `None` where that would
-/// lose something: a damaged row, an unknown column, a condition.
-pub(crate) fn canonical_table(
-    subject: &Subject<'_>,
-    side: &Side,
-    table: &TableShape,
-    is_input: bool,
-) -> Option<Edit> {
-    let rows = table.place.line..table.end;
-    let fields: Vec<&Field> =
-        side.fields.iter().filter(|field| rows.contains(&field.place.line)).collect();
-    let n_rows = table.end - table.place.line - 2;
-    let whole = fields.len() == n_rows && n_rows != 0;
-    let known = table.columns.iter().all(|title| column(title).is_some());
-    let telling = fields.iter().all(|field| {
-        field.required != Some(Required::Conditional) && (!is_input || field.required.is_some())
-    });
-    if !whole || !known || !telling || subject.is_damaged(table.place.line, table.end) {
-        return None;
-    }
-    let mut lines = if is_input { input_head() } else { output_head() };
-    lines.extend(fields.iter().map(|field| row(field, is_input)));
-    Some(Edit { from: table.place.line, to: table.end, text: lines.join("\n") })
-}
-
-pub(crate) fn input_head() -> Vec<String> {
-    vec![
-        "| Parameter Name | Type | Required | Description | Example Value |".to_owned(),
-        "| :--- | :--- | :--- | :--- | :--- |".to_owned(),
-    ]
-}
-
-pub(crate) fn output_head() -> Vec<String> {
-    vec![
-        "| Field Name | Type | Description | Example Value |".to_owned(),
-        "| :--- | :--- | :--- | :--- |".to_owned(),
-    ]
-}
-
-fn row(field: &Field, is_input: bool) -> String {
-    let name = code_span(&field.path);
-    let typed = field.type_text.as_deref().map(types::read);
-    let of = match (typed, &field.type_text) {
-        (Some(typed), _) if typed.known => code_span(&types::write(&typed.schema)),
-        (_, Some(text)) => code_span(text),
-        (_, None) => String::new(),
-    };
-    let description = with_default(field);
-    let example = field.example.as_deref().map(code_span).unwrap_or_default();
-    if !is_input {
-        return write_row(&[name, of, description, example]);
-    }
-    let required = match field.required {
-        Some(Required::Yes) => "Yes",
-        Some(Required::No | Required::Conditional) | None => "No",
-    };
-    write_row(&[name, of, required.to_owned(), description, example])
-}
-
-/// The canonical columns have no place for a default but the description.
-fn with_default(field: &Field) -> String {
-    let told = field.description.to_lowercase().contains("default");
-    match &field.default {
-        Some(default) if !told => {
-            format!("{} (default: {})", field.description, code_span(default)).trim().to_owned()
-        }
-        Some(_) | None => field.description.clone(),
-    }
-}
-
-/// The JSON Schema that a table amounts to, to stand under it.
-pub(crate) fn schema_fence(
-    subject: &Subject<'_>,
-    side: &Side,
-    table: &TableShape,
-    tool: &Documented,
-) -> Option<Edit> {
-    let known = side.fields.iter().all(|field| {
-        field.type_text.as_ref().is_some_and(|text| types::read(text).known)
-            && field.required.is_some()
-    });
-    if !known || subject.is_damaged(tool.heading.place.line, tool.end) {
-        return None;
-    }
-    let schema = serde_json::to_string_pretty(&side.effective()?).ok()?;
-    Some(Edit { from: table.end, to: table.end, text: format!("\n```json\n{schema}\n```") })
 }
 
 #[cfg(test)]

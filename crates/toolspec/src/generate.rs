@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::canonical::{input_head, output_head};
 use crate::document::{Definition, Topic};
 use crate::example::{resolve, synthesise};
-use crate::fix::{input_head, output_head};
 use crate::markdown::{code_span, write_row};
 use crate::parse::body::NO_DESCRIPTION;
 use crate::types;

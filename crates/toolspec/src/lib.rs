@@ -20,11 +20,16 @@ mod parse;
 mod section;
 mod types;
 
-mod fix;
-mod lint;
+mod example;
+
+mod canonical;
+mod subject;
+
 pub mod rules;
 
-mod example;
+mod fix;
+mod lint;
+
 mod generate;
 
 mod check;

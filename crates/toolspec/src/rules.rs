@@ -11,9 +11,7 @@ use tool::Severity;
 
 use crate::document::{Definition, Document};
 use crate::finding::Finding;
-use crate::lint::Subject;
-
-pub(crate) use errors::has_dots;
+use crate::subject::Subject;
 
 /// A document without any fault; the examples are made from it.
 pub const CLEAN: &str = include_str!("rules/clean.md");

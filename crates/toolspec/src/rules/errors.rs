@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::{Example, Rule, by_the_parser, changed, with_second};
 use crate::diff::{diff, undocumented};
 use crate::document::{Documented, Required, Side, Topic};
-use crate::example::{check_schema, problems};
+use crate::example::{check_schema, has_dots, problems};
 use crate::finding::{Edit, Finding, Place};
-use crate::lint::Subject;
 use crate::parse::parse;
+use crate::subject::Subject;
 use crate::types;
 
 pub(super) static RULES: &[Rule] = &[
@@ -428,16 +426,6 @@ fn placeholders(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         for field in tool.input.fields.iter().filter(|field| brackets(&field.path)) {
             left(field.place, &field.path, Some(tool));
         }
-    }
-}
-
-/// Whether a value somewhere is just dots.
-pub(crate) fn has_dots(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text == "..." || text == "…",
-        Value::Array(items) => items.iter().any(has_dots),
-        Value::Object(members) => members.values().any(has_dots),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{CLEAN, Example, Rule};
 use crate::finding::{Finding, Place};
-use crate::lint::Subject;
+use crate::subject::Subject;
 
 pub(super) static RULES: &[Rule] = &[
     Rule {

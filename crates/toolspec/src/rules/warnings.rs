@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{CLEAN, Example, Rule, changed, with_second};
+use crate::canonical::{canonical_table, label_fix, schema_fence};
 use crate::document::{
     DEEPEST, Documented, Form, Required, Section, Side, TOPICS, TableShape, Topic,
 };
 use crate::finding::{Edit, Finding, Place};
-use crate::fix::{canonical_table, label_fix, schema_fence};
-use crate::lint::Subject;
 use crate::parse::fields::{Column, Said, column, default_in_prose};
 use crate::section::without_number;
+use crate::subject::Subject;
 use crate::types;
 
 pub(super) static RULES: &[Rule] = &[
