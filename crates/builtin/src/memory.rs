@@ -1,15 +1,18 @@
 //! A scratch memory: short texts under keys, kept in one file.
 //!
-//! The file is read and written whole under a lock, so that several gatelets
-//! (one that serves, one on the command line) share it.
+//! Several gatelets (one that serves, one on the command line) share the file and
+//! lose nothing of each other.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use native::{Fault, State, Text, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::file::{Alone, Safety, replace};
+use store::document::{DocumentError, IfDamaged, JsonDocument};
+use store::files::Files;
+use store::state::wait;
 
 /// What is kept is for notes, not for files.
 const LONGEST: usize = 64 * 1024;
@@ -17,7 +20,7 @@ const MOST: usize = 1_000;
 
 /// The memory and where it is.
 pub(super) struct Memory {
-    directory: PathBuf,
+    document: JsonDocument<Notes>,
 }
 
 /// A key and the start of its text.
@@ -48,7 +51,7 @@ fn write(
             return Err(Fault::new("Full", message));
         }
         let said = if notes.contains_key(&key) { "replaced" } else { "kept" };
-        notes.insert(key.clone(), text);
+        notes.insert(key.clone(), text.clone());
         Ok(Text(format!("{said} `{key}`")))
     })?
 }
@@ -111,31 +114,28 @@ type Notes = BTreeMap<String, String>;
 
 impl Memory {
     pub(super) fn in_directory(directory: &Path) -> Memory {
-        Memory { directory: directory.to_owned() }
+        let document =
+            JsonDocument::new(Arc::new(Files::at(directory)), "memory.json", IfDamaged::Fail);
+        Memory { document }
     }
 
     fn notes(&self) -> Result<Notes, Fault> {
-        match std::fs::read_to_string(self.directory.join("memory.json")) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| Fault::new("Damaged", format!("memory.json: {error}"))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Notes::new()),
-            Err(error) => Err(unavailable(&error)),
-        }
+        wait(self.document.read()).map_err(fault)
     }
 
     /// Changes the notes and writes them, with nobody else between.
-    fn change<T>(&self, change: impl FnOnce(&mut Notes) -> T) -> Result<T, Fault> {
-        let fault = |error: std::io::Error| unavailable(&error);
-        let file = self.directory.join("memory.json");
-        let _alone = Alone::with(&file).map_err(fault)?;
-        let mut notes = self.notes()?;
-        let outcome = change(&mut notes);
-        let text = serde_json::to_string_pretty(&notes).unwrap_or_default();
-        replace(&file, text.as_bytes(), Safety::Synced).map_err(fault)?;
-        Ok(outcome)
+    fn change<T: Send>(&self, change: impl Fn(&mut Notes) -> T + Sync) -> Result<T, Fault> {
+        let mut outcome = None;
+        wait(self.document.change(|notes| outcome = Some(change(notes)))).map_err(fault)?;
+        outcome.ok_or_else(|| Fault::new("MemoryUnavailable", "the memory was not changed"))
     }
 }
 
-fn unavailable(error: &std::io::Error) -> Fault {
-    Fault::new("MemoryUnavailable", format!("the memory cannot be used: {error}"))
+fn fault(error: DocumentError) -> Fault {
+    match error {
+        DocumentError::Damaged(error) => Fault::new("Damaged", format!("memory.json: {error}")),
+        DocumentError::State(error) => {
+            Fault::new("MemoryUnavailable", format!("the memory cannot be used: {error}"))
+        }
+    }
 }

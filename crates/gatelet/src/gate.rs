@@ -6,29 +6,30 @@
 //! state directory, the one that came last is asked first.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use reqwest::{Client, Method};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::file::Alone;
-
-use crate::secret;
+use store::document::{IfDamaged, JsonDocument};
+use store::files::Files;
+use store::state::wait;
 
 /// How long a gate may take to answer, which includes fetching a manifest.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where a gate is.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Note {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
     url: String,
     key: String,
 }
 
 /// All notes, oldest first.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Notes {
     gates: Vec<Note>,
 }
@@ -38,7 +39,7 @@ const MOST: usize = 8;
 
 /// A note on disk; taken away when dropped.
 pub(crate) struct Left {
-    file: PathBuf,
+    notes: JsonDocument<Notes>,
     key: String,
 }
 
@@ -48,57 +49,43 @@ pub(crate) struct Answer {
     pub(crate) told: Value,
 }
 
-fn file(state: &Path) -> PathBuf {
-    state.join("gate.json")
-}
-
-/// Leaves the note of a gate that listens at `address`.
-pub(crate) fn leave(
-    state: &Path,
-    scheme: &str,
-    address: SocketAddr,
-    key: String,
-) -> anyhow::Result<Left> {
+/// Leaves the note of a gate that listens at `address`. A gate works without
+/// one: where it cannot be written, that is told and nothing else.
+pub(crate) fn leave(state: &Path, scheme: &str, address: SocketAddr, key: String) -> Option<Left> {
     // Everywhere includes here.
     let here = match address.ip().is_unspecified() {
         true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
         false => address,
     };
     let note = Note { url: format!("{scheme}://{here}"), key: key.clone() };
-    let file = file(state);
-    let _alone = Alone::with(&file)?;
-    let mut notes = read(&file);
-    // Whoever was there before is not there any more.
-    notes.gates.retain(|other| other.url != note.url);
-    notes.gates.push(note);
-    let n_old = notes.gates.len().saturating_sub(MOST);
-    notes.gates.drain(..n_old);
-    secret::write(&file, &serde_json::to_string(&notes)?)?;
-    Ok(Left { file, key })
+    let notes = notes(state);
+    let added = wait(notes.change(|notes| {
+        // Whoever was there before is not there any more.
+        notes.gates.retain(|other| other.url != note.url);
+        notes.gates.push(note.clone());
+        let n_old = notes.gates.len().saturating_sub(MOST);
+        notes.gates.drain(..n_old);
+    }));
+    if let Err(error) = added {
+        let error = error.to_string();
+        tracing::error!(error, "commands do not find this gate: its note cannot be written");
+        return None;
+    }
+    Some(Left { notes, key })
 }
 
-fn read(file: &Path) -> Notes {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+/// The notes of a state directory.
+fn notes(state: &Path) -> JsonDocument<Notes> {
+    JsonDocument::new(Arc::new(Files::at(state)), "gate.json", IfDamaged::StartOver)
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
-        if let Err(error) = self.take_away() {
-            tracing::warn!("the note of this gate stays: {error:#}");
+        let taken =
+            wait(self.notes.change(|notes| notes.gates.retain(|note| note.key != self.key)));
+        if let Err(error) = taken {
+            tracing::warn!("the note of this gate stays: {error}");
         }
-    }
-}
-
-impl Left {
-    fn take_away(&self) -> anyhow::Result<()> {
-        let _alone = Alone::with(&self.file)?;
-        let mut notes = read(&self.file);
-        notes.gates.retain(|note| note.key != self.key);
-        if notes.gates.is_empty() {
-            return std::fs::remove_file(&self.file).context("cannot remove it");
-        }
-        secret::write(&self.file, &serde_json::to_string(&notes)?)
     }
 }
 
@@ -117,7 +104,7 @@ pub(crate) async fn ask(
         .timeout(PATIENCE)
         .tls_danger_accept_invalid_certs(true)
         .build()?;
-    for note in read(&file(state)).gates.into_iter().rev() {
+    for note in notes(state).read().await?.gates.into_iter().rev() {
         let request = client
             .request(method.clone(), format!("{}/admin{path}", note.url))
             .header("x-api-key", note.key)
@@ -147,7 +134,8 @@ mod tests {
             leave(state.path(), "http", address, key.to_owned()).unwrap()
         };
         let urls = || -> Vec<String> {
-            read(&file(state.path())).gates.into_iter().map(|note| note.url).collect()
+            let notes = wait(notes(state.path()).read()).unwrap();
+            notes.gates.into_iter().map(|note| note.url).collect()
         };
         let first = leave(1, "a");
         let second = leave(2, "b");
@@ -159,6 +147,14 @@ mod tests {
         let again = leave(1, "c");
         assert_eq!(urls(), ["http://127.0.0.1:1"]);
         drop(again);
-        assert!(!file(state.path()).exists());
+        assert!(!state.path().join("gate.json").exists());
+    }
+
+    #[test]
+    fn a_gate_whose_note_cannot_be_written_starts_all_the_same() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::write(state.path().join("file"), "").unwrap();
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1);
+        assert!(leave(&state.path().join("file/state"), "http", address, "k".to_owned()).is_none());
     }
 }

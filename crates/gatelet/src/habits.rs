@@ -1,8 +1,7 @@
 //! What searches learnt from use, on disk: a file that a person can read.
 //!
-//! Several gates may share one state directory. Whoever writes holds a lock,
-//! reads what the others wrote, adds its own and replaces the file, so nothing
-//! is overwritten. A call that is noted does not wait for any of this: notes are
+//! Several gates may share one state directory; each adds to what the others
+//! wrote, so nothing is overwritten. A call that is noted does not wait for any of this: notes are
 //! written by a thread beside the calls, and searches of this process know them
 //! at once. The file is read again whenever it has changed, so that a gate that
 //! runs forgets what `gatelet habits forget` erased.
@@ -11,19 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use anyhow::Context;
 use catalog::habits::Habits;
 use gateway::learning::Notebook;
-use store::file::Alone;
-
-use crate::secret;
-use crate::stamp::{Stamp, stamp};
+use store::document::{DocumentError, IfDamaged, JsonDocument};
+use store::file::{Stamp, stamp};
+use store::files::Files;
+use store::state::wait;
 
 /// The habits of a state directory.
 pub(crate) struct File {
-    path: PathBuf,
-    known: Arc<Mutex<Known>>,
+    shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the file has in common with the thread that writes it.
+struct Shared {
+    path: PathBuf,
+    document: JsonDocument<Habits>,
+    known: Mutex<Known>,
 }
 
 /// What this process knows.
@@ -45,44 +49,37 @@ struct Note {
     day: u32,
 }
 
+/// The file's name.
+const NAME: &str = "habits.json";
+
 /// The most notes that wait for a disk that does not answer.
 const MOST_UNWRITTEN: usize = 10_000;
 
 impl File {
     pub(crate) fn at(state: &Path) -> File {
-        File { path: state.join("habits.json"), known: Arc::default(), writer: Mutex::default() }
+        let document = JsonDocument::new(Arc::new(Files::at(state)), NAME, IfDamaged::Fail);
+        let (known, writer) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { path: state.join(NAME), document, known });
+        File { shared, writer }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.shared.path
     }
 
     /// What is known now; nothing when there is no file.
     pub(crate) fn load(&self) -> anyhow::Result<Arc<Habits>> {
-        let mut known = lock(&self.known);
-        let stamp = stamp(&self.path);
-        if known.stamp != stamp {
-            let mut habits = read(&self.path)?;
-            known.unwritten.iter().for_each(|note| note.enter(&mut habits));
-            (known.stamp, known.habits) = (stamp, Arc::new(habits));
-        }
-        Ok(Arc::clone(&known.habits))
+        self.shared.load()
     }
 
     /// Changes what the file holds, while nobody else does.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Habits)) -> anyhow::Result<()> {
-        rewrite(&self.path, change).map(drop)
+    pub(crate) fn change(&self, change: impl FnMut(&mut Habits) + Send) -> anyhow::Result<()> {
+        wait(self.shared.document.change(change)).map(drop).map_err(explain(self.path()))
     }
 
     /// Forgets everything, whatever is in the file.
     pub(crate) fn erase(&self) -> anyhow::Result<()> {
-        let _alone = Alone::with(&self.path)?;
-        match std::fs::remove_file(&self.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove `{}`", self.path.display()))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        Ok(wait(self.shared.document.clear())?)
     }
 
     /// Waits until everything that was noted is in the file.
@@ -92,6 +89,42 @@ impl File {
             && writer.join().is_err()
         {
             tracing::warn!("habits were not written: their writer stopped");
+        }
+    }
+}
+
+impl Shared {
+    fn load(&self) -> anyhow::Result<Arc<Habits>> {
+        let mut known = lock(&self.known);
+        let stamp = stamp(&self.path);
+        if known.stamp != stamp {
+            let mut habits = wait(self.document.read()).map_err(explain(&self.path))?;
+            known.unwritten.iter().for_each(|note| note.enter(&mut habits));
+            (known.stamp, known.habits) = (stamp, Arc::new(habits));
+        }
+        Ok(Arc::clone(&known.habits))
+    }
+
+    /// Writes until nothing is left to write.
+    fn write_all(&self) {
+        loop {
+            let notes = {
+                let mut known = lock(&self.known);
+                if known.unwritten.is_empty() {
+                    known.is_writing = false;
+                    return;
+                }
+                std::mem::take(&mut known.unwritten)
+            };
+            let enter = |habits: &mut Habits| notes.iter().for_each(|note| note.enter(habits));
+            let written = wait(self.document.change(enter)).map_err(explain(&self.path));
+            if let Err(error) = written.and_then(|_| self.load()) {
+                // Whatever is in the way, it is in the way of the next note too.
+                lock(&self.known).is_writing = false;
+                let (error, lost) = (format!("{error:#}"), notes.len());
+                tracing::warn!(error, lost, "habits were not noted");
+                return;
+            }
         }
     }
 }
@@ -106,7 +139,7 @@ impl Notebook for File {
 
     fn note(&self, query: &str, tool: &str, day: u32) {
         let note = Note { query: query.to_owned(), tool: tool.to_owned(), day };
-        let mut known = lock(&self.known);
+        let mut known = lock(&self.shared.known);
         note.enter(Arc::make_mut(&mut known.habits));
         if known.unwritten.len() < MOST_UNWRITTEN {
             known.unwritten.push(note);
@@ -116,14 +149,13 @@ impl Notebook for File {
         }
         known.is_writing = true;
         drop(known);
-        let (path, known) = (self.path.clone(), Arc::clone(&self.known));
-        let writer = std::thread::Builder::new()
-            .name("habits".to_owned())
-            .spawn(move || write_all(&path, &known));
+        let shared = Arc::clone(&self.shared);
+        let writer =
+            std::thread::Builder::new().name("habits".to_owned()).spawn(move || shared.write_all());
         match writer {
             Ok(writer) => *lock(&self.writer) = Some(writer),
             Err(error) => {
-                lock(&self.known).is_writing = false;
+                lock(&self.shared.known).is_writing = false;
                 tracing::warn!(%error, "a habit is not written yet");
             }
         }
@@ -136,55 +168,17 @@ impl Note {
     }
 }
 
-/// Writes until nothing is left to write.
-fn write_all(path: &Path, known: &Mutex<Known>) {
-    loop {
-        let notes = {
-            let mut known = lock(known);
-            if known.unwritten.is_empty() {
-                known.is_writing = false;
-                return;
-            }
-            std::mem::take(&mut known.unwritten)
-        };
-        let written = rewrite(path, |habits| notes.iter().for_each(|note| note.enter(habits)));
-        let mut known = lock(known);
-        match written {
-            Ok((stamp, mut habits)) => {
-                known.unwritten.iter().for_each(|note| note.enter(&mut habits));
-                (known.stamp, known.habits) = (stamp, Arc::new(habits));
-            }
-            Err(error) => {
-                // Whatever is in the way, it is in the way of the next note too.
-                known.is_writing = false;
-                let (error, lost) = (format!("{error:#}"), notes.len());
-                tracing::warn!(error, lost, "habits were not noted");
-                return;
-            }
+/// Says what can be done about a file that cannot be read.
+fn explain(path: &Path) -> impl Fn(DocumentError) -> anyhow::Error {
+    move |error| {
+        let shown = path.display();
+        match error {
+            DocumentError::State(error) => anyhow::Error::new(error),
+            DocumentError::Damaged(error) => anyhow::Error::new(error).context(format!(
+                "`{shown}` holds no habits; `gatelet habits forget --all` starts over"
+            )),
         }
     }
-}
-
-/// Reads, changes and replaces the file as one step.
-fn rewrite(path: &Path, change: impl FnOnce(&mut Habits)) -> anyhow::Result<(Stamp, Habits)> {
-    let _alone = Alone::with(path)?;
-    let mut habits = read(path)?;
-    change(&mut habits);
-    secret::write(path, &serde_json::to_string_pretty(&habits)?)?;
-    Ok((stamp(path), habits))
-}
-
-fn read(path: &Path) -> anyhow::Result<Habits> {
-    let shown = path.display();
-    let text = match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Habits::default());
-        }
-        text => text.with_context(|| format!("cannot read `{shown}`"))?,
-    };
-    serde_json::from_str(&text).with_context(|| {
-        format!("`{shown}` holds no habits; `gatelet habits forget --all` starts over")
-    })
 }
 
 /// Nothing that is kept under these locks is half done when somebody panics.

@@ -7,17 +7,23 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use gateway::policy::trust::{Ledger, LedgerStore, Tampered};
-use store::file::Alone;
+use store::files::Files;
 use tool::hex;
 
 use crate::secret;
 use crate::stamp::Glance;
 
+const LEDGER: &str = "trust.json";
+/// How long a change may take, most of which is waiting for others.
+const WITHIN: Duration = Duration::from_secs(5);
+
 /// The ledger of a state directory. Made, with its key, when it is first asked
 /// for and there is none.
 pub(crate) struct File {
+    documents: Files,
     key_file: PathBuf,
     known: Mutex<Known>,
 }
@@ -31,18 +37,19 @@ struct Known {
 
 impl File {
     pub(crate) fn at(state: &Path) -> File {
-        let glance = Glance::at(state.join("trust.json"));
+        let glance = Glance::at(state.join(LEDGER));
         let known = Mutex::new(Known { glance, key: None, ledger: None });
-        File { key_file: state.join("trust.key"), known }
+        let (documents, key_file) = (Files::at(state), state.join("trust.key"));
+        File { documents, key_file, known }
     }
 
     /// Starts over: a new key and an empty ledger.
     pub(crate) fn reset(state: &Path) -> anyhow::Result<()> {
         let file = File::at(state);
-        let known = file.known();
-        let _alone = Alone::with(known.glance.file())?;
-        let key = file.make_key()?;
-        secret::write(known.glance.file(), &Ledger::default().write(&key))
+        file.documents.alone(LEDGER, WITHIN, |ledger| {
+            let key = file.make_key()?;
+            secret::write(ledger, &Ledger::default().write(&key))
+        })?
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -50,7 +57,7 @@ impl File {
     }
 
     /// Reads key and ledger as they are now, while nobody changes them.
-    fn look(&self, known: &mut Known, _: &Alone) -> Result<Arc<Ledger>, Tampered> {
+    fn look(&self, known: &mut Known) -> Result<Arc<Ledger>, Tampered> {
         let key = match std::fs::read_to_string(&self.key_file) {
             Ok(text) => hex::decode(text.trim())
                 .filter(|key| key.len() == 32)
@@ -92,18 +99,19 @@ impl LedgerStore for File {
         if let Some(ledger) = text.zip(known.key.as_ref()).and_then(read) {
             return Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))));
         }
-        let alone = Alone::with(known.glance.file()).map_err(homeless)?;
-        self.look(&mut known, &alone)
+        self.documents.alone(LEDGER, WITHIN, |_| self.look(&mut known)).map_err(homeless)?
     }
 
     fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
         let mut known = self.known();
-        let alone = Alone::with(known.glance.file()).map_err(homeless)?;
-        let mut ledger = Arc::unwrap_or_clone(self.look(&mut known, &alone)?);
-        change(&mut ledger);
-        let key = known.key.as_ref().ok_or(Tampered::Unreadable)?;
-        secret::write(known.glance.file(), &ledger.write(key)).map_err(homeless)?;
-        Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
+        let changed = self.documents.alone(LEDGER, WITHIN, |file| {
+            let mut ledger = Arc::unwrap_or_clone(self.look(&mut known)?);
+            change(&mut ledger);
+            let key = known.key.as_ref().ok_or(Tampered::Unreadable)?;
+            secret::write(file, &ledger.write(key)).map_err(homeless)?;
+            Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
+        });
+        changed.map_err(homeless)?
     }
 }
 

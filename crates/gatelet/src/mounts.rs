@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use store::document::JsonDocument;
 use tokio::sync::Notify;
 use web::aggregate::label;
 
@@ -26,7 +27,9 @@ pub(crate) use place::{Origin, Place};
 
 /// All mounts of a gate.
 pub(crate) struct Mounts {
-    file: PathBuf,
+    /// Where the state directory is; what is mounted by command is relative to it.
+    base: PathBuf,
+    document: JsonDocument<Memory>,
     places: Mutex<Vec<Place>>,
     /// Labels of everything that is not mounted.
     taken: Mutex<Vec<String>>,
@@ -78,8 +81,8 @@ const NAP: Duration = Duration::from_secs(60);
 impl Mounts {
     /// The mounts of a configuration, and those that are remembered.
     pub(crate) fn open(state: &Path, configured: &[Mount]) -> Mounts {
-        let file = state.join("mounts.json");
-        let memory = Memory::load(&file);
+        let document = memory::document(state);
+        let memory = memory::load(&document);
         let mut places: Vec<Place> = Vec::new();
         for mount in configured {
             places.push(Place::new(mount.clone(), Origin::Configured, &memory));
@@ -94,7 +97,8 @@ impl Mounts {
             }
         }
         let (taken, own) = (Mutex::default(), Mutex::default());
-        Mounts { file, places: Mutex::new(places), taken, own, wake: Notify::new() }
+        let (base, places) = (state.to_owned(), Mutex::new(places));
+        Mounts { base, document, places, taken, own, wake: Notify::new() }
     }
 
     /// Says where this gate itself is reached; nothing there is mounted.
@@ -108,7 +112,7 @@ impl Mounts {
 
     /// Takes up a changed configuration.
     pub(crate) fn reconfigure(&self, configured: &[Mount]) {
-        let memory = Memory::load(&self.file);
+        let memory = memory::load(&self.document);
         let mut places = self.places();
         let before = std::mem::take(&mut *places);
         let (commanded, mut known): (Vec<Place>, Vec<Place>) =
@@ -157,7 +161,7 @@ impl Mounts {
             let looks = due.iter().map(|mount| self.look(mount));
             let news = futures::future::join_all(looks).await;
             if news.into_iter().any(|news| news) {
-                self.save(|_| ());
+                self.save(|_| ()).await;
                 changed();
             }
             let next = self.places().iter().map(|place| place.looks.due()).min();
@@ -183,9 +187,8 @@ impl Mounts {
     /// Mounts a server while serving. Its manifest is fetched at once: what is
     /// refused is not mounted, what cannot be reached is tried again.
     pub(crate) async fn mount(&self, raw: RawMount) -> Result<Value, Wrong> {
-        let base = self.file.parent().unwrap_or(Path::new(""));
-        let mount =
-            meant(&raw, base, &Process).map_err(|(key, message)| Wrong::Wish { key, message })?;
+        let mount = meant(&raw, &self.base, &Process)
+            .map_err(|(key, message)| Wrong::Wish { key, message })?;
         if self.places().iter().any(|place| place.is_at(&mount)) {
             return Err(Wrong::There(mount.source.manifest.to_string()));
         }
@@ -202,10 +205,11 @@ impl Mounts {
             return Err(Wrong::Itself(endpoint.to_string()));
         }
         let manifest = mount.source.manifest.clone();
-        let mut place = Place::new(mount, Origin::Command, &Memory::load(&self.file));
+        let known = self.document.read().await.unwrap_or_default();
+        let mut place = Place::new(mount, Origin::Command, &known);
         place.take(seen, now());
         let told = self.add(place)?;
-        self.save(|memory| memory.add(raw, &manifest));
+        self.save(|memory| memory.add(raw.clone(), &manifest)).await;
         Ok(told)
     }
 
@@ -222,24 +226,28 @@ impl Mounts {
     }
 
     /// Takes away what was mounted while serving, by its label or manifest.
-    pub(crate) fn unmount(&self, which: &str) -> Result<Value, Wrong> {
+    pub(crate) async fn unmount(&self, which: &str) -> Result<Value, Wrong> {
+        let gone = self.remove(which)?;
+        let manifest = &gone.mount.source.manifest;
+        self.save(|memory| {
+            memory.remove(manifest);
+            memory.known.remove(manifest.as_str());
+        })
+        .await;
+        Ok(gone.told())
+    }
+
+    fn remove(&self, which: &str) -> Result<Place, Wrong> {
         let mut places = self.places();
         let is_it = |place: &Place| {
             catalog::name::same(&place.label, which)
                 || place.mount.source.manifest.as_str() == which
         };
         let at = places.iter().position(is_it).ok_or_else(|| Wrong::Unknown(which.to_owned()))?;
-        if places[at].origin == Origin::Configured {
-            return Err(Wrong::Configured(which.to_owned()));
+        match places[at].origin {
+            Origin::Configured => Err(Wrong::Configured(which.to_owned())),
+            Origin::Command => Ok(places.remove(at)),
         }
-        let gone = places.remove(at);
-        drop(places);
-        let manifest = &gone.mount.source.manifest;
-        self.save(|memory| {
-            memory.remove(manifest);
-            memory.known.remove(manifest.as_str());
-        });
-        Ok(gone.told())
     }
 
     /// Every mount and how it fares.
@@ -249,24 +257,24 @@ impl Mounts {
 
     /// Remembers every place as it is called now, and makes one more change.
     /// What another gate with the same state remembers is left as it is.
-    fn save(&self, change: impl FnOnce(&mut Memory)) {
+    async fn save(&self, mut change: impl FnMut(&mut Memory) + Send) {
         let known: Vec<(String, Option<Known>)> = {
             let mut places = self.places();
             self.settle(&mut places);
             let url = |place: &Place| place.mount.source.manifest.to_string();
             places.iter().map(|place| (url(place), place.known())).collect()
         };
-        let saved = Memory::change(&self.file, |memory| {
-            for (url, known) in known {
+        let saved = self.document.change(|memory| {
+            for (url, known) in &known {
                 match known {
-                    Some(known) => drop(memory.known.insert(url, known)),
-                    None => drop(memory.known.remove(&url)),
+                    Some(known) => drop(memory.known.insert(url.clone(), known.clone())),
+                    None => drop(memory.known.remove(url)),
                 }
             }
             change(memory);
         });
-        if let Err(error) = saved {
-            tracing::error!("the mounts cannot be remembered: {error:#}");
+        if let Err(error) = saved.await {
+            tracing::error!("the mounts cannot be remembered: {error}");
         }
     }
 

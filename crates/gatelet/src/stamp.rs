@@ -1,15 +1,9 @@
 //! Whether a file that others may change has changed since it was last read.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-/// When a file was written, and how long it is; `None` when there is none.
-pub(crate) type Stamp = Option<(SystemTime, u64)>;
-
-pub(crate) fn stamp(file: &Path) -> Stamp {
-    let known = std::fs::metadata(file).ok()?;
-    Some((known.modified().unwrap_or(SystemTime::UNIX_EPOCH), known.len()))
-}
+use store::file::{Stamp, stamp};
 
 /// How long a look is good. What an operator changes is felt by the next call
 /// of a human, and a burst of calls looks at the file once.

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
-use gateway::clock::Clock;
 use gateway::envelope::Reference;
 use serde::{Deserialize, Serialize};
 use tool::Json;
+use tool::clock::Clock;
 
 use crate::file::{self, Safety};
 
@@ -336,8 +336,8 @@ async fn read(path: &Path) -> Option<Written> {
 mod tests {
     use std::time::Duration;
 
-    use gateway::clock::Fake;
     use serde_json::json;
+    use tool::clock::Fake;
 
     use super::*;
 

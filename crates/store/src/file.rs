@@ -1,13 +1,15 @@
 //! Files that are there whole or not at all, for their owner alone.
 //!
 //! Others may read, write and change the same file at the same time: who reads
-//! it never sees a half, who [makes](create) it makes it once, and who changes
-//! it can be [`Alone`] with it. What is in a file is for others to know.
+//! it never sees a half, who [makes](create) it makes it once. Who changes what
+//! it says does so through [`files`](crate::files), one at a time. What is in a
+//! file is for others to know.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Whether what is written is still there after a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,25 +89,39 @@ pub fn private(directory: &Path) -> Result<()> {
 /// Held while nobody else may change a file: whoever reads it, changes what it
 /// says and writes it again would otherwise lose what somebody else wrote in
 /// between. The system lets go of it when the process ends, however it ends.
-pub struct Alone(#[expect(dead_code, reason = "held, never looked at")] File);
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held, never looked at")] File);
 
-impl Alone {
-    /// The file is replaced when it is written, so another one is locked.
-    pub fn with(path: &Path) -> Result<Alone> {
-        let told = |what: &'static str, path: &Path| {
-            let shown = path.display().to_string();
-            move |error: Error| {
-                Error::new(error.kind(), format!("cannot {what} `{shown}`: {error}"))
-            }
-        };
+impl Lock {
+    /// Takes the lock beside a file, without waiting; `None` while somebody else
+    /// has it. The file itself is replaced when it is written, so another one is
+    /// locked.
+    pub(crate) fn try_beside(path: &Path) -> Result<Option<Lock>> {
         let directory = path.parent().unwrap_or(Path::new(""));
-        private(directory).map_err(told("create", directory))?;
+        private(directory).map_err(named("create", directory))?;
         let file = path.with_extension("lock");
         let handle = OpenOptions::new().create(true).append(true).open(&file);
-        let handle = handle.map_err(told("open", &file))?;
-        handle.lock().map_err(told("lock", &file))?;
-        Ok(Alone(handle))
+        let handle = handle.map_err(named("open", &file))?;
+        match handle.try_lock() {
+            Ok(()) => Ok(Some(Lock(handle))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(named("lock", &file)(error)),
+        }
     }
+}
+
+/// Says in an error what could not be done with which file.
+pub(crate) fn named(what: &'static str, path: &Path) -> impl Fn(Error) -> Error {
+    move |error| Error::new(error.kind(), format!("cannot {what} `{}`: {error}", path.display()))
+}
+
+/// When a file was written, and how long it is; `None` when there is none. One
+/// that differs belongs to a file that somebody has changed.
+pub type Stamp = Option<(SystemTime, u64)>;
+
+pub fn stamp(file: &Path) -> Stamp {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), found.len()))
 }
 
 #[cfg(test)]
@@ -159,24 +175,5 @@ mod tests {
         });
         assert_eq!(made, std::fs::read(&file).unwrap());
         assert_eq!(names(place.path()), ["key"]);
-    }
-
-    #[test]
-    fn nothing_is_lost_between_reading_and_writing() {
-        let state = tempfile::tempdir().unwrap();
-        let file = state.path().join("below/count.json");
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..20 {
-                        let _alone = Alone::with(&file).unwrap();
-                        let known = std::fs::read_to_string(&file).unwrap_or("0".to_owned());
-                        let next = known.parse::<u32>().unwrap() + 1;
-                        replace(&file, next.to_string().as_bytes(), Safety::Unsynced).unwrap();
-                    }
-                });
-            }
-        });
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "160");
     }
 }

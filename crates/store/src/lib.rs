@@ -1,10 +1,19 @@
-//! Where state lives on disk: kept answers, events, secrets.
+//! Where state lives: one family of traits, implemented in memory and in files.
 //!
-//! Each module keeps one kind of thing for the gateway or the binary, on top of
-//! [`file`], which knows only bytes. What is not on disk lives in the gateway's
-//! own memory.
+//! [`state`] says what a store can do; [`memory`] and [`files`] do it, and
+//! [`conformance`] checks that they do. On top of them, each of the other modules
+//! keeps one kind of thing for the gateway or the binary. What is on disk is
+//! written whole or not at all, for its owner alone ([`file`]).
+
+pub mod state;
+
+pub mod conformance;
 
 pub mod file;
+pub mod files;
+pub mod memory;
+
+pub mod document;
 
 pub mod artifacts;
 pub mod events;

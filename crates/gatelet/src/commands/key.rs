@@ -2,17 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use jiff::SignedDuration;
-use store::file::Alone;
-use web::identity::key::{Key, Ring};
+use store::document::{IfDamaged, JsonDocument};
+use store::files::Files;
+use store::state::wait;
+use web::identity::key::{Key, KeyError, Ring};
 
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
 use crate::secret;
 use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
 use crate::time::unix_seconds;
+
+/// The file's name.
+const NAME: &str = "keys.json";
 
 /// Make, list and revoke the API keys that callers over HTTP show
 #[derive(Debug, clap::Subcommand)]
@@ -41,47 +47,67 @@ pub(crate) enum Action {
 }
 
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
-    let file = file(&paths.state_directory()?);
-    // Somebody else may make or revoke a key right now.
-    let _alone = match action {
-        Action::Create { .. } | Action::Revoke { .. } => Some(Alone::with(&file)?),
-        Action::List => None,
-    };
-    let mut ring = load(&file)?;
+    let state = paths.state_directory()?;
     let now = unix_seconds();
     match action {
         Action::Create { name, scope, role, group, expires } => {
             let lifetime = expires.as_deref().map(lifetime).transpose()?;
-            let fresh = ring
-                .create(name, secret::random(), now)
-                .map_err(|error| Stop::Usage(error.to_string()))?;
-            if let Some(key) = ring.keys.last_mut() {
-                key.scopes = scope.iter().cloned().collect();
-                key.roles = role.iter().cloned().collect();
-                key.groups = group.iter().cloned().collect();
-                key.expires = lifetime.map(|seconds| now.saturating_add(seconds));
-            }
-            save(&file, &ring)?;
+            let random = secret::random();
+            let fresh = change(&state, |ring| {
+                let fresh = ring.create(name, random, now)?;
+                if let Some(key) = ring.keys.last_mut() {
+                    key.scopes = scope.iter().cloned().collect();
+                    key.roles = role.iter().cloned().collect();
+                    key.groups = group.iter().cloned().collect();
+                    key.expires = lifetime.map(|seconds| now.saturating_add(seconds));
+                }
+                Ok(fresh)
+            })?;
             out(&fresh.secret);
             say(&paint(
                 DIM,
                 "Keep it now: it cannot be shown again. A running gate knows it already.",
             ));
         }
-        Action::List if is_read_by_a_person() => out(&table(&ring, now)),
-        Action::List => out(&serde_json::to_string(&ring.keys)?),
+        Action::List if is_read_by_a_person() => out(&table(&load(&file(&state))?, now)),
+        Action::List => out(&serde_json::to_string(&load(&file(&state))?.keys)?),
         Action::Revoke { name } => {
-            ring.revoke(name, now).map_err(|error| Stop::Usage(error.to_string()))?;
-            save(&file, &ring)?;
+            change(&state, |ring| ring.revoke(name, now))?;
             say(&format!("{} `{name}`", paint(GOOD, "revoked")));
         }
     }
     Ok(Done::Fine)
 }
 
+/// Changes the keys, while somebody else may make or revoke one. What the change
+/// refuses changes nothing.
+fn change<T: Send>(
+    state: &Path,
+    change: impl Fn(&mut Ring) -> Result<T, KeyError> + Sync,
+) -> anyhow::Result<T> {
+    let document = JsonDocument::new(Arc::new(Files::at(state)), NAME, IfDamaged::Fail);
+    let mut outcome = None;
+    let changed = wait(document.change(|ring: &mut Ring| {
+        let before = ring.clone();
+        let done = change(ring);
+        if done.is_err() {
+            *ring = before;
+        }
+        outcome = Some(done);
+    }));
+    match (changed, outcome) {
+        (Err(error), _) => {
+            let shown = file(state);
+            Err(error).with_context(|| format!("cannot change `{}`", shown.display()))
+        }
+        (Ok(_), Some(done)) => Ok(done.map_err(|error| Stop::Usage(error.to_string()))?),
+        (Ok(_), None) => unreachable!("a change that succeeds was asked for"),
+    }
+}
+
 /// Where the keys of a state directory are kept.
 pub(crate) fn file(state: &Path) -> PathBuf {
-    state.join("keys.json")
+    state.join(NAME)
 }
 
 /// The keys in a file; none when there is no file.
@@ -92,10 +118,6 @@ pub(crate) fn load(file: &Path) -> anyhow::Result<Ring> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ring::default()),
         Err(error) => Err(error).with_context(|| format!("cannot read `{}`", file.display())),
     }
-}
-
-fn save(file: &Path, ring: &Ring) -> anyhow::Result<()> {
-    secret::write(file, &serde_json::to_string_pretty(ring)?)
 }
 
 fn lifetime(text: &str) -> Result<u64, Stop> {

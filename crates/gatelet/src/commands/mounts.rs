@@ -63,7 +63,7 @@ pub(crate) fn mount(args: &MountArgs, paths: &Paths) -> anyhow::Result<Done> {
 pub(crate) fn unmount(args: &UnmountArgs, paths: &Paths) -> anyhow::Result<Done> {
     let which = json!({"mount": args.which});
     let (status, told) =
-        asked(paths, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which))?;
+        asked(paths, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which).await)?;
     report(status, &told, "unmounted")
 }
 

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
-use store::file::Alone;
+use store::document::{IfDamaged, JsonDocument};
+use store::files::Files;
+use store::state::wait;
 
 use crate::config::RawMount;
-use crate::secret;
 
-/// The file: what was mounted by command, and what every manifest said last.
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// What was mounted by command, and what every manifest said last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Memory {
     #[serde(default)]
     pub(crate) mounts: Vec<RawMount>,
@@ -20,7 +22,8 @@ pub(crate) struct Memory {
     pub(crate) known: BTreeMap<String, Known>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// What is remembered of one mount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) label: String,
     /// As it was written. Believed again only if it would be believed now;
@@ -30,25 +33,21 @@ pub(crate) struct Known {
     pub(crate) fetched: u64,
 }
 
+/// What is remembered in a state directory. Headers may hold secrets, so only
+/// the owner reads it. A file that is damaged counts as empty, and is told of.
+pub(crate) fn document(state: &Path) -> JsonDocument<Memory> {
+    JsonDocument::new(Arc::new(Files::at(state)), "mounts.json", IfDamaged::StartOver)
+}
+
+/// What is in the document now; nothing when it cannot be read, which is told.
+pub(crate) fn load(document: &JsonDocument<Memory>) -> Memory {
+    wait(document.read()).unwrap_or_else(|error| {
+        tracing::error!(%error, "the mounts cannot be read");
+        Memory::default()
+    })
+}
+
 impl Memory {
-    /// What is in the file; nothing when it is missing or damaged.
-    pub(crate) fn load(file: &Path) -> Memory {
-        let Ok(text) = std::fs::read_to_string(file) else { return Memory::default() };
-        serde_json::from_str(&text).unwrap_or_else(|error| {
-            tracing::error!(file = %file.display(), %error, "the mounts are forgotten");
-            Memory::default()
-        })
-    }
-
-    /// Changes what is in the file, while nobody else does. Headers may hold
-    /// secrets, so only the owner reads it.
-    pub(crate) fn change(file: &Path, change: impl FnOnce(&mut Memory)) -> anyhow::Result<()> {
-        let _alone = Alone::with(file)?;
-        let mut memory = Memory::load(file);
-        change(&mut memory);
-        secret::write(file, &serde_json::to_string_pretty(&memory)?)
-    }
-
     /// Adds what somebody mounted.
     pub(crate) fn add(&mut self, raw: RawMount, manifest: &Url) {
         self.remove(manifest);

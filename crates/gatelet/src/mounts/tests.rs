@@ -1,6 +1,8 @@
 use web::manifest::sign::SecretKey;
 use web::manifest::{CASH_VERSION, Manifest, Suggested};
 
+use store::state::wait;
+
 use super::*;
 use crate::fetch::Unfetched;
 
@@ -87,14 +89,14 @@ fn what_was_mounted_is_remembered_with_its_label_and_its_time() {
         mounts.settled(vec!["time".into()]).into_iter().map(|place| place.label).collect()
     };
     assert_eq!(labels(&mounts), ["orders", "store_orders"]);
-    mounts.save(|memory| memory.mounts = asked_for);
+    wait(mounts.save(|memory| memory.mounts.clone_from(&asked_for)));
     let again = Mounts::open(state.path(), &[]);
     assert_eq!(labels(&again), ["orders", "store_orders"]);
     assert_eq!(again.told()[0]["next_look"], 1_600, "a restart is no reason to look");
     // Who is gone leaves the others as they are called.
-    again.unmount("orders").unwrap();
+    wait(again.unmount("orders")).unwrap();
     assert_eq!(labels(&again), ["store_orders"]);
-    assert!(matches!(again.unmount("orders"), Err(Wrong::Unknown(_))));
+    assert!(matches!(wait(again.unmount("orders")), Err(Wrong::Unknown(_))));
 }
 
 #[test]
@@ -106,12 +108,12 @@ fn a_label_is_the_same_before_and_after_a_restart() {
     assert_eq!(label(&mounts), "shop", "nothing is known of it yet");
     let good = seen(&mounts.places()[0], &manifest("shop.example", "orders"));
     assert!(mounts.places()[0].take(good, 1_000));
-    mounts.save(|_| ());
+    wait(mounts.save(|_| ()));
     assert_eq!(label(&mounts), "orders");
     assert_eq!(label(&open()), "orders");
     // One that is not believed any more is not forgotten, only not believed.
     assert!(mounts.places()[0].take(Err(Unfetched::Unfit("is too large".to_owned())), 2_000));
-    mounts.save(|_| ());
+    wait(mounts.save(|_| ()));
     let again = open();
     assert_eq!(label(&again), "orders");
     assert_eq!(again.told()[0]["state"], "unavailable");
@@ -125,12 +127,12 @@ fn two_with_the_same_state_do_not_forget_each_others_mounts() {
         let place = place(&raw(url));
         let url = place.mount.source.manifest.clone();
         mounts.add(place).unwrap();
-        mounts.save(|memory| memory.add(raw(url.as_str()), &url));
+        wait(mounts.save(|memory| memory.add(raw(url.as_str()), &url)));
     }
-    one.save(|_| ());
+    wait(one.save(|_| ()));
     let all = Mounts::open(state.path(), &[]);
     assert_eq!(all.places().len(), 2);
-    one.unmount(SHOP).unwrap();
+    wait(one.unmount(SHOP)).unwrap();
     let all = Mounts::open(state.path(), &[]);
     assert_eq!(all.places()[0].mount.source.manifest.as_str(), "https://store.example/m");
 }
@@ -149,7 +151,7 @@ fn what_is_configured_comes_first_and_is_not_unmounted_by_command() {
     let state = tempfile::tempdir().unwrap();
     let mounts = Mounts::open(state.path(), &[mount(&raw(SHOP))]);
     mounts.settled(Vec::new());
-    assert!(matches!(mounts.unmount("shop"), Err(Wrong::Configured(_))));
+    assert!(matches!(wait(mounts.unmount("shop")), Err(Wrong::Configured(_))));
     mounts.reconfigure(&[]);
     assert_eq!(mounts.told(), serde_json::json!([]));
 }

@@ -1,32 +1,46 @@
 //! Listings and revisions, remembered in a directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use gateway::clock::System;
 use gateway::roster::Shelf;
-use store::file::{Safety, replace};
+use store::files::{Files, Limits};
+use store::state::{Change, Documents, StateError, change, wait};
+
+/// How long a look at a file may take.
+const WITHIN: Duration = Duration::from_secs(5);
 
 /// A directory with one file per name.
 pub(super) struct Directory {
-    path: PathBuf,
+    documents: Files,
 }
 
 impl Directory {
     pub(super) fn new(path: &Path) -> Directory {
-        Directory { path: path.to_owned() }
+        // What is lost is asked for again.
+        let documents = Files::unsynced(path, Arc::new(System::start()), Limits::default());
+        Directory { documents }
     }
 }
 
 impl Shelf for Directory {
     fn load(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.path.join(name)).ok()
+        let found = wait(self.documents.read(name, WITHIN)).ok()??;
+        Some(found.bytes.into())
     }
 
     fn save(&self, name: &str, text: &[u8]) {
-        if self.load(name).as_deref() == Some(text) {
-            return;
-        }
-        if let Err(error) = replace(&self.path.join(name), text, Safety::Unsynced) {
-            tracing::warn!(directory = %self.path.display(), %error, "cannot remember a listing");
+        let replace = |before: Option<&[u8]>| -> Result<Change, StateError> {
+            Ok(match before == Some(text) {
+                true => Change::Keep,
+                false => Change::Replace(text.to_vec().into()),
+            })
+        };
+        if let Err(error) = wait(change(&self.documents, name, WITHIN, replace)) {
+            let directory = self.documents.path().display();
+            tracing::warn!(%directory, %error, "cannot remember a listing");
         }
     }
 }

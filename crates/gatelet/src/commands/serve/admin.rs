@@ -38,7 +38,7 @@ impl Admin for Desk {
             "DELETE" => {
                 let wish: Value = serde_json::from_slice(body).unwrap_or_default();
                 match wish["mount"].as_str() {
-                    Some(which) => self.done(StatusCode::OK, mounts.unmount(which)),
+                    Some(which) => self.done(StatusCode::OK, mounts.unmount(which).await),
                     None => told(StatusCode::BAD_REQUEST, "say which: {\"mount\": \"label\"}"),
                 }
             }

@@ -16,7 +16,7 @@ use crate::gate;
 pub(super) struct Listening {
     pub(super) socket: TcpListener,
     pub(super) operator: Key,
-    pub(super) _note: gate::Left,
+    pub(super) _note: Option<gate::Left>,
 }
 
 /// Takes the port and leaves the note, in this order but before anybody can
@@ -24,7 +24,7 @@ pub(super) struct Listening {
 pub(super) fn listen(args: &Args, config: &Config, state: &Path) -> anyhow::Result<Listening> {
     let socket = bind(args, config)?;
     let operator = site::operator(config);
-    let note = gate::leave(state, config.serve.scheme(), socket.local_addr()?, operator.secret)?;
+    let note = gate::leave(state, config.serve.scheme(), socket.local_addr()?, operator.secret);
     let socket = socket.listen(BACKLOG).context("cannot listen")?;
     Ok(Listening { socket, operator: operator.key, _note: note })
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustls::ServerConfig;
+use store::file::{Stamp, stamp};
 use web::listen::Showing;
 
 use crate::config::Tls;
-use crate::stamp::{Stamp, stamp};
 
 struct Shown {
     stamps: Vec<Stamp>,
