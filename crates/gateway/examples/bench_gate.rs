@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use catalog::{Catalog, Directory, Source, tokens};
-use gateway::clock::System;
-use gateway::redact::Scrubber;
-use gateway::roster::{Connector, Upstream};
 use gateway::{Gateway, Parts, Surface};
+use redact::Scrubber;
+use roster::clock::System;
+use roster::{Connector, Upstream};
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Call, Client, Context, Failure, Json, Listing, Prompt, Provider, Reply, Resource};

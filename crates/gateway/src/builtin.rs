@@ -14,18 +14,18 @@ use catalog::{Catalog, Slot, Source};
 use serde_json::json;
 use tool::{Ask, Context, CredentialHealth, Failure, Json, Listing, Reply, RpcError, Tool};
 
-use crate::artifact::Store;
-use crate::gate::thousands;
-use crate::policy::live::LiveStages;
-use crate::policy::validate::ValidCall;
-use crate::roster::{BUILTIN, Builtin, Phase, Snapshot};
 use crate::search::Search;
-use crate::skill::census::Census;
+use artifacts::Store;
+use artifacts::gate::thousands;
+use policy::live::LiveStages;
+use policy::validate::ValidCall;
+use roster::{BUILTIN, Builtin, Phase, Snapshot};
+use skills::census::Census;
 
 pub(crate) use find::{found, unsearched};
 pub(crate) use view::{AnswerBudget, is_media, view};
 
-pub use crate::roster::BUILTIN as LABEL;
+pub use roster::BUILTIN as LABEL;
 
 /// Whether a call views something kept, so that its answer is bounded by itself.
 pub(crate) fn is_view(call: &ValidCall) -> bool {
@@ -242,7 +242,7 @@ fn listing() -> Listing {
 #[cfg(test)]
 mod tests {
     use super::{Fare, tally};
-    use crate::roster::Phase;
+    use roster::Phase;
 
     #[test]
     fn what_is_listed_as_starting_is_counted_as_starting() {

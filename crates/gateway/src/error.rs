@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tool::{Failure, Json, Reply, RpcError, Sent};
 
-use crate::policy::code::{Code, classify, code_of};
-use crate::redact::Scrubber;
+use policy::code::{Code, classify, code_of};
+use redact::Scrubber;
 
 /// An error as a client of the gateway surface sees it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,76 +1,45 @@
 //! A small shop behind the gate, for tests.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Call, Client, Context, Event, Failure, Json, Listing, Provider, Reply};
+
+pub(crate) use testkit::scripts::{Hung, settle};
+use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Reply};
 
 use crate::choice::Surface;
-use crate::clock::Fake;
 use crate::gateway::{Gateway, Parts};
 use crate::record::Ledger;
-use crate::roster::{Connector, Upstream};
-
-type Connect = dyn Fn(usize, &Client) -> Result<Arc<dyn Provider>, Failure> + Send + Sync;
+use roster::{Connector, Upstream};
+use tool::clock::Fake;
 
 /// Opens what it is told to, and counts.
-pub(crate) struct Scripts {
-    connect: Box<Connect>,
-    pub(crate) opened: AtomicUsize,
-    pub(crate) clients: Mutex<Vec<Client>>,
-}
+pub(crate) struct Scripts(Arc<testkit::scripts::Scripts>);
 
 impl Scripts {
     /// `connect` is given how many sessions were asked for before.
     pub(crate) fn new(
         connect: impl Fn(usize, &Client) -> Result<Arc<dyn Provider>, Failure> + Send + Sync + 'static,
     ) -> Arc<Scripts> {
-        Arc::new(Scripts {
-            connect: Box::new(connect),
-            opened: AtomicUsize::new(0),
-            clients: Mutex::default(),
-        })
+        Arc::new(Scripts(testkit::scripts::Scripts::new(connect)))
     }
 
     /// Always this provider.
     pub(crate) fn of(provider: Arc<Scripted>) -> Arc<Scripts> {
-        Scripts::new(move |_, _| Ok(Arc::clone(&provider) as _))
+        Arc::new(Scripts(testkit::scripts::Scripts::of(provider)))
     }
 
     pub(crate) fn opened(&self) -> usize {
-        self.opened.load(Ordering::SeqCst)
+        self.0.opened()
     }
 }
 
 #[async_trait]
 impl Connector for Scripts {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
-        let before = self.opened.fetch_add(1, Ordering::SeqCst);
-        self.clients.lock().unwrap().push(client.clone());
-        (self.connect)(before, client)
-    }
-}
-
-/// Lists, and never answers.
-pub(crate) struct Hung(pub(crate) Arc<Scripted>);
-
-#[async_trait]
-impl Provider for Hung {
-    fn listing(&self) -> Arc<Listing> {
-        self.0.listing()
-    }
-
-    fn events(&self) -> BoxStream<'static, Event> {
-        self.0.events()
-    }
-
-    async fn ask(&self, _: Ask, _: &Context) -> Result<Reply, Failure> {
-        std::future::pending().await
+        self.0.open(client)
     }
 }
 
@@ -175,11 +144,6 @@ pub(crate) async fn open(upstreams: Vec<Upstream>, change: impl FnOnce(&mut Part
     let surface = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
     settle().await;
     Opened { gateway, surface, records }
-}
-
-/// Lets everything that is under way happen. Time is paused in these tests.
-pub(crate) async fn settle() {
-    tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
 impl Opened {

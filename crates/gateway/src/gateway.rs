@@ -5,23 +5,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tool::{Client, Identity, Provider, ProviderSource};
 
-use crate::artifact;
 use crate::builtin::BuiltinTools;
 use crate::choice::Surface;
-use crate::clock::Clock;
 use crate::dispatch::{Dispatcher, Origin};
-use crate::gate;
 use crate::learning::{Closed, Learning, Listening, Notebook};
-use crate::policy::Stages;
-use crate::policy::approval::Consent;
-use crate::policy::live::LiveStages;
-use crate::policy::visibility::{self, VisibilityFilter};
 use crate::record::{Recorder, Sink};
-use crate::roster::inspect::Inspector;
-use crate::roster::{self, Hall, Roster, Shelf, Upstream};
 use crate::search::Search;
-use crate::skill::Library;
-use crate::skill::census::Census;
 use crate::surface::about::About;
 use crate::surface::cash::{self, Cash};
 use crate::surface::direct::{self, Direct};
@@ -30,6 +19,16 @@ use crate::surface::proxy::{self, Proxy};
 use crate::surface::published::Published;
 use crate::surface::rest::Rest;
 use crate::surface::{gateway as browsing, tasks::Tasks};
+use artifacts::gate;
+use policy::Stages;
+use policy::approval::Consent;
+use policy::live::LiveStages;
+use policy::visibility::{self, VisibilityFilter};
+use roster::inspect::Inspector;
+use roster::{self, Hall, Roster, Shelf, Upstream};
+use skills::Library;
+use skills::census::Census;
+use tool::clock::Clock;
 
 pub use crate::surface::about::Manifest;
 
@@ -53,9 +52,9 @@ pub struct Parts {
     pub visibility: VisibilityFilter,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
-    pub artifacts: Arc<dyn artifact::Store>,
+    pub artifacts: Arc<dyn artifacts::Store>,
     /// Whether kept answers are kept as they came, too.
-    pub raw: artifact::Raw,
+    pub raw: artifacts::Raw,
     pub shelf: Arc<dyn Shelf>,
     pub records: Arc<dyn Sink>,
     /// What searches learn from.
@@ -67,7 +66,7 @@ impl Parts {
     /// A gateway to these upstreams with everything else as it is by default:
     /// in memory, with no records.
     pub fn new(upstreams: Vec<Upstream>, clock: Arc<dyn Clock>) -> Parts {
-        let artifacts = artifact::Memory::new(artifact::Config::default(), Arc::clone(&clock));
+        let artifacts = artifacts::Memory::new(artifacts::Config::default(), Arc::clone(&clock));
         Parts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             surface: Surface::Cash,
@@ -84,7 +83,7 @@ impl Parts {
             visibility: VisibilityFilter::default(),
             meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),
-            raw: artifact::Raw::Dropped,
+            raw: artifacts::Raw::Dropped,
             shelf: Arc::new(roster::shelf::Memory::default()),
             records: Arc::new(crate::record::Nowhere),
             notebook: Arc::new(Closed),

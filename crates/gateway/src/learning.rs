@@ -6,15 +6,16 @@
 //! the index's own bound. It never hides or adds anything.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use catalog::Shares;
 use catalog::habits::Habits;
+use parking_lot::Mutex;
 use tool::Context;
 
-use crate::clock::Clock;
 use crate::record::{Ending, Note, Record, Sink};
-use crate::roster::BUILTIN;
+use roster::BUILTIN;
+use tool::clock::Clock;
 
 /// Where habits are kept.
 pub trait Notebook: Send + Sync {
@@ -69,7 +70,7 @@ impl Learning {
         if !self.notebook.is_open() {
             return Shares::new();
         }
-        let mut asked = self.asked.lock().expect("nothing panics while it holds this");
+        let mut asked = self.asked.lock();
         if SESSIONS <= asked.len() && !asked.contains_key(&context.session) {
             asked.clear();
         }
@@ -89,7 +90,7 @@ impl Learning {
         {
             return;
         }
-        let mut asked = self.asked.lock().expect("nothing panics while it holds this");
+        let mut asked = self.asked.lock();
         let query = asked.remove(&record.session);
         drop(asked);
         if let Some(query) = query {

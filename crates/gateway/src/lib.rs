@@ -27,17 +27,10 @@ pub mod record;
 mod memo;
 mod primitive;
 
-pub mod skill;
-
-pub mod roster;
-
-pub mod policy;
-
-pub mod clock;
-
 pub use artifacts as artifact;
 pub use artifacts::{envelope, gate, view};
-pub use redact;
+pub use roster::clock;
+pub use {policy, redact, roster, skills as skill};
 
 #[cfg(test)]
 mod fixture;

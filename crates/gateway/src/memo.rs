@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// A bounded store of what was made, by what it was made of. When it is full
 /// it starts afresh: what is in use comes back at once.
@@ -38,7 +40,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<V>>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made.lock()
     }
 }
 

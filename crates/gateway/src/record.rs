@@ -6,18 +6,19 @@
 //! counts it off the path of the call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::tokens;
+use parking_lot::Mutex;
 use tool::{Client, Context, Failure, Finding, Identity, Json};
 
-use crate::artifact::Artifact;
 use crate::choice::Surface;
-use crate::clock::Clock;
-use crate::policy::call::Callee;
-use crate::policy::code::{Code, classify};
-use crate::policy::refusal::Refused;
+use artifacts::Artifact;
+use policy::call::Callee;
+use policy::code::{Code, classify};
+use policy::refusal::Refused;
+use tool::clock::Clock;
 
 /// One call, from its arrival to its end.
 #[derive(Clone, Debug)]
@@ -167,14 +168,14 @@ impl Ledger {
     }
 
     pub fn records(&self) -> Vec<Record> {
-        let records = self.records.lock().expect("nothing panics while it holds this");
+        let records = self.records.lock();
         records.iter().cloned().collect()
     }
 }
 
 impl Sink for Ledger {
     fn put(&self, record: Record) {
-        let mut records = self.records.lock().expect("nothing panics while it holds this");
+        let mut records = self.records.lock();
         if records.len() == self.room {
             records.pop_front();
         }

@@ -9,11 +9,11 @@ use catalog::directory::Place;
 use tool::{Context, Json, Reply};
 
 use crate::learning::Learning;
-use crate::policy::code::Code;
-use crate::policy::live::LiveStages;
-use crate::policy::refusal::Refusal;
 use crate::record::{Happening, Recorder};
-use crate::roster::Snapshot;
+use policy::code::Code;
+use policy::live::LiveStages;
+use policy::refusal::Refusal;
+use roster::Snapshot;
 
 /// Carries searches.
 pub(crate) struct Search {

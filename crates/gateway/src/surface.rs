@@ -11,7 +11,7 @@ pub mod proxy;
 pub mod meta;
 
 pub(crate) mod about;
-pub(crate) mod artifacts;
+pub(crate) mod kept;
 pub(crate) mod listings;
 pub(crate) mod oversize;
 pub(crate) mod published;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use conform::{Options, Role, Subject, Trial, Verdict, judge, survey};
-use gateway::clock::System;
-use gateway::roster::{Connector, Upstream};
-use gateway::skill::{File, Library};
 use gateway::{Gateway, Parts, Surface};
+use roster::clock::System;
+use roster::{Connector, Upstream};
 use serde_json::{Value, json};
+use skills::{File, Library};
 use testkit::{Scripted, listing, tool};
 use tool::{Ask, Client, Failure, Json, Provider, Reply};
 
@@ -134,7 +134,7 @@ async fn printer(limit: usize) -> Arc<dyn Provider> {
     });
     let upstreams = vec![Upstream::new("press", Arc::new(Ready(provider)))];
     let mut parts = Parts::new(upstreams, Arc::new(System::start()));
-    parts.gate = gateway::gate::Config { limit, ..Default::default() };
+    parts.gate = artifacts::gate::Config { limit, ..Default::default() };
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
     let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
@@ -167,7 +167,7 @@ async fn the_gate_is_exact_configurable_and_counts_characters() {
         assert_eq!(is_gated(&press, kwargs.clone()).await, expected, "{kwargs}");
     }
     // C119: 10,000 unless the operator says otherwise.
-    let press = printer(gateway::gate::LIMIT).await;
+    let press = printer(artifacts::gate::LIMIT).await;
     assert!(!is_gated(&press, json!({"count": 9_000})).await);
     assert!(is_gated(&press, json!({"count": 11_000})).await);
 }

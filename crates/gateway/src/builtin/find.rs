@@ -7,12 +7,12 @@ use catalog::{Catalog, Place, Shares, Slot, Sought, reply};
 use tool::{Context, Json, Reply};
 
 use super::{BuiltinTools, FOUND, MOST_FOUND};
-use crate::policy::refusal::Refusal;
-use crate::policy::visibility::{Thing, Visible};
-use crate::roster::Snapshot;
 use crate::search::{SearchAnswer, Wanted};
-use crate::skill::Skill;
-use crate::skill::census::{Known, searchable};
+use policy::refusal::Refusal;
+use policy::visibility::{Thing, Visible};
+use roster::Snapshot;
+use skills::Skill;
+use skills::census::{Known, searchable};
 
 /// How what is no function is had: this namespace has nothing for it.
 const READ: &str = "No function reads these: the client does, with `resources/read`; where there is \

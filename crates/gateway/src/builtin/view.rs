@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
 
-use crate::artifact::{Artifact, Header, Owner, Reading, Store};
-use crate::envelope;
-use crate::gate::thousands;
-use crate::view as selecting;
-use crate::view::{Budget, Selector};
+use artifacts::envelope;
+use artifacts::gate::thousands;
+use artifacts::view as selecting;
+use artifacts::view::{Budget, Selector};
+use artifacts::{Artifact, Header, Owner, Reading, Store};
 
 pub(super) fn schema() -> Value {
     json!({

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use tool::{Context, Json, Reply};
 
-use crate::artifact::{self, Artifact, Keeping, Owner};
 use crate::dispatch::outcome::Outcome;
 use crate::dispatch::pipeline::Dispatcher;
-use crate::gate::{self, Gated};
-use crate::policy::admission::Admission;
-use crate::policy::approval::ApprovalRequest;
-use crate::policy::refusal::Refusal;
-use crate::policy::rules;
-use crate::policy::validate::ValidCall;
+use artifacts::gate::{self, Gated};
+use artifacts::{self, Artifact, Keeping, Owner};
+use policy::admission::Admission;
+use policy::approval::ApprovalRequest;
+use policy::refusal::Refusal;
+use policy::rules;
+use policy::validate::ValidCall;
 
 impl Dispatcher {
     /// Something kept, for its owner, where the rules let them view it.
@@ -115,7 +115,7 @@ impl Dispatcher {
                 Some(Reply::Error(_)) | None => None,
             },
             chars: over.chars,
-            parts: artifact::Parts::default(),
+            parts: artifacts::Parts::default(),
         };
         let kept = self.artifacts.put(artifact.clone()).await;
         let artifact = Arc::new(artifact);

@@ -4,7 +4,7 @@ use catalog::Catalog;
 use tool::Json;
 
 use crate::choice::Surface;
-use crate::policy::validate::ValidCall;
+use policy::validate::ValidCall;
 
 /// The surface that a call came in by, and how that surface writes calls.
 #[derive(Clone, Copy)]

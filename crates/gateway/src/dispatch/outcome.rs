@@ -5,10 +5,10 @@ use std::sync::Arc;
 use catalog::Problem;
 use tool::{Failure, Reply};
 
-use crate::artifact::{Artifact, TooLong};
-use crate::gate;
-use crate::policy::refusal::Refusal;
-use crate::policy::validate::ValidCall;
+use artifacts::gate;
+use artifacts::{Artifact, TooLong};
+use policy::refusal::Refusal;
+use policy::validate::ValidCall;
 
 /// Turns an upstream's answer into what its reader gets, before it is measured.
 pub(crate) type RenderReply<'a> = &'a (dyn Fn(&Reply) -> Reply + Send + Sync);

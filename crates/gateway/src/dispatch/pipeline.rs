@@ -5,31 +5,30 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tool::{Context, Json, Reply};
 
-use crate::artifact;
 use crate::builtin;
 use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::{CallError, Outcome, RenderReply};
-use crate::gate::{self, Gated};
-use crate::policy::admission::Admission;
-use crate::policy::attempt;
-use crate::policy::call::{Mode, Request, What};
-use crate::policy::code::code_of;
-use crate::policy::live::LiveStages;
-use crate::policy::refusal::{Refusal, Refused};
-use crate::policy::stages::Stages;
-use crate::policy::validate::{self, ValidCall};
 use crate::primitive;
 use crate::record::{Ending, OpenRecord, Record, Recorder};
-use crate::redact::Scrubber;
-use crate::roster::Snapshot;
+use artifacts::gate::{self, Gated};
+use policy::admission::Admission;
+use policy::attempt;
+use policy::call::{Mode, Request, What};
+use policy::code::code_of;
+use policy::live::LiveStages;
+use policy::refusal::{Refusal, Refused};
+use policy::stages::Stages;
+use policy::validate::{self, ValidCall};
+use redact::Scrubber;
+use roster::Snapshot;
 
 /// The pipeline, and what it needs.
 pub(crate) struct Dispatcher {
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) live: Arc<LiveStages>,
     pub(crate) gate: ArcSwap<gate::Config>,
-    pub(crate) artifacts: Arc<dyn artifact::Store>,
-    pub(crate) raw: artifact::Raw,
+    pub(crate) artifacts: Arc<dyn artifacts::Store>,
+    pub(crate) raw: artifacts::Raw,
     pub(crate) recorder: Arc<Recorder>,
 }
 
@@ -172,8 +171,8 @@ impl Dispatcher {
     /// An answer as it came, where such are kept.
     fn spare(&self, raw: &Reply) -> Option<Reply> {
         match self.raw {
-            artifact::Raw::Kept => Some(raw.clone()),
-            artifact::Raw::Dropped => None,
+            artifacts::Raw::Kept => Some(raw.clone()),
+            artifacts::Raw::Dropped => None,
         }
     }
 }

@@ -4,16 +4,16 @@
 
 use tool::{Context, Json};
 
-use crate::artifact::Owner;
 use crate::builtin::{self, AnswerBudget};
 use crate::dispatch::outcome::CallError;
 use crate::dispatch::pipeline::{Dispatcher, agreed};
-use crate::envelope;
-use crate::gate::{self, Gated};
-use crate::policy::admission::Admission;
-use crate::policy::live::InForce;
-use crate::policy::refusal::Refusal;
-use crate::policy::validate::ValidCall;
+use artifacts::Owner;
+use artifacts::envelope;
+use artifacts::gate::{self, Gated};
+use policy::admission::Admission;
+use policy::live::InForce;
+use policy::refusal::Refusal;
+use policy::validate::ValidCall;
 
 impl Dispatcher {
     /// Answers a view, once the rules about what it shows agree, too.

@@ -4,10 +4,10 @@ use tool::{Ask, Call, Client, Provider, Reply};
 
 use super::*;
 use crate::choice::Surface;
-use crate::clock::Fake;
 use crate::fixture::{Scripts, settle};
-use crate::roster::Upstream;
 use crate::{Gateway, Parts};
+use roster::Upstream;
+use tool::clock::Fake;
 
 /// Kept in memory.
 #[derive(Default)]
@@ -15,11 +15,11 @@ struct Pad(Mutex<Habits>);
 
 impl Notebook for Pad {
     fn read(&self) -> Arc<Habits> {
-        Arc::new(self.0.lock().unwrap().clone())
+        Arc::new(self.0.lock().clone())
     }
 
     fn note(&self, query: &str, tool: &str, day: u32) {
-        self.0.lock().unwrap().note(query, tool, day);
+        self.0.lock().note(query, tool, day);
     }
 }
 

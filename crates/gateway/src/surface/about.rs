@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tool::{Json, Reply, Resource, Server};
 
-use crate::policy::visibility::Thing;
-use crate::roster::{Snapshot, gates};
+use policy::visibility::Thing;
+use roster::{Snapshot, gates};
 
 /// Says who this server is, as JSON.
 pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;

@@ -23,10 +23,10 @@ use super::rest::Rest;
 use super::tasks::Tasks;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, unwritten};
-use crate::policy::call::{Mode, Request};
-use crate::policy::confirm::lift;
-use crate::policy::visibility::Visible;
-use crate::roster::{Hall, Snapshot};
+use policy::call::{Mode, Request};
+use policy::confirm::lift;
+use policy::visibility::Visible;
+use roster::{Hall, Snapshot};
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: unwritten };
@@ -254,7 +254,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{open, settle};
-    use crate::roster::{Connector, Start, Upstream};
+    use roster::{Connector, Start, Upstream};
 
     /// An upstream that takes a while to start.
     struct Slow(Arc<Scripted>);

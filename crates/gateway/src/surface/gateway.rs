@@ -16,8 +16,8 @@ use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
 use super::rest::Rest;
 use crate::choice::Surface;
 use crate::dispatch::Origin;
-use crate::policy::confirm::lift;
-use crate::roster::Hall;
+use policy::confirm::lift;
+use roster::Hall;
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Gateway, call_text };

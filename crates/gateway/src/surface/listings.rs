@@ -1,11 +1,12 @@
 //! What each surface lists of a snapshot, made when first needed.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tool::{Listing, QuickMap};
 
 use crate::choice::Surface;
-use crate::roster::Snapshot;
+use roster::Snapshot;
 
 /// How many listings are kept before all are made again.
 const MOST: usize = 64;
@@ -24,7 +25,7 @@ pub(crate) fn listing(
 ) -> Arc<Listing> {
     let Listings(listings) = snapshot.derived(Listings::default);
     let key = (surface, view_key);
-    let lock = || listings.lock().expect("nothing panics while it holds this");
+    let lock = || listings.lock();
     if let Some(listing) = lock().get(&key) {
         return Arc::clone(listing);
     }

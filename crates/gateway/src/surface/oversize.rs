@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Json, Object, Reply};
 
-use crate::artifact::{Artifact, TooLong, is_structured, readable};
 use crate::builtin;
-use crate::envelope::Reference;
-use crate::gate::{self, Over, Shape, thousands};
+use artifacts::envelope::Reference;
+use artifacts::gate::{self, Over, Shape, thousands};
+use artifacts::{Artifact, TooLong, is_structured, readable};
 
 /// A text result with structured metadata beside it.
 pub(crate) fn annotated(text: &str, is_error: bool, meta: &Value) -> Reply {

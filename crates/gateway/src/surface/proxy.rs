@@ -20,10 +20,10 @@ use super::rest::Rest;
 use super::stripped::{OWN, Stripped};
 use crate::choice::Surface;
 use crate::dispatch::Origin;
-use crate::policy::call::Mode;
-use crate::policy::confirm::lift;
-use crate::policy::validate::ValidCall;
-use crate::roster::{Hall, Snapshot};
+use policy::call::Mode;
+use policy::confirm::lift;
+use policy::validate::ValidCall;
+use roster::{Hall, Snapshot};
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Proxy, call_text };

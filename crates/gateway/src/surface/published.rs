@@ -11,7 +11,7 @@ use super::stripped::Stripped;
 use super::{cash, gateway, meta};
 use crate::choice::Surface;
 use crate::record::{Happening, Recorder};
-use crate::roster::{Observer, Snapshot};
+use roster::{Observer, Snapshot};
 
 /// Notes every snapshot that is published.
 pub(crate) struct Published {

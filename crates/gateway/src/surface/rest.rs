@@ -16,17 +16,17 @@ use tool::{
 };
 
 use super::about::About;
-use super::artifacts;
+use super::kept;
 use super::oversize;
 use super::tasks::Tasks;
-use crate::artifact::Owner;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, RenderReply};
-use crate::envelope::Envelope;
-use crate::policy::call::{Mode, Request, Target, What};
-use crate::policy::confirm;
-use crate::roster::primitives::Viewer;
-use crate::roster::{Hall, Snapshot};
+use artifacts::Owner;
+use artifacts::envelope::Envelope;
+use policy::call::{Mode, Request, Target, What};
+use policy::confirm;
+use roster::primitives::Viewer;
+use roster::{Hall, Snapshot};
 
 /// How long upstreams may take to hear of a log level.
 const HEARING: Duration = Duration::from_secs(5);
@@ -50,18 +50,16 @@ impl Rest {
 
     /// What is there for this caller alone: what is kept of their answers.
     pub(crate) async fn resources(&self, context: &Context) -> Vec<Resource> {
-        artifacts::listed(&*self.pipeline.artifacts, context).await
+        kept::listed(&*self.pipeline.artifacts, context).await
     }
 
     /// Passes on what concerns a resource, a prompt, a task or everybody.
     pub(crate) async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let snapshot = self.hall.snapshot();
         if let Ask::Read(read) = &ask {
-            if read.uri.starts_with(artifacts::SCHEME) {
+            if read.uri.starts_with(kept::SCHEME) {
                 let token = confirm::take(&mut read.rest.clone());
-                return Ok(
-                    artifacts::read(&self.pipeline, &read.uri, token.as_deref(), context).await
-                );
+                return Ok(kept::read(&self.pipeline, &read.uri, token.as_deref(), context).await);
             }
             if let Some(identity) = self.about.read(&read.uri) {
                 return Ok(identity);
@@ -208,7 +206,7 @@ impl Rest {
             Ok(Outcome::Reply(reply)) => reply,
             Ok(Outcome::Kept { artifact, over }) => match self.origin.surface {
                 Surface::Gateway | Surface::Proxy => {
-                    let provenance = artifacts::provenance(&artifact, &callee.id);
+                    let provenance = kept::provenance(&artifact, &callee.id);
                     Envelope::of(&artifact, provenance, over.is_error).to_reply()
                 }
                 Surface::Cash | Surface::Direct | Surface::Auto => {

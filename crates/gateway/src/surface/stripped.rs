@@ -9,8 +9,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{Json, Tool, hex};
 
-use crate::roster::Snapshot;
 use crate::surface::meta::definition::tools;
+use roster::Snapshot;
 
 /// The meta-tools beside the stripped entries.
 pub(crate) const OWN: [&str; 3] = ["tool_hydrate", "tool_execute", "tool_view"];

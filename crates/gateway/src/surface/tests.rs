@@ -16,9 +16,9 @@ use tool::{
 
 use crate::choice::Surface;
 use crate::fixture::{Opened, Scripts, open};
-use crate::policy::visibility::{Thing, VisibilityFilter, VisibilityRules};
-use crate::roster::Upstream;
-use crate::skill::{File, Library};
+use policy::visibility::{Thing, VisibilityFilter, VisibilityRules};
+use roster::Upstream;
+use skills::{File, Library};
 
 const HIDDEN: &str = "secret";
 const UNKNOWN: &str = "sacred";

@@ -5,7 +5,7 @@ use std::fmt;
 use catalog::{Contract, Problem, name};
 use tool::{Json, Object};
 
-use crate::policy::confirm;
+use policy::confirm;
 
 /// The arguments of `call`, as far as they are the same for every function.
 #[derive(Debug)]

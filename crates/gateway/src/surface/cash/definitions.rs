@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use tool::{Listing, Server, Tool};
 
-use crate::policy::visibility::Thing;
-use crate::roster::Snapshot;
 use crate::surface::about::{self, About};
+use policy::visibility::Thing;
+use roster::Snapshot;
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `help`.

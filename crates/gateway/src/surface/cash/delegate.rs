@@ -13,13 +13,13 @@ use tool::{Json, Object, Reply};
 use super::arguments::Loose;
 use super::{ORIGIN, View};
 use crate::dispatch::{CallError, Outcome};
-use crate::policy::call::{Mode, Request, Target, What};
 use crate::surface::oversize;
+use policy::call::{Mode, Request, Target, What};
 
 /// The mark in `_meta` of a tool: `{"namespace": …, "function": …}` over there.
 pub const DISTANT: &str = "gatelet/cash";
 
-pub use crate::policy::call::HELP;
+pub use policy::call::HELP;
 
 impl View<'_> {
     /// The page of a function, from the server that has it; `None` when it is

@@ -3,13 +3,13 @@
 use tool::{Json, Object, Reply};
 
 use super::arguments::Loose;
-use super::skills::cannot;
+use super::skill::cannot;
 use super::{ORIGIN, View};
 use crate::dispatch::{CallError, Outcome};
-use crate::policy::call::{Mode, Request, What};
-use crate::skill::upstream::{self, Route, cash};
-use crate::skill::{Content, Library, Skill};
 use crate::surface::oversize;
+use policy::call::{Mode, Request, What};
+use skills::upstream::{self, Route, cash};
+use skills::{Content, Library, Skill};
 
 /// The value that says how long a text may be.
 const SIZE: &str = "sizelimit";

@@ -7,9 +7,9 @@ use serde_json::json;
 use tool::Reply;
 
 use super::View;
-use crate::artifact::{Artifact, TooLong, is_structured, readable};
-use crate::gate::{self, Over, Shape, thousands};
 use crate::surface::oversize::{annotated, counted, parts, reading};
+use artifacts::gate::{self, Over, Shape, thousands};
+use artifacts::{Artifact, TooLong, is_structured, readable};
 
 /// How many arguments are named as ways to narrow a query.
 const FILTERS: usize = 6;

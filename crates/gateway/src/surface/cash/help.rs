@@ -10,8 +10,8 @@ use tool::{Json, Reply};
 use super::View;
 use super::arguments::Loose;
 use crate::builtin;
-use crate::gate::{LIMIT, thousands};
 use crate::search::{SearchAnswer, Wanted};
+use artifacts::gate::{LIMIT, thousands};
 
 /// How many entries a listing shows at once.
 const PAGE: usize = 200;

@@ -13,9 +13,9 @@ use super::View;
 use super::arguments::{BadCall, CallArguments, Mistaken, Wrong};
 use crate::builtin::line;
 use crate::dispatch::CallError;
-use crate::policy::code::{Code, classify};
-use crate::policy::refusal::Refusal;
 use crate::surface::oversize::annotated;
+use policy::code::{Code, classify};
+use policy::refusal::Refusal;
 
 /// How many likely meanings are named.
 const NEAR: usize = 3;

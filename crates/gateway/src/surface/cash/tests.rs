@@ -8,10 +8,10 @@ use tool::{Ask, Call, Client, Context, Failure, Identity, Json, Object, Reply};
 
 use crate::choice::Surface;
 use crate::fixture::{Hung, Opened, Scripts, one, open, rows, shop};
-use crate::policy::{Stages, visibility};
 use crate::record::Ending;
-use crate::roster::Upstream;
-use crate::skill::{File, Library};
+use policy::{Stages, visibility};
+use roster::Upstream;
+use skills::{File, Library};
 
 mod agreeing;
 mod looking;
@@ -162,7 +162,7 @@ async fn an_unknown_name_is_answered_with_the_nearest_and_their_signatures() {
     assert!(orders.asked().is_empty());
     let records = opened.records.records();
     let refused = |r: &crate::record::Record| {
-        r.ending == Ending::Refused(crate::policy::refusal::Refused::UnknownFunction)
+        r.ending == Ending::Refused(policy::refusal::Refused::UnknownFunction)
     };
     assert_eq!(records.iter().filter(|record| refused(record)).count(), 5, "one record per call");
 }
@@ -287,7 +287,7 @@ async fn the_gate_is_as_strict_as_it_is_told_to_be() {
     let (upstreams, _) = shop();
     let opened = open(upstreams, |parts| {
         parts.gate =
-            crate::gate::Config { limit: 500, ceiling: Some(20_000), gated_is_error: true };
+            artifacts::gate::Config { limit: 500, ceiling: Some(20_000), gated_is_error: true };
     })
     .await;
     let told = opened
@@ -497,11 +497,11 @@ async fn failures_say_whether_the_function_may_have_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_function_that_memory_does_not_know_is_looked_for_at_its_upstream() {
-    let shelf = Arc::new(crate::roster::shelf::Memory::default());
+    let shelf = Arc::new(roster::shelf::Memory::default());
     let upstream = |names: &[&str]| {
         let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
         let provider = Scripted::new(listing(tools), |_| Ok(Reply::text("done")));
-        let start = crate::roster::Start::OnDemand;
+        let start = roster::Start::OnDemand;
         Upstream { start, ..Upstream::new("up", Scripts::of(provider)) }
     };
     let keep = Arc::clone(&shelf);
@@ -687,7 +687,7 @@ async fn gated(result: Value) -> (Opened, String, String) {
         testkit::listing(vec![testkit::tool("long", "Long.", &json!({}))]),
         move |_| Ok(Reply::Result(result.clone().into())),
     );
-    let upstream = crate::roster::Upstream::new("up", crate::fixture::Scripts::of(provider));
+    let upstream = roster::Upstream::new("up", crate::fixture::Scripts::of(provider));
     let opened = open(vec![upstream], |_| {}).await;
     let said = opened.say("call", json!({"namespace": "up", "function": "long"})).await;
     let at = said.find("kept as `").unwrap() + 9;

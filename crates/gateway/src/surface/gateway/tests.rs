@@ -11,15 +11,15 @@ use tool::{
 };
 
 use super::*;
-use crate::clock::Fake;
 use crate::fixture::{Scripts, settle};
 use crate::gateway::{Gateway as Gate, Parts};
-use crate::policy::attempt::Caller;
-use crate::policy::pattern::Pattern;
-use crate::policy::visibility;
-use crate::policy::{attempt, cache, quota, retry, rules};
-use crate::roster::Upstream;
 use crate::surface::meta;
+use policy::attempt::Caller;
+use policy::pattern::Pattern;
+use policy::visibility;
+use policy::{attempt, cache, quota, retry, rules};
+use roster::Upstream;
+use tool::clock::Fake;
 
 mod approval;
 mod away;

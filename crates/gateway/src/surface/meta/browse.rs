@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use tool::{Json, Reply, Tool};
 
 use super::{MOST, Meta, bad, members, text};
-use crate::artifact::Owner;
 use crate::builtin;
 use crate::error::GatewayError;
 use crate::memo::Memo;
-use crate::policy::code::Code;
-use crate::policy::visibility::Thing;
 use crate::search::SearchAnswer;
+use artifacts::Owner;
+use policy::code::Code;
+use policy::visibility::Thing;
 
 /// What is browsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tool::Tool;
 
-use crate::policy::confirm;
+use policy::confirm;
 
 /// Tokens that the names of the namespaces may take in the definition of
 /// `tool_browse`.

@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
 use super::{Answer, Meta, MetaTools, NEAR, Named, bad, members, missing, refused, text};
-use crate::artifact::Artifact;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome};
-use crate::envelope::{Envelope, Provenance};
 use crate::error::GatewayError;
-use crate::policy::admission::Admission;
-use crate::policy::call::{Mode, Request};
-use crate::policy::code::Code;
-use crate::policy::confirm;
-use crate::policy::tolerant;
-use crate::policy::validate::ValidCall;
-use crate::surface::artifacts;
+use crate::surface::kept;
 use crate::surface::stripped::{Stripped, encode};
+use artifacts::Artifact;
+use artifacts::envelope::{Envelope, Provenance};
+use policy::admission::Admission;
+use policy::call::{Mode, Request};
+use policy::code::Code;
+use policy::confirm;
+use policy::tolerant;
+use policy::validate::ValidCall;
 
 /// How much of a signature goes with an error.
 const SIGNATURE: usize = 300;
@@ -282,7 +282,7 @@ fn enveloped(
     is_error: bool,
 ) -> Envelope {
     let arg_repairs = (!repairs.is_empty()).then(|| json!(repairs));
-    let provenance = artifacts::provenance(artifact, &entry.id);
+    let provenance = kept::provenance(artifact, &entry.id);
     let provenance = Provenance { arg_repairs: arg_repairs.as_ref(), ..provenance };
     Envelope::of(artifact, provenance, is_error)
 }

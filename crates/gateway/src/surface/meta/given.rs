@@ -11,7 +11,7 @@ use tool::{Json, Object};
 use super::bad;
 use super::definition::taken;
 use crate::error::GatewayError;
-use crate::policy::confirm;
+use policy::confirm;
 
 /// An upstream that a request names, and the tool's id if it names one.
 pub(crate) struct Named {

@@ -5,13 +5,13 @@
 //! found is left out, and nothing counts as seen that was not shown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Mutex;
 
 use catalog::card::{Card, Draft, Kind, Line};
+use parking_lot::Mutex;
 
 use super::browse::Form;
-use crate::artifact::Owner;
 use crate::choice::Surface;
+use artifacts::Owner;
 
 /// The line between what was seen and what is new.
 pub(crate) const MARKER: &str = "__cache_breakpoint__";
@@ -40,7 +40,7 @@ impl BrowseHistory {
         owner: Owner,
         act: impl FnOnce(&mut Seen) -> T,
     ) -> T {
-        let mut all = self.0.lock().expect("nothing panics while it holds this");
+        let mut all = self.0.lock();
         let Remembered { seen, clock } = &mut *all;
         *clock += 1;
         let key = (surface, owner);
@@ -142,7 +142,7 @@ mod tests {
             browse("kept");
             browse(&n.to_string());
         }
-        let all = history.0.lock().unwrap();
+        let all = history.0.lock();
         assert_eq!(all.seen.len(), OWNERS);
         assert!(all.seen.contains_key(&(Surface::Gateway, Owner::read("kept"))));
     }

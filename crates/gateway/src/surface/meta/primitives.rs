@@ -13,12 +13,12 @@ use tool::{Json, Reply};
 
 use super::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Outcome};
-use crate::envelope::Envelope;
 use crate::error::GatewayError;
-use crate::policy::call::{Mode, Request, Target, What};
-use crate::policy::code::Code;
-use crate::roster::primitives::Viewer;
-use crate::surface::artifacts;
+use crate::surface::kept;
+use artifacts::envelope::Envelope;
+use policy::call::{Mode, Request, Target, What};
+use policy::code::Code;
+use roster::primitives::Viewer;
 
 impl Meta<'_> {
     /// By id, or by URI where a template leaves something to fill in.
@@ -105,10 +105,10 @@ impl Meta<'_> {
             }
             Ok(Outcome::Reply(reply)) => Ok(reply),
             Ok(Outcome::Kept { artifact, .. }) => {
-                Ok(Envelope::of(&artifact, artifacts::provenance(&artifact, id), false).to_reply())
+                Ok(Envelope::of(&artifact, kept::provenance(&artifact, id), false).to_reply())
             }
             Ok(Outcome::Unkept { artifact, over, why }) => {
-                let envelope = Envelope::of(&artifact, artifacts::provenance(&artifact, id), false);
+                let envelope = Envelope::of(&artifact, kept::provenance(&artifact, id), false);
                 Ok(envelope.unkept(&artifact, &over, why).to_reply())
             }
             // Nothing here is planned.

@@ -6,11 +6,11 @@ use tool::{Ask, Client, Context, Identity, Listing, Object, Provider, Reply, Res
 
 use crate::choice::Surface;
 use crate::fixture::{Hung, Opened, Scripts, open, orders, settle};
-use crate::policy::Stages;
-use crate::policy::rules;
-use crate::policy::rules::{Action, Rule, Rules};
 use crate::record::Ending;
-use crate::roster::{Link, Start, Upstream};
+use policy::Stages;
+use policy::rules;
+use policy::rules::{Action, Rule, Rules};
+use roster::{Link, Start, Upstream};
 
 const SECRET: &str = "sk-ant-A1b2C3d4E5f6G7h8I9j0K1l2";
 

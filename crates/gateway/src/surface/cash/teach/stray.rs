@@ -8,8 +8,8 @@ use tool::{Json, Object};
 
 use super::super::View;
 use super::super::arguments::{CallArguments, Wrong, object_of};
-use crate::policy::confirm;
-use crate::policy::validate;
+use policy::confirm;
+use policy::validate;
 
 /// How many arguments are named that are in the wrong place.
 const NAMED: usize = 8;

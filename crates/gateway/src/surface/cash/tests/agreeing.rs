@@ -1,10 +1,10 @@
 //! Somebody has to agree: what a model reads, and the ways in which it answers.
 
 use super::*;
-use crate::clock::Fake;
-use crate::policy::approval::Consent;
-use crate::policy::pattern::Pattern;
-use crate::policy::{quota, rules};
+use policy::approval::Consent;
+use policy::pattern::Pattern;
+use policy::{quota, rules};
+use tool::clock::Fake;
 
 /// A gate over the shop that asks about every order, and counts them.
 async fn asking(rate: quota::Rate) -> (Opened, Arc<Scripted>) {

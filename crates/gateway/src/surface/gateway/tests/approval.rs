@@ -3,10 +3,10 @@
 use tool::{ClientHandle, Note};
 
 use super::*;
-use crate::policy::trust;
-use crate::policy::trust::TrustCheck;
-use crate::policy::trust::ledger::Memory;
 use crate::record::{Happening, Note as Told, Record, Sink};
+use policy::trust;
+use policy::trust::TrustCheck;
+use policy::trust::ledger::Memory;
 
 /// A gate that asks about everything, and trusts nothing that destroys.
 async fn asking(surface: Surface) -> Opened {
@@ -98,11 +98,11 @@ async fn a_client_that_can_ask_its_user_is_asked_about_resources_too() {
 }
 
 #[derive(Default)]
-struct Heard(std::sync::Mutex<Vec<String>>);
+struct Heard(parking_lot::Mutex<Vec<String>>);
 
 impl Sink for Heard {
     fn put(&self, record: Record) {
-        self.0.lock().unwrap().push(format!("{} {:?}", record.callee.id, record.ending.code()));
+        self.0.lock().push(format!("{} {:?}", record.callee.id, record.ending.code()));
     }
 
     fn takes_notes(&self) -> bool {
@@ -118,7 +118,7 @@ impl Sink for Heard {
             Happening::Viewed { selector, .. } => format!("viewed {selector}"),
             Happening::Published { definitions, .. } => format!("published {}", definitions.len()),
         };
-        self.0.lock().unwrap().push(format!("{what} {:?}", note.error));
+        self.0.lock().push(format!("{what} {:?}", note.error));
     }
 }
 
@@ -132,7 +132,7 @@ async fn everything_that_is_done_is_told_once() {
     opened.say("tool_view", json!({"handle": "no", "selector": {"type": "head"}})).await;
     opened.say("tool_execute", json!({"tool_id": "demo:boom", "args": {}})).await;
     opened.say("prompt_get", json!({"prompt_id": "prompt::demo", "args": {"who": "A"}})).await;
-    let heard = heard.0.lock().unwrap().clone();
+    let heard = heard.0.lock().clone();
     let told = |wanted: &str| heard.iter().filter(|line| line.starts_with(wanted)).count();
     assert_eq!(told("browsed 1 4 None"), 1, "{heard:?}");
     assert_eq!(told("browsed 0 0 Some(PathInvalid)"), 1, "{heard:?}");

@@ -43,7 +43,7 @@ async fn a_tool_of_an_upstream_that_is_down_is_not_said_to_be_unknown() {
         assert_eq!(error["error"], "UPSTREAM_UNAVAILABLE", "{error}");
         assert_eq!(error["retryable"], true);
         let ending = records.records().last().unwrap().ending.clone();
-        assert_eq!(ending, Ending::Refused(crate::policy::refusal::Refused::Unavailable));
+        assert_eq!(ending, Ending::Refused(policy::refusal::Refused::Unavailable));
         let error = opened.error("tool_execute", json!({"tool_id": "g:read#12345678"})).await;
         assert_eq!(error["error"], "HYDRATE_FAILED");
     }
@@ -53,7 +53,7 @@ async fn a_tool_of_an_upstream_that_is_down_is_not_said_to_be_unknown() {
 struct Slow(Arc<Scripted>);
 
 #[async_trait]
-impl crate::roster::Connector for Slow {
+impl roster::Connector for Slow {
     async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
         tokio::time::sleep(Duration::from_secs(2)).await;
         Ok(Arc::clone(&self.0) as _)

@@ -2,7 +2,7 @@
 //! that are none.
 
 use super::*;
-use crate::roster::Connector;
+use roster::Connector;
 
 fn office() -> Arc<Scripted> {
     let listing = Listing {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::gateway::Controls;
-use crate::policy::Stages;
-use crate::policy::approval::Consent;
-use crate::roster::inspect;
+use policy::Stages;
+use policy::approval::Consent;
+use roster::inspect;
 
 fn rule(action: rules::Action, meta_tool: Option<&str>) -> rules::Rule {
     let meta_tool = meta_tool.map(str::to_owned);
@@ -37,7 +37,7 @@ impl Opened {
     fn rule(&self, rules: Vec<rules::Rule>) {
         self.gate.control(Controls {
             stages: ruled(rules, &Arc::new(Fake::default())),
-            gate: crate::gate::Config::default(),
+            gate: artifacts::gate::Config::default(),
             meta: meta::Config::default(),
             inspection: inspect::Config::default(),
         });
@@ -107,11 +107,11 @@ async fn limits_and_redaction_change_while_calls_are_made() {
     assert!(opened.say("tool_execute", big.clone()).await.contains("artifacts"));
     let leak = json!({"tool_id": "demo:leak#"});
     assert!(opened.say("tool_execute", leak.clone()).await.contains("REDACTED"));
-    let off = crate::redact::Config { enabled: false, known: Vec::new() };
-    let scrubber = Arc::new(crate::redact::Scrubber::new(off));
+    let off = redact::Config { enabled: false, known: Vec::new() };
+    let scrubber = Arc::new(redact::Scrubber::new(off));
     opened.gate.control(Controls {
         stages: Stages { scrubber, ..Stages::default() },
-        gate: crate::gate::Config { limit: 1_000_000, ..crate::gate::Config::default() },
+        gate: artifacts::gate::Config { limit: 1_000_000, ..artifacts::gate::Config::default() },
         meta: meta::Config { top_k: 2, ..meta::Config::default() },
         inspection: inspect::Config::default(),
     });

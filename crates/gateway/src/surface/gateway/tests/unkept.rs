@@ -1,12 +1,12 @@
 //! What is too long to go out and too long to be kept, and what is refused.
 
 use super::*;
-use crate::artifact::{self, Memory};
 use crate::record::{Happening, Ledger, Note as Told, Record, Sink};
-use std::sync::Mutex;
+use artifacts::{self, Memory};
+use parking_lot::Mutex;
 
 fn little(parts: &mut Parts, clock: &Arc<Fake>) {
-    let bounds = artifact::Config { owner_bytes: 2_000, ..artifact::Config::default() };
+    let bounds = artifacts::Config { owner_bytes: 2_000, ..artifacts::Config::default() };
     parts.artifacts = Arc::new(Memory::new(bounds, Arc::clone(clock) as _));
 }
 
@@ -29,7 +29,7 @@ async fn an_answer_that_cannot_be_kept_is_not_said_to_be_and_its_beginning_is_gi
 
 /// Everything that is told, by the name of its code.
 #[derive(Default)]
-struct Notes(Mutex<Vec<Option<crate::policy::code::Code>>>);
+struct Notes(Mutex<Vec<Option<policy::code::Code>>>);
 
 impl Sink for Notes {
     fn put(&self, _: Record) {}
@@ -40,7 +40,7 @@ impl Sink for Notes {
 
     fn note(&self, note: Told) {
         if !matches!(note.what, Happening::Published { .. }) {
-            self.0.lock().unwrap().push(note.error);
+            self.0.lock().push(note.error);
         }
     }
 }
@@ -62,8 +62,8 @@ async fn a_browse_over_its_limit_leaves_an_event() {
     for _ in 0..2 {
         opened.say("tool_browse", json!({"path": "/"})).await;
     }
-    let told = notes.0.lock().unwrap().clone();
-    assert_eq!(told, [None, Some(crate::policy::code::Code::RateLimited)]);
+    let told = notes.0.lock().clone();
+    assert_eq!(told, [None, Some(policy::code::Code::RateLimited)]);
 }
 
 fn asking(meta_tool: &str, parts: &mut Parts) {
@@ -148,7 +148,7 @@ async fn an_error_of_the_protocol_is_a_call_that_failed() {
     let call = Ask::Call(Call::new("tool_execute", json!({"tool_id": "up:odd"}).into()));
     surface.ask(call, &Context::anonymous()).await.unwrap();
     let code = records.records()[0].ending.code();
-    assert_eq!(code, Some(crate::policy::code::Code::ArgsInvalid));
+    assert_eq!(code, Some(policy::code::Code::ArgsInvalid));
 }
 
 #[tokio::test(start_paused = true)]

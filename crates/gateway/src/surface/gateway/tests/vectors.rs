@@ -6,9 +6,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use tool::{RpcError, Sent};
 
 use super::*;
-use crate::artifact::{Artifact, Owner};
-use crate::envelope::parts;
 use crate::surface::stripped::{decode, encode};
+use artifacts::envelope::parts;
+use artifacts::{Artifact, Owner};
 
 fn vectors(name: &str) -> Value {
     let text = match name {
@@ -81,7 +81,7 @@ fn everything_that_the_reference_keeps_is_a_part() {
             chars: 0,
             result: case["result"].clone().into(),
             raw: None,
-            parts: crate::artifact::Parts::default(),
+            parts: artifacts::Parts::default(),
         };
         let parts = parts(&artifact);
         for (handle, stored) in case["stored"].as_object().unwrap() {
@@ -91,7 +91,7 @@ fn everything_that_the_reference_keeps_is_a_part() {
                 let blob = &case["result"]["content"][0]["resource"]["blob"];
                 bytes = BASE64.decode(blob.as_str().unwrap()).unwrap();
             }
-            let same = |part: &crate::envelope::Part| {
+            let same = |part: &artifacts::envelope::Part| {
                 let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
                 let equal = json(&part.bytes).is_some() && json(&part.bytes) == json(&bytes);
                 (part.bytes == bytes || equal) && part.media_type == stored["media_type"]

@@ -1,0 +1,270 @@
+//! `skill`: what there is, then one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use catalog::index::Kind;
+use catalog::{By, Catalog, Place, Shares, nearest};
+use tool::{Json, Reply};
+
+use super::View;
+use super::arguments::Loose;
+use crate::builtin;
+use crate::search::{SearchAnswer, Wanted};
+use skills::census::{Known, searchable};
+use skills::{Content, Library, Lookup, Reference, Sight, Skill};
+
+/// How many likely meanings of an unknown name are given.
+const NEAR: usize = 3;
+
+impl Sight for View<'_> {
+    fn sees(&self, skill: &Skill) -> bool {
+        self.cash.skills.shows(&self.visible, skill)
+    }
+
+    fn signature(&self, reference: &Reference) -> Option<String> {
+        self.resolve(&reference.namespace, &reference.function).ok()?;
+        reference.signature(&self.snapshot.catalog)
+    }
+
+    fn away(&self, skill: &Skill) -> Option<String> {
+        let Content::Upstream { label, .. } = &skill.content else { return None };
+        let source = self.snapshot.catalog.sources().iter().find(|one| one.label == *label)?;
+        source.unavailable().map(|why| self.scrubbed(why))
+    }
+}
+
+impl View<'_> {
+    pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
+        let asked = Loose::read(arguments);
+        let known = self.cash.skills.taken(self.snapshot, self.context).await;
+        let Known { library, away } = &known;
+        let namespace = asked.text("namespace").unwrap_or_default();
+        // The author's own server says `name`.
+        let wanted = ["skillname", "name", "skill"].iter().find_map(|key| asked.text(key));
+        let wanted = wanted.filter(|name| !name.is_empty());
+        if let Some(path) = asked.text("path") {
+            return Reply::error_text(&format!(
+                "**Error:** Skills are text only: no file `{}` is given out.",
+                catalog::summary::cut(&path, 80)
+            ));
+        }
+        let Some(wanted) = wanted else {
+            if let Some(function) = asked.text("function") {
+                return self.teaching(library, &namespace, &function);
+            }
+            if let Some(query) = asked.text("query") {
+                return self.search_skills(&known, &query).await;
+            }
+            let away = unsaid(away, &namespace);
+            return match library.index(&namespace, self) {
+                Some(text) => Reply::text(&(text + &away)),
+                None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
+                None => Reply::error_text(&self.no_such_shelf(library, &namespace)),
+            };
+        };
+        let version = asked.text("version");
+        match library.look_up(&namespace, &wanted, version.as_deref(), self) {
+            Lookup::Found(skill) => self.told(library, &skill, &asked).await,
+            Lookup::Unknown { close, faint } => {
+                let told = self.no_such_skill(&namespace, &wanted, close, faint);
+                let away = away.iter().filter(|(label, _)| is_at(label, &namespace));
+                let away = away.map(|(label, why)| format!(" `{label}` is unavailable: {why}."));
+                Reply::error_text(&(told + &away.collect::<String>()))
+            }
+            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_)) => {
+                Reply::error_text(&not_found(&wanted, &version.unwrap_or_default(), &other))
+            }
+        }
+    }
+
+    /// Searches all skills.
+    async fn search_skills(&self, known: &Known, query: &str) -> Reply {
+        let answer = async {
+            let away = known.unsearched().map(|line| format!("\n{line}\n")).unwrap_or_default();
+            let reply = Reply::text(&(self.skills_for(&known.library, query) + &away));
+            Ok(SearchAnswer { ids: Vec::new(), reply })
+        };
+        let (search, wanted) = (&self.cash.search, Wanted::functions(query));
+        let answer = search.run(wanted, Ok(()), self.snapshot, self.context, answer).await;
+        answer.unwrap_or_else(|refusal| self.refusal(&refusal))
+    }
+
+    /// The skills for a task, best first, by the same search as functions.
+    ///
+    /// Which skills there are at upstreams, those say to each caller and not to
+    /// the catalog: with them, what is searched is made for the occasion.
+    fn skills_for(&self, library: &Library, query: &str) -> String {
+        let distant = library.latest(self).any(|skill| skill.is_distant());
+        let catalog = match distant {
+            true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
+            false => &self.snapshot.catalog,
+        };
+        let sees = |place| distant || self.visible.shows_place(catalog, place);
+        let found = catalog.seek(&[Kind::Skill], query, builtin::FOUND, &Shares::new(), &sees);
+        if found.hits.is_empty() {
+            return "No skill matches. `skill()` lists all.".to_owned();
+        }
+        let line = |(place, _): &(Place, f32)| match place {
+            Place::Skill { source, at } => {
+                let words = &catalog.sources()[*source].skills[*at].description;
+                let address = address(catalog, *place)?;
+                Some(format!("- {address} — {}\n", catalog::summary::sentence(words, 120)))
+            }
+            Place::Tool(_)
+            | Place::Resource { .. }
+            | Place::Template { .. }
+            | Place::Prompt { .. } => None,
+        };
+        found.hits.iter().filter_map(line).collect()
+    }
+
+    /// What may be meant by a name that no skill has: what is spelt almost like
+    /// it, then what the search finds for it, then what is somewhat alike.
+    fn no_such_skill(
+        &self,
+        namespace: &str,
+        wanted: &str,
+        close: Vec<String>,
+        faint: Vec<String>,
+    ) -> String {
+        let catalog = &self.snapshot.catalog;
+        let sees = |place| self.visible.shows_place(catalog, place);
+        let words = format!("{namespace} {wanted}");
+        let mut near = close;
+        let by = self.visible.guesses_by();
+        if by == By::SpellingAndMeaning && near.len() < NEAR {
+            let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
+            near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));
+        }
+        near.extend(faint);
+        let mut named: Vec<String> = Vec::new();
+        for one in near {
+            if named.len() < NEAR && !named.contains(&one) {
+                named.push(one);
+            }
+        }
+        let near = match named.as_slice() {
+            [] => String::new(),
+            near => format!(" Nearest: {}.", near.join(", ")),
+        };
+        let wanted = catalog::summary::cut(&wanted.replace('`', " "), 80);
+        format!("**Error:** No skill `{wanted}`.{near} Use `skill()` to list all.")
+    }
+
+    /// The namespaces that may be meant by one without skills.
+    fn no_such_shelf(&self, library: &Library, namespace: &str) -> String {
+        let namespaces: BTreeSet<&str> =
+            library.latest(self).map(|skill| skill.namespace.as_str()).collect();
+        let near = nearest::nearest(namespace, namespaces, NEAR);
+        let near: Vec<String> =
+            near.iter().map(|near| format!("`skill(namespace=\"{near}\")`")).collect();
+        let near = match near.as_slice() {
+            [] => String::new(),
+            near => format!(" Nearest: {}.", near.join(", ")),
+        };
+        let namespace = catalog::summary::echo(namespace);
+        format!("**Error:** No skills in namespace `{namespace}`.{near} Use `skill()` to list all.")
+    }
+
+    /// One skill, from wherever it is.
+    async fn told(&self, library: &Library, skill: &Skill, asked: &Loose) -> Reply {
+        match &skill.content {
+            Content::Upstream { .. } => self.fetched(skill, asked, library).await,
+            Content::Text { .. } => self.filled(skill, asked, library),
+        }
+    }
+
+    /// The text of a skill, with what the reader should know first.
+    pub(super) fn filled(&self, whole: &Skill, asked: &Loose, library: &Library) -> Reply {
+        let values: Vec<(&str, &Json)> = asked.iter().collect();
+        let text = match whole.fill(&values) {
+            Ok(text) => text,
+            Err(why) => return cannot(whole, &why.to_string()),
+        };
+        let flags = library.flags(whole, self);
+        if flags.is_empty() {
+            return Reply::text(&text);
+        }
+        let lines: Vec<String> = flags.iter().map(|flag| format!("> - {flag}")).collect();
+        Reply::text(&format!("> Before you follow this:\n{}\n\n{text}", lines.join("\n")))
+    }
+
+    /// The skills that speak of a function.
+    fn teaching(&self, library: &Library, namespace: &str, function: &str) -> Reply {
+        let path = if namespace.is_empty() {
+            function.to_owned()
+        } else {
+            format!("{namespace}.{function}")
+        };
+        let skills = match Reference::parse(&path) {
+            Some(reference) => library.teaching(&reference, self),
+            None => Vec::new(),
+        };
+        let path = catalog::summary::cut(&path.replace('`', " "), 80);
+        if skills.is_empty() {
+            return Reply::text(&format!(
+                "No skill speaks of `{path}`. Use `skill()` to list all."
+            ));
+        }
+        let line = |skill: &std::sync::Arc<Skill>| {
+            format!("{} — {}", library.line(skill, self), skill.address())
+        };
+        let lines: Vec<String> = skills.iter().map(line).collect();
+        Reply::text(&format!("# Skills that speak of {path}\n\n{}\n", lines.join("\n")))
+    }
+}
+
+pub(super) fn cannot(skill: &Skill, why: &str) -> Reply {
+    Reply::error_text(&format!("**Error:** `{}` cannot be given out: {why}.", skill.path()))
+}
+
+/// Whether a question about a namespace is one to an upstream.
+fn is_at(label: &str, namespace: &str) -> bool {
+    let first = namespace.split('.').next().unwrap_or_default();
+    first.is_empty() || catalog::name::same(first, label)
+}
+
+/// How a skill is asked for.
+fn address(catalog: &Catalog, place: Place) -> Option<String> {
+    match place {
+        Place::Skill { source, at } => {
+            let skill = &catalog.sources()[source].skills[at];
+            Some(skills::address(&skill.namespace, &skill.name))
+        }
+        Place::Tool(_) | Place::Resource { .. } | Place::Template { .. } | Place::Prompt { .. } => {
+            None
+        }
+    }
+}
+
+/// Lines for upstreams whose skills nobody can tell now.
+fn unsaid(away: &[(String, String)], namespace: &str) -> String {
+    let away = away.iter().filter(|(label, _)| is_at(label, namespace));
+    let line = |(label, why): &(String, String)| {
+        format!("\n## namespace {label}\n\navailable: false — unavailable: {why}\n")
+    };
+    away.map(line).collect()
+}
+
+fn not_found(wanted: &str, version: &str, lookup: &Lookup) -> String {
+    let wanted = catalog::summary::cut(&wanted.replace('`', " "), 80);
+    match lookup {
+        Lookup::Ambiguous(addresses) => {
+            format!("**Error:** `{wanted}` is the name of several: {}.", addresses.join(", "))
+        }
+        Lookup::NoSuchVersion(versions) if versions.is_empty() => {
+            format!("**Error:** `{wanted}` has no versions: leave `version` out.")
+        }
+        Lookup::NoSuchVersion(versions) => format!(
+            "**Error:** `{wanted}` has no version `{}`. There are: {}.",
+            catalog::summary::cut(&version.replace('`', " "), 40),
+            versions.join(", ")
+        ),
+        Lookup::Unknown { .. } => format!("**Error:** No skill `{wanted}`."),
+        Lookup::Found(skill) => format!("**Error:** `{}` is there.", skill.path()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Kept answers as resources: `artifact://handle`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use catalog::summary::echo;
+use serde_json::json;
+use tool::{Context, Reply, Resource, RpcError};
+
+use crate::dispatch::Dispatcher;
+use artifacts::envelope::{self, Provenance, Reference};
+use artifacts::view::aside;
+use artifacts::{Artifact, Header, Owner, Store};
+use policy::cache;
+
+/// How the URI of a kept answer begins.
+pub(crate) const SCHEME: &str = "artifact://";
+
+/// Everything that is kept for whoever asks, part by part, the latest first.
+pub(crate) async fn listed(store: &dyn Store, context: &Context) -> Vec<Resource> {
+    let kept = store.list(&Owner::of(context)).await;
+    kept.into_iter().flat_map(described).collect()
+}
+
+/// Where a kept answer comes from, as its envelope says.
+pub(crate) fn provenance<'a>(artifact: &Artifact, tool_id: &'a str) -> Provenance<'a> {
+    Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of(tool_id) }
+}
+
+fn described(header: Header) -> Vec<Resource> {
+    let Header { upstream, tool, parts, .. } = header;
+    let resource = |part: Reference| {
+        let name = match part.label.is_empty() {
+            true => format!("{upstream}/{tool}"),
+            false => format!("{upstream}/{tool} {}", part.label),
+        };
+        let raw = json!({
+            "uri": format!("{SCHEME}{}", part.handle),
+            "name": name,
+            "description": format!("Kept answer of {tool}"),
+            "mimeType": part.media_type,
+            "size": part.size_bytes,
+        });
+        Resource::read(raw.into()).expect("our own resource has a URI")
+    };
+    parts.into_iter().map(resource).collect()
+}
+
+/// The contents of a kept answer, for its owner and nobody else.
+pub(crate) async fn read(
+    pipeline: &Dispatcher,
+    uri: &str,
+    token: Option<&str>,
+    context: &Context,
+) -> Reply {
+    let (handle, at) = envelope::split_handle(uri);
+    let artifact = match pipeline.viewable(handle, token, context).await {
+        Ok(artifact) => artifact,
+        Err(refusal) => return Reply::Error(RpcError::new(-32600, refusal.message)),
+    };
+    let own = uri.to_owned();
+    let contents = match artifact {
+        Some(artifact) => aside(move || contents(&artifact, at, &own)).await,
+        None => None,
+    };
+    contents.unwrap_or_else(|| {
+        let message = format!("no artifact `{}`: it expired, or is another session's", echo(uri));
+        Reply::Error(RpcError::new(-32002, message))
+    })
+}
+
+fn contents(artifact: &Artifact, at: usize, uri: &str) -> Option<Reply> {
+    let part = envelope::part(artifact, at)?;
+    let media_type = part.media_type;
+    let content = match String::from_utf8(part.bytes) {
+        Ok(text) => json!({"uri": uri, "mimeType": media_type, "text": text}),
+        Err(error) => {
+            let blob = BASE64.encode(error.as_bytes());
+            json!({"uri": uri, "mimeType": media_type, "blob": blob})
+        }
+    };
+    Some(Reply::Result(json!({"contents": [content]}).into()))
+}

@@ -1,0 +1,378 @@
+//! Answers of read-only tools that need not be asked for again.
+//!
+//! Off until an operator switches it on, because "read-only" is the upstream's
+//! own word; an allow list narrows that to tools the operator vouches for. An
+//! entry belongs to who asked, lives for a while, and all of them go when the
+//! catalog changes. Errors are never kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use catalog::Catalog;
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tool::{Annotations, Context, Json, Listing, Object, Reply, hex};
+
+use crate::call::What;
+use crate::pattern::{Named, Pattern};
+use crate::validate::ValidCall;
+use artifacts::Owner;
+use tool::clock::Clock;
+
+/// Answers that need not be asked for again.
+pub trait Cache: Send + Sync {
+    /// An answer that was kept under this very catalog.
+    fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply>;
+
+    /// Keeps an answer, if it is one that may be kept.
+    fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply);
+}
+
+/// What is kept, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The switch.
+    pub read_only: bool,
+    pub life: Duration,
+    pub entries: usize,
+    /// Bytes of all of them together.
+    pub bytes: usize,
+    /// Only these tools; all that call themselves read-only when `None`.
+    pub allow: Option<Vec<Pattern>>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let life = Duration::from_secs(60);
+        Config { read_only: false, life, entries: 256, bytes: 64 << 20, allow: None }
+    }
+}
+
+impl Config {
+    /// Whether answers of a tool may be kept.
+    pub fn covers(&self, named: Named<'_>, annotations: &Annotations) -> bool {
+        let allowed = |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.names(named));
+        self.read_only
+            && annotations.read_only == Some(true)
+            && self.allow.as_ref().is_none_or(allowed)
+    }
+}
+
+/// The answers kept, least recently used first to go.
+#[derive(Clone, Debug, Default)]
+pub struct Replies {
+    kept: HashMap<String, Entry>,
+    /// Keys by their last use.
+    order: BTreeMap<u64, String>,
+    clock: u64,
+    /// How long all answers are together.
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    reply: Reply,
+    made: Duration,
+    used: u64,
+}
+
+impl Replies {
+    pub fn get(&mut self, config: &Config, key: &str, now: Duration) -> Option<Reply> {
+        let entry = self.kept.get(key)?;
+        if config.life <= now.saturating_sub(entry.made) {
+            self.remove(key);
+            return None;
+        }
+        self.touch(key);
+        self.kept.get(key).map(|entry| entry.reply.clone())
+    }
+
+    /// Keeps an answer, unless it is one that reports an error.
+    pub fn put(&mut self, config: &Config, key: &str, reply: &Reply, now: Duration) {
+        let more = size(reply);
+        if !keepable(reply) || config.entries == 0 || config.bytes < more {
+            return;
+        }
+        self.remove(key);
+        while config.entries <= self.kept.len() || config.bytes - more < self.bytes {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            self.remove(&oldest);
+        }
+        self.bytes += more;
+        self.kept.insert(key.to_owned(), Entry { reply: reply.clone(), made: now, used: 0 });
+        self.touch(key);
+    }
+
+    pub fn wipe(&mut self) {
+        self.kept.clear();
+        self.order.clear();
+        self.bytes = 0;
+    }
+
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    fn touch(&mut self, key: &str) {
+        self.clock += 1;
+        if let Some(entry) = self.kept.get_mut(key) {
+            self.order.remove(&entry.used);
+            entry.used = self.clock;
+            self.order.insert(self.clock, key.to_owned());
+        }
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some(entry) = self.kept.remove(key) {
+            self.order.remove(&entry.used);
+            self.bytes -= size(&entry.reply);
+        }
+    }
+}
+
+/// How many bytes an answer takes.
+fn size(reply: &Reply) -> usize {
+    match reply {
+        Reply::Result(json) => json.as_bytes().len(),
+        Reply::Error(error) => error.raw.as_bytes().len(),
+    }
+}
+
+/// The stage: answers kept for whom they were made, until what the upstream
+/// lists changes.
+pub struct ReplyCache {
+    config: Config,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    replies: Replies,
+    /// What each upstream listed when something of it was last looked for. A
+    /// weak pointer keeps its place in memory from being used again.
+    listed: HashMap<String, Weak<Listing>>,
+}
+
+impl ReplyCache {
+    pub fn new(config: Config, clock: Arc<dyn Clock>) -> ReplyCache {
+        ReplyCache { config, clock, state: Mutex::default() }
+    }
+
+    /// Works on the replies, which is wiped first when the upstream of the call
+    /// has been refreshed. That it merely came or went changes nothing.
+    fn with<T>(
+        &self,
+        call: &ValidCall,
+        catalog: &Catalog,
+        act: impl FnOnce(&mut Replies) -> T,
+    ) -> T {
+        let mut state = self.state.lock();
+        let State { replies, listed } = &mut *state;
+        let current = Arc::downgrade(&catalog.sources()[call.source].listing);
+        let before = listed.insert(call.callee.upstream.clone(), current.clone());
+        if before.is_none_or(|before| !before.ptr_eq(&current)) {
+            replies.wipe();
+        }
+        act(replies)
+    }
+
+    fn covers(&self, call: &ValidCall) -> bool {
+        // Skills of CaSH servers are told apart by more than their arguments.
+        let by_arguments = !matches!(call.what, What::Skill { .. });
+        by_arguments
+            && self.config.covers(call.callee.named(), &call.annotations)
+            && !call.continues()
+    }
+
+    fn key(call: &ValidCall, context: &Context) -> String {
+        let owner = Owner::of(context);
+        let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
+        format!("{} {}", owner.as_str(), key(&call.callee.id, &arguments))
+    }
+}
+
+impl Cache for ReplyCache {
+    fn get(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context) -> Option<Reply> {
+        if !self.covers(call) {
+            return None;
+        }
+        let (key, now) = (ReplyCache::key(call, context), self.clock.elapsed());
+        let config = match own_life(call, catalog).filter(|own| *own < self.config.life) {
+            Some(life) => &Config { life, ..self.config.clone() },
+            None => &self.config,
+        };
+        let reply = self.with(call, catalog, |replies| replies.get(config, &key, now))?;
+        Some(marked(reply))
+    }
+
+    fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply) {
+        if !self.covers(call) {
+            return;
+        }
+        let (key, now) = (ReplyCache::key(call, context), self.clock.elapsed());
+        self.with(call, catalog, |replies| replies.put(&self.config, &key, reply, now));
+    }
+}
+
+/// How long a tool says that its answers stay good. That may only shorten what
+/// the operator allows.
+fn own_life(call: &ValidCall, catalog: &Catalog) -> Option<Duration> {
+    let raw = &catalog.tool(call.slot()?).raw;
+    // Looked for as text first: few tools say it.
+    if !raw.as_str().contains("\"cache_ttl\"") {
+        return None;
+    }
+    let about = raw.member("_meta")?.member("gatelet/tool")?;
+    Duration::try_from_secs_f64(about.member_as("cache_ttl")?).ok()
+}
+
+/// The member of `_meta` that says an answer was kept.
+pub const CACHE_HIT: &str = "gatelet/cache_hit";
+
+/// Whether a result is one that was kept.
+pub fn is_hit(result: &Json) -> bool {
+    let meta = result.member("_meta");
+    meta.and_then(|meta| meta.member_as(CACHE_HIT)) == Some(true)
+}
+
+fn marked(reply: Reply) -> Reply {
+    let Reply::Result(json) = &reply else { return reply };
+    let Ok(mut result) = Object::parse(json) else { return reply };
+    let meta = result.get("_meta").and_then(|meta| Object::parse(meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.set(CACHE_HIT, Json::encode(&true));
+    result.set("_meta", meta.to_json());
+    Reply::Result(result.to_json())
+}
+
+/// Whether an answer may be kept: a finished result that reports no error.
+fn keepable(reply: &Reply) -> bool {
+    let Reply::Result(json) = reply else { return false };
+    let text = json.as_str();
+    let flagged = text.contains("\"isError\"") && json.member_as("isError").unwrap_or(false);
+    let unfinished = text.contains("\"resultType\"")
+        && json.member_as::<String>("resultType").is_some_and(|kind| kind != "complete");
+    !flagged && !unfinished
+}
+
+/// What identifies a call: its tool and its arguments in any order.
+pub fn key(tool_id: &str, arguments: &Json) -> String {
+    let canonical = arguments.value().map_or_else(|_| arguments.to_string(), |v| canonical(&v));
+    let digest = Sha256::digest(format!("{tool_id}\0{canonical}").as_bytes());
+    hex::encode(&digest)
+}
+
+/// JSON with sorted keys, without white space, in ASCII.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_by_key(|(key, _)| key.as_str());
+            let member = |(key, part): (&String, &Value)| {
+                format!("{}:{}", catalog::id::ascii_string(key), canonical(part))
+            };
+            format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(elements) => {
+            format!("[{}]", elements.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
+        Value::String(text) => catalog::id::ascii_string(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_vectors() {
+        let text = include_str!("../tests/vectors/contextweaver_controls.json");
+        let vectors: Value = serde_json::from_str(text).unwrap();
+        for case in vectors["cache_key"].as_array().unwrap() {
+            let key = key(case["tool_id"].as_str().unwrap(), &case["args"].clone().into());
+            assert_eq!(key, case["key"], "{case}");
+        }
+    }
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn on() -> Config {
+        Config { read_only: true, life: at(60), entries: 2, ..Config::default() }
+    }
+
+    #[test]
+    fn an_answer_is_kept_for_its_time_and_no_longer() {
+        let mut replies = Replies::default();
+        replies.put(&on(), "a", &Reply::text("1"), at(0));
+        assert_eq!(replies.get(&on(), "a", at(59)), Some(Reply::text("1")));
+        assert_eq!(replies.get(&on(), "a", at(60)), None);
+        assert!(replies.is_empty());
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let mut replies = Replies::default();
+        replies.put(&on(), "a", &Reply::text("1"), at(0));
+        replies.put(&on(), "b", &Reply::text("2"), at(1));
+        assert!(replies.get(&on(), "a", at(2)).is_some());
+        replies.put(&on(), "c", &Reply::text("3"), at(3));
+        assert_eq!(replies.get(&on(), "b", at(4)), None);
+        assert!(
+            replies.get(&on(), "a", at(4)).is_some() && replies.get(&on(), "c", at(4)).is_some()
+        );
+        replies.wipe();
+        assert_eq!(replies.len(), 0);
+    }
+
+    #[test]
+    fn answers_are_kept_within_so_many_bytes() {
+        let mut replies = Replies::default();
+        let one = Reply::text(&"x".repeat(100));
+        let config = Config { entries: 100, bytes: 2 * size(&one), ..on() };
+        for key in ["a", "b", "c"] {
+            replies.put(&config, key, &one, at(0));
+        }
+        assert_eq!(replies.len(), 2);
+        assert_eq!(replies.get(&config, "a", at(1)), None);
+        replies.put(&config, "long", &Reply::text(&"x".repeat(1_000)), at(1));
+        assert_eq!(replies.get(&config, "long", at(1)), None);
+        replies.put(&config, "b", &Reply::text("short"), at(1));
+        assert!(replies.get(&config, "b", at(1)).is_some());
+        assert!(replies.get(&config, "c", at(1)).is_some());
+        let sizes = ["b", "c"].map(|key| size(&replies.get(&config, key, at(1)).unwrap()));
+        assert_eq!(replies.bytes, sizes.iter().sum::<usize>());
+    }
+
+    #[test]
+    fn errors_and_unfinished_answers_are_not_kept() {
+        let mut replies = Replies::default();
+        let unfinished = Json::parse(r#"{"resultType":"input_required"}"#).unwrap();
+        let refusal = tool::RpcError::new(-1, "no");
+        for reply in [Reply::error_text("x"), Reply::Result(unfinished), Reply::Error(refusal)] {
+            replies.put(&on(), "a", &reply, at(0));
+        }
+        assert!(replies.is_empty());
+    }
+
+    #[test]
+    fn only_read_only_tools_on_the_list_are_covered_and_only_when_switched_on() {
+        let read_only = Annotations { read_only: Some(true), ..Annotations::default() };
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
+        assert!(!Config::default().covers(named("get"), &read_only));
+        assert!(on().covers(named("get"), &read_only));
+        assert!(!on().covers(named("get"), &Annotations::default()));
+        let listed = Config { allow: Some(vec![Pattern::new("up:list*")]), ..on() };
+        assert!(!listed.covers(named("get"), &read_only));
+        assert!(listed.covers(named("list_all"), &read_only));
+    }
+}

@@ -1,0 +1,256 @@
+//! The operator's rules: which callers see which namespaces, functions, skills,
+//! resources and prompts.
+//!
+//! The first rule that speaks of both the caller and the thing decides; where
+//! none does, the default does.
+
+use std::str::FromStr;
+
+use catalog::name;
+use tool::Identity;
+
+use crate::pattern::Pattern;
+
+/// The operator's rules. Everybody sees everything by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    pub default: Sight,
+    pub rules: Vec<Rule>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    #[default]
+    Shown,
+    Hidden,
+}
+
+/// What some callers see, and what they do not. What is in both lists is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// One of these must fit the caller; nobody in particular when empty.
+    pub callers: Vec<Who>,
+    pub show: Vec<What>,
+    pub hide: Vec<What>,
+}
+
+/// Some callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    Everybody,
+    Anonymous,
+    Role(Pattern),
+    Scope(Pattern),
+    Group(Pattern),
+    /// By the name of the identity: `key:ci`, `cert:ann`, or a token's subject.
+    Subject(Pattern),
+}
+
+/// Some things. `*` and `?` work in all of them; case, `_` and `-` do not
+/// matter in names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A namespace with all that belongs to it, or one function:
+    /// `orders`, `orders.retail`, `orders.delete_*`.
+    Namespace(Pattern),
+    Function(Pattern),
+    Skill(Pattern),
+    /// By its URI.
+    Resource(Pattern),
+    Prompt(Pattern),
+}
+
+/// Something that is seen or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing<'a> {
+    Namespace(&'a str),
+    Function {
+        path: &'a str,
+        name: &'a str,
+    },
+    Skill {
+        namespace: &'a str,
+        name: &'a str,
+    },
+    /// A resource, or a template of them, and the upstream that has it.
+    Resource {
+        upstream: &'a str,
+        uri: &'a str,
+    },
+    Prompt {
+        upstream: &'a str,
+        name: &'a str,
+    },
+}
+
+/// A text that stands for no caller or no thing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    #[error(
+        "`{0}` is no caller: use `role:…`, `scope:…`, `group:…`, `key:…`, `cert:…`, `subject:…`, \
+         `anonymous` or `*`"
+    )]
+    Who(String),
+    #[error(
+        "`{0}` is nothing to see: use a namespace such as `orders` or `orders.delete_*`, or \
+         `function:…`, `skill:…`, `resource:…`, `prompt:…`"
+    )]
+    What(String),
+}
+
+impl FromStr for Who {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Who, Invalid> {
+        let invalid = || Invalid::Who(text.to_owned());
+        if let Some(who) = [("*", Who::Everybody), ("anonymous", Who::Anonymous)]
+            .into_iter()
+            .find_map(|(word, who)| (word == text).then_some(who))
+        {
+            return Ok(who);
+        }
+        let (kind, rest) = text.split_once(':').ok_or_else(invalid)?;
+        let pattern = Pattern::new(rest);
+        match kind {
+            _ if rest.is_empty() => Err(invalid()),
+            "role" => Ok(Who::Role(pattern)),
+            "scope" => Ok(Who::Scope(pattern)),
+            "group" => Ok(Who::Group(pattern)),
+            "subject" => Ok(Who::Subject(pattern)),
+            "key" | "cert" => Ok(Who::Subject(Pattern::new(text))),
+            _ => Err(invalid()),
+        }
+    }
+}
+
+impl FromStr for What {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<What, Invalid> {
+        let named = |text: &str| Pattern::new(&canonical(text));
+        match text.split_once(':') {
+            None if !text.is_empty() => Ok(What::Namespace(named(text))),
+            Some(("function", rest)) if !rest.is_empty() => Ok(What::Function(named(rest))),
+            Some(("skill", rest)) if !rest.is_empty() => Ok(What::Skill(named(rest))),
+            Some(("prompt", rest)) if !rest.is_empty() => Ok(What::Prompt(named(rest))),
+            Some(("resource", rest)) if !rest.is_empty() => Ok(What::Resource(Pattern::new(rest))),
+            None | Some(_) => Err(Invalid::What(text.to_owned())),
+        }
+    }
+}
+
+impl Config {
+    /// Whether everybody sees everything.
+    pub fn is_open(&self) -> bool {
+        self.default == Sight::Shown && self.rules.iter().all(|rule| rule.hide.is_empty())
+    }
+
+    /// Whether something exists as far as a caller is concerned.
+    pub fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
+        let name = thing.name();
+        let decides = |rule: &Rule| {
+            let speaks = |what: &What| what.fits(thing, &name);
+            match (rule.show.iter().any(speaks), rule.hide.iter().any(speaks)) {
+                (true, _) => Some(Sight::Shown),
+                (false, true) => Some(Sight::Hidden),
+                (false, false) => None,
+            }
+        };
+        let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
+        rules.find_map(decides).unwrap_or(self.default) == Sight::Shown
+    }
+
+    /// Whether resources are hidden from a caller one by one, so that a URI
+    /// that nobody listed must not be asked for either.
+    pub fn picks_resources(&self, caller: &Identity) -> bool {
+        let picks = |what: &What| matches!(what, What::Resource(_));
+        let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
+        rules.any(|rule| rule.hide.iter().chain(&rule.show).any(picks))
+    }
+
+    /// Which rules concern a caller: two with the same answer see the same.
+    pub fn view_key(&self, caller: &Identity) -> String {
+        let rules = self.rules.iter().enumerate().filter(|(_, rule)| rule.concerns(caller));
+        rules.map(|(at, _)| format!("{at},")).collect()
+    }
+}
+
+impl Rule {
+    fn concerns(&self, caller: &Identity) -> bool {
+        self.callers.is_empty() || self.callers.iter().any(|who| who.fits(caller))
+    }
+}
+
+impl Who {
+    fn fits(&self, caller: &Identity) -> bool {
+        match self {
+            Who::Everybody => true,
+            Who::Anonymous => caller.is_anonymous(),
+            Who::Role(pattern) => caller.roles.iter().any(|role| pattern.matches(role)),
+            Who::Scope(pattern) => caller.scopes.iter().any(|scope| pattern.matches(scope)),
+            Who::Group(pattern) => caller.groups.iter().any(|group| pattern.matches(group)),
+            Who::Subject(pattern) => !caller.is_anonymous() && pattern.matches(&caller.subject),
+        }
+    }
+}
+
+impl What {
+    /// `name` is [`Thing::name`].
+    fn fits(&self, thing: &Thing<'_>, name: &str) -> bool {
+        match (self, thing) {
+            (What::Namespace(pattern), Thing::Namespace(_) | Thing::Function { .. }) => {
+                within(pattern, name)
+            }
+            // The last level is the name; what is above is the namespace.
+            (
+                What::Namespace(pattern),
+                Thing::Skill { .. } | Thing::Prompt { .. } | Thing::Resource { .. },
+            ) => match name.rsplit_once('.') {
+                Some((above, _)) => within(pattern, above),
+                None => pattern.as_str() == "*",
+            },
+            (What::Function(pattern), Thing::Function { .. })
+            | (What::Skill(pattern), Thing::Skill { .. })
+            | (What::Prompt(pattern), Thing::Prompt { .. }) => {
+                let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
+                pattern.matches(name) || pattern.matches(last)
+            }
+            (What::Resource(pattern), Thing::Resource { uri, .. }) => pattern.matches(uri),
+            (What::Function(_) | What::Skill(_) | What::Prompt(_) | What::Resource(_), _) => false,
+        }
+    }
+}
+
+impl Thing<'_> {
+    /// The dotted name, as names are compared. A resource has no name but its
+    /// URI, so an empty one stands in its place.
+    fn name(&self) -> String {
+        let joined = |above: &str, name: &str| {
+            let dot = if above.is_empty() { "" } else { "." };
+            // A dot in a name is no level.
+            format!("{}{dot}{}", canonical(above), canonical(name).replace('.', "/"))
+        };
+        match self {
+            Thing::Namespace(path) => canonical(path),
+            Thing::Function { path, name } => joined(path, name),
+            Thing::Skill { namespace, name } => joined(namespace, name),
+            Thing::Prompt { upstream, name } => joined(upstream, name),
+            Thing::Resource { upstream, .. } => format!("{}.", canonical(upstream)),
+        }
+    }
+}
+
+fn canonical(path: &str) -> String {
+    name::canonical(path)
+}
+
+/// Whether a pattern fits a path or a level above it.
+fn within(pattern: &Pattern, path: &str) -> bool {
+    let text = pattern.as_str();
+    if !text.contains(['*', '?']) {
+        let rest = path.strip_prefix(text);
+        return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    }
+    let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+    ends.into_iter().any(|end| pattern.matches(&path[..end]))
+}

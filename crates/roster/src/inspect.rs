@@ -1,0 +1,251 @@
+//! What a listing goes through before anybody sees it.
+//!
+//! Secrets in definitions are masked, schemas are measured and checked against
+//! their own rules, tools that drifted are noticed, and a pin is compared. What
+//! is found stands in the listing's findings; only a strict pin that does not
+//! fit keeps a listing out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use catalog::{Catalog, Directory, Source};
+use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
+
+use crate::schema;
+use policy::admission::ListingCheck;
+use redact::Scrubber;
+
+/// What the operator expects of listings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// How big a schema may be before it is reported.
+    pub limits: schema::Limits,
+    /// What upstreams are expected to list, by label.
+    pub pins: HashMap<String, Pin>,
+}
+
+/// The hash of what an upstream is expected to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    pub hash: String,
+    pub strictness: Strictness,
+}
+
+/// What becomes of an upstream that lists something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// It is reported.
+    Warn,
+    /// It is not used.
+    Strict,
+}
+
+/// Looks at listings.
+pub struct Inspector {
+    pub config: ArcSwap<Config>,
+    pub scrubber: Arc<Scrubber>,
+    /// What else looks at listings.
+    pub check: Arc<dyn ListingCheck>,
+}
+
+/// What a pin pins: the hash over ids, names, descriptions and tags of the
+/// tools of one upstream.
+pub fn hash(label: &str, listing: &Arc<Listing>) -> String {
+    let (catalog, _) = Catalog::build(vec![Source::new(label, Arc::clone(listing))]);
+    Directory::build(&catalog).hash(&catalog)
+}
+
+impl Inspector {
+    /// The listing as it may be shown, or why it may not.
+    pub(crate) fn inspect(
+        &self,
+        label: &str,
+        listing: &Arc<Listing>,
+    ) -> Result<Arc<Listing>, String> {
+        let config = self.config.load();
+        let mut findings = Vec::new();
+        let mut clean = self.masked(label, listing, &mut findings);
+        for tool in &clean.tools {
+            let subject = format!("{label}/{}", tool.name);
+            if tool.raw.member("inputSchema").is_none_or(|schema| !schema.is_object()) {
+                let message = "has no input schema, or none that is an object";
+                findings.push(Finding::new(
+                    Severity::Warning,
+                    "schema-missing",
+                    subject.clone(),
+                    message,
+                ));
+            }
+            for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
+                let damage = schema.map(|schema| schema::examine(schema, &config.limits));
+                let damage = damage.unwrap_or_default();
+                findings.extend(damage.iter().map(|one| schema::finding(one, &subject)));
+            }
+        }
+        findings.extend(self.check.inspect(label, &clean));
+        if let Some(pin) = config.pins.get(label) {
+            findings.extend(pinned(pin, label, &Arc::new(clean.clone()))?);
+        }
+        if findings.is_empty() && clean == **listing {
+            return Ok(Arc::clone(listing));
+        }
+        clean.findings.extend(findings);
+        Ok(Arc::new(clean))
+    }
+
+    /// A reason as it may be shown.
+    pub(crate) fn reason(&self, text: &str) -> String {
+        self.scrubber.scrub(text).into_owned()
+    }
+
+    /// The listing with secrets in definitions masked. What identifies things
+    /// stays: a URI with a password in it is still the way to its resource.
+    fn masked(&self, label: &str, listing: &Listing, findings: &mut Vec<Finding>) -> Listing {
+        let mut clean = listing.clone();
+        let mut told = |name: &str| {
+            let message = "secrets in its definition are masked";
+            let subject = format!("{label}/{name}");
+            findings.push(Finding::new(
+                Severity::Warning,
+                "secret-in-definition",
+                subject,
+                message,
+            ));
+        };
+        for tool in &mut clean.tools {
+            if let Some(Ok(masked)) = self.mask(&tool.raw, &["name"]).map(Tool::read) {
+                told(&masked.name);
+                *tool = masked;
+            }
+        }
+        for prompt in &mut clean.prompts {
+            if let Some(Ok(masked)) = self.mask(&prompt.raw, &["name"]).map(Prompt::read) {
+                told(&masked.name);
+                *prompt = masked;
+            }
+        }
+        for resource in &mut clean.resources {
+            if let Some(Ok(masked)) = self.mask(&resource.raw, &["uri"]).map(Resource::read) {
+                told(&masked.name);
+                *resource = masked;
+            }
+        }
+        for template in &mut clean.templates {
+            if let Some(Ok(masked)) = self.mask(&template.raw, &["uriTemplate"]).map(Template::read)
+            {
+                told(&masked.name);
+                *template = masked;
+            }
+        }
+        if let Some(words) = &mut clean.server.instructions {
+            *words = self.scrubber.scrub(words).into_owned();
+        }
+        clean
+    }
+
+    /// The definition with secrets masked everywhere but in these members, if
+    /// there are any.
+    fn mask(&self, raw: &Json, kept: &[&str]) -> Option<Json> {
+        let scrubbed = self.scrubber.scrub_json(raw);
+        if scrubbed == *raw {
+            return None;
+        }
+        let (before, mut after) = (Object::parse(raw).ok()?, Object::parse(&scrubbed).ok()?);
+        for key in kept {
+            if let Some(value) = before.get(key) {
+                after.set(key, value.clone());
+            }
+        }
+        Some(after.to_json()).filter(|masked| masked.value().ok() != raw.value().ok())
+    }
+}
+
+fn pinned(pin: &Pin, label: &str, listing: &Arc<Listing>) -> Result<Option<Finding>, String> {
+    let is = hash(label, listing);
+    if is == pin.hash {
+        return Ok(None);
+    }
+    let message = format!("lists other tools than it is pinned to: {is} instead of {}", pin.hash);
+    match pin.strictness {
+        Strictness::Strict => Err(format!("it {message}")),
+        Strictness::Warn => {
+            Ok(Some(Finding::new(Severity::Warning, "pin-mismatch", label, message)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use testkit::{listing, tool};
+
+    use super::*;
+    use policy::Stages;
+
+    fn inspector(config: Config) -> Inspector {
+        let Stages { scrubber, listings: check, .. } = Stages::default();
+        Inspector { config: ArcSwap::from_pointee(config), scrubber, check }
+    }
+
+    #[test]
+    fn what_is_in_order_stays_as_it_is() {
+        let listed = Arc::new(listing(vec![tool("t", "Reads.", &json!({"type": "object"}))]));
+        let seen = inspector(Config::default()).inspect("up", &listed).unwrap();
+        assert!(Arc::ptr_eq(&seen, &listed));
+    }
+
+    #[test]
+    fn secrets_in_definitions_are_masked_and_ways_stay() {
+        let words = "Use the key sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb.";
+        let raw = json!({"uri": "db://u:hunter22@h/x", "name": "x", "description": words});
+        let listed = Listing {
+            resources: vec![Resource::read(raw.into()).unwrap()],
+            ..listing(vec![tool("t", words, &json!({}))])
+        };
+        let seen = inspector(Config::default()).inspect("up", &Arc::new(listed)).unwrap();
+        let shown = seen.tools[0].description.as_deref().unwrap();
+        assert_eq!(shown, "Use the key [REDACTED-SECRET].");
+        assert!(seen.tools[0].raw.as_str().contains("REDACTED"));
+        assert_eq!(seen.resources[0].uri, "db://u:hunter22@h/x");
+        assert!(seen.resources[0].raw.as_str().contains("REDACTED"));
+        let codes: Vec<&str> = seen.findings.iter().map(|found| found.code.as_str()).collect();
+        assert_eq!(codes, ["secret-in-definition", "secret-in-definition"]);
+    }
+
+    #[test]
+    fn every_odd_schema_is_a_finding_and_no_tool_goes() {
+        let deep = (0..40).fold(json!({}), |inner, _| json!({"properties": {"n": inner}}));
+        let listed = Arc::new(listing(vec![
+            tool("list", "", &json!({"properties": []})),
+            tool("deep", "", &deep),
+            tool("type", "", &json!({"type": "objekt"})),
+        ]));
+        let seen = inspector(Config::default()).inspect("up", &listed).unwrap();
+        assert_eq!(seen.tools.len(), 3);
+        let told: Vec<String> =
+            seen.findings.iter().map(|found| format!("{} {}", found.subject, found.code)).collect();
+        assert_eq!(
+            told,
+            [
+                "up/list schema-not-well-formed",
+                "up/deep schema-depth-exceeded",
+                "up/type schema-not-well-formed"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pin_that_does_not_fit_is_told_or_keeps_the_listing_out() {
+        let listed = Arc::new(listing(vec![tool("t", "Reads.", &json!({}))]));
+        let pin = |hash: &str, strictness| {
+            let pin = Pin { hash: hash.to_owned(), strictness };
+            let pins = [("up".to_owned(), pin)].into();
+            inspector(Config { pins, ..Config::default() }).inspect("up", &listed)
+        };
+        let right = hash("up", &listed);
+        assert_eq!(pin(&right, Strictness::Strict).unwrap().findings, []);
+        assert_eq!(pin("0", Strictness::Warn).unwrap().findings[0].code, "pin-mismatch");
+        assert!(pin("0", Strictness::Strict).unwrap_err().contains(&right));
+    }
+}

@@ -1,0 +1,85 @@
+//! What upstreams tell on the way to clients, without secrets.
+//!
+//! Answers are scrubbed where calls are dispatched; progress, log lines and
+//! other notifications pass here. Questions to the client pass as they are: an
+//! address that a human is asked to open must stay whole.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tool::{ClientHandle, Event, Failure, Json, Note, Object, Reply};
+
+use redact::Scrubber;
+
+/// Members that say what a notification is about.
+const KEPT: [&str; 2] = ["progressToken", "uri"];
+
+/// The way back to a client, for an upstream.
+pub(crate) struct Masked {
+    pub(super) client_handle: Arc<dyn ClientHandle>,
+    pub(super) scrubber: Arc<Scrubber>,
+}
+
+#[async_trait]
+impl ClientHandle for Masked {
+    fn notify(&self, note: Note) {
+        self.client_handle.notify(mask(&self.scrubber, note));
+    }
+
+    async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure> {
+        self.client_handle.request(method, params).await
+    }
+}
+
+/// An event as clients may see it.
+pub(crate) fn masked(scrubber: &Scrubber, event: Event) -> Event {
+    match event {
+        Event::Note(note) => Event::Note(mask(scrubber, note)),
+        Event::Updated { uri, note } => Event::Updated { uri, note: mask(scrubber, note) },
+        Event::Changed(_) | Event::Gone { .. } => event,
+    }
+}
+
+/// The notification with secrets masked; the same one when it has none.
+fn mask(scrubber: &Scrubber, note: Note) -> Note {
+    let told = note.params.to_json();
+    let clean = scrubber.scrub_json(&told);
+    if clean == told {
+        return note;
+    }
+    // What cannot be read again is not shown at all.
+    let mut params = Object::parse(&clean).unwrap_or_default();
+    for key in KEPT {
+        if let Some(value) = note.params.get(key) {
+            params.set(key, value.clone());
+        }
+    }
+    Note { params, ..note }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(told: &serde_json::Value, expected: &serde_json::Value) {
+        let params = Object::parse(&told.clone().into()).unwrap();
+        let note = Note { method: "n".to_owned(), params };
+        let shown = mask(&Scrubber::default(), note).params.to_json();
+        assert_eq!(shown.value().unwrap(), *expected);
+    }
+
+    #[test]
+    fn secrets_in_what_is_told_are_masked_and_what_it_is_about_stays() {
+        let key = "sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb";
+        check(&json!({"data": key}), &json!({"data": "[REDACTED-SECRET]"}));
+        check(
+            &json!({"progressToken": "tkn-9f8e7d6c5b4a", "message": format!("using {key}")}),
+            &json!({"progressToken": "tkn-9f8e7d6c5b4a", "message": "using [REDACTED-SECRET]"}),
+        );
+        check(&json!({"uri": "db://u:hunter22@h/x"}), &json!({"uri": "db://u:hunter22@h/x"}));
+        check(&json!({"data": {"n": 1}}), &json!({"data": {"n": 1}}));
+    }
+}

@@ -1,0 +1,400 @@
+//! The resources, templates and prompts of all upstreams, under one roof.
+//!
+//! A URI leads to the first upstream that listed it; that another has it too is
+//! a finding. A prompt keeps its name unless an earlier one has the same; then
+//! the label goes before it, and a number behind it where that is taken, too.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use catalog::Catalog;
+use catalog::source::Role;
+use tool::{Ask, Finding, GetPrompt, Json, Object, Prompt, Read, Resource, Severity, Template};
+
+use policy::visibility::Thing;
+
+/// Where everything beside functions is.
+#[derive(Debug, Default)]
+pub struct Primitives {
+    pub resources: Vec<Resource>,
+    pub templates: Vec<Template>,
+    pub prompts: Vec<Prompt>,
+    /// What is not here because somebody else has it.
+    pub findings: Vec<Finding>,
+    /// Resource to source.
+    uris: HashMap<String, usize>,
+    /// The sources of the templates.
+    templated: Vec<usize>,
+    /// Text before the first variable of a template, with its source.
+    prefixes: Vec<(String, usize)>,
+    /// Exposed name to source and upstream name.
+    names: HashMap<String, (usize, String)>,
+    /// The only source with resources, if there is only one.
+    only: Option<usize>,
+}
+
+/// What the caller of a question sees of resources and prompts.
+pub struct Viewer<'a> {
+    pub shows: &'a dyn Fn(&Thing<'_>) -> bool,
+    /// Whether resources are hidden one by one. Then a URI that nobody listed
+    /// leads nowhere, lest it be told apart from one that is hidden.
+    pub picks_resources: bool,
+}
+
+/// What a caller sees of everything beside functions.
+pub struct Seen {
+    pub resources: Vec<Resource>,
+    pub templates: Vec<Template>,
+    pub prompts: Vec<Prompt>,
+}
+
+impl Primitives {
+    /// What a caller sees of this.
+    pub fn seen(&self, catalog: &Catalog, shows: &dyn Fn(&Thing<'_>) -> bool) -> Seen {
+        let label = |source: usize| catalog.sources()[source].label.as_str();
+        let uri = |source, uri: &str| shows(&Thing::Resource { upstream: label(source), uri });
+        let resource =
+            |one: &&Resource| self.uris.get(&one.uri).is_some_and(|source| uri(*source, &one.uri));
+        let templates = self.templates.iter().zip(&self.templated);
+        let templates = templates.filter(|(one, source)| uri(**source, &one.uri_template));
+        let prompt = |one: &&Prompt| {
+            let place = self.names.get(&one.name);
+            place.is_some_and(|(source, name)| {
+                shows(&Thing::Prompt { upstream: label(*source), name })
+            })
+        };
+        Seen {
+            resources: self.resources.iter().filter(resource).cloned().collect(),
+            templates: templates.map(|(one, _)| one.clone()).collect(),
+            prompts: self.prompts.iter().filter(prompt).cloned().collect(),
+        }
+    }
+
+    pub fn of(catalog: &Catalog) -> Primitives {
+        let mut primitives = Primitives::default();
+        let mut with_resources = Vec::new();
+        let mut numbers = HashMap::new();
+        for (at, source) in catalog.sources().iter().enumerate() {
+            if source.role == Role::Own {
+                continue;
+            }
+            let listing = &source.listing;
+            if listing.server.capabilities.member("resources").is_some() {
+                with_resources.push(at);
+            }
+            for resource in &listing.resources {
+                match primitives.uris.entry(resource.uri.clone()) {
+                    Entry::Vacant(free) => {
+                        free.insert(at);
+                        primitives.resources.push(resource.clone());
+                    }
+                    Entry::Occupied(taken) => {
+                        let first = &catalog.sources()[*taken.get()].label;
+                        primitives.findings.extend(eclipsed(&source.label, &resource.uri, first));
+                    }
+                }
+            }
+            for template in &listing.templates {
+                let fixed = template.uri_template.split('{').next().unwrap_or_default();
+                primitives.prefixes.push((fixed.to_owned(), at));
+                primitives.templates.push(template.clone());
+                primitives.templated.push(at);
+            }
+            for prompt in &listing.prompts {
+                primitives.add_prompt(at, &source.label, prompt, &mut numbers);
+            }
+        }
+        // The longest literal beginning is the best match.
+        primitives.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+        primitives.only = match with_resources.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        };
+        primitives
+    }
+
+    /// The source that a URI leads to, for who sees it.
+    pub fn seen_resource(
+        &self,
+        catalog: &Catalog,
+        uri: &str,
+        viewer: &Viewer<'_>,
+    ) -> Option<usize> {
+        let source = self.resource(uri).or(self.only.filter(|_| !viewer.picks_resources))?;
+        let upstream = &catalog.sources()[source].label;
+        (viewer.shows)(&Thing::Resource { upstream, uri }).then_some(source)
+    }
+
+    /// The source of a prompt and its name there, for who sees it.
+    fn seen_prompt(
+        &self,
+        catalog: &Catalog,
+        name: &str,
+        viewer: &Viewer<'_>,
+    ) -> Option<(usize, &str)> {
+        let (source, name) = self.prompt(name)?;
+        let upstream = &catalog.sources()[source].label;
+        (viewer.shows)(&Thing::Prompt { upstream, name }).then_some((source, name))
+    }
+
+    /// The source that lists a URI, or a template for it.
+    pub fn resource(&self, uri: &str) -> Option<usize> {
+        let listed = self.uris.get(uri).copied();
+        let templated = || {
+            let fits = |(prefix, _): &&(String, usize)| {
+                !prefix.is_empty() && uri.starts_with(prefix.as_str())
+            };
+            self.prefixes.iter().find(fits).map(|(_, source)| *source)
+        };
+        listed.or_else(templated)
+    }
+
+    /// The source of a prompt, and its name there.
+    pub fn prompt(&self, name: &str) -> Option<(usize, &str)> {
+        self.names.get(name).map(|(source, name)| (*source, name.as_str()))
+    }
+
+    /// The source that a question about a resource or prompt goes to, with the
+    /// question as that upstream understands it.
+    pub fn route(
+        &self,
+        catalog: &Catalog,
+        ask: Ask,
+        viewer: &Viewer<'_>,
+    ) -> Result<(usize, Ask), Ask> {
+        match ask {
+            Ask::Read(Read { ref uri, .. }) => match self.seen_resource(catalog, uri, viewer) {
+                Some(source) => Ok((source, ask)),
+                None => Err(ask),
+            },
+            Ask::Prompt(prompt) => match self.seen_prompt(catalog, &prompt.name, viewer) {
+                Some((source, name)) => {
+                    let name = name.to_owned();
+                    Ok((source, Ask::Prompt(GetPrompt { name, ..prompt })))
+                }
+                None => Err(Ask::Prompt(prompt)),
+            },
+            Ask::Complete(params) => self.completion(catalog, params, viewer),
+            Ask::Other { ref params, .. } => {
+                let uri = params.get("uri").and_then(Json::text);
+                match uri.and_then(|uri| self.seen_resource(catalog, &uri, viewer)) {
+                    Some(source) => Ok((source, ask)),
+                    None => Err(ask),
+                }
+            }
+            Ask::Call(_) => Err(ask),
+        }
+    }
+
+    fn completion(
+        &self,
+        catalog: &Catalog,
+        mut params: Object,
+        viewer: &Viewer<'_>,
+    ) -> Result<(usize, Ask), Ask> {
+        let reference = params.get("ref").cloned().unwrap_or_else(Json::null);
+        if let Some(uri) = reference.member_as::<String>("uri") {
+            let listed = || self.seen_resource(catalog, &uri, viewer);
+            let source = self.template(&uri).filter(|source| {
+                let upstream = &catalog.sources()[*source].label;
+                (viewer.shows)(&Thing::Resource { upstream, uri: &uri })
+            });
+            return match source.or_else(listed) {
+                Some(source) => Ok((source, Ask::Complete(params))),
+                None => Err(Ask::Complete(params)),
+            };
+        }
+        let name: String = reference.member_as("name").unwrap_or_default();
+        let Some((source, own)) = self.seen_prompt(catalog, &name, viewer) else {
+            return Err(Ask::Complete(params));
+        };
+        if own != name
+            && let Ok(mut renamed) = Object::parse(&reference)
+        {
+            renamed.set("name", Json::encode(own));
+            params.set("ref", renamed.to_json());
+        }
+        Ok((source, Ask::Complete(params)))
+    }
+
+    fn template(&self, uri: &str) -> Option<usize> {
+        let fixed = uri.split('{').next().unwrap_or_default();
+        self.prefixes.iter().find(|(prefix, _)| prefix == fixed).map(|(_, source)| *source)
+    }
+
+    /// `numbers` has the last one that was tried behind each name: an upstream
+    /// may have as many prompts of one name as it likes.
+    fn add_prompt(
+        &mut self,
+        source: usize,
+        label: &str,
+        prompt: &Prompt,
+        numbers: &mut HashMap<String, usize>,
+    ) {
+        let mut name = prompt.name.clone();
+        if self.names.contains_key(&name) {
+            let labelled = format!("{label}_{name}");
+            name.clone_from(&labelled);
+            let number = numbers.entry(labelled.clone()).or_insert(1);
+            while self.names.contains_key(&name) {
+                *number += 1;
+                name = format!("{labelled}_{number}");
+            }
+        }
+        self.names.insert(name.clone(), (source, prompt.name.clone()));
+        let mut exposed = prompt.clone();
+        if name != prompt.name
+            && let Ok(mut raw) = Object::parse(&prompt.raw)
+        {
+            raw.set("name", Json::encode(&name));
+            exposed = Prompt { name, raw: raw.to_json(), ..exposed };
+        }
+        self.prompts.push(exposed);
+    }
+}
+
+/// Says that a resource is another upstream's.
+fn eclipsed(label: &str, uri: &str, first: &str) -> Option<Finding> {
+    // The same one twice loses nothing.
+    (label != first).then(|| {
+        let uri = catalog::summary::cut(uri, 200);
+        let message = format!("`{uri}` is read from `{first}`, which lists it too");
+        Finding::new(Severity::Warning, "duplicate-uri", label, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use catalog::Source;
+    use serde_json::json;
+    use tool::{Listing, Server};
+
+    use super::*;
+
+    fn source(label: &str, uri: &str, template: &str, prompt: &str) -> Source {
+        let read = |value: serde_json::Value| Json::from(value);
+        let listing = Listing {
+            server: Server::new(label, "1", json!({"resources": {}}).into()),
+            resources: vec![Resource::read(read(json!({"uri": uri}))).unwrap()],
+            templates: vec![Template::read(read(json!({"uriTemplate": template}))).unwrap()],
+            prompts: vec![Prompt::read(read(json!({"name": prompt, "x": 1}))).unwrap()],
+            ..Listing::default()
+        };
+        Source::new(label, Arc::new(listing))
+    }
+
+    fn catalog() -> Catalog {
+        Catalog::build(vec![
+            source("one", "a://1", "file:///{path}", "greet"),
+            source("two", "a://2", "file:///logs/{day}", "greet"),
+        ])
+        .0
+    }
+
+    fn primitives() -> Primitives {
+        Primitives::of(&catalog())
+    }
+
+    const ALL: Viewer<'static> = Viewer { shows: &|_| true, picks_resources: false };
+
+    /// A caller who does not see the second upstream, nor `a://1`.
+    const SOME: Viewer<'static> = Viewer {
+        shows: &|thing| match thing {
+            Thing::Resource { upstream, uri } => *upstream == "one" && *uri != "a://1",
+            Thing::Prompt { upstream, .. } => *upstream == "one",
+            Thing::Namespace(_) | Thing::Function { .. } | Thing::Skill { .. } => true,
+        },
+        picks_resources: true,
+    };
+
+    #[test]
+    fn what_a_caller_does_not_see_is_neither_listed_nor_found() {
+        let (catalog, primitives) = (catalog(), primitives());
+        let seen = primitives.seen(&catalog, SOME.shows);
+        assert_eq!((seen.resources.len(), seen.templates.len(), seen.prompts.len()), (0, 1, 1));
+        let check = |method: &str, params: serde_json::Value, found: bool| {
+            let ask = || Ask::read(method, &Json::from(params.clone())).unwrap();
+            assert!(primitives.route(&catalog, ask(), &ALL).is_ok(), "{method} {params}");
+            assert_eq!(
+                primitives.route(&catalog, ask(), &SOME).is_ok(),
+                found,
+                "{method} {params}"
+            );
+        };
+        check("resources/read", json!({"uri": "file:///x"}), true);
+        check("resources/read", json!({"uri": "a://1"}), false);
+        check("resources/read", json!({"uri": "file:///logs/x"}), false);
+        check("resources/subscribe", json!({"uri": "a://1"}), false);
+        check("prompts/get", json!({"name": "greet"}), true);
+        check("prompts/get", json!({"name": "two_greet"}), false);
+        let prompt = |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}});
+        let template = |uri: &str| json!({"ref": {"type": "ref/resource", "uri": uri}});
+        check("completion/complete", prompt("greet"), true);
+        check("completion/complete", prompt("two_greet"), false);
+        check("completion/complete", template("file:///{path}"), true);
+        check("completion/complete", template("file:///logs/{day}"), false);
+    }
+
+    #[test]
+    fn a_uri_that_nobody_listed_leads_to_the_only_one_with_resources() {
+        let catalog = Catalog::build(vec![source("one", "a://1", "b://{x}", "greet")]).0;
+        let primitives = Primitives::of(&catalog);
+        let ask = || Ask::read("resources/read", &json!({"uri": "c://new"}).into()).unwrap();
+        assert!(primitives.route(&catalog, ask(), &ALL).is_ok());
+        // Else it could be told apart from one that is hidden.
+        assert!(primitives.route(&catalog, ask(), &SOME).is_err());
+    }
+
+    #[test]
+    fn a_uri_leads_to_who_listed_it_or_whose_template_fits_best() {
+        let found = ["a://1", "a://2", "file:///x", "file:///logs/x", "b://"];
+        assert_eq!(
+            found.map(|uri| primitives().resource(uri)),
+            [Some(0), Some(1), Some(0), Some(1), None]
+        );
+    }
+
+    #[test]
+    fn only_a_prompt_that_collides_is_renamed() {
+        let primitives = primitives();
+        let names: Vec<&str> = primitives.prompts.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["greet", "two_greet"]);
+        assert_eq!(primitives.prompts[1].raw.as_str(), r#"{"name":"two_greet","x":1}"#);
+        assert_eq!(primitives.prompt("two_greet"), Some((1, "greet")));
+    }
+
+    #[test]
+    fn a_completion_reaches_the_prompt_under_its_own_name() {
+        let params = Json::from(json!({"ref": {"type": "ref/prompt", "name": "two_greet"}}));
+        let ask = Ask::read("completion/complete", &params).unwrap();
+        let (source, ask) = primitives().route(&catalog(), ask, &ALL).unwrap();
+        assert_eq!(source, 1);
+        assert_eq!(ask.params().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
+    }
+
+    #[test]
+    fn a_uri_that_another_upstream_lists_too_is_told() {
+        let sources = ["one", "two"].map(|label| source(label, "a://1", "b://{x}", label));
+        let primitives = Primitives::of(&Catalog::build(sources.to_vec()).0);
+        assert_eq!(primitives.resource("a://1"), Some(0));
+        let told: Vec<String> = primitives.findings.iter().map(ToString::to_string).collect();
+        let expected = "warning[duplicate-uri] two: `a://1` is read from `one`, which lists it too";
+        assert_eq!(told, [expected]);
+    }
+
+    #[test]
+    fn many_prompts_of_one_name_have_names_of_their_own() {
+        let n_prompts = 20_000;
+        let prompt = Prompt::read(json!({"name": "greet"}).into()).unwrap();
+        let listing = Listing { prompts: vec![prompt; n_prompts], ..Listing::default() };
+        let catalog = Catalog::build(vec![Source::new("up", Arc::new(listing))]).0;
+        let primitives = Primitives::of(&catalog);
+        let names: std::collections::HashSet<&str> =
+            primitives.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        assert_eq!(names.len(), n_prompts);
+        assert!(names.contains("greet") && names.contains("up_greet"));
+        assert!(names.iter().all(|name| name.len() < 20));
+    }
+}

@@ -1,0 +1,671 @@
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use catalog::Source;
+use catalog::source::Role;
+use futures::StreamExt;
+use serde_json::json;
+use testkit::{Scripted, listing, tool};
+use tool::{Ask, Call, Context, Event, Kind, Listing, Reply, Server};
+
+use super::*;
+use crate::clock;
+use policy::Stages;
+use testkit::scripts::{Hung, Scripts, settle};
+
+fn provider(names: &[&str]) -> Arc<Scripted> {
+    let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
+    Scripted::new(listing(tools), |_| Ok(Reply::text("done")))
+}
+
+fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
+    roster_with(Config::default(), upstreams, shelf)
+}
+
+fn roster_with(config: Config, upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
+    let Stages { scrubber, listings: check, .. } = Stages::default();
+    let inspector = Inspector { config: ArcSwap::default(), scrubber, check };
+    let parts = Parts {
+        listings: Arc::clone(shelf) as _,
+        builtin: Arc::new(Nothing),
+        inspector: Arc::new(inspector),
+        observer: Arc::new(Nothing),
+        clock: Arc::new(clock::System::start()),
+    };
+    Roster::new(upstreams, config, parts)
+}
+
+#[async_trait]
+impl Connector for Scripts {
+    async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        self.open(client)
+    }
+}
+
+/// A built-in namespace without functions.
+struct Nothing;
+
+#[async_trait]
+impl Builtin for Nothing {
+    fn source(&self) -> Source {
+        Source { role: Role::Own, ..Source::new(BUILTIN, Arc::default()) }
+    }
+
+    async fn ask(&self, _: Ask, _: &Snapshot, _: &Context) -> Result<Reply, Failure> {
+        Ok(Reply::text("nothing"))
+    }
+}
+
+impl Observer for Nothing {
+    fn published(&self, _: &Snapshot) {}
+}
+
+fn client(capabilities: serde_json::Value) -> Client {
+    Client { capabilities: capabilities.into(), ..Client::named("c", "") }
+}
+
+/// The functions and state of every upstream, such as `a[x y] up`.
+fn told(hall: &Hall) -> String {
+    let snapshot = hall.snapshot();
+    let upstream = |link: &Arc<Link>| {
+        let names: Vec<String> = link.listing().tools.iter().map(|t| t.name.clone()).collect();
+        let phase = match link.status().phase {
+            Phase::Asleep => "asleep".to_owned(),
+            Phase::Starting => "starting".to_owned(),
+            Phase::Up => "up".to_owned(),
+            Phase::Down { reason, .. } => format!("down: {reason}"),
+        };
+        format!("{}[{}] {phase}", link.label(), names.join(" "))
+    };
+    snapshot.links().iter().map(upstream).collect::<Vec<_>>().join(", ")
+}
+
+async fn call(hall: &Hall, source: usize) -> Result<String, Failure> {
+    let ask = Ask::Call(Call::new("x", json!({}).into()));
+    let reply = hall.snapshot().ask(source, ask, &Context::anonymous()).await?;
+    Ok(reply.tool_result().unwrap().text())
+}
+
+/// Connects after a while, or never.
+struct Slow(Option<Duration>, Arc<Scripted>);
+
+#[async_trait]
+impl Connector for Slow {
+    async fn connect(&self, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
+        match self.0 {
+            Some(after) => tokio::time::sleep(after).await,
+            None => std::future::pending().await,
+        }
+        Ok(Arc::clone(&self.1) as _)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready() {
+    let slow = Slow(Some(Duration::from_secs(5)), provider(&["y"]));
+    let upstreams = vec![
+        Upstream::new("slow", Arc::new(slow)),
+        Upstream::new("fast", Scripts::of(provider(&["x"]))),
+        Upstream::new("hung", Arc::new(Slow(None, provider(&[])))),
+    ];
+    let roster = roster(upstreams, &Arc::default());
+    let hall = roster.default_hall();
+    let mut events = hall.events();
+    settle().await;
+    assert_eq!(told(&hall), "slow[] starting, fast[x] up, hung[] starting");
+    assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(told(&hall), "slow[y] up, fast[x] up, hung[] starting");
+    assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
+    tokio::time::sleep(Duration::from_secs(26)).await;
+    assert!(told(&hall).contains("hung[] down: did not start within 30 s"), "{}", told(&hall));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_stays_has_its_index_before_anybody_searches() {
+    for (indexing, expected) in [(Indexing::Ahead, true), (Indexing::WhenNeeded, false)] {
+        let config = Config { indexing, ..Config::default() };
+        let upstreams = vec![Upstream::new("a", Scripts::of(provider(&["x"])))];
+        let roster = roster_with(config, upstreams, &Arc::default());
+        let hall = roster.default_hall();
+        settle().await;
+        let catalog = Arc::clone(&hall.snapshot().catalog);
+        assert_eq!((told(&hall).as_str(), catalog.is_warm()), ("a[x] up", expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_keeps_its_place_and_comes_back() {
+    let first = provider(&["x"]);
+    let dying = Arc::clone(&first);
+    let scripts = Scripts::new(move |before, _| match before {
+        0 => Ok(Arc::clone(&first) as _),
+        1 | 2 => Err(Failure::Unavailable { reason: "not yet".into() }),
+        _ => Ok(provider(&["x", "z"]) as _),
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    dying.tell(Event::Gone { reason: "exit status 1\nsomewhere".into() });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let snapshot = hall.snapshot();
+    let source = &snapshot.catalog.sources()[1];
+    assert_eq!(source.unavailable(), Some("exit status 1 somewhere"));
+    assert_eq!(source.listing.tools.len(), 1);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(told(&hall), "a[x z] up");
+    assert_eq!(scripts.opened(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_one_that_has_just_died_waits_for_the_restart() {
+    let first = provider(&["x"]);
+    let dying = Arc::clone(&first);
+    let scripts = Scripts::new(move |before, _| match before {
+        0 => Ok(Arc::clone(&first) as _),
+        _ => Ok(provider(&["x"]) as _),
+    });
+    let roster = roster(vec![Upstream::new("a", scripts)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    dying.tell(Event::Gone { reason: "gone".into() });
+    tokio::task::yield_now().await;
+    assert_eq!(call(&hall, 1).await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_listed_from_memory_before_anything_starts() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let on_demand =
+        |scripts: Arc<Scripts>| Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts) };
+    // The first time it has to be started to know what it has.
+    let scripts = Scripts::of(provider(&["x"]));
+    let before = roster(vec![on_demand(Arc::clone(&scripts))], &shelf);
+    before.default_hall();
+    settle().await;
+    assert_eq!(scripts.opened(), 1);
+    drop(before);
+    let scripts = Scripts::of(provider(&["x", "y"]));
+    let roster = roster(vec![on_demand(Arc::clone(&scripts))], &shelf);
+    let hall = roster.default_hall();
+    assert_eq!(told(&hall), "a[x] asleep");
+    assert_eq!(hall.snapshot().catalog.sources()[1].state, catalog::State::Remembered);
+    settle().await;
+    assert_eq!(scripts.opened(), 0);
+    assert_eq!(call(&hall, 1).await.unwrap(), "done");
+    settle().await;
+    assert_eq!(told(&hall), "a[x y] up");
+    assert_eq!(hall.snapshot().catalog.sources()[1].state, catalog::State::Available);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_of_another_command_is_not_believed() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let upstream = |fingerprint: &str| Upstream {
+        start: Start::OnDemand,
+        fingerprint: fingerprint.to_owned(),
+        ..Upstream::new("a", Scripts::of(provider(&["x"])))
+    };
+    roster(vec![upstream("one")], &shelf).default_hall();
+    settle().await;
+    assert_eq!(told(&roster(vec![upstream("two")], &shelf).default_hall()), "a[] asleep");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_upstream_is_stopped_and_started_again_by_a_call() {
+    let scripts = Scripts::of(provider(&["x"]));
+    let upstream = Upstream {
+        idle_stop: Some(Duration::from_secs(60)),
+        ..Upstream::new("a", Arc::clone(&scripts) as _)
+    };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    call(&hall, 1).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(told(&hall), "a[x] up");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(told(&hall), "a[x] asleep");
+    assert!(hall.snapshot().catalog.sources()[1].unavailable().is_none());
+    call(&hall, 1).await.unwrap();
+    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] up", 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_changes_at_once_are_one_and_the_last_is_never_lost() {
+    let source = provider(&["x"]);
+    let roster =
+        roster(vec![Upstream::new("a", Scripts::of(Arc::clone(&source)))], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let generation = hall.snapshot().generation;
+    for n in 0..40 {
+        source.relist(listing(vec![tool(&format!("t{n}"), "", &json!({}))]));
+        tokio::task::yield_now().await;
+    }
+    settle().await;
+    assert_eq!(told(&hall), "a[t39] up");
+    assert!(hall.snapshot().generation <= generation + 3, "{}", hall.snapshot().generation);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_opened_with_what_the_client_can_do() {
+    let scripts = Scripts::new(|_, client| {
+        Ok(if client.can("sampling") { provider(&["x", "ask_model"]) } else { provider(&["x"]) }
+            as _)
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    let (plain, able) =
+        (roster.default_hall(), roster.hall(&client(json!({"sampling": {}, "roots": {}}))));
+    settle().await;
+    assert_eq!(told(&plain), "a[x] up");
+    assert_eq!(told(&able), "a[x ask_model] up");
+    let same = roster.hall(&client(json!({"roots": {"listChanged": true}, "sampling": {}})));
+    assert!(Arc::ptr_eq(&able, &same));
+    assert_eq!(scripts.opened(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_session_serves_clients_of_every_kind() {
+    let listed = Listing {
+        server: Server { protocol: "2026-07-28".into(), ..Server::default() },
+        ..listing(vec![tool("x", "", &json!({}))])
+    };
+    let modern = Scripted::new(listed, |_| Ok(Reply::text("done")));
+    let scripts = Scripts::of(modern);
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    settle().await;
+    let able = roster.hall(&client(json!({"sampling": {}})));
+    settle().await;
+    assert_eq!((told(&able).as_str(), scripts.opened()), ("a[x] up", 1));
+    assert_eq!(call(&able, 1).await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_too_many_halls() {
+    let roster = roster(vec![], &Arc::default());
+    let mut kinds = kinds();
+    let mut next = || roster.hall(&client(kinds.next().unwrap()));
+    let kept: Vec<Arc<Hall>> = (0..7).map(|_| next()).collect();
+    assert_eq!(roster.halls().len(), 8);
+    let ninth = next();
+    assert!(Arc::ptr_eq(&ninth, &roster.default_hall()), "all are in use: the default serves");
+    drop((kept, ninth));
+    assert!(Arc::ptr_eq(&next(), &roster.default_hall()), "all were in use just now");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!Arc::ptr_eq(&next(), &roster.default_hall()), "one gave way");
+    assert_eq!(roster.halls().len(), 8);
+}
+
+/// Capabilities that differ from one another.
+fn kinds() -> impl Iterator<Item = serde_json::Value> {
+    let some = |n: usize, at: usize, names: &[&str]| {
+        let chosen = names.iter().enumerate().filter(move |(bit, _)| n >> (at + bit) & 1 == 1);
+        chosen.map(|(_, name)| ((*name).to_owned(), json!({}))).collect::<serde_json::Value>()
+    };
+    (1..16).map(move |n| {
+        json!({
+            "elicitation": some(n, 0, &["form", "url"]),
+            "sampling": some(n, 2, &["context", "tools"]),
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_something_else_every_time_starts_little() {
+    let scripts = Scripts::of(provider(&["x"]));
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    settle().await;
+    for _ in 0..20 {
+        for kind in kinds() {
+            roster.hall(&client(kind));
+            settle().await;
+        }
+    }
+    // A minute of requests: every kind was listed once at most.
+    assert!(scripts.opened() <= 16, "{}", scripts.opened());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hall_that_comes_back_starts_nothing_until_somebody_calls() {
+    let scripts = Scripts::of(provider(&["x"]));
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    let first = kinds().next().unwrap();
+    for kind in kinds().take(8) {
+        roster.hall(&client(kind));
+        tokio::time::sleep(Duration::from_secs(61)).await;
+    }
+    assert_eq!(scripts.opened(), 9);
+    let again = roster.hall(&client(first));
+    settle().await;
+    assert_eq!((told(&again).as_str(), scripts.opened()), ("a[x] asleep", 9));
+    assert_eq!(call(&again, 1).await.unwrap(), "done");
+    assert_eq!(scripts.opened(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_hall_starts_what_is_eager_though_it_is_remembered() {
+    let shelf = Arc::new(shelf::Memory::default());
+    for _ in 0..2 {
+        let scripts = Scripts::of(provider(&["x"]));
+        let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &shelf);
+        roster.hall(&client(json!({"sampling": {}})));
+        settle().await;
+        assert_eq!(scripts.opened(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_at_once_is_started_less_and_less_often() {
+    let scripts = Scripts::new(|_, _| {
+        let short = provider(&["x"]);
+        let dying = Arc::clone(&short);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            dying.tell(Event::Gone { reason: "exit status 1".into() });
+        });
+        Ok(short as _)
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    let hall = roster.default_hall();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(scripts.opened() < 30, "{} starts in ten minutes", scripts.opened());
+    assert_eq!(told(&hall), "a[x] down: exit status 1");
+    let failure = call(&hall, 1).await.unwrap_err();
+    assert_eq!(failure, Failure::Unavailable { reason: "exit status 1".into() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_after_a_while_is_back_at_once_every_time() {
+    let scripts = Scripts::new(|_, _| {
+        let long = provider(&["x"]);
+        let dying = Arc::clone(&long);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            dying.tell(Event::Gone { reason: "exit status 1".into() });
+        });
+        Ok(long as _)
+    });
+    let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
+    roster.default_hall();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(28 <= scripts.opened(), "{} starts in ten minutes", scripts.opened());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_listens_too_slowly_is_told_that_everything_may_have_changed() {
+    let source = provider(&["x"]);
+    let upstreams = vec![Upstream::new("a", Scripts::of(Arc::clone(&source)))];
+    let roster = roster(upstreams, &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let events = hall.events();
+    for n in 0..300 {
+        let note = tool::Note { method: format!("n{n}"), params: tool::Object::new() };
+        source.tell(Event::Note(note));
+        tokio::task::yield_now().await;
+    }
+    let changed: Vec<Event> = events.take(4).collect().await;
+    assert_eq!(changed, Kind::ALL.map(Event::Changed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_in_log_lines_and_progress_reach_no_client() {
+    let source = Arc::new(Chatty(provider(&["x"])));
+    let connect = Arc::clone(&source);
+    let scripts = Scripts::new(move |_, _| Ok(Arc::clone(&connect) as _));
+    let roster = roster(vec![Upstream::new("a", scripts)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let heard = Arc::new(Heard::default());
+    let context = Context { client_handle: Arc::clone(&heard) as _, ..Context::anonymous() };
+    let ask = Ask::Call(Call::new("x", json!({}).into()));
+    hall.snapshot().ask(1, ask, &context).await.unwrap();
+    assert_eq!(*heard.0.lock(), [r#"{"data":"[REDACTED-SECRET]"}"#]);
+    let mut events = hall.events();
+    source.0.tell(Event::Note(leak()));
+    let Some(Event::Note(note)) = events.next().await else { panic!() };
+    assert_eq!(note.params.to_json().as_str(), r#"{"data":"[REDACTED-SECRET]"}"#);
+}
+
+fn leak() -> tool::Note {
+    let params = json!({"data": "sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb"}).into();
+    tool::Note { method: "log".to_owned(), params: tool::Object::parse(&params).unwrap() }
+}
+
+/// Tells a secret during every call.
+struct Chatty(Arc<Scripted>);
+
+#[async_trait]
+impl Provider for Chatty {
+    fn listing(&self) -> Arc<Listing> {
+        self.0.listing()
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, Event> {
+        self.0.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        context.client_handle.notify(leak());
+        self.0.ask(ask, context).await
+    }
+}
+
+/// A client that notes what it is told.
+#[derive(Default)]
+struct Heard(parking_lot::Mutex<Vec<String>>);
+
+#[async_trait]
+impl tool::ClientHandle for Heard {
+    fn notify(&self, note: tool::Note) {
+        self.0.lock().push(note.params.to_json().to_string());
+    }
+
+    async fn request(&self, method: &str, _: tool::Json) -> Result<Reply, Failure> {
+        panic!("nobody asks `{method}`");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_restarts_only_what_is_not_the_same() {
+    let (stays, goes, comes) = (
+        Scripts::of(provider(&["x"])),
+        Scripts::of(provider(&["y"])),
+        Scripts::of(provider(&["z"])),
+    );
+    let upstream =
+        |label: &str, scripts: &Arc<Scripts>| Upstream::new(label, Arc::clone(scripts) as _);
+    let roster = roster(vec![upstream("stays", &stays), upstream("goes", &goes)], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    roster.reload(vec![upstream("comes", &comes), upstream("stays", &stays)]);
+    settle().await;
+    assert_eq!(told(&hall), "comes[z] up, stays[x] up");
+    assert_eq!((stays.opened(), goes.opened(), comes.opened()), (1, 1, 1));
+}
+
+fn other(method: &str, params: serde_json::Value) -> Ask {
+    let params = tool::Object::parse(&params.into()).unwrap();
+    Ask::Other { method: method.to_owned(), params }
+}
+
+/// A provider that logs and has a resource to watch.
+fn watchable() -> Arc<Scripted> {
+    let capabilities = json!({"logging": {}, "resources": {"subscribe": true}});
+    let server = Server::new("s", "1", capabilities.into());
+    let tools = vec![tool("x", "It.", &json!({}))];
+    Scripted::new(Listing { server, ..listing(tools) }, |_| {
+        Ok(Reply::Result(tool::Json::empty_object()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_watched_and_how_much_is_logged_is_asked_of_the_next_session_too() {
+    let sessions = [watchable(), watchable(), watchable()];
+    let each = sessions.clone();
+    let scripts = Scripts::new(move |n, _| Ok(Arc::clone(&each[n]) as _));
+    let upstream = Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    let level = other("logging/setLevel", json!({"level": "debug"}));
+    let context = Context { session: "s".into(), ..Context::anonymous() };
+    // Nothing is up yet; it is told when it is.
+    hall.log(&level, &context);
+    settle().await;
+    assert_eq!(sessions[0].asked(), std::slice::from_ref(&level));
+    let watch = other("resources/subscribe", json!({"uri": "a://b"}));
+    hall.snapshot().ask(1, watch.clone(), &context).await.unwrap();
+    sessions[0].tell(Event::Gone { reason: "it died".to_owned() });
+    // What dies is not started again at once.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(sessions[1].asked(), [level.clone(), watch]);
+    let unwatch = other("resources/unsubscribe", json!({"uri": "a://b"}));
+    hall.snapshot().ask(1, unwatch, &context).await.unwrap();
+    sessions[1].tell(Event::Gone { reason: "it died".to_owned() });
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(sessions[2].asked(), [level]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_watches_is_not_stopped_for_want_of_calls() {
+    let scripts = Scripts::of(watchable());
+    let idle_stop = Some(Duration::from_secs(60));
+    let upstream = Upstream { idle_stop, ..Upstream::new("a", Arc::clone(&scripts) as _) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let ask = |method: &str| other(method, json!({"uri": "a://b"}));
+    let context = Context { session: "s".into(), ..Context::anonymous() };
+    hall.snapshot().ask(1, ask("resources/subscribe"), &context).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(told(&hall), "a[x] up");
+    hall.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(told(&hall), "a[x] asleep");
+    hall.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] asleep", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_read_is_as_it_was_remembered() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let known = || Upstream::new("a", Scripts::of(provider(&["x", "y"])));
+    let first = roster(vec![known()], &shelf);
+    let hall = first.default_hall();
+    settle().await;
+    assert_eq!(told(&hall), "a[x y] up");
+    let unread = Listing { unread: vec![Kind::Tools], ..listing(Vec::new()) };
+    let refusing = || Scripted::new(unread.clone(), |_| Ok(Reply::text("done")));
+    for _ in 0..2 {
+        let again = roster(vec![Upstream::new("a", Scripts::of(refusing()))], &shelf);
+        let hall = again.default_hall();
+        settle().await;
+        assert_eq!(told(&hall), "a[x y] up");
+        assert_eq!(hall.snapshot().links()[0].source().state, catalog::State::Remembered);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_ends() {
+    let scripts = Scripts::new(|_, _| Ok(Arc::new(Hung(provider(&["x"]))) as _));
+    let upstream = Upstream { call_timeout: Duration::from_secs(7), ..Upstream::new("a", scripts) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let failure = call(&hall, 1).await.unwrap_err();
+    assert_eq!(failure, Failure::Timeout { after: Duration::from_secs(7) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn twenty_thousand_tools_and_duplicates_are_listed_without_harm() {
+    let names: Vec<String> = (0..20_000).map(|n| format!("t{}", n % 19_999)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let upstreams = vec![
+        Upstream::new("big", Scripts::of(provider(&names))),
+        Upstream::new("small", Scripts::of(provider(&["x"]))),
+    ];
+    let roster = roster(upstreams, &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let snapshot = hall.snapshot();
+    assert_eq!(snapshot.catalog.functions().len(), 19_999 + 1);
+    assert!(snapshot.findings.iter().any(|finding| finding.code == "duplicate-tool"));
+    assert_eq!(call(&hall, 2).await.unwrap(), "done");
+}
+
+/// A gate that says that one reaches these gates through it.
+fn gate(names: &[&str], ids: &[&str]) -> Listing {
+    let capabilities = json!({"experimental": {"gatelet/gates": {"ids": ids}}});
+    let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
+    Listing { server: Server::new("gatelet", "1", capabilities.into()), ..listing(tools) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_behind_which_this_one_comes_to_stand_is_given_up() {
+    let now = Arc::new(parking_lot::Mutex::new(vec!["theirs"]));
+    let says = Arc::clone(&now);
+    // Who it is is told once, when the session is opened.
+    let other = Scripted::new(gate(&["x"], &["theirs"]), move |ask| {
+        assert_eq!(ask.method(), "server/discover");
+        let ids = says.lock().clone();
+        let capabilities = gate(&[], &ids).server.capabilities;
+        Ok(Reply::Result(tool::Json::encode(&json!({"capabilities": capabilities}))))
+    });
+    let shelf = Arc::default();
+    let config = Config { instance: "ours".into(), ..Config::default() };
+    let upstream = Upstream::new("other", Scripts::of(Arc::clone(&other)));
+    let roster = roster_with(config, vec![upstream], &shelf);
+    let hall = roster.default_hall();
+    settle().await;
+    other.relist(gate(&["x", "y"], &["theirs"]));
+    settle().await;
+    assert_eq!(told(&hall), "other[x y] up");
+    *now.lock() = vec!["theirs", "ours"];
+    other.relist(gate(&["x", "y", "ours_other_x"], &["theirs"]));
+    // Not for long: this one says the same as before to who comes again.
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        if told(&hall).starts_with("other[] down: this gate stands behind it") {
+            return;
+        }
+    }
+    panic!("it is still there: {}", told(&hall));
+}
+
+#[tokio::test(start_paused = true)]
+async fn upstreams_log_as_much_as_the_most_curious_session_wants_while_it_lasts() {
+    let provider = watchable();
+    let upstream = Upstream::new("a", Scripts::of(Arc::clone(&provider)));
+    let roster = roster(vec![upstream], &Arc::default());
+    let hall = roster.default_hall();
+    settle().await;
+    let wants = async |level: &str, context: &Context| {
+        let ask = other("logging/setLevel", json!({"level": level}));
+        hall.log(&ask, context);
+        hall.snapshot().links()[0].tell(ask, context, Duration::from_secs(1)).await;
+    };
+    let told = || {
+        let levels = provider.asked().into_iter().map(|ask| ask.rest().get("level").cloned());
+        levels.map(|level| level.unwrap().text().unwrap()).collect::<Vec<_>>()
+    };
+    let [curious, calm] = ["curious", "calm"].map(|session| Context {
+        session: session.into(),
+        client: Arc::new(Client::named(session, "")),
+        ..Context::anonymous()
+    });
+    wants("debug", &curious).await;
+    wants("error", &calm).await;
+    assert_eq!(told(), ["debug", "debug"]);
+    // Something else keeps in mind what the session was called.
+    let (_name, n_before) = (Arc::clone(&curious.session), told().len());
+    drop(curious);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(told()[n_before..], ["error"]);
+    wants("info", &calm).await;
+    assert_eq!(told().last().unwrap(), "info", "it is the only one now");
+}

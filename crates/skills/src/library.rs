@@ -1,0 +1,322 @@
+//! All skills, by name, namespace and version.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use catalog::{name, nearest, source, summary};
+use tool::{Finding, Severity};
+
+use super::{File, Flag, Lock, Reference, Sight, Skill, read, version};
+
+/// All skills.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    /// Each version on its own, the latest of a skill first.
+    skills: Vec<Arc<Skill>>,
+    lock: Lock,
+    /// Upstreams whose prompts are skills.
+    prompts: BTreeSet<String>,
+    /// The last number behind a name that several skills have.
+    numbers: HashMap<(String, String), usize>,
+}
+
+/// What a name led to.
+#[derive(Debug)]
+pub enum Lookup {
+    Found(Arc<Skill>),
+    /// Several have that name; how each is addressed.
+    Ambiguous(Vec<String>),
+    /// It is there, but not in this version; which there are.
+    NoSuchVersion(Vec<String>),
+    /// None has; the addresses of those that are spelt almost like it, and of
+    /// those that are somewhat alike.
+    Unknown {
+        close: Vec<String>,
+        faint: Vec<String>,
+    },
+}
+
+/// How long the line of a skill in the index may be.
+pub(super) const LINE: usize = 200;
+
+impl Library {
+    pub fn read(files: &[File]) -> (Library, Vec<Finding>) {
+        let mut library = Library::default();
+        let mut findings = Vec::new();
+        for file in files {
+            if let Some(skill) = read::read(file, &mut findings) {
+                library.add(skill, &file.path, &mut findings);
+            }
+        }
+        (library, findings)
+    }
+
+    /// With what is known of the functions that its skills speak of.
+    pub fn with_lock(self, lock: Lock) -> Library {
+        Library { lock, ..self }
+    }
+
+    /// With the prompts of these upstreams as skills.
+    pub fn with_prompts(self, labels: impl IntoIterator<Item = String>) -> Library {
+        Library { prompts: labels.into_iter().collect(), ..self }
+    }
+
+    pub fn takes_prompts_of(&self, label: &str) -> bool {
+        self.prompts.contains(label)
+    }
+
+    /// With more skills. What is here already keeps its name.
+    pub fn with(&self, more: impl IntoIterator<Item = Skill>) -> (Library, Vec<Finding>) {
+        let mut library = self.clone();
+        let mut findings = Vec::new();
+        for skill in more {
+            let place = skill.namespace.clone();
+            library.add(skill, &place, &mut findings);
+        }
+        (library, findings)
+    }
+
+    /// Every skill in every version.
+    pub fn skills(&self) -> &[Arc<Skill>] {
+        &self.skills
+    }
+
+    /// What there is to be found, for the catalog.
+    pub fn listed(&self) -> Arc<[source::Skill]> {
+        self.newest().map(|skill| skill.listed()).collect()
+    }
+
+    /// Every skill in its latest version, as far as the reader sees them.
+    pub fn latest<'a>(&'a self, sight: &'a dyn Sight) -> impl Iterator<Item = &'a Arc<Skill>> {
+        self.newest().filter(|skill| sight.sees(skill))
+    }
+
+    /// Every skill in its latest version.
+    pub fn newest(&self) -> impl Iterator<Item = &Arc<Skill>> {
+        let mut known = HashSet::new();
+        self.skills.iter().filter(move |skill| known.insert((&skill.namespace, &skill.name)))
+    }
+
+    /// The skills in a namespace and below it, one line each; `None` when it
+    /// has none and is not the root.
+    pub fn index(&self, namespace: &str, sight: &dyn Sight) -> Option<String> {
+        let path = name::path(namespace)?.join(".");
+        let inside: Vec<&Arc<Skill>> =
+            self.latest(sight).filter(|skill| is_within(&skill.namespace, &path)).collect();
+        if inside.is_empty() {
+            return path.is_empty().then(|| "# Skills\n\nNone are installed.\n".to_owned());
+        }
+        let mut namespaces: Vec<&str> =
+            inside.iter().map(|skill| skill.namespace.as_str()).collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        let mut text = "# Skills\n".to_owned();
+        for namespace in namespaces {
+            text.push_str(&if namespace.is_empty() {
+                "\n".to_owned()
+            } else {
+                format!("\n## namespace {namespace}\n\n")
+            });
+            for skill in inside.iter().filter(|skill| skill.namespace == namespace) {
+                text.push_str(&self.line(skill, sight));
+                text.push('\n');
+            }
+        }
+        Some(text)
+    }
+
+    /// Whether the reader sees a skill in a namespace.
+    pub fn has(&self, namespace: &str, sight: &dyn Sight) -> bool {
+        let Some(path) = name::path(namespace) else { return false };
+        let path = path.join(".");
+        self.latest(sight).any(|skill| canonical_path(&skill.namespace) == path)
+    }
+
+    /// `- **create_order** — Creates an order. (flag)`
+    pub fn line(&self, skill: &Skill, sight: &dyn Sight) -> String {
+        let words = summary::sentence(&skill.description, LINE);
+        let dash = if words.is_empty() { "" } else { " — " };
+        let flags = self.flags(skill, sight);
+        let flag = match flags.as_slice() {
+            [] => String::new(),
+            [only] => format!(" ({only})"),
+            [first, rest @ ..] => format!(" ({first}; {} more)", rest.len()),
+        };
+        let spelt = self.spelling(skill).map(|title| format!(" (spelt `{title}`)"));
+        format!("- **{}**{dash}{words}{}{flag}", skill.name, spelt.unwrap_or_default())
+    }
+
+    /// How its author spells a skill, where its name does not say it: it is
+    /// another word, or one that differs from a neighbour's in hyphens only.
+    fn spelling<'a>(&self, skill: &'a Skill) -> Option<&'a str> {
+        let other = !name::same(&skill.name, &skill.title);
+        let alike = || self.skills.iter().any(|one| is_alike(one, skill));
+        (skill.title != skill.name && (other || alike())).then_some(skill.title.as_str())
+    }
+
+    /// What this reader should know before following a skill.
+    pub fn flags(&self, skill: &Skill, sight: &dyn Sight) -> Vec<Flag> {
+        if let Some(why) = sight.away(skill) {
+            return vec![Flag::Away(why)];
+        }
+        let flag = |reference: &Reference| match sight.signature(reference) {
+            None => Some(Flag::Missing(reference.clone())),
+            Some(now) => {
+                let then = self.lock.digest(skill, reference);
+                then.filter(|then| *then != now).map(|_| Flag::Changed(reference.clone()))
+            }
+        };
+        skill.functions.iter().filter_map(flag).collect()
+    }
+
+    /// The skills that speak of a function.
+    pub fn teaching(&self, function: &Reference, sight: &dyn Sight) -> Vec<Arc<Skill>> {
+        let teaches = |skill: &&Arc<Skill>| skill.functions.iter().any(|one| one.is(function));
+        self.latest(sight).filter(teaches).cloned().collect()
+    }
+
+    /// The skill of that name: in the namespace, or, with none given, in the
+    /// root or wherever there is only one; the latest unless a version is
+    /// wanted.
+    pub fn look_up(
+        &self,
+        namespace: &str,
+        wanted: &str,
+        version: Option<&str>,
+        sight: &dyn Sight,
+    ) -> Lookup {
+        match self.find(namespace, wanted, sight) {
+            Lookup::Found(latest) => match version {
+                None => Lookup::Found(latest),
+                Some(version) => self.in_version(&latest, version),
+            },
+            other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_) | Lookup::Unknown { .. }) => {
+                other
+            }
+        }
+    }
+
+    fn find(&self, namespace: &str, wanted: &str, sight: &dyn Sight) -> Lookup {
+        let seen: Vec<&Arc<Skill>> = self.latest(sight).collect();
+        let unknown = || {
+            let near = nearest::rated(wanted, seen.iter().map(|skill| skill.name.as_str()));
+            let (close, faint): (Vec<_>, Vec<_>) =
+                near.into_iter().take(3).partition(|(score, _)| nearest::CLOSE <= *score);
+            let whole = |(_, name): (f32, &str)| {
+                seen.iter().find(|skill| skill.name == name).map(|skill| skill.address())
+            };
+            let all = |near: Vec<(f32, &str)>| near.into_iter().filter_map(whole).collect();
+            Lookup::Unknown { close: all(close), faint: all(faint) }
+        };
+        let Some(path) = name::path(namespace) else { return unknown() };
+        let path = path.join(".");
+        let here = |skill: &&Arc<Skill>| canonical_path(&skill.namespace) == path;
+        let named: Vec<&Arc<Skill>> =
+            seen.iter().copied().filter(|skill| name::same(&skill.name, wanted)).collect();
+        // The author's own spelling comes before every other.
+        let spelt = seen.iter().copied().filter(|skill| skill.title == wanted);
+        let spelt: Vec<&Arc<Skill>> = spelt.filter(|s| path.is_empty() || here(s)).collect();
+        if let [only] = spelt.as_slice() {
+            return Lookup::Found(Arc::clone(only));
+        }
+        let mut found: Vec<&Arc<Skill>> = named.iter().copied().filter(here).collect();
+        if found.is_empty() && path.is_empty() {
+            found = named;
+        }
+        match found.as_slice() {
+            [] => unknown(),
+            [only] => Lookup::Found(Arc::clone(only)),
+            many => match many.iter().find(|skill| skill.name == wanted && here(skill)) {
+                Some(exact) => Lookup::Found(Arc::clone(exact)),
+                None => Lookup::Ambiguous(many.iter().map(|skill| skill.address()).collect()),
+            },
+        }
+    }
+
+    /// The latest version that fits.
+    fn in_version(&self, skill: &Skill, wanted: &str) -> Lookup {
+        let versions: Vec<&Arc<Skill>> =
+            self.skills.iter().filter(|other| other.is_version_of(skill)).collect();
+        // Which versions there are is for the other side to say.
+        if let [only] = versions.as_slice()
+            && only.is_elsewhere()
+        {
+            return Lookup::Found(Arc::clone(only));
+        }
+        let is_meant = |other: &&&Arc<Skill>| {
+            other.version.as_deref().is_some_and(|version| version::fits(version, wanted))
+        };
+        match versions.iter().find(is_meant) {
+            Some(meant) => Lookup::Found(Arc::clone(meant)),
+            None => {
+                Lookup::NoSuchVersion(versions.iter().filter_map(|s| s.version.clone()).collect())
+            }
+        }
+    }
+
+    /// Takes a skill in. One of the same name in another version stands beside
+    /// it; one in the same version gets another name.
+    fn add(&mut self, mut skill: Skill, path: &str, findings: &mut Vec<Finding>) {
+        let clashes = |library: &Library, skill: &Skill| {
+            let same = |other: &Arc<Skill>| {
+                other.is_version_of(skill)
+                    && (other.version == skill.version
+                        || other.version.is_none()
+                        || skill.version.is_none())
+            };
+            library.skills.iter().any(same)
+        };
+        let author = skill.name.clone();
+        if clashes(self, &skill) {
+            // Numbers that were given before are not tried again: an upstream
+            // may have as many skills of one name as it likes.
+            let place = (skill.namespace.clone(), author.clone());
+            let mut number = self.numbers.get(&place).copied().unwrap_or(1);
+            while clashes(self, &skill) {
+                number += 1;
+                skill.name = format!("{author}_{number}");
+            }
+            self.numbers.insert(place, number);
+        }
+        if author != skill.name {
+            let message =
+                format!("another skill is called `{author}`: this one is `{}`", skill.name);
+            findings.push(Finding::new(Severity::Warning, "skill-name", path, message));
+        }
+        if let Some(other) = self.skills.iter().find(|other| is_alike(other, &skill)) {
+            let message = format!(
+                "`{}` and `{}` differ in spelling only: each is asked for exactly so",
+                skill.title, other.title
+            );
+            findings.push(Finding::new(Severity::Warning, "skill-name", path, message));
+        }
+        // Before the first version that is earlier.
+        let earlier = |other: &Arc<Skill>| {
+            let order = version::compare(other.version.as_deref(), skill.version.as_deref());
+            other.is_version_of(&skill) && order.is_lt()
+        };
+        let at = self.skills.iter().position(earlier).unwrap_or(self.skills.len());
+        self.skills.insert(at, Arc::new(skill));
+    }
+}
+
+impl Skill {
+    fn is_version_of(&self, other: &Skill) -> bool {
+        self.name == other.name && self.namespace == other.namespace
+    }
+}
+
+/// Whether two skills of one namespace have names that are taken for the same.
+fn is_alike(one: &Skill, other: &Skill) -> bool {
+    one.namespace == other.namespace && one.name != other.name && name::same(&one.name, &other.name)
+}
+
+fn canonical_path(path: &str) -> String {
+    path.split('.').map(name::canonical).collect::<Vec<_>>().join(".")
+}
+
+fn is_within(namespace: &str, path: &str) -> bool {
+    let namespace = canonical_path(namespace);
+    let below = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    path.is_empty() || namespace.strip_prefix(path).is_some_and(below)
+}

@@ -1,0 +1,189 @@
+//! Skills of CaSH servers behind this gate.
+//!
+//! Such a server is asked for a skill as our readers ask us, and fills in the
+//! values itself. Its author knows nothing of us: what the text calls stands
+//! below our name for the server here, so the text is told so. That way it
+//! stays true through any number of gates.
+
+use tool::reply::ToolResult;
+use tool::{Json, Object, Server};
+
+use super::super::{Content, Form, Skill, reference, strip};
+use super::{MOST, Route, bounded, distant};
+
+/// Among the extensions of a provider that answers [`LIST`] and [`READ`].
+pub const EXTENSION: &str = "gatelet/cash";
+/// Asks for `{"skills": [{"namespace", "name", "description"}]}`.
+pub const LIST: &str = "cash/skills";
+pub use policy::call::SKILL as READ;
+
+/// Levels of namespaces below a server; deeper ones are nobody's.
+const DEEPEST: usize = 8;
+
+/// Whether a provider stands for a CaSH server.
+pub fn offers(server: &Server) -> bool {
+    super::has_extension(server, EXTENSION)
+}
+
+/// What a server lists.
+pub fn of_list(label: &str, list: &Json) -> Vec<Skill> {
+    let entries: Vec<Json> = list.member_as("skills").unwrap_or_default();
+    entries.iter().take(MOST).filter_map(|entry| of_entry(label, entry)).collect()
+}
+
+fn of_entry(label: &str, entry: &Json) -> Option<Skill> {
+    let text = |key: &str| entry.member_as::<String>(key);
+    let (namespace, name) = (text("namespace").unwrap_or_default(), text("name")?);
+    let levels = namespace.split('.').filter(|level| !level.is_empty()).take(DEEPEST);
+    let levels = levels.map(catalog::name::alias);
+    let here = std::iter::once(label.to_owned()).chain(levels).collect::<Vec<_>>().join(".");
+    let route = Route::Cash { namespace, name: name.clone() };
+    let words = text("description").unwrap_or_default();
+    Some(distant(label, here, &name, &words, route))
+}
+
+/// The arguments of `skill` over there. Where a skill is looked for is not a
+/// value of it.
+pub fn arguments(namespace: &str, name: &str, given: &[(&str, &Json)]) -> Object {
+    let mut kwargs = Object::new();
+    for (key, value) in given.iter().filter(|(key, _)| !PLACE.iter().any(|one| one == key)) {
+        kwargs.push(*key, (*value).clone());
+    }
+    Object::from_iter([
+        ("namespace".to_owned(), Json::encode(namespace)),
+        ("skillname".to_owned(), Json::encode(name)),
+        ("kwargs".to_owned(), kwargs.to_json()),
+    ])
+}
+
+const PLACE: [&str; 4] = ["namespace", "skillname", "name", "skill"];
+
+/// A skill with the text that came. `is_here` tells whether a namespace of
+/// ours exists for the reader.
+pub fn of_result(
+    skill: &Skill,
+    label: &str,
+    result: &ToolResult,
+    is_here: &dyn Fn(&str) -> bool,
+) -> Result<Skill, String> {
+    let text = told(result);
+    bounded(&text)?;
+    let (body, _) = strip::executable(text.trim());
+    let body = settled(&body, label, is_here);
+    let functions = reference::mentioned(&body);
+    Ok(Skill { functions, content: Content::Text { body, form: Form::Plain }, ..skill.clone() })
+}
+
+/// The text of a result. Skills are text only, so what is none is named.
+pub fn told(result: &ToolResult) -> String {
+    let block = |block: &Json| {
+        block.member_as::<String>("text").unwrap_or_else(|| {
+            let kind: String = block.member_as("type").unwrap_or_default();
+            format!("[{} omitted]", catalog::summary::cut(&kind, 20))
+        })
+    };
+    result.content.iter().map(block).collect::<Vec<_>>().join("\n")
+}
+
+/// A text whose `call(…)`, `help(…)` and `skill(…)` lead where they should,
+/// now that everything in it stands below `label`. What is not there is left
+/// as it is written.
+fn settled(text: &str, label: &str, is_here: &dyn Fn(&str) -> bool) -> String {
+    let (mut settled, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, _) in text.match_indices('(') {
+        let after = at + 1;
+        let Some(verb) = verb(&text[..at]) else { continue };
+        let arguments = reference::arguments(&text[after..]);
+        if let Some((offset, more)) = missing(verb, arguments, label, is_here) {
+            settled.push_str(&text[copied..after + offset]);
+            settled.push_str(&more);
+            copied = after + offset;
+        }
+    }
+    settled.push_str(&text[copied..]);
+    settled
+}
+
+/// Which of the three a text ends with.
+fn verb(before: &str) -> Option<&'static str> {
+    let is_whole = |verb: &&str| {
+        let rest = before.strip_suffix(*verb);
+        rest.is_some_and(|rest| !rest.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    ["call", "help", "skill"].into_iter().find(is_whole)
+}
+
+/// What has to be put in, and where.
+fn missing(
+    verb: &str,
+    arguments: &str,
+    label: &str,
+    is_here: &dyn Fn(&str) -> bool,
+) -> Option<(usize, String)> {
+    match reference::argument(arguments, "namespace") {
+        Some(namespace) if is_here(&format!("{label}.{namespace}")) => {
+            let offset = namespace.as_ptr() as usize - arguments.as_ptr() as usize;
+            Some((offset, format!("{label}.")))
+        }
+        Some(_) => None,
+        // A skill is found without its namespace.
+        None if verb == "skill" => None,
+        None if reference::argument(arguments, "function").is_some() => {
+            Some((0, format!("namespace=\"{label}\", ")))
+        }
+        None if verb == "help" && arguments.is_empty() => {
+            Some((0, format!("namespace=\"{label}\"")))
+        }
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let is_here = |namespace: &str| ["shop.orders", "shop.a.b"].contains(&namespace);
+        assert_eq!(settled(text, "shop", &is_here), expected);
+    }
+
+    #[test]
+    fn what_a_text_calls_is_called_where_it_stands_here() {
+        check(
+            "Use `call(namespace=\"orders\", function=\"create\", kwargs={})`, then go.",
+            "Use `call(namespace=\"shop.orders\", function=\"create\", kwargs={})`, then go.",
+        );
+        check(
+            "call(function='f', namespace='a.b') and skill(namespace=\"orders\", skillname=\"s\")",
+            "call(function='f', namespace='shop.a.b') and skill(namespace=\"shop.orders\", skillname=\"s\")",
+        );
+        check("call(function=\"f\")", "call(namespace=\"shop\", function=\"f\")");
+        check("See `help()`.", "See `help(namespace=\"shop\")`.");
+    }
+
+    #[test]
+    fn what_is_not_there_stays_as_it_is_written() {
+        for text in [
+            "call(namespace=\"elsewhere\", function=\"f\")",
+            "call(namespace=\"{{ns}}\", function=\"f\")",
+            "skill(skillname=\"other\")",
+            "recall(namespace=\"orders\") and call (me)",
+            "call(",
+            "call(namespace=\"\", function=\"f\")",
+        ] {
+            check(text, text);
+        }
+    }
+
+    #[test]
+    fn a_list_is_read_below_the_label_and_odd_entries_are_left_out() {
+        let list = serde_json::json!({"skills": [
+            {"namespace": "orders.retail", "name": "refund", "description": "Refunds."},
+            {"name": "steps"}, {"namespace": 3}, 4,
+        ]});
+        let skills = of_list("shop", &list.into());
+        let paths: Vec<String> = skills.iter().map(Skill::path).collect();
+        assert_eq!(paths, ["shop.orders.retail.refund", "shop.steps"]);
+    }
+}
