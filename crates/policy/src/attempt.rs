@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fair::{Key, Semaphore, Urgency};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
-use tool::{Failure, Reply};
+use tool::{Context, Failure, Reply};
 
 use crate::breaker::{self, Breakers, Guard, Verdict};
 use crate::retry;
@@ -19,7 +19,7 @@ use tool::clock::Clock;
 /// It only decides; [`run`] does what it says.
 pub trait Retry: Send + Sync {
     /// Whether an attempt may begin, and what it has to keep to.
-    fn begin(&self, call: &ValidCall) -> Result<Permit, Failure>;
+    fn begin(&self, call: &ValidCall, context: &Context) -> Result<Permit, Failure>;
 
     /// The pause before the next attempt after so many; `None` when this
     /// failure is the end of the call.
@@ -48,6 +48,9 @@ pub struct Lane {
 /// How long a call waits for its turn where nobody says.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How many calls of one session wait for their turn.
+const WAITING: usize = 1024;
+
 /// How upstreams are asked. Once each, without limits, by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
@@ -63,7 +66,7 @@ pub struct Config {
 pub struct Caller {
     config: Config,
     breakers: Arc<Breakers>,
-    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
+    turns: Mutex<HashMap<String, Semaphore>>,
     clock: Arc<dyn Clock>,
     /// A number from 0 to 1, for jitter.
     chance: Box<dyn Fn() -> f64 + Send + Sync>,
@@ -72,9 +75,17 @@ pub struct Caller {
 /// What one attempt has to keep to, and what is given back when it ends.
 pub struct Limits {
     watch: Option<Watch>,
-    /// Where it waits for its turn, and for how long.
-    queue: Option<(Arc<Semaphore>, Duration)>,
+    /// Where it waits for its turn.
+    queue: Option<Queue>,
     timeout: Option<Duration>,
+}
+
+/// Where an attempt waits for its turn: callers wait side by side, and take
+/// turns.
+struct Queue {
+    turns: Semaphore,
+    key: Key,
+    patience: Duration,
 }
 
 /// The breaker's pass, and the time that it asks for in the end.
@@ -89,12 +100,13 @@ struct Watch {
 pub fn run<A: Future<Output = Result<Reply, Failure>>>(
     retry: &dyn Retry,
     call: &ValidCall,
+    context: &Context,
     attempt: impl Fn() -> A,
 ) -> impl Future<Output = (Result<Reply, Failure>, u32)> {
     async move {
         let mut done = 0;
         loop {
-            let outcome = match retry.begin(call) {
+            let outcome = match retry.begin(call, context) {
                 Ok(Permit::Free) => attempt().await,
                 Ok(Permit::Limited(limits)) => Box::pin(limits.keep(attempt())).await,
                 Err(failure) => Err(failure),
@@ -136,21 +148,22 @@ impl Caller {
         Ok(Some(Watch { guard, clock: Arc::clone(&self.clock) }))
     }
 
-    fn queue(&self, upstream: &str, lane: &Lane) -> Option<(Arc<Semaphore>, Duration)> {
-        let at_once = lane.at_once?;
+    fn queue(&self, upstream: &str, lane: &Lane, context: &Context) -> Option<Queue> {
+        let permits = lane.at_once?.max(1);
         let mut turns = self.turns.lock();
-        let turns = turns.entry(upstream.to_owned());
-        let turns = turns.or_insert_with(|| Arc::new(Semaphore::new(at_once.max(1))));
-        Some((Arc::clone(turns), lane.patience.unwrap_or(PATIENCE)))
+        let limits = fair::Limits { permits, reserve: 0, waiting: WAITING };
+        let turns = turns.entry(upstream.to_owned()).or_insert_with(|| Semaphore::new(limits));
+        let key = turns.key(context.caller.key(), &*context.session);
+        Some(Queue { turns: turns.clone(), key, patience: lane.patience.unwrap_or(PATIENCE) })
     }
 }
 
 impl Retry for Caller {
-    fn begin(&self, call: &ValidCall) -> Result<Permit, Failure> {
+    fn begin(&self, call: &ValidCall, context: &Context) -> Result<Permit, Failure> {
         let upstream = &call.callee.upstream;
         let watch = self.watch(upstream)?;
         let lane = self.config.lanes.get(upstream).unwrap_or(&self.config.lane);
-        let (queue, timeout) = (self.queue(upstream, lane), lane.timeout);
+        let (queue, timeout) = (self.queue(upstream, lane, context), lane.timeout);
         Ok(match (&watch, &queue, timeout) {
             (None, None, None) => Permit::Free,
             _ => Permit::Limited(Box::new(Limits { watch, queue, timeout })),
@@ -173,11 +186,7 @@ impl Limits {
     ) -> Result<Reply, Failure> {
         let Limits { watch, queue, timeout } = self;
         let turn = match queue {
-            Some((turns, patience)) => {
-                let turn = tokio::time::timeout(patience, turns.acquire_owned()).await;
-                let busy = |_| unavailable(format!("busy: no turn within {patience:?}"));
-                Some(turn.map_err(busy)?)
-            }
+            Some(queue) => Some(queue.turn().await?),
             None => None,
         };
         let outcome = match timeout {
@@ -191,6 +200,17 @@ impl Limits {
             guard.settle(Verdict::of(&outcome), clock.elapsed());
         }
         outcome
+    }
+}
+
+impl Queue {
+    async fn turn(&self) -> Result<fair::Permit, Failure> {
+        let turn = self.turns.acquire(self.key, Urgency::Ordinary);
+        match tokio::time::timeout(self.patience, turn).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(full)) => Err(unavailable(format!("busy: {full}"))),
+            Err(_) => Err(unavailable(format!("busy: no turn within {:?}", self.patience))),
+        }
     }
 }
 
@@ -257,7 +277,7 @@ mod tests {
 
     impl Caller {
         async fn ask(&self, script: &Script) -> (Result<Reply, Failure>, u32) {
-            run(self, &call(), || script.attempt()).await
+            run(self, &call(), &Context::anonymous(), || script.attempt()).await
         }
     }
 
@@ -320,6 +340,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn one_call_waits_for_one_turn_behind_hundreds_of_somebody_else() {
+        let lane = Lane { at_once: Some(8), ..Lane::default() };
+        let (caller, _) = caller(Config { lane, ..Config::default() });
+        let caller = Arc::new(caller);
+        let by = |session: &str| Context { session: session.into(), ..Context::anonymous() };
+        let tenth = || async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(Reply::text("ok"))
+        };
+        let heavy: Vec<_> = (0..500)
+            .map(|_| {
+                let (caller, context) = (Arc::clone(&caller), by("heavy"));
+                tokio::spawn(async move { run(&*caller, &call(), &context, tenth).await.0 })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let before = tokio::time::Instant::now();
+        assert!(run(&*caller, &call(), &by("light"), tenth).await.0.is_ok());
+        let waited = before.elapsed();
+        assert!(waited <= Duration::from_millis(200), "waited for {waited:?}");
+        for call in heavy {
+            assert!(call.await.unwrap().is_ok());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_attempt_that_is_dropped_gives_back_its_turn_and_its_pass() {
         let lane = Lane { at_once: Some(1), ..Lane::default() };
         let breaker = breaker::Config { failures: 1, ..breaker::Config::default() };
@@ -337,8 +383,14 @@ mod tests {
     fn a_call_without_limits_is_permitted_without_limits() {
         let lane = |lane| caller(Config { lane, retry: thrice(), ..Config::default() }).0;
         let timeout = Some(Duration::from_secs(1));
-        assert!(matches!(lane(Lane::default()).begin(&call()), Ok(Permit::Free)));
+        assert!(matches!(
+            lane(Lane::default()).begin(&call(), &Context::anonymous()),
+            Ok(Permit::Free)
+        ));
         let bound = Lane { timeout, ..Lane::default() };
-        assert!(matches!(lane(bound).begin(&call()), Ok(Permit::Limited(_))));
+        assert!(matches!(
+            lane(bound).begin(&call(), &Context::anonymous()),
+            Ok(Permit::Limited(_))
+        ));
     }
 }

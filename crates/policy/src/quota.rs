@@ -1,16 +1,20 @@
 //! How often things may be done: by meta-tool, by tool, by identity; in a
 //! minute and in a session.
 //!
+//! What a caller may do in a minute counts over all its sessions, so a new one
+//! gains nothing. An anonymous caller is the address that it connects from.
+//!
 //! All limits that apply to a call are looked at before any is charged, so a
 //! refused call costs nothing. The state is bounded: sessions that were not
 //! seen for longest are forgotten first.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tool::Context;
+use tool::{CallerKey, Context};
 
 use crate::pattern::{Named, Pattern};
 use crate::refusal::{Refusal, Refused};
@@ -48,9 +52,9 @@ const MEMORY: usize = 10_000;
 /// What is limited. Nothing, by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Per session and meta-tool, by name: `tool_execute`, `tool_browse`, …
+    /// Per caller or session, and meta-tool, by name: `tool_execute`, …
     pub meta: Vec<(String, Rate)>,
-    /// Per session and tool.
+    /// Per caller or session, and tool.
     pub tools: Vec<(Pattern, Rate)>,
     /// Per identity, over all its sessions and tools.
     pub identity: Rate,
@@ -66,9 +70,9 @@ pub struct Rate {
 /// Something that is about to be done.
 #[derive(Clone, Copy, Debug)]
 pub struct Act<'a> {
-    pub session: &'a str,
-    /// Empty for an anonymous caller, whom only the session limits.
-    pub subject: &'a str,
+    /// `None` where there are no sessions: then the caller stands for one.
+    pub session: Option<&'a str>,
+    pub caller: CallerKey<'a>,
     pub meta_tool: &'a str,
     pub tool: Option<Named<'a>>,
 }
@@ -93,9 +97,31 @@ pub enum Charge {
 /// What was done so far.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    buckets: HashMap<String, Bucket>,
+    buckets: HashMap<Key, Bucket>,
     /// Buckets by when they were last used, oldest first; may hold doubles.
-    used: VecDeque<(String, Duration)>,
+    used: VecDeque<(Key, Duration)>,
+}
+
+/// What is counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    who: Who,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Who {
+    Session(Box<str>),
+    Subject(Box<str>),
+    Address(Option<IpAddr>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum What {
+    MetaTool(Box<str>),
+    /// By the pattern that names it.
+    Tool(Box<str>),
+    Everything,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -107,24 +133,59 @@ struct Bucket {
 
 impl Config {
     /// The limits that apply to an act: scope, key of its bucket, rate.
-    fn limits(&self, act: &Act<'_>) -> Vec<(String, String, Rate)> {
+    fn limits(&self, act: &Act<'_>) -> Vec<(String, Key, Rate)> {
         let mut limits = Vec::new();
-        let session = act.session;
         for (_, rate) in self.meta.iter().filter(|(name, _)| name == act.meta_tool) {
-            let scope = act.meta_tool.to_owned();
-            limits.push((scope, format!("s\u{1f}{session}\u{1f}{}", act.meta_tool), *rate));
+            let what = What::MetaTool(act.meta_tool.into());
+            split(&mut limits, act.meta_tool, act, &what, *rate);
         }
         if let Some(tool) = act.tool {
             let named = |(pattern, _): &&(Pattern, Rate)| pattern.names(tool);
             if let Some((pattern, rate)) = self.tools.iter().find(named) {
-                let key = format!("t\u{1f}{session}\u{1f}{}", pattern.as_str());
-                limits.push((format!("tool:{}", tool.id), key, *rate));
+                let what = What::Tool(pattern.as_str().into());
+                split(&mut limits, &format!("tool:{}", tool.id), act, &what, *rate);
             }
         }
-        if !act.subject.is_empty() && self.identity != Rate::default() {
-            limits.push(("identity".to_owned(), format!("i\u{1f}{}", act.subject), self.identity));
+        if let CallerKey::Subject(_) = act.caller
+            && self.identity != Rate::default()
+        {
+            let key = Key { who: Who::of(act.caller), what: What::Everything };
+            limits.push(("identity".to_owned(), key, self.identity));
         }
         limits
+    }
+}
+
+/// What a rate says of a session, and what it says of the caller.
+fn split(
+    limits: &mut Vec<(String, Key, Rate)>,
+    scope: &str,
+    act: &Act<'_>,
+    what: &What,
+    rate: Rate,
+) {
+    let caller = || Who::of(act.caller);
+    if rate.per_session.is_some() {
+        let who = act.session.map_or_else(caller, |session| Who::Session(session.into()));
+        let key = Key { who, what: what.clone() };
+        limits.push((scope.to_owned(), key, Rate { per_minute: None, ..rate }));
+    }
+    if rate.per_minute.is_some() {
+        let key = Key { who: caller(), what: what.clone() };
+        // Where there are no sessions, both are counted in one place, once.
+        match limits.last_mut() {
+            Some((_, last, other)) if *last == key => other.per_minute = rate.per_minute,
+            _ => limits.push((scope.to_owned(), key, Rate { per_session: None, ..rate })),
+        }
+    }
+}
+
+impl Who {
+    fn of(caller: CallerKey<'_>) -> Who {
+        match caller {
+            CallerKey::Subject(subject) => Who::Subject(subject.into()),
+            CallerKey::Address(address) => Who::Address(address),
+        }
     }
 }
 
@@ -161,7 +222,7 @@ impl Meter {
         }
     }
 
-    fn count(&mut self, key: String, now: Duration) {
+    fn count(&mut self, key: Key, now: Duration) {
         let bucket = self.buckets.entry(key.clone()).or_default();
         bucket.recent.push_back(now);
         bucket.total = bucket.total.saturating_add(1);
@@ -240,13 +301,11 @@ impl Limiter {
 }
 
 fn act<'a>(meta_tool: &'a str, call: Option<&'a ValidCall>, context: &'a Context) -> Act<'a> {
-    let subject = context.caller.subject.as_str();
-    // Without sessions an identity's calls count as one.
-    let session = if context.session.is_empty() { subject } else { context.kin() };
+    let session = context.has_session().then_some(&*context.session);
     // The limits of a function are for calls of it: asking how a task stands
     // must not use up what its next call may cost.
     let tool = call.filter(|call| !call.what.is_aside()).map(|call| call.callee.named());
-    Act { session, subject, meta_tool, tool }
+    Act { session, caller: context.caller.key(), meta_tool, tool }
 }
 
 impl Quota for Limiter {
@@ -310,8 +369,8 @@ mod tests {
             };
             let id = step["tool_id"].as_str().map(|id| -> &'static str { id.to_owned().leak() });
             let act = Act {
-                session: "s",
-                subject: "",
+                session: Some("s"),
+                caller: CallerKey::Address(None),
                 meta_tool: step["meta_tool"].as_str().unwrap(),
                 tool: id.map(named),
             };
@@ -328,7 +387,71 @@ mod tests {
     }
 
     fn act<'a>(session: &'a str, subject: &'a str) -> Act<'a> {
-        Act { session, subject, meta_tool: "tool_execute", tool: None }
+        let caller = match subject {
+            "" => CallerKey::Address(None),
+            subject => CallerKey::Subject(subject),
+        };
+        Act { session: Some(session), caller, meta_tool: "tool_execute", tool: None }
+    }
+
+    #[test]
+    fn a_new_session_or_another_name_of_the_client_gains_nothing() {
+        let config = Config {
+            meta: vec![("tool_execute".into(), Rate { per_minute: Some(3), per_session: None })],
+            ..Config::default()
+        };
+        let address = |text: &str| CallerKey::Address(Some(text.parse().unwrap()));
+        for caller in [CallerKey::Subject("ann"), address("192.0.2.7"), CallerKey::Address(None)] {
+            let mut meter = Meter::default();
+            let mut judge = |session, caller| {
+                let act = Act { caller, ..act(session, "") };
+                meter.judge(&config, &act, Charge::Count, Duration::ZERO).is_ok()
+            };
+            assert!(judge("1", caller) && judge("2", caller) && judge("3", caller));
+            assert!(!judge("4", caller), "{caller:?}");
+            assert!(judge("5", CallerKey::Subject("bob")) && judge("6", address("192.0.2.8")));
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_session_counts_for_its_caller() {
+        let context = |session: &str| Context {
+            caller: Arc::new(tool::Identity { subject: "ann".into(), ..Default::default() }),
+            session: session.into(),
+            ..Context::anonymous()
+        };
+        for session in ["", "implied:3:ann1:a", "implied:3:ann1:b"] {
+            let context = context(session);
+            assert_eq!(super::act("call", None, &context).session, None, "{session}");
+        }
+        let real = context("6a1f");
+        assert_eq!(super::act("call", None, &real).session, Some("6a1f"));
+    }
+
+    proptest::proptest! {
+        /// Whatever separates words: names that would run together stay apart.
+        #[test]
+        fn callers_are_counted_apart_whatever_is_in_their_names(
+            left in "[a@:/#|\\x1f ]{1,6}", right in "[a@:/#|\\x1f ]{1,6}",
+            session in "[a@:/#|\\x1f ]{0,6}", other in "[a@:/#|\\x1f ]{0,6}",
+        ) {
+            proptest::prop_assume!(left != right);
+            let rate = Rate { per_minute: Some(1), per_session: Some(1) };
+            let config = Config {
+                meta: vec![("tool_execute".into(), rate)],
+                identity: rate,
+                ..Config::default()
+            };
+            let mut meter = Meter::default();
+            let judge = |meter: &mut Meter, session: &str, subject: &str| {
+                meter.judge(&config, &act(session, subject), Charge::Count, Duration::ZERO).is_ok()
+            };
+            let session = format!("1{session}");
+            let other = format!("2{other}");
+            proptest::prop_assert!(judge(&mut meter, &session, &left));
+            proptest::prop_assert!(judge(&mut meter, &other, &right));
+            proptest::prop_assert!(!judge(&mut meter, &other, &left));
+        }
     }
 
     #[test]
@@ -374,11 +497,13 @@ mod tests {
         };
         let mut meter = Meter::default();
         for n in 0..(MEMORY as u64 + 500) {
-            let session = format!("s{n}");
+            let subject = format!("s{n}");
             let now = Duration::from_millis(n);
-            meter.judge(&config, &act(&session, ""), Charge::Count, now).unwrap();
+            meter.judge(&config, &act("", &subject), Charge::Count, now).unwrap();
         }
         assert_eq!(meter.buckets.len(), MEMORY);
-        assert!(!meter.buckets.contains_key("s\u{1f}s0\u{1f}tool_execute"));
+        let who = Who::Subject("s0".into());
+        let first = Key { who, what: What::MetaTool("tool_execute".into()) };
+        assert!(!meter.buckets.contains_key(&first));
     }
 }

@@ -108,7 +108,7 @@ impl Cache for Open {
 }
 
 impl Retry for Open {
-    fn begin(&self, _: &ValidCall) -> Result<Permit, Failure> {
+    fn begin(&self, _: &ValidCall, _: &Context) -> Result<Permit, Failure> {
         Ok(Permit::Free)
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub struct Context {
     pub client: Arc<Client>,
     pub caller: Arc<Identity>,
     /// The session the question came on, empty where there are none. One that
-    /// begins with [`VISIT`] is only a connection.
+    /// begins with [`VISIT`] or [`IMPLIED`] only stands for one.
     pub session: Arc<str>,
     /// How long the caller waits; the provider's own limit when `None`.
     pub timeout: Option<Duration>,
@@ -27,6 +28,9 @@ pub struct Context {
 /// How the session of an anonymous caller begins who has none: what follows is
 /// the connection, a space, and what its client is called.
 pub const VISIT: &str = "visit:";
+
+/// How what stands for the session of an identified caller begins who has none.
+pub const IMPLIED: &str = "implied:";
 
 /// What a client says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,13 +45,24 @@ pub struct Client {
 }
 
 /// Who is calling, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// Empty for an anonymous caller.
     pub subject: String,
     pub scopes: BTreeSet<String>,
     pub roles: BTreeSet<String>,
     pub groups: BTreeSet<String>,
+    /// Where an anonymous caller connects from, where that is known. It says
+    /// nothing about who it is, so it does not make two identities differ.
+    pub address: Option<IpAddr>,
+}
+
+/// Whom a limit counts: who it is, or where it is when nobody knows. Compared as
+/// a value, never as a text that names are joined to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallerKey<'a> {
+    Subject(&'a str),
+    Address(Option<IpAddr>),
 }
 
 /// A notification.
@@ -98,6 +113,11 @@ impl Context {
         self.session.starts_with(VISIT)
     }
 
+    /// Whether there is a session, and not only what stands for one.
+    pub fn has_session(&self) -> bool {
+        !self.session.is_empty() && !self.is_visit() && !self.session.starts_with(IMPLIED)
+    }
+
     /// The session, or what all visits of clients like this one share.
     pub fn kin(&self) -> &str {
         let visit = self.session.strip_prefix(VISIT);
@@ -138,4 +158,24 @@ impl Identity {
     pub fn is_anonymous(&self) -> bool {
         self.subject.is_empty()
     }
+
+    /// Whom limits count.
+    pub fn key(&self) -> CallerKey<'_> {
+        match self.is_anonymous() {
+            true => CallerKey::Address(self.address),
+            false => CallerKey::Subject(&self.subject),
+        }
+    }
 }
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        let Identity { subject, scopes, roles, groups, address: _ } = self;
+        *subject == other.subject
+            && *scopes == other.scopes
+            && *roles == other.roles
+            && *groups == other.groups
+    }
+}
+
+impl Eq for Identity {}

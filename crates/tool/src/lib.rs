@@ -32,7 +32,7 @@ pub mod finding;
 
 pub use ask::{Ask, Call, GetPrompt, Read};
 pub use backoff::Backoff;
-pub use context::{Client, ClientHandle, Context, Identity, NoClient, Note};
+pub use context::{CallerKey, Client, ClientHandle, Context, Identity, NoClient, Note};
 pub use credential::CredentialHealth;
 pub use finding::{Finding, Severity};
 pub use json::{Json, Object};

@@ -173,7 +173,7 @@ impl Site {
             return None;
         }
         let permits = &self.0.permits;
-        let key = permits.key(caller::who(request, caller), caller::session(request));
+        let key = permits.key(caller.key(), caller::session(request));
         let permit = permits.acquire(key, caller::urgency(request));
         timeout(TO_WAIT, permit).await.ok()?.ok()
     }
@@ -222,7 +222,10 @@ impl Site {
         let shown = credential(text(&header::AUTHORIZATION)?, text(&API_KEY)?);
         let holder = request.extensions().get::<Holder>().map(|holder| &*holder.0);
         let policy = (self.0.parts.policy)();
-        let caller = policy.identify(shown, holder, (self.0.parts.now)())?;
+        let mut caller = policy.identify(shown, holder, (self.0.parts.now)())?;
+        if caller.is_anonymous() {
+            Arc::make_mut(&mut caller).address = caller::network(request);
+        }
         // Operators need a scope of their own and no other.
         if !self.is_admin(request.uri().path()) {
             policy.admit(&caller)?;

@@ -145,7 +145,7 @@ impl Dispatcher {
                 return Ok(outcome);
             }
             let asking = || snapshot.carry(&call, context);
-            let (outcome, attempts) = attempt::run(&*stages.retry, &call, asking).await;
+            let (outcome, attempts) = attempt::run(&*stages.retry, &call, context, asking).await;
             record.note(|record| record.attempts = attempts);
             let failed = |cause| {
                 let cause = self.scrubber.clean_failure(cause);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tool::context::VISIT;
+use tool::context::{IMPLIED, VISIT};
 use tool::{
     Ask, Client, ClientHandle, Context, Failure, Identity, Json, NoClient, Object, ProviderSource,
     Reply, RpcError,
@@ -250,6 +250,45 @@ pub(crate) fn stateless_context(
 /// Anonymous callers have nothing in common but what they say of themselves,
 /// so each is known by its connection, the `visit`.
 pub(crate) fn implied_session(client: &Client, caller: &Identity, visit: &str) -> Arc<str> {
-    let kin = format!("{}@{} {}", caller.subject, client.name, client.version);
-    if caller.is_anonymous() { format!("{VISIT}{visit} {kin}").into() } else { kin.into() }
+    // Lengths tell where one name ends and the next begins, whatever is in them.
+    let Client { name, version, .. } = client;
+    let own = format!("{}:{name}{version}", name.len());
+    match (caller.is_anonymous(), caller.subject.as_str()) {
+        (true, _) => format!("{VISIT}{visit} {own}").into(),
+        (false, subject) => format!("{IMPLIED}{}:{subject}{own}", subject.len()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn callers_whose_names_run_together_are_told_apart() {
+        let mut names = vec![String::new()];
+        for separator in ["@", " ", ":", "#", "/", "1", "a", "\u{1f}", "\n", VISIT, IMPLIED] {
+            names.extend([
+                separator.to_owned(),
+                format!("a{separator}"),
+                format!("1:{separator}a"),
+            ]);
+        }
+        let mut known: HashMap<Arc<str>, (String, String, String)> = HashMap::new();
+        for subject in &names {
+            for name in &names {
+                for version in &names {
+                    let caller = Identity { subject: subject.clone(), ..Identity::default() };
+                    let client = Client { version: version.clone(), ..Client::named(name, "") };
+                    let session = implied_session(&client, &caller, "7");
+                    assert_eq!(session.starts_with(VISIT), subject.is_empty(), "{session:?}");
+                    let who = (subject.clone(), name.clone(), version.clone());
+                    if let Some(other) = known.insert(session, who.clone()) {
+                        panic!("{who:?} is taken for {other:?}");
+                    }
+                }
+            }
+        }
+    }
 }

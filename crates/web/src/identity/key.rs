@@ -115,6 +115,7 @@ impl Ring {
             scopes: key.scopes.clone(),
             roles: key.roles.clone(),
             groups: key.groups.clone(),
+            ..Identity::default()
         })
     }
 }

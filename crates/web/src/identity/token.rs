@@ -212,6 +212,7 @@ fn identity(claims: &Value) -> Result<Identity, Denied> {
         scopes,
         roles: words(&claims["roles"]),
         groups: words(&claims["groups"]),
+        ..Identity::default()
     })
 }
 

@@ -9,24 +9,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use fair::Urgency;
 use http::{Method, Request};
 use mcp::revision::{header, method};
-use tool::Identity;
 
 use crate::listen::Peer;
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Caller<'a> {
-    Identified(&'a str),
-    At(Option<IpAddr>),
-}
-
-pub(super) fn who<'a, B>(request: &Request<B>, caller: &'a Identity) -> Caller<'a> {
-    if caller.is_anonymous() {
-        Caller::At(request.extensions().get::<Peer>().map(|peer| network(peer.0.ip())))
-    } else {
-        Caller::Identified(&caller.subject)
-    }
-}
 
 /// The session that a request says it belongs to. Whether there is one is known
 /// later: what names one that does not exist is refused at once.
@@ -49,15 +33,17 @@ pub(super) fn urgency<B>(request: &Request<B>) -> Urgency {
     }
 }
 
-/// What stands for an address: whoever has one of version 6 has very many.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
+/// Where a request comes from: whoever has one address of version 6 has very
+/// many.
+pub(super) fn network<B>(request: &Request<B>) -> Option<IpAddr> {
+    let Peer(peer) = request.extensions().get::<Peer>()?;
+    Some(match peer.ip().to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
             IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -75,18 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_its_identity_and_else_its_network() {
-        let who = |subject: &str, peer: &str| {
-            let caller = Identity { subject: subject.to_owned(), ..Identity::default() };
-            format!("{:?}", who(&request(&[], peer), &caller))
-        };
-        assert_eq!(who("ann", "1.2.3.4:5"), who("ann", "6.7.8.9:10"));
-        assert_ne!(who("ann", "1.2.3.4:5"), who("bob", "1.2.3.4:5"));
-        assert_eq!(who("", "1.2.3.4:5"), who("", "1.2.3.4:6"));
-        assert_eq!(who("", "1.2.3.4:5"), who("", "[::ffff:1.2.3.4]:5"));
-        assert_ne!(who("", "1.2.3.4:5"), who("", "1.2.3.5:5"));
-        assert_eq!(who("", "[2001:db8::1]:5"), who("", "[2001:db8::ffff:1]:5"));
-        assert_ne!(who("", "[2001:db8::1]:5"), who("", "[2001:db8:0:1::1]:5"));
+    fn an_anonymous_caller_is_its_network() {
+        let at = |peer: &str| network(&request(&[], peer));
+        assert_eq!(at("1.2.3.4:5"), at("1.2.3.4:6"));
+        assert_eq!(at("1.2.3.4:5"), at("[::ffff:1.2.3.4]:5"));
+        assert_ne!(at("1.2.3.4:5"), at("1.2.3.5:5"));
+        assert_eq!(at("[2001:db8::1]:5"), at("[2001:db8::ffff:1]:5"));
+        assert_ne!(at("[2001:db8::1]:5"), at("[2001:db8:0:1::1]:5"));
     }
 
     #[test]
