@@ -289,14 +289,15 @@ impl Edge {
                 return Err(Refusal::ScopeDenied);
             }
         }
-        let name = caller.rate_name(incoming.peer);
-        record.caller(&caller, &name);
+        let counted = caller.counted(incoming.peer);
+        record.caller(&caller, &counted.to_string());
         let limit = server.and_then(|one| one.per_minute).unwrap_or(self.config.per_minute);
         // Only what exists is counted by its name: a caller can think of more.
         let handle = server.map_or("", |server| &server.handle);
         let map = server.map(|server| &server.scope_map);
         let method = method.map_or("unknown", |method| self.config.scope_map.counted(map, method));
-        self.rates.take(format!("emcp:{handle}:{method}:{name}"), limit, now)?;
+        let bucket = rate::Bucket { server: handle.to_owned(), method: method.to_owned(), counted };
+        self.rates.take(bucket, limit, now)?;
         Ok(caller)
     }
 

@@ -9,9 +9,10 @@
 mod tests;
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use sqlx::Error;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -113,7 +114,7 @@ impl<O: Opener> Pool<O> {
 
 impl<O: Opener> Shared<O> {
     fn idle(&self) -> MutexGuard<'_, Vec<Kept<O::Connection>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 
     /// The connection that was used last, and those that are to be closed.

@@ -44,6 +44,15 @@ const MAX_ATTEMPTS: i64 = 3;
 /// Longest idempotency key that is taken.
 const MAX_KEY: usize = 255;
 
+/// How many tasks of one owner may wait or run.
+pub(super) const MAX_TASKS: i64 = 1_000;
+
+/// How many of all owners.
+const MAX_ALL_TASKS: i64 = 20_000;
+
+/// When somebody whose queue is full is told to come again, in seconds.
+const QUEUE_PAUSE: u64 = 60;
+
 /// SHA-256 of what makes two dispatched requests the same.
 pub fn payload_hash(
     server: &str,
@@ -62,6 +71,17 @@ pub fn payload_hash(
         "actor_user_id": user,
     });
     hash(&text.to_string())
+}
+
+/// Whether no more tasks of an owner are taken.
+async fn is_full(owner: &str, work: &mut SqliteConnection) -> Result<bool, StateError> {
+    let (all, own): (i64, Option<i64>) =
+        sqlx::query_as("select count(*), sum(owner = ?) from tasks where status < ?")
+            .bind(owner)
+            .bind(FINISHED)
+            .fetch_one(work)
+            .await?;
+    Ok(MAX_ALL_TASKS <= all || MAX_TASKS <= own.unwrap_or(0))
 }
 
 /// The same value with empty objects as empty lists, which is how the
@@ -90,6 +110,8 @@ enum Claim {
     /// Ours to run; as this task where there is a queue.
     New(Option<i64>),
     Before(Known),
+    /// Too many tasks of this owner, or of all, wait already.
+    Full,
 }
 
 /// A request that is about to be claimed.
@@ -147,6 +169,7 @@ impl Edge {
                 Ok(json_outcome(StatusCode::ACCEPTED, &body))
             }
             Claim::New(None) => self.run_now(&request, caller, inner).await,
+            Claim::Full => Err(Refusal::RateLimited { seconds: QUEUE_PAUSE }),
         }
     }
 
@@ -172,6 +195,9 @@ impl Edge {
                     result: row.try_get("result")?,
                 }));
             }
+        }
+        if self.config.queue == Queue::Durable && is_full(&request.owner, &mut work).await? {
+            return Ok(Claim::Full);
         }
         let task = match self.config.queue {
             Queue::Durable => Some(

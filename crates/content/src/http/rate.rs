@@ -1,9 +1,11 @@
 //! How often: fixed windows of a minute, one per server, method and caller.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+use super::auth::Counted;
 use super::errors::Refusal;
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -14,12 +16,20 @@ const MAX_WINDOWS: usize = 100_000;
 /// How often a full table is swept: a sweep looks at all of it.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// What is counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Bucket {
+    pub(super) server: String,
+    pub(super) method: String,
+    pub(super) counted: Counted,
+}
+
 #[derive(Default)]
 pub(super) struct Windows(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    windows: HashMap<String, Window>,
+    windows: HashMap<Bucket, Window>,
     next_sweep: Duration,
 }
 
@@ -30,11 +40,11 @@ struct Window {
 
 impl Windows {
     /// Counts one request, or says how long to wait. No limit when zero.
-    pub(super) fn take(&self, bucket: String, limit: u32, now: Duration) -> Result<(), Refusal> {
+    pub(super) fn take(&self, bucket: Bucket, limit: u32, now: Duration) -> Result<(), Refusal> {
         if limit == 0 {
             return Ok(());
         }
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         if !table.windows.contains_key(&bucket) && !table.has_room(now) {
             return Err(Refusal::RateLimited { seconds: WINDOW.as_secs() });
         }
@@ -66,17 +76,31 @@ impl Table {
 mod tests {
     use super::*;
 
+    fn bucket(caller: &str) -> Bucket {
+        let counted = Counted::Subject(caller.to_owned());
+        Bucket { server: "content".to_owned(), method: "tools/call".to_owned(), counted }
+    }
+
+    #[test]
+    fn a_user_and_a_subject_of_the_same_number_are_counted_apart() {
+        let (windows, start) = (Windows::default(), Duration::from_secs(1_800_000_000));
+        let user = Bucket { counted: Counted::User(7), ..bucket("") };
+        assert!(windows.take(bucket("7"), 1, start).is_ok());
+        assert!(windows.take(user, 1, start).is_ok());
+        assert!(windows.take(bucket("7"), 1, start).is_err());
+    }
+
     #[test]
     fn a_full_table_refuses_newcomers_until_windows_end() {
         let windows = Windows::default();
         let start = Duration::from_secs(1_800_000_000);
         for caller in 0..MAX_WINDOWS {
-            windows.take(format!("caller {caller}"), 9, start).unwrap();
+            windows.take(bucket(&format!("caller {caller}")), 9, start).unwrap();
         }
-        assert!(windows.take("newcomer".to_owned(), 9, start).is_err());
-        assert!(windows.take("caller 7".to_owned(), 9, start).is_ok());
-        assert_eq!(windows.0.lock().unwrap().windows.len(), MAX_WINDOWS);
-        assert!(windows.take("newcomer".to_owned(), 9, start + WINDOW).is_ok());
-        assert_eq!(windows.0.lock().unwrap().windows.len(), 1);
+        assert!(windows.take(bucket("newcomer"), 9, start).is_err());
+        assert!(windows.take(bucket("caller 7"), 9, start).is_ok());
+        assert_eq!(windows.0.lock().windows.len(), MAX_WINDOWS);
+        assert!(windows.take(bucket("newcomer"), 9, start + WINDOW).is_ok());
+        assert_eq!(windows.0.lock().windows.len(), 1);
     }
 }

@@ -412,6 +412,36 @@ fn dispatched_as(claims: &Value, key: &str) -> Request<Bytes> {
 }
 
 #[tokio::test]
+async fn so_many_tasks_of_one_caller_wait_and_no_more() {
+    let house = house(|config| {
+        config.per_minute = 0;
+        config.servers.iter_mut().for_each(|server| server.per_minute = Some(0));
+    })
+    .await;
+    for n in 0..dispatch::MAX_TASKS {
+        let (status, body, _) = house.send(dispatched(&format!("k{n}"), &search(1))).await;
+        assert_eq!(status, 202, "{n}: {body}");
+    }
+    let (status, body, _) = house.send(dispatched("one more", &search(1))).await;
+    assert_eq!(status, 429, "{body}");
+    let (status, ..) = house.send(dispatched("k7", &search(1))).await;
+    assert_eq!(status, 202, "what was asked before is known");
+    let other = json!({"sub": "bob", "scopes": ["mcp:call"], "exp": 1_800_003_600});
+    let (status, body, _) = house.send(dispatched_as(&other, "k")).await;
+    assert_eq!(status, 202, "nobody else is touched: {body}");
+    assert!(house.edge.work_once().await.unwrap());
+    let (status, body, _) = house.send(dispatched("one more", &search(1))).await;
+    assert_eq!(status, 202, "{body}");
+}
+
+#[tokio::test]
+async fn nobody_signs_himself_into_being_the_holder_of_a_personal_token() {
+    let house = house(|_| {}).await;
+    let claims = json!({"sub": "token:1", "scopes": "*", "exp": 1_800_003_600});
+    check(&house, dispatched_as(&claims, "k"), 401, "unauthenticated").await;
+}
+
+#[tokio::test]
 async fn who_has_no_name_has_no_tasks() {
     let house = house(|_| {}).await;
     let nameless = json!({"scopes": "*", "exp": 1_800_003_600});

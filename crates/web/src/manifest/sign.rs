@@ -7,7 +7,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -26,11 +26,14 @@ pub struct Signature {
 }
 
 /// A key that signs. Its text form is the base64 of 32 secret bytes.
-pub struct SecretKey(SigningKey);
+pub struct SecretKey {
+    seed: [u8; 32],
+    pair: Ed25519KeyPair,
+}
 
 /// A key that verifies. Its text form is the base64 of 32 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublicKey(VerifyingKey);
+pub struct PublicKey([u8; 32]);
 
 /// The text is not a key.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +56,8 @@ pub enum Distrust {
 impl SecretKey {
     /// A key from 32 random bytes.
     pub fn from_seed(seed: [u8; 32]) -> SecretKey {
-        SecretKey(SigningKey::from_bytes(&seed))
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("32 bytes make a key");
+        SecretKey { seed, pair }
     }
 
     pub fn parse(text: &str) -> Result<SecretKey, InvalidKey> {
@@ -61,16 +65,17 @@ impl SecretKey {
     }
 
     pub fn to_text(&self) -> String {
-        STANDARD.encode(self.0.to_bytes())
+        STANDARD.encode(self.seed)
     }
 
     pub fn public(&self) -> PublicKey {
-        PublicKey(self.0.verifying_key())
+        let bytes = self.pair.public_key().as_ref();
+        PublicKey(bytes.try_into().expect("a public key has 32 bytes"))
     }
 
     /// The manifest with its signature by this key.
     pub fn sign(&self, manifest: &Manifest) -> Manifest {
-        let value = STANDARD.encode(self.0.sign(manifest.canonical().as_bytes()).to_bytes());
+        let value = STANDARD.encode(self.pair.sign(manifest.canonical().as_bytes()));
         let signature =
             Signature { key: self.public().id(), algorithm: "ed25519".to_owned(), value };
         let mut signed = manifest.clone();
@@ -84,16 +89,16 @@ impl SecretKey {
 
 impl PublicKey {
     pub fn parse(text: &str) -> Result<PublicKey, InvalidKey> {
-        VerifyingKey::from_bytes(&decode(text)?).map(PublicKey).map_err(|_| InvalidKey)
+        decode(text).map(PublicKey)
     }
 
     pub fn to_text(&self) -> String {
-        STANDARD.encode(self.0.to_bytes())
+        STANDARD.encode(self.0)
     }
 
     /// A short name: the first 16 hexadecimal digits of the key's SHA-256.
     pub fn id(&self) -> String {
-        let digest = Sha256::digest(self.0.to_bytes());
+        let digest = Sha256::digest(self.0);
         hex::encode(&digest[..8])
     }
 }
@@ -109,8 +114,8 @@ pub fn verify(manifest: &Manifest, pinned: &[PublicKey]) -> Result<(), Distrust>
         .find(|key| key.id() == signature.key)
         .ok_or_else(|| Distrust::UnknownKey(signature.key.clone()))?;
     let bytes = STANDARD.decode(&signature.value).map_err(|_| Distrust::Forged)?;
-    let bytes = ed25519_dalek::Signature::from_slice(&bytes).map_err(|_| Distrust::Forged)?;
-    key.0.verify(manifest.canonical().as_bytes(), &bytes).map_err(|_| Distrust::Forged)
+    let key = UnparsedPublicKey::new(&ED25519, key.0);
+    key.verify(manifest.canonical().as_bytes(), &bytes).map_err(|_| Distrust::Forged)
 }
 
 fn decode(text: &str) -> Result<[u8; 32], InvalidKey> {

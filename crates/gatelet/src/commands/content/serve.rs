@@ -242,6 +242,9 @@ fn audit(args: &Args) -> anyhow::Result<AuditSink> {
     }))
 }
 
+/// How long the body of a request may take.
+const BODY_TIME: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Reads a request whole, within what the edge wants to see of it.
 async fn respond<B>(edge: &Edge, request: Request<B>, local_only: bool) -> Response<Body>
 where
@@ -257,9 +260,15 @@ where
     // A body over the limit is refused by the edge in its own words: it is
     // shown one byte more than is allowed, and never the rest.
     let limit = edge.max_body();
-    let body = match Limited::new(body, limit).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => Bytes::from(vec![b' '; limit + 1]),
+    let body = Limited::new(body, limit).collect();
+    let body = match tokio::time::timeout(BODY_TIME, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => Bytes::from(vec![b' '; limit + 1]),
+        Err(_) => {
+            let mut late = Response::new(Body::whole("the body did not come in time"));
+            *late.status_mut() = StatusCode::REQUEST_TIMEOUT;
+            return late;
+        }
     };
     let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
     edge.respond(Request::from_parts(parts, body), peer).await.map(Body::whole)
