@@ -74,7 +74,10 @@ fn json_by_negotiation(transcript: &Transcript) -> Seen {
 fn manifest(transcript: &Transcript) -> Result<Value, Seen> {
     let page = transcript.manifest.as_ref().filter(|page| page.status == 200);
     let Some(page) = page else { return Err(unseen("there is no manifest")) };
-    serde_saphyr::from_str(&page.body).map_err(|error| Seen::Bad(format!("not YAML: {error}")))
+    // Whoever is judged may be hostile: a walk over the tree must come to an end.
+    let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: 64 } };
+    let tree = serde_saphyr::from_str_with_options(&page.body, options);
+    tree.map_err(|error| Seen::Bad(format!("not YAML: {error}")))
 }
 
 fn field(transcript: &Transcript, name: &str, need: Need, is: fn(&Value) -> bool) -> Seen {

@@ -686,3 +686,18 @@ fn secrets_are_redacted_however_deep() {
     assert_eq!(redact(&json!("plain")), json!("plain"));
     assert_eq!(redact(&json!({" Authorization ": 1})), json!({" Authorization ": "[REDACTED]"}));
 }
+
+#[tokio::test]
+async fn a_message_that_is_nested_without_end_is_answered_with_an_error() {
+    let house = house(|_| {}).await;
+    for depth in [200, 5_000, 60_000] {
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let text = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"a\":{nested}}}}}"
+        );
+        let mut request = post("/mcp/content/dispatch", &Value::Null);
+        *request.body_mut() = text.into();
+        let (status, body, _) = house.send(request).await;
+        assert!((200..500).contains(&status), "{depth}: {status} {body}");
+    }
+}

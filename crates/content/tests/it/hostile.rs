@@ -4,7 +4,7 @@ use content::{Config, SENSITIVE};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Runs, TestRunner};
 use serde_json::{Value, json};
-use tool::{Context, Provider};
+use tool::{Ask, Call, Context, Json, Provider, Reply};
 
 use crate::ask::{ids, try_call};
 
@@ -343,4 +343,30 @@ async fn arguments_that_are_no_text_are_refused() {
     let call = tool::Call::new("evo.content.search", raw);
     let reply = provider.ask(tool::Ask::Call(call), &Context::anonymous()).await.unwrap();
     assert!(matches!(reply, tool::Reply::Error(error) if error.code == -32602));
+}
+
+proptest! {
+    #![proptest_config(Runs::with_cases(24))]
+
+    /// However deep arguments are nested, they are answered with an error.
+    #[test]
+    fn nesting_without_end_is_refused(
+        depth in prop_oneof![1..200usize, 1_000..200_000usize],
+        open in prop_oneof![Just("["), Just("{\"a\":")],
+        key in prop_oneof![Just("tv_filters"), Just("with_tvs"), Just("limit")],
+    ) {
+        let close = if open == "[" { "]" } else { "}" };
+        let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        let arguments = format!("{{\"{key}\":{nested}}}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refused = runtime.block_on(async {
+            let site = content::open(&Config::sample()).await.unwrap();
+            // What is too deep may be no message at all.
+            let Ok(arguments) = Json::parse(arguments) else { return true };
+            let call = Ask::Call(Call::new("evo.content.search", arguments));
+            let reply = site.ask(call, &Context::anonymous()).await;
+            depth <= 8 || matches!(reply, Ok(Reply::Error(_)))
+        });
+        prop_assert!(refused);
+    }
 }
