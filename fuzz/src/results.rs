@@ -2,6 +2,7 @@
 
 use artifacts::view::{self, Budget, Selector};
 use gateway::skill::{File, Library};
+use offload::Stop;
 use redact::{Config, Scrubber};
 use testkit::fuzz::Dictionary;
 use tool::Json;
@@ -141,7 +142,7 @@ fn look(bytes: &[u8]) {
     let Ok(selector) = Selector::parse(&selector) else { return };
     let budget = Budget { chars: 2_000, jq_steps: 200_000, ..Budget::default() };
     for media_type in ["application/json", "text/csv", "text/plain"] {
-        if let Ok(view) = view::view(kept, media_type, &selector, &budget) {
+        if let Ok(view) = view::view(kept, media_type, &selector, &budget, &Stop::never()) {
             assert!(view.to_text().chars().count() < 20_000, "a view is bounded");
         }
     }

@@ -80,8 +80,7 @@ pub fn parts(artifact: &Artifact) -> Vec<Part> {
 
 /// One of them, by its number in the handle.
 pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
-    let mut parts = parts(artifact);
-    (at < parts.len()).then(|| parts.swap_remove(at))
+    part::part(&artifact.result, at)
 }
 
 impl Envelope {

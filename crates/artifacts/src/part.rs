@@ -1,5 +1,7 @@
 //! The pieces that a kept answer consists of.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
@@ -29,47 +31,76 @@ pub struct Reference {
 /// The parts of a kept result. The first is what a reader reads; binary blocks,
 /// embedded resources and structured content follow.
 pub fn parts(result: &Json) -> Vec<Part> {
-    let reply = Reply::Result(result.clone());
-    let Some(read) = reply.tool_result() else { return vec![whole(result, "")] };
-    let mut parts = Vec::new();
-    let reading = Reading::of(&read);
-    let text = |text: &str, label: &str| {
-        let (media_type, label) = (media_type(text).to_owned(), label.to_owned());
-        Part { media_type, label, bytes: text.as_bytes().to_vec() }
-    };
-    parts.extend(reading.main().map(|main| text(main, "")));
-    if let Some(beside) = reading.text.as_deref().filter(|_| reading.is_structured()) {
-        parts.push(text(beside, "text"));
-    }
-    parts.extend(read.content.iter().filter_map(block));
-    if let Some(structured) = &read.structured
-        && parts.first().is_none_or(|first| first.bytes != structured.as_bytes().as_ref())
-    {
-        parts.push(whole(structured, "structuredContent"));
-    }
-    if parts.is_empty() {
-        parts.push(whole(result, ""));
-    }
-    parts
+    with_pieces(result, |pieces| pieces.into_iter().map(Piece::into_part).collect())
 }
 
-fn whole(json: &Json, label: &str) -> Part {
-    let (media_type, label) = ("application/json".to_owned(), label.to_owned());
-    Part { media_type, label, bytes: json.as_bytes().to_vec() }
+/// One of them, by its number in the handle.
+pub fn part(result: &Json, at: usize) -> Option<Part> {
+    with_pieces(result, |mut pieces| {
+        (at < pieces.len()).then(|| pieces.swap_remove(at).into_part())
+    })
 }
 
 /// Where each part of a result is that is kept under this handle.
 pub fn references(handle: &str, result: &Json) -> Vec<Reference> {
-    let reference = |(at, part): (usize, Part)| Reference {
+    let reference = |(at, piece): (usize, Piece<'_>)| Reference {
         handle: match at {
             0 => handle.to_owned(),
             at => format!("{handle}/{at}"),
         },
-        media_type: part.media_type,
-        size_bytes: part.bytes.len(),
-        label: part.label,
+        media_type: piece.media_type.into_owned(),
+        size_bytes: piece.bytes.len(),
+        label: piece.label.into_owned(),
     };
-    parts(result).into_iter().enumerate().map(reference).collect()
+    with_pieces(result, |pieces| pieces.into_iter().enumerate().map(reference).collect())
+}
+
+/// A part that is not copied yet: a result may have many megabytes.
+struct Piece<'a> {
+    media_type: Cow<'a, str>,
+    label: Cow<'a, str>,
+    bytes: Cow<'a, [u8]>,
+}
+
+impl<'a> Piece<'a> {
+    fn text(text: &'a str, label: &'a str) -> Piece<'a> {
+        let bytes = Cow::Borrowed(text.as_bytes());
+        Piece { media_type: media_type(text).into(), label: label.into(), bytes }
+    }
+
+    fn json(json: &'a Json, label: &'a str) -> Piece<'a> {
+        let bytes = Cow::Borrowed(json.as_bytes().as_ref());
+        Piece { media_type: "application/json".into(), label: label.into(), bytes }
+    }
+
+    fn into_part(self) -> Part {
+        Part {
+            media_type: self.media_type.into_owned(),
+            label: self.label.into_owned(),
+            bytes: self.bytes.into_owned(),
+        }
+    }
+}
+
+fn with_pieces<T>(result: &Json, act: impl FnOnce(Vec<Piece<'_>>) -> T) -> T {
+    let reply = Reply::Result(result.clone());
+    let Some(read) = reply.tool_result() else { return act(vec![Piece::json(result, "")]) };
+    let reading = Reading::of(&read);
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    pieces.extend(reading.main().map(|main| Piece::text(main, "")));
+    if let Some(beside) = reading.text.as_deref().filter(|_| reading.is_structured()) {
+        pieces.push(Piece::text(beside, "text"));
+    }
+    pieces.extend(read.content.iter().filter_map(block));
+    if let Some(structured) = &read.structured
+        && pieces.first().is_none_or(|first| *first.bytes != **structured.as_bytes())
+    {
+        pieces.push(Piece::json(structured, "structuredContent"));
+    }
+    if pieces.is_empty() {
+        pieces.push(Piece::json(result, ""));
+    }
+    act(pieces)
 }
 
 /// A handle taken apart: the artifact's, and which part.
@@ -96,7 +127,7 @@ fn media_type(text: &str) -> &'static str {
 }
 
 /// A block that is a part by itself: binary data, or an embedded resource.
-fn block(block: &Json) -> Option<Part> {
+fn block(block: &Json) -> Option<Piece<'_>> {
     let text = |json: &Json, key: &str| json.member_as::<String>(key);
     let kind = text(block, "type").unwrap_or_default();
     let decoded = |data: String| BASE64.decode(&data).unwrap_or_else(|_| data.into_bytes());
@@ -104,7 +135,8 @@ fn block(block: &Json) -> Option<Part> {
         "image" | "audio" => {
             let default = if kind == "image" { "image/png" } else { "audio/wav" };
             let media_type = text(block, "mimeType").unwrap_or_else(|| default.to_owned());
-            Some(Part { media_type, label: kind, bytes: decoded(text(block, "data")?) })
+            let bytes = decoded(text(block, "data")?);
+            Some(Piece { media_type: media_type.into(), label: kind.into(), bytes: bytes.into() })
         }
         "resource" => {
             let resource = block.member("resource")?;
@@ -115,12 +147,13 @@ fn block(block: &Json) -> Option<Part> {
             };
             let media_type = text(&resource, "mimeType");
             let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-            Some(Part { media_type, label: text(&resource, "uri").unwrap_or_default(), bytes })
+            let label = text(&resource, "uri").unwrap_or_default();
+            Some(Piece { media_type: media_type.into(), label: label.into(), bytes: bytes.into() })
         }
-        "resource_link" => Some(Part {
-            media_type: "text/uri-list".to_owned(),
-            label: text(block, "name").unwrap_or_default(),
-            bytes: text(block, "uri")?.into_bytes(),
+        "resource_link" => Some(Piece {
+            media_type: "text/uri-list".into(),
+            label: text(block, "name").unwrap_or_default().into(),
+            bytes: text(block, "uri")?.into_bytes().into(),
         }),
         _ => None,
     }

@@ -17,8 +17,8 @@ mod table;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use offload::Stop;
 use serde_json::json;
-use tokio::task::JoinError;
 
 pub use error::{USAGE, ViewError};
 pub use jq::{Outputs, jq};
@@ -28,11 +28,14 @@ pub use span::Span;
 pub use table::delimiter;
 
 /// The piece of `bytes` that `selector` names.
+///
+/// Takes a while: not for a thread that has others to serve.
 pub fn view(
     bytes: &[u8],
     media_type: &str,
     selector: &Selector,
     budget: &Budget,
+    stop: &Stop,
 ) -> Result<View, ViewError> {
     let text = || String::from_utf8_lossy(bytes);
     match selector {
@@ -42,21 +45,10 @@ pub fn view(
         Selector::Rows(span) => Ok(lines::rows(&text(), media_type, *span, budget)),
         Selector::JsonKeys { keys } => Ok(json::keys(&text(), keys, budget)),
         Selector::Slice { path, span } => json::slice(bytes, media_type, path, *span, budget),
-        Selector::Grep(grep) => grep::grep(&text(), grep, budget),
-        Selector::Jq { filter } => jq::view(bytes, media_type, filter, budget),
+        Selector::Grep(grep) => grep::grep(&text(), grep, budget, stop),
+        Selector::Jq { filter } => jq::view(bytes, media_type, filter, budget, stop),
         Selector::Bytes { start, length } => Ok(raw(bytes, *start, *length, budget)),
         Selector::Image => media(bytes, media_type, budget),
-    }
-}
-
-/// Looks on a thread of its own, so that everybody else is answered meanwhile:
-/// a filter may take millions of steps, and a result be many megabytes.
-pub async fn aside<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(look).await.map_err(JoinError::try_into_panic) {
-        Ok(seen) => seen,
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The runtime is going down, and takes whoever asked with it.
-        Err(Err(_)) => std::future::pending().await,
     }
 }
 

@@ -4,6 +4,7 @@ mod document;
 
 use artifacts::view::{self, Budget, ViewError};
 use native::{Fault, Text, tool};
+use offload::Stop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,7 +41,7 @@ fn query(
         | Value::Object(_) => json.to_string(),
     };
     let limits = Budget { chars: OUTPUT, jq_steps: STEPS, ..Budget::default() };
-    match view::jq(input.as_bytes(), "application/json", &filter, &limits) {
+    match view::jq(input.as_bytes(), "application/json", &filter, &limits, &Stop::never()) {
         Ok(outputs) if outputs.count == 0 => Ok(Text(String::new())),
         Ok(outputs) if outputs.cut.is_none() => Ok(Text(outputs.text + "\n")),
         Ok(_) => {

@@ -18,6 +18,8 @@ pub enum ViewError {
     Missing { selector: &'static str, parameter: &'static str, expected: &'static str },
     #[error("the artifact is no JSON ({media_type}); use `head`, `lines` or `grep`")]
     NoJson { media_type: String },
+    #[error("the artifact cannot be read as JSON: {0}; use `head`, `lines` or `grep`")]
+    Unread(String),
     #[error("nothing is at `{0}`; use `jq` with `paths` to see what there is")]
     NoPath(String),
     #[error("`{0}` is no array; use `json_keys` or `jq`")]
@@ -30,6 +32,8 @@ pub enum ViewError {
     Jq(String),
     #[error("the filter takes too many steps or makes too much; select less first")]
     Steps,
+    #[error("it takes too long; select less first")]
+    Stopped,
     #[error(
         "the artifact is {media_type}, not an image or audio of at most {limit} bytes; use `bytes`"
     )]

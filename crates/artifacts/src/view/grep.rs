@@ -1,8 +1,12 @@
 //! Lines that match.
 
 use std::fmt::Write;
+use std::ops::Range;
 
-use regex::RegexBuilder;
+use offload::Stop;
+use regex_automata::Input;
+use regex_automata::meta::{BuildError, Regex};
+use regex_automata::util::syntax;
 use serde_json::json;
 
 use crate::view::error::ViewError;
@@ -20,24 +24,33 @@ pub struct Grep {
     pub start: usize,
 }
 
+/// How many bytes of a line are searched at once.
+const WINDOW: usize = 16 << 10;
+
 /// Characters to show around a match in a line that is very long.
 const AROUND: usize = 200;
 
 /// The matching lines with their numbers, which `lines` understands.
 ///
-/// The engine is linear in the text and the compiled pattern is bounded, so no
-/// pattern can make this slow.
-pub(super) fn grep(text: &str, grep: &Grep, budget: &Budget) -> Result<View, ViewError> {
-    let regex = RegexBuilder::new(&grep.pattern)
-        .case_insensitive(grep.ignore_case)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| ViewError::Pattern(last_line(&error.to_string())))?;
+/// The engine is linear in the text and the compiled pattern is bounded. Some
+/// patterns take long all the same, so this looks whether to stop at every
+/// line, and at every [`WINDOW`] of a long one.
+pub(super) fn grep(
+    text: &str,
+    grep: &Grep,
+    budget: &Budget,
+    stop: &Stop,
+) -> Result<View, ViewError> {
+    let regex = Regex::builder()
+        .syntax(syntax::Config::new().case_insensitive(grep.ignore_case))
+        .configure(Regex::config().nfa_size_limit(Some(1 << 20)))
+        .build(&grep.pattern)
+        .map_err(|error| ViewError::Pattern(reason(&error)))?;
     let lines = split(text);
     let (mut out, mut n_matches, mut shown_to, mut next) = (String::new(), 0_usize, 0, None);
     let mut shown_chars = 0;
     for (at, line) in lines.iter().enumerate().skip(grep.start) {
-        let Some(found) = regex.find(line) else { continue };
+        let Some(found) = find(&regex, line, stop)? else { continue };
         n_matches += 1;
         if next.is_some() {
             continue;
@@ -47,7 +60,7 @@ pub(super) fn grep(text: &str, grep: &Grep, budget: &Budget) -> Result<View, Vie
         let mut block = String::new();
         for (number, other) in lines.iter().enumerate().take(to).skip(from) {
             let shown = match number == at {
-                true => window(line, found.start(), found.end()),
+                true => excerpt(line, found.start, found.end),
                 false => clip(other, 2 * AROUND).0.into_owned(),
             };
             let mark = if number == at { ':' } else { '-' };
@@ -83,8 +96,27 @@ pub(super) fn grep(text: &str, grep: &Grep, budget: &Budget) -> Result<View, Vie
     Ok(View::text(format!("{shown}{mark}"), format!("{note}{cut}"), next))
 }
 
+/// The first match in a line. In a very long one a match of more than half a
+/// [`WINDOW`] may be found in part.
+fn find(regex: &Regex, line: &str, stop: &Stop) -> Result<Option<Range<usize>>, ViewError> {
+    let mut start = 0;
+    loop {
+        if stop.is_set() {
+            return Err(ViewError::Stopped);
+        }
+        let end = line.len().min(start + WINDOW);
+        if let Some(found) = regex.find(Input::new(line).range(start..end)) {
+            return Ok(Some(found.range()));
+        }
+        if end == line.len() {
+            return Ok(None);
+        }
+        start += WINDOW / 2;
+    }
+}
+
 /// A line, or the part of it around the match when it is very long.
-fn window(line: &str, start: usize, end: usize) -> String {
+fn excerpt(line: &str, start: usize, end: usize) -> String {
     if line.chars().count() <= 2 * AROUND {
         return line.to_owned();
     }
@@ -97,6 +129,12 @@ fn window(line: &str, start: usize, end: usize) -> String {
     format!("{}{before}{matched}{after}{}", cut(left), cut(right))
 }
 
-fn last_line(text: &str) -> String {
+/// What is wrong with a pattern, in a line.
+fn reason(error: &BuildError) -> String {
+    let text = match (error.syntax_error(), error.size_limit()) {
+        (Some(error), _) => error.to_string(),
+        (None, Some(_)) => "it is too large when compiled".to_owned(),
+        (None, None) => error.to_string(),
+    };
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }

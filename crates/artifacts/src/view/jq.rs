@@ -8,6 +8,7 @@
 //! as well. The environment, the process and its outputs are out of its reach.
 
 mod fuel;
+mod input;
 mod instrument;
 
 use std::fmt::{self, Write};
@@ -16,10 +17,12 @@ use jaq_core::load::lex::Token;
 use jaq_core::load::parse::{Def, Term};
 use jaq_core::load::{Arena, File, Lexer, Loader, Parser};
 use jaq_core::{Compiler, Ctx, Vars};
+use offload::Stop;
 
 use crate::view::error::ViewError;
 use crate::view::piece::{Budget, View, clip};
 use fuel::{Fuel, Fueled, Tank};
+use instrument::{Checks, Scope};
 
 /// What a filter makes of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +41,9 @@ pub(super) fn view(
     media_type: &str,
     filter: &str,
     budget: &Budget,
+    stop: &Stop,
 ) -> Result<View, ViewError> {
-    let Outputs { text, count, cut } = jq(bytes, media_type, filter, budget)?;
+    let Outputs { text, count, cut } = jq(bytes, media_type, filter, budget, stop)?;
     Ok(match cut {
         None => View::text(text, format!("{count} results"), None),
         Some(total) => {
@@ -60,10 +64,11 @@ pub fn jq(
     media_type: &str,
     filter: &str,
     budget: &Budget,
+    stop: &Stop,
 ) -> Result<Outputs, ViewError> {
     // Filters recurse on the stack: theirs is our own, with its size known.
     std::thread::scope(|scope| {
-        let run = || run(bytes, media_type, filter, budget);
+        let run = || run(bytes, media_type, filter, budget, stop);
         let thread = std::thread::Builder::new().stack_size(fuel::STACK);
         let handle = thread.spawn_scoped(scope, run);
         let failed = |what: &str| ViewError::Jq(what.to_owned());
@@ -72,11 +77,18 @@ pub fn jq(
     })
 }
 
-fn run(bytes: &[u8], media_type: &str, text: &str, budget: &Budget) -> Result<Outputs, ViewError> {
+fn run(
+    bytes: &[u8],
+    media_type: &str,
+    text: &str,
+    budget: &Budget,
+    stop: &Stop,
+) -> Result<Outputs, ViewError> {
+    input::check(bytes).map_err(|excess| ViewError::Unread(excess.to_string()))?;
     let no_json = |_| ViewError::NoJson { media_type: media_type.to_owned() };
     let input = jaq_json::read::parse_single(bytes).map_err(no_json)?;
     let program = compile(text)?;
-    let tank = Tank::new(budget.jq_steps);
+    let tank = Tank::new(budget.jq_steps, stop);
     let fuel = Fuel { lut: &program.lut, tank: &tank };
     let context = Ctx::<Fueled>::new(fuel, Vars::new([]));
     let mut out = Bounded { text: String::new(), room: budget.chars, over: 0 };
@@ -100,6 +112,7 @@ fn run(bytes: &[u8], media_type: &str, text: &str, budget: &Budget) -> Result<Ou
         }
     }
     match tank.is_empty() {
+        true if stop.is_set() => Err(ViewError::Stopped),
         true => Err(ViewError::Steps),
         false => Ok(Outputs { text: out.text, count, cut: None }),
     }
@@ -133,9 +146,11 @@ fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
     let natives: Vec<&str> = funs.iter().map(|(name, _, _)| *name).collect();
     let shorten = |def: Def<&'static str>| -> Def<&'t str> { def };
     let prelude = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let checks = |scope| Checks { natives: &natives, scope };
     let prelude = fuel::defs().chain(prelude).map(shorten);
+    let prelude = prelude.map(|def| checks(Scope::Prelude).definition(def));
     let main = Def { name: MAIN, args: Vec::new(), body: term };
-    let defs = prelude.chain([main]).map(|def| instrument::definition(def, &natives));
+    let defs = prelude.chain([checks(Scope::Main).definition(main)]);
     let arena = Arena::default();
     let loaded = Loader::new(defs).load(&arena, File { code: MAIN, path: () });
     let modules = loaded.map_err(|_| no_filter("it cannot be loaded"))?;

@@ -4,7 +4,7 @@ use super::*;
 
 fn cut_out(bytes: &[u8], media_type: &str, selector: Value) -> Result<View, ViewError> {
     let selector = Selector::parse(&selector.into())?;
-    view(bytes, media_type, &selector, &Budget { chars: 200, ..Budget::default() })
+    view(bytes, media_type, &selector, &Budget { chars: 200, ..Budget::default() }, &Stop::never())
 }
 
 #[track_caller]
@@ -224,7 +224,7 @@ fn no_filter_runs_for_ever_or_eats_all_memory() {
     ] {
         let selector = Selector::Jq { filter: filter.to_owned() };
         let budget = Budget { jq_steps: 200_000, ..Budget::default() };
-        let seen = view(text.as_bytes(), "application/json", &selector, &budget);
+        let seen = view(text.as_bytes(), "application/json", &selector, &budget, &Stop::never());
         assert_eq!(seen, Err(ViewError::Steps), "{filter}");
     }
     let endless =
@@ -317,7 +317,168 @@ fn no_number_in_a_selector_is_too_large() {
     ] {
         let budget = Budget { first_line: 1, ..Budget::default() };
         let parsed = Selector::parse(&selector.clone().into()).unwrap();
-        let seen = view(b"[1]", "application/json", &parsed, &budget);
+        let seen = view(b"[1]", "application/json", &parsed, &budget, &Stop::never());
         assert!(seen.is_ok(), "{selector}: {seen:?}");
+    }
+}
+
+/// What a filter makes of `null`, or the reason why not.
+fn filtered(filter: &str) -> Result<String, ViewError> {
+    // A chain of closures is as long as there are steps; nothing else needs
+    // all of them to become as deep as it can.
+    let jq_steps = if filter.contains("f(g") { 20_000_000 } else { 600_000 };
+    let budget = Budget { chars: 200, jq_steps, ..Budget::default() };
+    jq(b"null", "application/json", filter, &budget, &Stop::never()).map(|made| made.text)
+}
+
+#[test]
+fn no_filter_nests_deeper_than_the_stack_is_high() {
+    let (open, close) = ("[".repeat(1900), "]".repeat(1900));
+    let filters = [
+        "(\"[\"*200000)+(\"]\"*200000)|fromjson".to_owned(),
+        "(\"{\\\"a\\\":\"*200000)|fromjson".to_owned(),
+        "(\"#\\\"\\n\" + \"[\"*200000)|fromjson".to_owned(),
+        "(\"[\"*200000)|tonumber".to_owned(),
+        "reduce range(1000000) as $i (0; [.])".to_owned(),
+        "reduce range(1000000) as $i (0; {a: .}) | tojson".to_owned(),
+        "reduce range(1000000) as $i (0; {(.|tojson): .})".to_owned(),
+        "reduce range(1000000) as $i (0; {([.]): 1} | keys[0])".to_owned(),
+        "setpath([range(1000000)|0]; 1)".to_owned(),
+        "setpath([range(1000000)|\"a\"]; 1) | tojson".to_owned(),
+        "(reduce range(1000000) as $i (.; .[0])) = 1".to_owned(),
+        "try ((reduce range(1000000) as $i (.; .[0])) |= error(1)) catch 1".to_owned(),
+        "path(reduce range(1000000) as $i (.; .[0])) | length".to_owned(),
+        "[path(getpath([range(1000000)|\"a\"]))]".to_owned(),
+        "[[[[0]]]] | until(false; .. |= [.])".to_owned(),
+        "reduce range(100000) as $i (0; [.] | walk([.]))".to_owned(),
+        "def f: [f]; f".to_owned(),
+        "def f: (1, f) | .; [f]".to_owned(),
+        "def f(g): f(g | .); f(.)".to_owned(),
+        "def f(g; $n): if $n == 0 then g else f(g | . + 1; $n - 1) end; 0 | f(.; 1000000)"
+            .to_owned(),
+        "def f(g): def h: f(g | h); h; f(.)".to_owned(),
+        "[recurse([.])]".to_owned(),
+        "last(recurse([.]; true))".to_owned(),
+        format!("{open}0{close} | tojson | fromjson"),
+        "(".repeat(1990) + "0" + &")".repeat(1990),
+        "-".repeat(3990) + "1",
+        ".a|".repeat(1300) + ".",
+        "try ".repeat(990) + "0",
+        "[.[".repeat(990) + "0" + &"]]".repeat(990),
+        "def f: ".repeat(480) + "1" + &"; 1".repeat(480),
+        "if 1 then ".repeat(280) + "1" + &" end".repeat(280),
+        ". as ".to_owned() + &"[".repeat(1901) + "$a" + &"]".repeat(1901) + " | $a",
+        "\"\\(".repeat(990) + "0" + &")\"".repeat(990),
+    ];
+    for filter in filters {
+        // Whatever comes of it, this process is still there to say it.
+        let made = filtered(&filter);
+        let shown: String = filter.chars().take(60).collect();
+        let bounded = match &made {
+            Ok(text) => text.chars().count() <= 200,
+            Err(ViewError::Steps | ViewError::Jq(_) | ViewError::Filter(_)) => true,
+            Err(_) => false,
+        };
+        assert!(bounded, "{shown}: {made:?}");
+    }
+}
+
+#[test]
+fn a_hostile_result_is_not_parsed_by_whoever_views_it() {
+    for text in ["[".repeat(200_000), "{\"a\":".repeat(200_000), "9".repeat(3_000_000)] {
+        for selector in [
+            json!({"type": "jq", "filter": "."}),
+            json!({"type": "json_keys", "keys": ["a"]}),
+            json!({"type": "slice", "path": "a"}),
+            json!({"type": "head"}),
+            json!({"type": "rows"}),
+            json!({"type": "grep", "pattern": "a"}),
+        ] {
+            let _ = cut_out(text.as_bytes(), "application/json", selector);
+        }
+        let jq = cut_out(text.as_bytes(), "application/json", json!({"type": "jq", "filter": "."}));
+        assert!(matches!(jq, Err(ViewError::Unread(_))), "{jq:?}");
+    }
+}
+
+#[test]
+fn depth_that_fits_is_read_made_and_written() {
+    let nested = "[".repeat(500) + &"]".repeat(500);
+    let budget = Budget { chars: 2_000, ..Budget::default() };
+    for filter in [".", "tojson | fromjson", ".. |= .", "[.]|.[0]", "if . == . then . else 1 end"] {
+        let made = jq(nested.as_bytes(), "application/json", filter, &budget, &Stop::never());
+        assert_eq!(made.unwrap().text, nested, "{filter}");
+    }
+}
+
+#[test]
+fn nothing_that_a_filter_makes_in_one_go_is_beyond_measure() {
+    for filter in [
+        "\"x\" | . *= 1000000000000",
+        "{a: \"x\"} | .a *= 1000000000000",
+        "{(\"x\" * 1000000000000): 1}",
+        "{\"\\(\"x\" * 1000000000000)\"}",
+        "{} as {(\"x\" * 1000000000000): $y} | $y",
+        "reduce range(100) as $i (10; . * .)",
+        "reduce range(100) as $i (10; . *= .)",
+        "[range(100000)] | contains([range(100000)])",
+        "\"a\" * 4000000 | indices(\"a\" * 2000000)",
+        "\"a\" * 4000000 | test(\"[ab]*a[ab]{4000}c\")",
+        "\"a\" * 4000000 | test(\"((a{30}){30}){30}c\")",
+    ] {
+        assert_eq!(filtered(filter), Err(ViewError::Steps), "{filter}");
+    }
+    let refused = filtered("\"7\" * 20000 | fromjson");
+    assert!(matches!(refused, Err(ViewError::Jq(_))), "{refused:?}");
+}
+
+#[test]
+fn what_is_guarded_means_what_it_meant() {
+    for (filter, expected) in [
+        ("[\"foobar\" | contains(\"bar\"), contains(\"x\")]", "[true,false]"),
+        ("[[1, [2]], {a: \"xy\"}] | contains([{a: \"x\"}])", "true"),
+        ("\"a,b, cd\" | indices(\",\"), index(\"b\")", "[1,3]\n2"),
+        ("[0,1,2,1] | indices(1)", "[1,3]"),
+        ("[1,[2]] | tojson | fromjson", "[1,[2]]"),
+        ("\"12\" | tonumber", "12"),
+        ("{a: 2} | .a *= 3", "{\"a\":6}"),
+        ("[1,2] | .[] *= 2", "[2,4]"),
+        ("\"ab\" | . *= 2", "\"abab\""),
+        ("{a: {b: 1}} | . *= {a: {c: 2}}", "{\"a\":{\"b\":1,\"c\":2}}"),
+        ("{(\"a\" + \"b\"): 1, c: 2, \"d\\(1)\": 3}", "{\"ab\":1,\"c\":2,\"d1\":3}"),
+        ("{a: 1} as {a: $x} | {$x}", "{\"x\":1}"),
+        ("{\"ab\": 1} as {(\"a\" + \"b\"): $x} | $x", "1"),
+        ("{a: 1, b: 2} | {a, \"b\"}", "{\"a\":1,\"b\":2}"),
+        ("def f(g): [g, g]; 1 | f(. + 1)", "[2,2]"),
+    ] {
+        assert_eq!(filtered(filter).as_deref(), Ok(expected), "{filter}");
+    }
+}
+
+#[test]
+fn whoever_is_told_to_stop_stops() {
+    let stop = Stop::never();
+    stop.set();
+    let text = format!("{}\nx", "a".repeat(100_000));
+    for selector in [
+        json!({"type": "grep", "pattern": "[ab]*a[ab]{4000}c"}),
+        json!({"type": "jq", "filter": "repeat(1)"}),
+    ] {
+        let selector = Selector::parse(&selector.into()).unwrap();
+        let text = if selector.name() == "jq" { "1" } else { &text };
+        let seen = view(text.as_bytes(), "text/plain", &selector, &Budget::default(), &stop);
+        assert_eq!(seen, Err(ViewError::Stopped));
+    }
+}
+
+#[test]
+fn a_match_is_found_wherever_it_stands_in_a_long_line() {
+    for at in [0, 1, 8_185, 8_192, 16_380, 16_384, 24_576, 99_990] {
+        let line = format!("{}needle é{}", "é".repeat(at), "x".repeat(100));
+        for pattern in ["needle", "(?i)NEEDLE", r"n\w+e\b", "éx+$", "^é*needle"] {
+            let pattern = if pattern == "^é*needle" && at != 0 { "needle" } else { pattern };
+            let seen = cut_out(line.as_bytes(), "", json!({"type": "grep", "pattern": pattern}));
+            assert!(seen.unwrap().note.starts_with("1 matching"), "{pattern} at {at}");
+        }
     }
 }

@@ -16,6 +16,7 @@ mod first_minute;
 mod limits;
 mod logins;
 mod loops;
+mod meanwhile;
 mod mounts;
 mod nested;
 mod primitives;

@@ -1,5 +1,6 @@
 //! `gatelet.view`: from plain arguments to a piece of a kept result.
 
+use offload::Stop;
 use serde_json::{Value, json};
 use tool::reply::ToolResult;
 use tool::{Context, Json, Reply};
@@ -92,7 +93,10 @@ pub(crate) async fn view(
     let (own, at) = envelope::split_handle(&handle);
     let selector = selector.unwrap_or(Selector::Head { start: 0, chars: 2_000 });
     let viewed = match store.get(&owner, own).await {
-        Some(artifact) => selecting::aside(move || piece(&artifact, at, &selector, &limits)).await,
+        Some(artifact) => {
+            let cut = move |stop: &Stop| piece(&artifact, at, &selector, &limits, stop);
+            offload::run(cut).await.unwrap_or(Some(Err(selecting::ViewError::Stopped)))
+        }
         None => None,
     };
     match viewed {
@@ -106,7 +110,13 @@ pub(crate) async fn view(
 }
 
 /// The piece of a part that is asked for, if there is such a part.
-fn piece(artifact: &Artifact, at: usize, selector: &Selector, limits: &Budget) -> Option<Viewed> {
+fn piece(
+    artifact: &Artifact,
+    at: usize,
+    selector: &Selector,
+    limits: &Budget,
+    stop: &Stop,
+) -> Option<Viewed> {
     let part = match (at, selector) {
         // Who asks for the image of a result means the one that is in it.
         (0, Selector::Image) => {
@@ -116,11 +126,11 @@ fn piece(artifact: &Artifact, at: usize, selector: &Selector, limits: &Budget) -
         (0, Selector::Bytes { .. }) => envelope::part(artifact, 0)?,
         (0, _) => {
             let (text, media_type) = content(artifact, selector);
-            return Some(selecting::view(text.as_bytes(), media_type, selector, limits));
+            return Some(selecting::view(text.as_bytes(), media_type, selector, limits, stop));
         }
         (at, _) => envelope::part(artifact, at)?,
     };
-    Some(selecting::view(&part.bytes, &part.media_type, selector, limits))
+    Some(selecting::view(&part.bytes, &part.media_type, selector, limits, stop))
 }
 
 /// How long an error may be, which may repeat what was asked for.
@@ -236,8 +246,9 @@ async fn listed(headers: &[Header], selector: Option<Selector>, limits: Budget) 
         return Reply::text(&kept(headers, limits.chars));
     };
     let text = headers.iter().map(line).collect::<Vec<_>>().join("\n");
-    let viewed = move || selecting::view(text.as_bytes(), "text/plain", &selector, &limits);
-    answered(selecting::aside(viewed).await)
+    let cut =
+        move |stop: &Stop| selecting::view(text.as_bytes(), "text/plain", &selector, &limits, stop);
+    answered(offload::run(cut).await.unwrap_or(Err(selecting::ViewError::Stopped)))
 }
 
 fn line(header: &Header) -> String {

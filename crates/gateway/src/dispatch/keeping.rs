@@ -117,6 +117,12 @@ impl Dispatcher {
             chars: over.chars,
             parts: artifacts::Parts::default(),
         };
+        // Where its parts are takes reading all of it. Whoever asks later finds
+        // what was found here, also when it took too long to be waited for.
+        if offload::is_long(artifact.bytes()) {
+            let read = artifact.clone();
+            let _ = offload::run(move |_| read.parts().len()).await;
+        }
         let kept = self.artifacts.put(artifact.clone()).await;
         let artifact = Arc::new(artifact);
         match kept {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tool::{Context, Json, Reply};
+use catalog::Slot;
+use offload::{Stop, TooSlow};
+use tool::{Context, Failure, Json, Reply};
 
 use crate::builtin;
 use crate::dispatch::origin::Origin;
@@ -108,6 +110,11 @@ impl Dispatcher {
             let (wanted, mode) = (request.wanted, request.mode);
             let in_force = self.live.now();
             let stages = &in_force.stages;
+            if let What::Tool(slot) = request.target.what
+                && offload::is_long(snapshot.catalog.tool(slot).input_schema.as_bytes().len())
+            {
+                Box::pin(compiled(snapshot, slot)).await;
+            }
             let call = validate::check(&snapshot.catalog, request)
                 .map_err(|problems| CallError::BadArguments { problems })?;
             if mode == Mode::Plan {
@@ -153,13 +160,25 @@ impl Dispatcher {
             };
             let raw = outcome.map_err(failed)?;
             let (rendered, spare) = (self.rendered(render, &raw), self.spare(&raw));
-            let reply = self.scrubber.clean(raw);
+            let reply = match is_long(&raw) {
+                true => Box::pin(self.cleaned(raw)).await.map_err(failed)?,
+                false => self.scrubber.clean(raw),
+            };
             stages.cache.put(&call, &snapshot.catalog, context, &reply);
             let reply = rendered.unwrap_or_else(|| shaped(&call, mode, reply));
-            let gated = gate::decide(reply, limit);
+            let gated = match is_long(&reply) {
+                true => Box::pin(measured(reply, limit)).await.map_err(failed)?,
+                false => gate::decide(reply, limit),
+            };
             record.note(|record| note_answer(record, &gated));
             Ok(self.keep(&call, gated, spare, context).await)
         }
+    }
+
+    /// A long answer with its secrets masked, on a thread of its own.
+    async fn cleaned(&self, raw: Reply) -> Result<Reply, Failure> {
+        let scrubber = Arc::clone(&self.scrubber);
+        offload::run(move |_| scrubber.clean(raw)).await.map_err(too_slow)
     }
 
     /// An answer in the form in which it is read, scrubbed after that: what is
@@ -175,6 +194,31 @@ impl Dispatcher {
             artifacts::Raw::Dropped => None,
         }
     }
+}
+
+/// Whether an answer is so long that looking at it would keep others waiting.
+fn is_long(reply: &Reply) -> bool {
+    offload::is_long(match reply {
+        Reply::Result(json) => json.as_bytes().len(),
+        Reply::Error(error) => error.raw.as_bytes().len(),
+    })
+}
+
+/// A long answer, measured on a thread of its own.
+async fn measured(reply: Reply, limit: usize) -> Result<Gated, Failure> {
+    offload::run(move |_| gate::decide(reply, limit)).await.map_err(too_slow)
+}
+
+/// Compiles a long schema on a thread of its own, if nobody did before. Where
+/// that takes too long, it is compiled when the arguments are checked.
+async fn compiled(snapshot: &Arc<Snapshot>, slot: Slot) {
+    let snapshot = Arc::clone(snapshot);
+    let compile = move |_: &Stop| snapshot.catalog.contract(slot).damage().is_some();
+    let _ = offload::run(compile).await;
+}
+
+fn too_slow(slow: TooSlow) -> Failure {
+    Failure::Unusable { reason: format!("the answer cannot be looked through: {slow}") }
 }
 
 /// Has somebody agree to a call.

@@ -8,7 +8,6 @@ use tool::{Context, Reply, Resource, RpcError};
 
 use crate::dispatch::Dispatcher;
 use artifacts::envelope::{self, Provenance, Reference};
-use artifacts::view::aside;
 use artifacts::{Artifact, Header, Owner, Store};
 use policy::cache;
 
@@ -59,7 +58,10 @@ pub(crate) async fn read(
     };
     let own = uri.to_owned();
     let contents = match artifact {
-        Some(artifact) => aside(move || contents(&artifact, at, &own)).await,
+        Some(artifact) => match offload::run(move |_| contents(&artifact, at, &own)).await {
+            Ok(contents) => contents,
+            Err(slow) => return Reply::Error(RpcError::new(-32603, slow.to_string())),
+        },
         None => None,
     };
     contents.unwrap_or_else(|| {

@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use catalog::directory::Entry;
 use catalog::summary::{cut, echo};
 use catalog::{By, Catalog, Directory, Slot};
+use offload::Stop;
 use serde_json::{Map, Value, json};
 use tool::{Context, Json, Listing, Object, Reply, Tool};
 
@@ -27,7 +28,7 @@ use crate::error::{GatewayError, seconds};
 use crate::record::Happening;
 use crate::search::{Search, SearchError, Wanted};
 use artifacts::envelope;
-use artifacts::view::{Budget, Selector, Span, ViewError, aside, view};
+use artifacts::view::{Budget, Selector, Span, ViewError, view};
 use artifacts::{Header, Owner};
 use history::BrowseHistory;
 use policy::call::What;
@@ -351,12 +352,13 @@ impl<'a> Meta<'a> {
             None => Ok(Selector::Head { start: 0, chars: 2_000 }),
         };
         let limits = self.config().view;
-        let look = move || {
+        let cut = move |stop: &Stop| {
             let part = envelope::part(&artifact, at)?;
-            Some(selector.and_then(|it| view(&part.bytes, &part.media_type, &it, &limits)))
+            Some(selector.and_then(|it| view(&part.bytes, &part.media_type, &it, &limits, stop)))
         };
-        let looked = aside(look).await.ok_or_else(gone)?;
-        Ok(Reply::Result(looked.map_err(|error| failed(error.to_string()))?.to_result()))
+        let viewed = offload::run(cut).await.unwrap_or(Some(Err(ViewError::Stopped)));
+        let viewed = viewed.ok_or_else(gone)?;
+        Ok(Reply::Result(viewed.map_err(|error| failed(error.to_string()))?.to_result()))
     }
 
     /// What is kept for the caller, as many as go into an answer; a selector
@@ -376,10 +378,10 @@ impl<'a> Meta<'a> {
         }
         let all = Selector::Lines(Span { start: 0, end: None });
         let (selector, limits) = (selector.map_or(Ok(all), Selector::parse), self.config().view);
-        let look = move || view(text.as_bytes(), "text/plain", &selector?, &limits);
-        let looked = aside(look).await;
+        let cut = move |stop: &Stop| view(text.as_bytes(), "text/plain", &selector?, &limits, stop);
+        let viewed = offload::run(cut).await.unwrap_or(Err(ViewError::Stopped));
         let failed = |error: ViewError| GatewayError::new(Code::ViewFailed, error.to_string(), "");
-        Ok(Reply::Result(looked.map_err(failed)?.to_result()))
+        Ok(Reply::Result(viewed.map_err(failed)?.to_result()))
     }
 
     /// Remembers that an id was seen, for stable browsing.

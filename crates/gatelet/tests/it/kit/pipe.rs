@@ -96,6 +96,27 @@ impl Pipe {
         }
     }
 
+    /// The answer to a request that takes long. A ping that is sent behind it,
+    /// as soon as it is `under_way`, must be answered before it.
+    #[track_caller]
+    pub(crate) fn overtaken(
+        &mut self,
+        method: &str,
+        params: &Value,
+        under_way: impl FnOnce(),
+    ) -> Value {
+        let (slow, ping) = (self.next + 1, self.next + 2);
+        self.next = ping;
+        self.send(&json!({"jsonrpc": "2.0", "id": slow, "method": method, "params": params}));
+        under_way();
+        self.send(&json!({"jsonrpc": "2.0", "id": ping, "method": "ping"}));
+        let mut answers = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok())
+            .filter(|message| message["id"] == slow || message["id"] == ping);
+        let first = answers.next().unwrap_or_else(|| panic!("no answer to a ping"));
+        assert_eq!(first["id"], ping, "it answered before the ping: {params}");
+        answers.next().unwrap_or_else(|| panic!("no answer to {method}"))
+    }
+
     pub(crate) fn send(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().unwrap();
         writeln!(stdin, "{message}").unwrap();

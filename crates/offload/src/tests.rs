@@ -1,0 +1,51 @@
+use std::sync::mpsc;
+
+use super::*;
+
+/// Works until it is told to stop.
+fn until_stopped(stop: &Stop) {
+    while !stop.is_set() {
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test]
+async fn the_runtime_serves_others_while_work_is_done() {
+    let (answer, answered) = mpsc::channel();
+    let work = run(move |_| answered.recv().unwrap());
+    // On the one thread of this runtime: it runs although the work waits for it.
+    let other = async { answer.send(7).unwrap() };
+    let (done, ()) = tokio::join!(work, other);
+    assert_eq!(done, Ok(7));
+}
+
+#[tokio::test]
+async fn work_that_nobody_waits_for_is_told_to_stop() {
+    let (began, begun) = mpsc::channel();
+    let (ended, end) = mpsc::channel();
+    let work = tokio::spawn(run(move |stop| {
+        began.send(()).unwrap();
+        until_stopped(stop);
+        ended.send(()).unwrap();
+    }));
+    tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
+    work.abort();
+    assert!(work.await.unwrap_err().is_cancelled());
+    tokio::task::spawn_blocking(move || end.recv().unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn work_past_its_deadline_is_told_to_stop_and_its_turn_comes_back() {
+    for _ in 0..2 * TURNS.available_permits() {
+        let late = run_within(Duration::from_millis(1), until_stopped).await;
+        assert_eq!(late, Err(TooSlow));
+    }
+    assert_eq!(run(|_| 1).await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_panic_is_the_callers() {
+    let broken = tokio::spawn(run(|_| panic!("broken"))).await;
+    assert!(broken.unwrap_err().is_panic());
+    assert_eq!(run(|_| 1).await, Ok(1));
+}
