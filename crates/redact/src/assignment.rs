@@ -1,5 +1,6 @@
 //! Assignments whose name says that the value is a secret, and whether it is.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use regex::Regex;
@@ -123,8 +124,13 @@ const HARMLESS_VALUES: &[&str] = &[
 /// stays what it was.
 ///
 /// Every character is looked at a bounded number of times: a value that is no
-/// secret is stepped over, or is quoted and searched once more inside.
+/// secret is stepped over, or is quoted and searched once more inside; and where
+/// a quote of one kind closes is looked for once.
 pub(super) fn secrets(head: &Regex, text: &str) -> Vec<Range<usize>> {
+    search(head, text, &mut Quotes::default())
+}
+
+fn search(head: &Regex, text: &str, quotes: &mut Quotes) -> Vec<Range<usize>> {
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(captures) = head.captures_at(text, from) {
         let (Some(all), Some(key)) = (captures.get(0), captures.name("key")) else { break };
@@ -134,7 +140,7 @@ pub(super) fn secrets(head: &Regex, text: &str) -> Vec<Range<usize>> {
         if rest.starts_with(['[', '{']) || !names_a_secret(key.as_str()) {
             continue;
         }
-        let value = Value::at(rest);
+        let value = Value::at(text, from, quotes);
         let named = captures.name("quote").is_some();
         let secret = could_be_one(key.as_str(), &rest[value.inside.clone()])
             && !(named && is_number(&rest[value.inside.clone()]));
@@ -166,18 +172,19 @@ struct Value {
 }
 
 impl Value {
-    /// The value that a text begins with.
-    fn at(text: &str) -> Value {
-        let slashes = text.len() - text.trim_start_matches('\\').len();
+    /// The value that a text has from there on; its places count from there.
+    fn at(all: &str, from: usize, quotes: &mut Quotes) -> Value {
+        let text = &all[from..];
+        let slashes = text.bytes().take(Quotes::DEEPEST + 1).take_while(|b| *b == b'\\').count();
         let quote = text[slashes..].chars().next().filter(|c| matches!(c, '"' | '\''));
-        let Some(quote) = quote else {
+        let Some(quote) = quote.filter(|_| slashes <= Quotes::DEEPEST) else {
             let inside = 0..unquoted(text);
             return Value { whole: inside.clone(), inside };
         };
         let start = slashes + 1;
-        match closing(&text[start..], quote, slashes) {
-            Some(length) => {
-                let end = start + length;
+        match quotes.closing(all, from + start, quote, slashes) {
+            Some(end) => {
+                let end = end - from;
                 Value { whole: 0..end + slashes + 1, inside: start..end }
             }
             // A text that was cut has no end of its last value.
@@ -189,27 +196,66 @@ impl Value {
     }
 }
 
-/// Where a quoted value ends whose opening quote has so many backslashes.
+/// Where quotes close, as far as anybody asked.
+#[derive(Debug, Default)]
+struct Quotes {
+    /// For each kind of quote where it was looked for last: from where to where,
+    /// and whether it closes there.
+    last: HashMap<(char, usize), (Range<usize>, bool)>,
+    /// How many bytes were looked at in all.
+    #[cfg(test)]
+    looked_at: usize,
+}
+
+impl Quotes {
+    /// JSON in JSON in JSON in JSON has so many backslashes before its quotes.
+    /// Behind more of them no value is looked for: there would be as many kinds
+    /// of quotes as somebody likes.
+    const DEEPEST: usize = 15;
+
+    /// Where the value that begins at `from` closes.
+    fn closing(&mut self, text: &str, from: usize, quote: char, slashes: usize) -> Option<usize> {
+        let kind = (quote, slashes);
+        if let Some((seen, closes)) = self.last.get(&kind)
+            && seen.contains(&from)
+        {
+            return closes.then_some(seen.end);
+        }
+        let found = closing(&text[from..], quote, slashes);
+        let end = match found {
+            Ok(length) | Err(length) => from + length,
+        };
+        #[cfg(test)]
+        {
+            self.looked_at += end - from;
+        }
+        self.last.insert(kind, (from..end, found.is_ok()));
+        found.is_ok().then_some(end)
+    }
+}
+
+/// How far a quoted value goes whose opening quote has so many backslashes; or
+/// how far was looked when it does not end.
 ///
 /// JSON inside a JSON string has one before each quote, three inside that, and
 /// so on; a quote that is part of the value has more. A closing quote of what
 /// is around it ends it, too.
-fn closing(text: &str, quote: char, slashes: usize) -> Option<usize> {
+fn closing(text: &str, quote: char, slashes: usize) -> Result<usize, usize> {
     let mut run = 0;
     for (at, c) in text.char_indices() {
         match c {
             '\\' => run += 1,
-            '\n' => return None,
+            '\n' => return Err(at),
             c if c == quote => {
                 if run < slashes || (run - slashes).is_multiple_of(2 * (slashes + 1)) {
-                    return Some(at - run.min(slashes));
+                    return Ok(at - run.min(slashes));
                 }
                 run = 0;
             }
             _ => run = 0,
         }
     }
-    None
+    Err(text.len())
 }
 
 /// Where a value without quotes ends.
@@ -305,4 +351,38 @@ fn words(key: &str) -> Vec<String> {
         lower_before = c.is_lowercase() || c.is_ascii_digit();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that are looked at for closing quotes, per byte of text.
+    fn looked_at(text: &str) -> usize {
+        let mut quotes = Quotes::default();
+        search(&Regex::new(HEAD).unwrap(), text, &mut quotes);
+        quotes.looked_at / text.len()
+    }
+
+    #[test]
+    fn every_byte_is_looked_at_a_bounded_number_of_times() {
+        let kinds = 2 * (Quotes::DEEPEST + 1);
+        let slashes = |n: usize| "\\".repeat(n);
+        let rising =
+            |top: usize| (0..top).map(|n| format!("token={}\"", slashes(n))).collect::<String>();
+        for text in [
+            "token=\"".repeat(20_000),
+            "token='\\\"".repeat(20_000),
+            "token=\"token='x".repeat(20_000),
+            format!("token=\"{}", "token=\\\"x".repeat(20_000)),
+            "token=\"(\\'".repeat(20_000),
+            format!("{}{}", rising(400), "token=\"x(".repeat(1_000)),
+            rising(16) + &"token:('x".repeat(20_000),
+            (0..16).map(|n| format!("token={}'(", slashes(n))).collect::<String>()
+                + &format!("{}\"", slashes(1)).repeat(20_000),
+        ] {
+            let times = looked_at(&text);
+            assert!(times <= kinds, "{times} times: {}", &text[..40]);
+        }
+    }
 }

@@ -7,6 +7,7 @@
 //! makes upstream error text fit to be shown.
 
 mod assignment;
+mod private_key;
 mod unread;
 
 use std::borrow::Cow;
@@ -24,10 +25,11 @@ pub const MASK: &str = "[REDACTED-SECRET]";
 /// How much of an upstream's error text is shown.
 const LONGEST: usize = 256;
 
-/// Forms that are credentials by themselves. A group called `secret` is what
+/// Forms that are credentials by themselves, beside [private keys](private_key).
+/// None needs to look further than it matches, so finding all of them reads the
+/// text once. A group called `secret` is what
 /// is masked; without one, the whole match.
 const FORMS: &[&str] = &[
-    r#"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[^"]*)"#,
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[0-9A-Z]{16}\b",
     r"\bAIza[0-9A-Za-z_-]{35}",
     r"\bgh[pousr]_[0-9A-Za-z]{36,}",
@@ -39,16 +41,24 @@ const FORMS: &[&str] = &[
     r"\b[sr]k_live_[0-9A-Za-z]{16,}",
     r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}",
     r"\beyJ[0-9A-Za-z_-]{5,}\.eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]*",
-    r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'<>]+:(?<secret>[^\s/@"'<>]+)@"#,
+    // A password may have an `@` in it: it goes to the last before the path.
+    r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'<>]*:(?<secret>[^\s/"'<>]+)@"#,
     r"(?i)\bbearer\s+(?<secret>[0-9A-Za-z._~+/-]{10,}=*)",
 ];
+
+/// A character of ASCII that is written as an escape, as in `postgres:\/\/` or
+/// `\u0041KIA`: what it says is only known when it is read.
+const ESCAPED: &str = r"\\(?:/|u00[2-7])";
 
 /// Finds and masks secrets. Build it once and share it.
 #[derive(Debug)]
 pub struct Scrubber {
+    /// Whether there may be a private key, one of the forms, an assignment, in
+    /// this order.
     any: RegexSet,
-    /// The same, for text that is not looked at as a string.
+    /// The same, for JSON text that is not read yet.
     in_bytes: bytes::RegexSet,
+    private_keys: private_key::Finder,
     forms: Vec<Regex>,
     /// Where the value of an assignment begins.
     assignment: Regex,
@@ -107,11 +117,14 @@ impl Scrubber {
     pub fn new(config: Config) -> Scrubber {
         // Looser than the forms: in JSON text a `\n` may stand right before one.
         let all = FORMS.iter().map(|form| form.replace(r"\b", ""));
+        let all = [private_key::BEGIN.to_owned()].into_iter().chain(all);
         let all: Vec<String> = all.chain([assignment::PATTERN.to_owned()]).collect();
+        let in_json = all.iter().map(String::as_str).chain([ESCAPED]);
         let compile = |form: &str| Regex::new(form).expect("our own patterns compile");
         Scrubber {
             any: RegexSet::new(&all).expect("our own patterns compile"),
-            in_bytes: bytes::RegexSet::new(&all).expect("our own patterns compile"),
+            in_bytes: bytes::RegexSet::new(in_json).expect("our own patterns compile"),
+            private_keys: private_key::Finder::new(),
             forms: FORMS.iter().map(|form| compile(form)).collect(),
             assignment: compile(assignment::HEAD),
             known: ArcSwap::from_pointee(known(config.known)),
@@ -142,11 +155,12 @@ impl Scrubber {
         }
         // One pass over the text says which forms are worth looking for.
         for at in self.any.matches(&text) {
-            let cleaned = match self.forms.get(at) {
-                Some(form) => masked(&text, credentials(form, &text)),
-                None => masked(&text, assignment::secrets(&self.assignment, &text)),
+            let found = match at.checked_sub(1).map(|at| self.forms.get(at)) {
+                None => self.private_keys.find(&text),
+                Some(Some(form)) => credentials(form, &text),
+                Some(None) => assignment::secrets(&self.assignment, &text),
             };
-            if let Some(cleaned) = cleaned {
+            if let Some(cleaned) = masked(&text, found) {
                 text = Cow::Owned(cleaned);
             }
         }

@@ -192,9 +192,52 @@ fn members_beside_a_secret_and_numbers_stay() {
 #[test]
 fn a_text_full_of_beginnings_is_read_in_a_moment() {
     let scrubber = Scrubber::default();
-    for piece in ["token:", "token=\"", "token:'x\"", "secret=\\\"", "{\"password\":\"", "pwd=("] {
+    for piece in [
+        "-----BEGIN PRIVATE KEY-----\"",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN A PRIVATE KEY",
+        "-----END PRIVATE KEY-----\"",
+        "-----END PRIVATE KEY----------BEGIN PRIVATE KEY-----\" ",
+        "AKIA",
+        "AIza",
+        "ghp_",
+        "xoxb-",
+        "sk-ant-",
+        "sk-proj-",
+        "github_pat_",
+        "xapp-1-",
+        "sk_live_",
+        "SG.aaaaaaaaaaaaaaaa",
+        "SG.aaaaaaaaaaaaaaaa.",
+        "eyJaaaaa",
+        "eyJaaaaa.",
+        "eyJaaaaa.eyJaaaaa",
+        "a://b:",
+        "a://b:c",
+        "a://b:c@",
+        "a",
+        "://",
+        "bearer ",
+        "bearer aaaaaaaaaa",
+        "bearer =",
+        " ",
+        "\\",
+        "\"",
+        "token",
+        "token ",
+        "token:",
+        "token=\"",
+        "token:'x\"",
+        "secret=\\\"",
+        "{\"password\":\"",
+        "pwd=(",
+    ] {
         let text = piece.repeat(20_000);
         scrubber.scrub(&format!("{text}("));
+        scrubber.scrub_json(&Json::encode(&text));
+        // As text that cannot be read as a tree.
+        let unread = format!("[{}, \"\\ud800\"]", Json::encode(&text));
+        scrubber.scrub_json(&Json::parse(unread).unwrap());
     }
 }
 
@@ -298,4 +341,36 @@ fn a_secret_that_does_not_end_takes_no_other_string_with_it() {
 fn depth_hides_no_secret() {
     let deep = |text: &str| format!("{}\"{text}\"{}", "[".repeat(200), "]".repeat(200));
     masked_unread(&deep("AKIAIOSFODNN7ABCDEFG"), &deep(MASK));
+}
+
+#[test]
+fn the_password_of_a_url_is_masked_whole() {
+    masked("postgres://user:p@ss@host/db", "postgres://user:[REDACTED-SECRET]@host/db");
+    masked("postgres://user:@@@@@host", "postgres://user:[REDACTED-SECRET]@host");
+    masked("redis://:hunter2@host:6379/0", "redis://:[REDACTED-SECRET]@host:6379/0");
+    masked("a://u:p@h, b://v:q@w@i", "a://u:[REDACTED-SECRET]@h, b://v:[REDACTED-SECRET]@i");
+    kept("http://localhost:8080/@user and me@example.org");
+}
+
+#[test]
+fn an_escape_hides_no_secret() {
+    for (json, expected) in [
+        (r#"["postgres:\/\/u:p@ss@host"]"#, r#"["postgres://u:[REDACTED-SECRET]@host"]"#),
+        (r#"["\u0041KIAIOSFODNN7ABCDEFG"]"#, r#"["[REDACTED-SECRET]"]"#),
+        (r#"{"pass\u0077ord":"s3cr3t-stuff"}"#, r#"{"password":"[REDACTED-SECRET]"}"#),
+    ] {
+        let json = Json::parse(json.to_owned()).unwrap();
+        assert_eq!(Scrubber::default().scrub_json(&json).as_str(), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_part_of_a_password_in_a_url_is_left(
+        user in "[a-z]{0,6}", password in "[a-zA-Z0-9@:!#$%^&*()_+=,.;?~-]{1,20}", host in "[a-z]{1,8}",
+    ) {
+        let text = format!("x postgres://{user}:{password}@{host}/db y");
+        let expected = format!("x postgres://{user}:{MASK}@{host}/db y");
+        prop_assert_eq!(SCRUBBER.scrub(&text).into_owned(), expected);
+    }
 }
