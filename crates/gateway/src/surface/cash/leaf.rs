@@ -6,21 +6,48 @@ use serde_json::{Value, json};
 use super::View;
 use super::arguments::Loose;
 use super::help::Format;
+use artifacts::gate::{self, thousands};
 
 /// How many optional arguments are shown without being asked for all.
 const OPTIONAL: usize = 8;
 /// How long descriptions are without being asked for all.
 const WORDS: usize = 1_200;
 const CELL: usize = 200;
+/// What stands around the note that a page is not whole.
+const GATED: usize = 40;
 
 impl View<'_> {
     pub(super) fn leaf(&self, slot: Slot, asked: &Loose, format: Format) -> String {
         let full = asked.text("params").is_some_and(|params| params.eq_ignore_ascii_case("full"))
             || asked.is_true("detailed");
         let leaf = Leaf { view: self, slot, full, examples: asked.is_true("examples") };
+        let page = leaf.page(format, None);
+        let gate = self.cash.pipeline.gate.load();
+        let limit = gate.limit(asked.number("sizelimit"));
+        let chars = page.chars().count();
+        if chars <= limit {
+            return page;
+        }
+        // A schema may have megabytes. The rest can be asked for.
+        let size = gate::suggestion(chars);
+        let ask = match gate.ceiling {
+            Some(ceiling) if ceiling < chars => format!("the operator allows at most {ceiling}"),
+            Some(_) | None => format!("ask again with `sizelimit={size}`"),
+        };
+        let note = format!(
+            "all of it exceeds the size limit (~{} characters; limit {}): {ask}",
+            thousands(chars),
+            thousands(limit),
+        );
+        let short = Leaf { full: false, examples: false, ..leaf }.page(format, Some(&note));
+        if short.chars().count() <= limit + note.len() + GATED {
+            return short;
+        }
+        let catalog = &self.snapshot.catalog;
+        let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
         match format {
-            Format::Markdown => leaf.markdown(),
-            Format::Json => leaf.json().to_string(),
+            Format::Markdown => format!("# {path}.{name}\n\n**Gated:** {note}.\n"),
+            Format::Json => json!({"namespace": path, "function": name, "gated": note}).to_string(),
         }
     }
 }
@@ -33,6 +60,20 @@ struct Leaf<'a> {
 }
 
 impl Leaf<'_> {
+    /// The page; `gated` says why it is not all of it.
+    fn page(&self, format: Format, gated: Option<&str>) -> String {
+        match (format, gated) {
+            (Format::Markdown, None) => self.markdown(),
+            (Format::Markdown, Some(why)) => format!("{}\n**Gated:** {why}.\n", self.markdown()),
+            (Format::Json, None) => self.json().to_string(),
+            (Format::Json, Some(why)) => {
+                let mut page = self.json();
+                page["gated"] = json!(why);
+                page.to_string()
+            }
+        }
+    }
+
     fn contract(&self) -> &Contract {
         self.view.snapshot.catalog.contract(self.slot)
     }

@@ -758,3 +758,28 @@ async fn a_page_that_no_list_has_is_empty() {
         assert!(!opened.say("help", asked).await.starts_with('!'));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_page_of_a_function_keeps_within_the_size_limit() {
+    let parameter = |n: u32| (format!("p{n}"), json!({"type": "object", "description": "Long."}));
+    let properties: serde_json::Map<String, Value> = (0..3_000).map(parameter).collect();
+    let schema = json!({"type": "object", "properties": properties});
+    let opened = open(vec![one("wide", "act", "Acts.", &schema)], |_| {}).await;
+    let help = |kwargs: Value| json!({"namespace": "wide", "function": "act", "kwargs": kwargs});
+    for format in ["markdown", "json"] {
+        let page = opened.say("help", help(json!({"params": "full", "format": format}))).await;
+        assert!(page.chars().count() < 10_000, "{} characters", page.chars().count());
+        assert!(page.contains("exceeds the size limit"), "{page}");
+        let size = page.split_once("sizelimit=").unwrap().1;
+        let size = size.split('`').next().unwrap();
+        let asked = json!({"params": "full", "format": format, "sizelimit": size});
+        let whole = opened.say("help", help(asked)).await;
+        assert!(whole.contains("p2999") && !whole.contains("exceeds"), "{format}");
+    }
+    let required: Vec<String> = (0..3_000).map(|n| format!("p{n}")).collect();
+    let schema =
+        json!({"type": "object", "properties": schema["properties"], "required": required});
+    let opened = open(vec![one("wide", "act", "Acts.", &schema)], |_| {}).await;
+    let page = opened.say("help", help(json!({}))).await;
+    assert!(page.chars().count() < 1_000 && page.contains("**Gated:**"), "{page}");
+}
