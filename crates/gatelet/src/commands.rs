@@ -2,15 +2,19 @@
 
 pub(crate) mod serve;
 
+mod approval;
 pub(crate) mod call;
 pub(crate) mod help;
+mod output;
 pub(crate) mod skill;
 mod verb;
 
 pub(crate) mod eval;
 pub(crate) mod habits;
+pub(crate) mod running;
 pub(crate) mod selection;
 pub(crate) mod stats;
+pub(crate) mod status;
 pub(crate) mod tokens;
 pub(crate) mod upstreams;
 
@@ -43,6 +47,9 @@ pub(crate) enum Command {
     Call(call::Args),
     Skill(skill::Args),
     Upstreams(upstreams::Args),
+    Status(status::Args),
+    Logs(running::LogsArgs),
+    Restart(running::RestartArgs),
     Tokens(tokens::Args),
     Stats(stats::Args),
     #[command(subcommand)]
@@ -85,6 +92,9 @@ pub(crate) fn run(
         Command::Call(args) => call::run(&args, paths),
         Command::Skill(args) => skill::run(&args, paths),
         Command::Upstreams(args) => upstreams::run(&args, paths),
+        Command::Status(args) => status::run(&args, paths),
+        Command::Logs(args) => running::logs(&args, paths),
+        Command::Restart(args) => running::restart(&args, paths),
         Command::Tokens(args) => tokens::run(&args, paths),
         Command::Stats(args) => stats::run(&args, paths),
         Command::Selection(action) => selection::run(&action),

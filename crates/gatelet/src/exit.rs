@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 
 use crate::config::{LoadError, Problems};
-use crate::terminal::{BAD, DIM, paint, say, unwritten};
+use crate::terminal::{BAD, DIM, foreign, paint, say, unwritten};
 
 /// What a command that ran to its end has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub(crate) enum Stop {
     Usage(String),
     #[error("{0}")]
     NoAnswer(String),
+    /// The gate answered, and would not do it.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Picks the exit code of a command that ran to its end, if its answer arrived.
@@ -49,9 +52,9 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if let Some(problems) = problems(error) {
         say(&problems.to_string());
     } else {
-        say(&format!("{}: {error}", paint(BAD, "error")));
+        say(&format!("{}: {}", paint(BAD, "error"), foreign(&error.to_string())));
         for cause in error.chain().skip(1) {
-            say(&paint(DIM, format!("  because: {cause}")));
+            say(&paint(DIM, format!("  because: {}", foreign(&cause.to_string()))));
         }
     }
     ExitCode::from(code(error))
@@ -61,6 +64,7 @@ fn code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         Some(Stop::Usage(_)) => 2,
         Some(Stop::NoAnswer(_)) => 3,
+        Some(Stop::Refused(_)) => 1,
         None if error.is::<LoadError>() || error.is::<Problems>() => 2,
         None => 4,
     }
@@ -83,6 +87,7 @@ mod tests {
     fn every_way_to_stop_has_its_exit_code() {
         assert_eq!(code(&Stop::Usage("x".to_owned()).into()), 2);
         assert_eq!(code(&Stop::NoAnswer("x".to_owned()).into()), 3);
+        assert_eq!(code(&Stop::Refused("x".to_owned()).into()), 1);
         assert_eq!(code(&anyhow::anyhow!("the port is taken")), 4);
     }
 }

@@ -9,6 +9,7 @@ mod wire;
 
 mod fetch;
 mod gate;
+mod local;
 mod mounts;
 
 mod exit;
@@ -43,7 +44,12 @@ fn main() -> ExitCode {
     }
     let cli = cli::Cli::read(&std::env::args_os().collect::<Vec<_>>());
     cli.color.write_global();
-    telemetry::init(&cli);
+    let serves = matches!(cli.command, commands::Command::Serve(_));
+    let purpose = match serves {
+        true => telemetry::Purpose::Serve,
+        false => telemetry::Purpose::Command,
+    };
+    telemetry::init(purpose, cli.log.as_deref(), cli.color);
     match commands::run(cli.command, &cli.paths, cli::Cli::command) {
         Ok(done) => exit::success(done),
         Err(error) => exit::failure(&error),

@@ -1,33 +1,87 @@
 //! Logs, on stderr always: on stdio, stdout is the wire.
 
+use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
 use gateway::redact::Scrubber;
-use tracing_subscriber::EnvFilter;
+use parking_lot::Mutex;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::cli::Cli;
-use crate::commands::Command;
 use crate::terminal::Color;
+
+/// What the program runs for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be a gate.
+    Serve,
+    /// To do one thing and end.
+    Command,
+}
 
 /// Starts logging at the level that the command line asks for: what a server
 /// does is worth a line, what a one-off command does only when it goes wrong.
-pub(crate) fn init(cli: &Cli) {
-    let quiet = if matches!(cli.command, Command::Serve(_)) { "info" } else { "error" };
-    let filter = cli.log.as_deref().unwrap_or(quiet);
-    let ansi = match cli.color {
+pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: Color) {
+    // What upstreams write on their standard error is for who looks for a fault.
+    let quiet = match purpose {
+        Purpose::Serve => "info,upstream=warn",
+        Purpose::Command => "error",
+    };
+    let filter = filter.unwrap_or(quiet);
+    let ansi = match color {
         Color::Auto => std::io::stderr().is_terminal(),
         Color::Always => true,
         Color::Never => false,
     };
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
+    let shown = tracing_subscriber::fmt::layer()
         .with_writer(|| Scrubbed(std::io::stderr()))
         .with_ansi(ansi)
         .with_target(false)
-        .compact();
+        .compact()
+        .with_filter(EnvFilter::new(filter));
+    // A gate keeps its last lines, with what upstreams wrote, for who asks later.
+    let kept = (purpose == Purpose::Serve).then(|| {
+        tracing_subscriber::fmt::layer()
+            .with_writer(|| Scrubbed(Recent))
+            .with_ansi(false)
+            .with_target(false)
+            .compact()
+            .with_filter(EnvFilter::new("info"))
+    });
     // A second subscriber can only come from a test in the same process.
-    let _ = subscriber.try_init();
+    let _ = tracing_subscriber::registry().with(shown).with(kept).try_init();
+}
+
+/// The last lines of the log.
+static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+/// How many are kept.
+const KEPT: usize = 2_000;
+
+/// The last lines of the log, at most so many.
+pub(crate) fn recent(n_lines: usize) -> Vec<String> {
+    let recent = RECENT.lock();
+    recent.iter().skip(recent.len().saturating_sub(n_lines)).cloned().collect()
+}
+
+/// Writes to the lines that are kept.
+struct Recent;
+
+impl Write for Recent {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let mut recent = RECENT.lock();
+        if recent.len() == KEPT {
+            recent.pop_front();
+        }
+        recent.push_back(String::from_utf8_lossy(line).trim_end().to_owned());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A writer that lets no secret through: what upstreams say on their own

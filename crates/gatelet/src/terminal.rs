@@ -3,6 +3,7 @@
 //!
 //! Nothing here is used while stdout is the wire.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -40,10 +41,80 @@ impl Color {
 /// what they found out; whether it arrived is asked once, at the end.
 static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
 
+/// Text from outside, with nothing in it that a terminal obeys: control
+/// characters are shown as `\u{1b}`, and so is what turns the direction of
+/// writing or cannot be seen. Line ends and tabs stay.
+///
+/// Everything that an upstream said goes through this before it is painted.
+pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unprintable) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.replace("\r\n", "\n").chars() {
+        match is_unprintable(character) {
+            true => shown.extend(character.escape_unicode()),
+            false => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a terminal would obey a character, or show nothing for it.
+fn is_unprintable(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        // Marks of direction, and what is written between letters unseen.
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        other => other.is_control(),
+    }
+}
+
+/// What we wrote ourselves: every control character but the colours is shown
+/// instead of sent, so that whatever slipped in does nothing.
+fn colours_only(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unprintable) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_unprintable) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = colour(rest).unwrap_or(0);
+        shown.push_str(&rest[..length]);
+        rest = &rest[length..];
+        if length == 0
+            && let Some(character) = rest.chars().next()
+        {
+            shown.push_str(&foreign(&rest[..character.len_utf8()]));
+            rest = &rest[character.len_utf8()..];
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// The length of a sequence that only changes colours, if one begins here.
+fn colour(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("\u{1b}[")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    rest[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
+}
+
 /// Writes an answer to stdout. A reader that went away is not an error; what
 /// else goes wrong is told by [`unwritten`].
 pub(crate) fn out(text: &str) {
     let mut stdout = anstream::stdout().lock();
+    let text = colours_only(text);
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
     let written = stdout
         .write_all(text.as_bytes())
@@ -65,6 +136,7 @@ pub(crate) fn unwritten() -> Option<&'static std::io::Error> {
 /// Writes a message for the person at the terminal to stderr.
 pub(crate) fn say(text: &str) {
     let mut stderr = anstream::stderr().lock();
+    let text = colours_only(text);
     let _ = stderr.write_all(text.as_bytes());
     if !text.ends_with('\n') {
         let _ = stderr.write_all(b"\n");
@@ -126,23 +198,59 @@ pub(crate) fn cell(style: Style, text: &str) -> comfy_table::Cell {
     }
 }
 
-/// Markdown with a little colour: headings, code and list marks.
+/// Markdown with a little colour: headings, code and list marks. Lines are
+/// broken between words where a person reads; what is fenced stays as it is.
+/// The text may come from anywhere.
 pub(crate) fn markdown(text: &str) -> String {
+    let columns = if is_read_by_a_person() { usize::from(width()) } else { usize::MAX };
+    markdown_within(text, columns)
+}
+
+fn markdown_within(text: &str, columns: usize) -> String {
+    let text = foreign(text);
     let mut fenced = false;
     let line = |line: &str| {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
             return paint(DIM, line);
         }
-        if fenced {
+        // The columns of a table belong together.
+        if fenced || line.trim_start().starts_with('|') {
             return line.to_owned();
         }
         if line.starts_with('#') {
             return paint(HEADING, line.trim_start_matches('#').trim_start());
         }
-        between(&between(line, "`", PLACE), "**", HEADING)
+        between(&between(&wrapped(line, columns), "`", PLACE), "**", HEADING)
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A line broken between words, so that it fits. What follows stands under the
+/// first word of its item.
+fn wrapped(line: &str, columns: usize) -> String {
+    if line.chars().count() <= columns {
+        return line.to_owned();
+    }
+    let blanks = line.len() - line.trim_start().len();
+    let mark = line.trim_start().chars().take_while(|c| matches!(c, '-' | '*' | '>' | ' ')).count();
+    let indent = " ".repeat((blanks + mark).min(columns / 2));
+    let (mut lines, mut current) = (Vec::new(), line[..blanks].to_owned());
+    let mut room = columns;
+    for word in line[blanks..].split(' ') {
+        let joined = current.chars().count() + 1 + word.chars().count();
+        if !current.trim().is_empty() && room < joined {
+            lines.push(std::mem::replace(&mut current, format!("{indent}{word}")));
+            room = columns;
+            continue;
+        }
+        if !current.is_empty() && current.len() != blanks {
+            current.push(' ');
+        }
+        current.push_str(word);
+    }
+    lines.push(current);
+    lines.join("\n")
 }
 
 /// What stands between two marks, in a style and without the marks.
@@ -164,13 +272,67 @@ pub(crate) fn progress(message: &'static str) -> indicatif::ProgressBar {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(&markdown_within(text, usize::MAX)).to_string()
+    }
 
     #[test]
     fn markdown_loses_no_text() {
-        let plain = |text: &str| anstream::adapter::strip_str(&markdown(text)).to_string();
         assert_eq!(plain("# Title\n- `a`: **b**"), "Title\n- a: b");
         assert_eq!(plain("a ` b"), "a ` b");
         assert_eq!(plain("```\n# x\n```"), "```\n# x\n```");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_under_their_item() {
+        assert_eq!(wrapped("- one two three four", 12), "- one two\n  three four");
+        assert_eq!(wrapped("short", 12), "short");
+        assert_eq!(wrapped("averylongwordindeed next", 8), "averylongwordindeed\nnext");
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_instead() {
+        let hostile = "a\u{1b}]0;title\u{7}b\u{0}c\u{202e}d\r\ne\rf";
+        let shown = "a\\u{1b}]0;title\\u{7}b\\u{0}c\\u{202e}d\ne\\u{d}f";
+        assert_eq!(foreign(hostile), shown);
+        assert_eq!(foreign("plain\ttext\n"), "plain\ttext\n");
+    }
+
+    #[test]
+    fn colours_of_ours_pass_and_nothing_else() {
+        let ours = format!("{} and {}", paint(BAD, "bad"), paint(PLACE, "there"));
+        assert_eq!(colours_only(&ours), ours);
+        assert_eq!(colours_only("\u{1b}[2J"), "\\u{1b}[2J");
+        assert_eq!(colours_only("\u{1b}[31"), "\\u{1b}[31");
+    }
+
+    /// Text with much in it that a terminal might obey.
+    fn hostile() -> impl Strategy<Value = String> {
+        let odd =
+            "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{202e}\u{2066}-\u{2069}\\[m;0-9\\]a ]{0,40}";
+        prop_oneof![odd.prop_map(String::from), any::<String>()]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_from_outside_moves_a_terminal(text in hostile()) {
+            let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+            prop_assert!(!foreign(&text).contains(obeyed));
+            prop_assert!(!foreign(&text).contains(is_unprintable));
+            // Painted or not, what is written holds colours and nothing else.
+            for written in [markdown_within(&text, 20), paint(GOOD, &text), text.clone()] {
+                let mut rest = &*colours_only(&written);
+                while let Some(at) = rest.find(obeyed) {
+                    rest = &rest[at..];
+                    let length = colour(rest);
+                    prop_assert!(length.is_some(), "{written:?}");
+                    rest = &rest[length.unwrap_or(1)..];
+                }
+            }
+        }
     }
 }

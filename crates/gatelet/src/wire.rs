@@ -1,11 +1,13 @@
 //! Where things are connected: the only place that starts programs, opens
 //! connections and knows every crate.
 
+pub(crate) mod bound_ledger;
 mod callers;
 mod card;
 pub(crate) mod chain;
 mod connector;
 mod credential;
+pub(crate) mod identity;
 mod keeping;
 mod shelf;
 mod shutdown;
@@ -15,6 +17,7 @@ mod trust;
 mod until;
 mod watch;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +48,7 @@ use crate::habits;
 use crate::mounts::{self, Mounts, Place};
 use card::{Card, Contents};
 use connector::{Remote, Site};
+use identity::Identities;
 use nested::{CashConnector, OpenSession};
 use shelf::Directory;
 
@@ -74,6 +78,10 @@ pub(crate) struct Wiring {
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
     card: Arc<Card>,
+    /// What each label stands for.
+    identities: Identities,
+    /// How often each upstream was restarted by hand.
+    restarts: Arc<Mutex<HashMap<String, u64>>>,
     /// Tells this gate from every other.
     instance: Arc<str>,
     /// The configurations that are served on the way to a program.
@@ -109,6 +117,8 @@ impl Wiring {
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
             controls: Arc::default(),
             card: Arc::new(Card::new(config)),
+            identities: Identities::default(),
+            restarts: Arc::default(),
             chain: chain::with(loaded.file.as_deref()).into(),
             instance: format!("{:032x}", rand::random::<u128>()).into(),
             current: Arc::new(Mutex::new(TakenUp::of(config, Library::default()))),
@@ -129,7 +139,7 @@ impl Wiring {
             shelf: Arc::clone(&self.shelf) as _,
             manifest: Some(self.manifest()),
             artifacts: keeping::store(&config.artifacts, &self.state, &clock),
-            stages: self.controls.first(config, &self.state, &clock),
+            stages: self.controls.first(config, &self.state, &self.identities, &clock),
             visibility: config.visibility.clone().into(),
             meta: config.controls.meta.clone(),
             inspection: config.controls.inspection.clone(),
@@ -182,7 +192,7 @@ impl Wiring {
         self.mounts.reconfigure(&config.mounts);
         // Before the upstreams, which are looked at by what is expected of them.
         gateway.control(Controls {
-            stages: self.controls.next(config, &self.state),
+            stages: self.controls.next(config, &self.state, &self.identities),
             gate: gate(config),
             meta: config.controls.meta.clone(),
             inspection: config.controls.inspection.clone(),
@@ -190,6 +200,26 @@ impl Wiring {
         gateway.reload(self.upstreams(config), skills);
         gateway.set_visibility(config.visibility.clone());
         self.present(gateway);
+    }
+
+    /// Stops an upstream and starts it again; what it is called, if there is
+    /// one that is meant.
+    pub(crate) fn restart(&self, gateway: &Gateway, label: &str) -> Option<String> {
+        let snapshot = gateway.roster().default_hall().snapshot();
+        let links = snapshot.links().iter();
+        let mut labels = links.map(|link| link.label().to_owned());
+        let label = labels.find(|known| catalog::name::same(known, label))?;
+        *self.restarts.lock().entry(label.clone()).or_default() += 1;
+        self.remount(gateway);
+        Some(label)
+    }
+
+    /// What makes an upstream another for the roster, once it was restarted.
+    fn restarted(&self, fingerprint: String, label: &str) -> String {
+        match self.restarts.lock().get(label) {
+            Some(times) => format!("{fingerprint} {times}"),
+            None => fingerprint,
+        }
     }
 
     /// Takes up what is mounted now.
@@ -267,7 +297,8 @@ impl Wiring {
     }
 
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {
-        let upstream = &chain::told(upstream, &self.chain);
+        self.identities.note(upstream);
+        let upstream = &chain::with_chain(upstream, &self.chain);
         let start = match (self.pace, upstream.start) {
             (Pace::Configured, config::Start::Eager) | (Pace::AtOnce, _) => Start::Eager,
             (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
@@ -276,6 +307,7 @@ impl Wiring {
         let shown = credential::of(upstream, None, &vault);
         let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown);
         let fingerprint = pinned(remote.fingerprint(), config, &upstream.label);
+        let fingerprint = self.restarted(fingerprint, &upstream.label);
         let mut known = None;
         let connector: Arc<dyn roster::Connector> = match &upstream.reach {
             Reach::Content { database, prefix, rules } => {

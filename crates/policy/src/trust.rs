@@ -19,4 +19,4 @@ pub use check::TrustCheck;
 pub use decide::{Config, Danger, Policy, Verdict};
 pub use digest::{Digest, Seen, TrustLevel};
 pub use drift::{Drift, drift};
-pub use ledger::{Entry, Ledger, LedgerStore, Tampered, TrustState};
+pub use ledger::{Entry, Ledger, LedgerStore, Memory, Tampered, TrustState};

@@ -4,7 +4,9 @@ use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
-use super::verb::{self, Output, Wait, Words};
+use super::approval;
+use super::output::Output;
+use super::verb::{self, Wait, Words};
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
 use crate::wire::Pace;
@@ -32,9 +34,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHARACTERS")]
     sizelimit: Option<u64>,
 
+    /// Agree beforehand to what the gate would ask about, such as a tool that destroys
+    #[arg(long, short)]
+    yes: bool,
+
     #[command(flatten)]
     output: Output,
 }
+
+/// How much of an answer a program gets that reads it: all of it. What is long
+/// would burden a model, and no model reads here.
+const WHOLE: u64 = 1 << 40;
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let mut arguments = Map::new();
@@ -45,15 +55,26 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         arguments.insert("function".to_owned(), json!(args.function));
     }
     arguments.insert("kwargs".to_owned(), Value::Object(read(&args.arguments)?));
-    if let Some(limit) = args.sizelimit {
+    let for_a_program = args.output.is_json().then_some(WHOLE);
+    if let Some(limit) = args.sizelimit.or(for_a_program) {
         arguments.insert("sizelimit".to_owned(), json!(limit));
     }
-    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
+    verb::with_gate(paths, Pace::WhenAsked, async |gate| {
         let label = args.function.split('.').next().unwrap_or_default();
-        verb::settle(gateway, Wait::For(label)).await;
-        let reply = verb::ask(gateway, "call", arguments).await?;
+        gate.settle(Wait::For(label)).await;
+        let mut reply = gate.ask("call", arguments.clone()).await?;
+        if let Some(question) = approval::Question::in_reply(&reply) {
+            if !args.yes && !question.is_agreed_to() {
+                if args.output.is_json() {
+                    verb::answer(&reply, Words::Theirs, args.output)?;
+                }
+                return Err(question.refused(&args.function).into());
+            }
+            arguments.insert("confirm".to_owned(), json!(question.token));
+            reply = gate.ask("call", arguments).await?;
+        }
         let done = verb::answer(&reply, Words::Theirs, args.output)?;
-        let down = done == Done::AnswerIsError && verb::is_down(gateway, label);
+        let down = done == Done::AnswerIsError && gate.is_down(label);
         Ok(if down { Done::NoAnswer } else { done })
     })
 }

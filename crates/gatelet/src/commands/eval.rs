@@ -29,7 +29,7 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 
     /// A table, or JSON with `recall@5`, `mrr@10` and the rest
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 
     /// Also show where each relevant document ranked
@@ -43,7 +43,8 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    Table,
+    #[value(alias = "table")]
+    Text,
     Json,
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
     }
     match args.format {
         Format::Json => out(&as_json(reports, args.per_query)?),
-        Format::Table => out(&as_table(reports, args.per_query)),
+        Format::Text => out(&as_table(reports, args.per_query)),
     }
     Ok(Done::Fine)
 }

@@ -2,6 +2,7 @@
 
 use catalog::habits::Habits;
 
+use super::output::Output;
 use crate::config::{self, Learning};
 use crate::exit::{Done, Stop};
 use crate::habits::File;
@@ -16,8 +17,8 @@ use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
 pub(crate) enum Action {
     /// Show every word with the tools that were called after it
     Show {
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
     },
     /// Forget one tool (`upstream/tool`), or everything
     Forget {
@@ -32,8 +33,10 @@ pub(crate) enum Action {
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     let file = File::at(&paths.state_directory()?);
     match action {
-        Action::Show { json: true } => out(&serde_json::to_string_pretty(&*file.load()?)?),
-        Action::Show { json: false } => show(&*file.load()?, &file, learning(paths)),
+        Action::Show { output } if output.is_json() => {
+            out(&serde_json::to_string_pretty(&*file.load()?)?);
+        }
+        Action::Show { .. } => show(&*file.load()?, &file, learning(paths)),
         Action::Forget { tool: Some(tool), .. } => {
             let habits = file.load()?;
             if !habits.iter().any(|(_, all)| all.contains_key(tool)) {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use tool::Reply;
 
-use super::verb::{self, Output, Wait, Words};
+use super::output::Output;
+use super::verb::{self, Wait, Words};
 use crate::exit::Done;
 use crate::paths::Paths;
 use crate::wire::Pace;
@@ -42,16 +43,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
+    verb::with_gate(paths, Pace::WhenAsked, async |gate| {
         let first = args.names.first().and_then(|name| name.split('.').next());
-        verb::settle(gateway, first.map_or(Wait::Brief, Wait::For)).await;
-        let mut reply = verb::ask(gateway, "help", args.arguments(&args.names)).await?;
+        gate.settle(first.map_or(Wait::Brief, Wait::For)).await;
+        let mut reply = gate.ask("help", args.arguments(&args.names)).await?;
         if let [name] = &args.names[..]
             && is_error(&reply)
             && let Some((namespace, function)) = name.rsplit_once('.')
         {
             let names = [namespace.to_owned(), function.to_owned()];
-            reply = verb::ask(gateway, "help", args.arguments(&names)).await?;
+            reply = gate.ask("help", args.arguments(&names)).await?;
         }
         verb::answer(&reply, Words::Ours, args.output)
     })

@@ -11,10 +11,11 @@ use store::files::Files;
 use store::state::wait;
 use web::identity::key::{Key, KeyError, Ring};
 
+use super::output::Output;
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
 use crate::secret;
-use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
+use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::time::unix_seconds;
 
 /// The file's name.
@@ -41,7 +42,10 @@ pub(crate) enum Action {
         expires: Option<String>,
     },
     /// List the keys, without their secrets
-    List,
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
     /// Make a key useless from now on
     Revoke { name: String },
 }
@@ -69,8 +73,10 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
                 "Keep it now: it cannot be shown again. A running gate knows it already.",
             ));
         }
-        Action::List if is_read_by_a_person() => out(&table(&load(&file(&state))?, now)),
-        Action::List => out(&serde_json::to_string(&load(&file(&state))?.keys)?),
+        Action::List { output } if output.is_json() => {
+            out(&serde_json::to_string_pretty(&load(&file(&state))?.keys)?);
+        }
+        Action::List { .. } => out(&table(&load(&file(&state))?, now)),
         Action::Revoke { name } => {
             change(&state, |ring| ring.revoke(name, now))?;
             say(&format!("{} `{name}`", paint(GOOD, "revoked")));

@@ -4,6 +4,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::output::Output;
 use crate::config::{self, RawMount};
 use crate::exit::{Done, Stop};
 use crate::gate;
@@ -42,7 +43,10 @@ pub(crate) struct UnmountArgs {
 
 /// List what is mounted and how it fares
 #[derive(Debug, clap::Args)]
-pub(crate) struct MountsArgs {}
+pub(crate) struct MountsArgs {
+    #[command(flatten)]
+    output: Output,
+}
 
 pub(crate) fn mount(args: &MountArgs, paths: &Paths) -> anyhow::Result<Done> {
     let raw = RawMount {
@@ -67,10 +71,10 @@ pub(crate) fn unmount(args: &UnmountArgs, paths: &Paths) -> anyhow::Result<Done>
     report(status, &told, "unmounted")
 }
 
-pub(crate) fn list(_: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
+pub(crate) fn list(args: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
     let (_, told) = asked(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.told()))?;
-    if !is_read_by_a_person() {
-        out(&told.to_string());
+    if args.output.is_json() {
+        out(&serde_json::to_string_pretty(&told)?);
         return Ok(Done::Fine);
     }
     let mounts = told.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -6,6 +6,8 @@ mod port;
 
 mod admin;
 mod greeting;
+mod local_socket;
+mod ready;
 mod showing;
 mod site;
 
@@ -87,10 +89,14 @@ async fn serve(
     let serving = Serving { args, paths, state, loaded, wiring, gateway };
     let listen = listening.as_ref().map(|_| serving.config().serve.listen);
     let keeping = serving.keep_up(listen, written);
+    let file = serving.loaded.file.as_deref();
+    let (wiring, gateway) = (serving.wiring.clone(), serving.gateway.clone());
+    let local = local_socket::open(&serving.state, file, wiring, gateway).await;
     let outcome = match listening {
         None => serving.over_stdio().await,
         Some(listening) => serving.over_http(listening).await,
     };
+    drop(local);
     end(keeping).await;
     serving.close().await;
     outcome
@@ -134,6 +140,7 @@ impl Serving<'_> {
         let keeping = [
             tokio::spawn(self.wiring.clone().keep_presented(self.gateway.clone())),
             tokio::spawn(issuers.keep(read)),
+            tokio::spawn(ready::announce(self.gateway.clone())),
         ];
         let (signal, closing) = (wire::asked_to_end(HangUp::Reloads)?, site.clone());
         greeting::greet(self);
@@ -160,7 +167,7 @@ impl Serving<'_> {
     }
 }
 
-async fn end(tasks: [JoinHandle<()>; 2]) {
+async fn end<const N: usize>(tasks: [JoinHandle<()>; N]) {
     for task in tasks {
         task.abort();
         let _ = task.await;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use tool::{Finding, Severity};
 
 use super::help::is_error;
-use super::verb::{self, Output, Wait, Words};
+use super::output::Output;
+use super::verb::{self, Wait, Words};
 use crate::config::{self, Config};
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;

@@ -25,7 +25,7 @@ pub(crate) enum Action {
         /// Documents, or directories in which `MCP_TOOL_SPECIFICATION.md` are looked for
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
-        #[arg(long, default_value = "human")]
+        #[arg(long, default_value = "text")]
         format: Format,
         /// Findings to be silent about, as `--write-baseline` wrote them
         #[arg(long, value_name = "FILE")]
@@ -68,7 +68,7 @@ pub(crate) enum Action {
         /// An upstream of the configuration, an address, a command, or a listing (JSON)
         #[arg(long, value_name = "SERVER")]
         server: String,
-        #[arg(long, default_value = "human")]
+        #[arg(long, default_value = "text")]
         format: Format,
     },
     /// Tell breaking changes from others, and which version is owed; exit code 1 when one is
@@ -325,7 +325,7 @@ fn explain(code: Option<&str>) -> anyhow::Result<Done> {
     let (_, findings) = toolspec::lint(&example.text, &against);
     let findings = findings.into_iter().filter(|finding| finding.code == rule.code).collect();
     let report = Report { path: "example.md".to_owned(), text: example.text, findings };
-    out(&report::write(&[report], Format::Human));
+    out(&report::write(&[report], Format::Text));
     if rule.fixable {
         out("`gatelet spec fix` repairs this.");
     }

@@ -8,7 +8,7 @@ use comfy_table::{Cell, CellAlignment};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::verb::Output;
+use super::output::Output;
 use crate::config;
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
@@ -46,9 +46,12 @@ struct Attributes {
 }
 
 /// What some events add up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
     calls: usize,
+    /// How many of them say how long they took, and all that time together.
+    timed: usize,
+    milliseconds: f64,
     errors: usize,
     raw: usize,
     sent: usize,
@@ -74,8 +77,9 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = match &args.file {
         Some(file) => file.clone(),
         None => config::load(paths)?.config.records.file.ok_or_else(|| {
-            let how = "name a file, or set `file` in `[records]` of the configuration";
-            Stop::Usage(format!("no records are kept: {how}"))
+            let how = "switch them on with `[records]` and `file = \"calls.jsonl\"` in the \
+                       configuration, or name a file of records";
+            Stop::Usage(format!("records are off: {how}"))
         })?,
     };
     let opened = std::fs::File::open(&file);
@@ -100,16 +104,26 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 impl Sum {
     fn add(&mut self, event: &Event) {
         self.calls += 1;
+        if let Some(milliseconds) = event.duration_ms {
+            self.timed += 1;
+            self.milliseconds += milliseconds;
+        }
         self.errors += usize::from(!event.success);
         self.raw += event.attributes.raw_tokens;
         self.sent += event.attributes.compact_tokens;
         self.saved += event.attributes.tokens_saved;
     }
 
+    /// How long a call took on average.
+    fn mean(&self) -> Option<f64> {
+        (self.timed != 0).then(|| self.milliseconds / self.timed as f64)
+    }
+
     fn to_json(self) -> Value {
         json!({
             "calls": self.calls,
             "errors": self.errors,
+            "mean_ms": self.mean(),
             "tokens_raw": self.raw,
             "tokens_sent": self.sent,
             "tokens_saved": self.saved,
@@ -166,7 +180,7 @@ impl Stats {
 
     /// The tools that were called most come first.
     fn to_table(&self) -> String {
-        let head = ["tool", "calls", "errors", "tokens raw", "tokens sent", "saved"];
+        let head = ["tool", "calls", "errors", "mean ms", "tokens raw", "tokens sent", "saved"];
         let mut table = terminal::table(&head);
         let mut tools: Vec<(&String, &Sum)> = self.tools.iter().collect();
         tools.sort_by(|one, other| other.1.calls.cmp(&one.1.calls).then(one.0.cmp(other.0)));
@@ -177,7 +191,13 @@ impl Stats {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        table.to_string()
+        match (self.time(0.5), self.time(0.95), self.time(1.0)) {
+            (Some(half), Some(most), Some(longest)) => format!(
+                "{table}\n\nA call took {half:.1} ms (median), {most:.1} ms (95th percentile), \
+                 {longest:.1} ms at most."
+            ),
+            (_, _, _) => table.to_string(),
+        }
     }
 }
 
@@ -190,7 +210,9 @@ fn row(name: Cell, sum: &Sum) -> Vec<Cell> {
     let number = |n: usize| Cell::new(terminal::thousands(n));
     let style = if sum.errors == 0 { DIM } else { BAD };
     let errors = terminal::cell(style, &terminal::thousands(sum.errors));
-    vec![name, number(sum.calls), errors, number(sum.raw), number(sum.sent), number(sum.saved)]
+    let mean = Cell::new(sum.mean().map_or(String::new(), |mean| format!("{mean:.1}")));
+    let (raw, sent, saved) = (number(sum.raw), number(sum.sent), number(sum.saved));
+    vec![name, number(sum.calls), errors, mean, raw, sent, saved]
 }
 
 #[cfg(test)]
@@ -216,11 +238,17 @@ mod tests {
         let stats = Stats::read((text + &format!("{browse}\n\n{{\"cut")).as_bytes()).unwrap();
         assert_eq!((stats.events["execute.completed"], stats.events["browse.completed"]), (3, 1));
         assert_eq!(stats.time(1.0), Some(1.5));
-        assert_eq!(stats.tools["a:x"], Sum { calls: 2, errors: 0, raw: 107, sent: 17, saved: 90 });
-        assert_eq!(stats.total, Sum { calls: 3, errors: 1, raw: 112, sent: 26, saved: 90 });
+        let (timed, milliseconds) = (2, 3.0);
+        let sum = Sum { calls: 2, errors: 0, raw: 107, sent: 17, saved: 90, timed, milliseconds };
+        assert_eq!(stats.tools["a:x"], sum);
+        let (timed, milliseconds) = (3, 4.5);
+        let sum = Sum { calls: 3, errors: 1, raw: 112, sent: 26, saved: 90, timed, milliseconds };
+        assert_eq!(stats.total, sum);
+        assert_eq!(stats.to_json()["tools"]["a:x"]["mean_ms"], 1.5);
         assert_eq!((stats.odd, stats.lost), (1, 0));
         let table = stats.to_table();
         assert!(table.find("a:x") < table.find("b:y") && table.contains("107"), "{table}");
+        assert!(table.contains("mean ms") && table.contains("1.5 ms (median)"), "{table}");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use gateway::{Gateway, Surface};
 use serde_json::json;
 use tool::Listing;
 
-use super::verb::{self, Output, Wait};
+use super::output::Output;
+use super::verb::{self, Wait};
 use crate::exit::Done;
 use crate::paths::Paths;
 use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, out, paint};

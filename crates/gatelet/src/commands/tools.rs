@@ -1,5 +1,6 @@
 //! `gatelet tools`: what the tools written in Rust are, and what became of them.
 
+use super::output::Output;
 use crate::exit::Done;
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, HEADING, out, paint};
@@ -7,14 +8,13 @@ use crate::terminal::{BAD, DIM, HEADING, out, paint};
 /// List the tools that are built in, and how they were found
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let reports = builtin::reports(&paths.state_directory()?);
-    if args.json {
+    if args.output.is_json() {
         let all: serde_json::Value = reports
             .iter()
             .map(|(label, report)| {

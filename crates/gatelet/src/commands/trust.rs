@@ -4,12 +4,16 @@ use gateway::policy::call;
 use gateway::policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
 use tool::Tool;
 
+use super::output::Output;
 use super::spec::live;
+use crate::config;
 use crate::exit::{Done, Stop};
 use crate::ledger::File;
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
 use crate::time::unix_millis as now;
+use crate::wire::bound_ledger::BoundLedger;
+use crate::wire::identity::Identities;
 
 /// See, grant and take back the trust in tools
 ///
@@ -18,8 +22,8 @@ use crate::time::unix_millis as now;
 pub(crate) enum Action {
     /// List what is known of every tool
     List {
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
     },
     /// Show one tool: what was vouched for, and what changed since
     Show { tool: String },
@@ -43,10 +47,23 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
         return Ok(Done::Fine);
     }
-    let file = File::at(&state);
+    let upstreams = config::load(paths)?.config.upstreams;
+    let file = BoundLedger::new(File::at(&state), Identities::of(upstreams.iter()));
     let known = file.read()?;
     match action {
-        Action::List { json } => list(&known, *json)?,
+        Action::List { output } => {
+            list(&known, *output)?;
+            let n_foreign = file.n_foreign()?;
+            if n_foreign != 0 {
+                say(&paint(
+                    DIM,
+                    format!(
+                        "({n_foreign} more are of other upstreams, or were granted before trust was \
+                         bound to what an upstream is: grant those anew)"
+                    ),
+                ));
+            }
+        }
         Action::Show { tool } => show(&known, tool, paths)?,
         Action::Grant { tool, verified } => {
             let state = if *verified { TrustLevel::Verified } else { TrustLevel::Trusted };
@@ -89,8 +106,8 @@ fn unknown(wanted: &str) -> Stop {
     Stop::Usage(format!("nothing is known of `{wanted}`; `gatelet trust list` shows what is"))
 }
 
-fn list(known: &Ledger, json: bool) -> anyhow::Result<()> {
-    if json {
+fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
+    if output.is_json() {
         let all: serde_json::Map<String, serde_json::Value> = known
             .iter()
             .map(|(name, entry)| {
@@ -168,7 +185,12 @@ fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn grant(file: &File, wanted: &str, state: TrustLevel, paths: &Paths) -> anyhow::Result<()> {
+fn grant(
+    file: &BoundLedger<File>,
+    wanted: &str,
+    state: TrustLevel,
+    paths: &Paths,
+) -> anyhow::Result<()> {
     let tools = present(wanted, paths)?;
     file.change(&mut |ledger| {
         tools.iter().for_each(|(name, tool)| ledger.set(name, tool, state, now()));
@@ -182,7 +204,12 @@ fn grant(file: &File, wanted: &str, state: TrustLevel, paths: &Paths) -> anyhow:
 
 /// Takes trust away from what is known, and from what its upstream offers but
 /// nobody called yet.
-fn revoke(file: &File, known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
+fn revoke(
+    file: &BoundLedger<File>,
+    known: &Ledger,
+    wanted: &str,
+    paths: &Paths,
+) -> anyhow::Result<()> {
     let mut names = each(known, wanted);
     let unseen = match names.is_empty() || wanted.ends_with('*') {
         true => present(wanted, paths),

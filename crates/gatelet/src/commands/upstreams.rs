@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
-use gateway::roster::{Link, Phase, Snapshot, Status, inspect};
+use gateway::Gateway;
+use gateway::roster::{Link, Phase, Snapshot, inspect};
 use mcp::revision::{Revision, method};
-use serde_json::json;
+use serde_json::{Value, json};
 use tool::{Ask, CredentialHealth, Object};
 
-use super::verb::{self, Output, Wait};
-use crate::exit::Done;
+use super::output::Output;
+use super::running;
+use super::verb::{self, Wait};
+use crate::exit::{Done, Stop};
+use crate::local::Wish;
 use crate::paths::Paths;
 use crate::terminal::{self, out, paint, say};
 use crate::wire::Pace;
@@ -27,32 +31,41 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// One upstream and how quickly it answers.
-struct Row {
-    status: Status,
-    /// What its tool definitions would cost a model.
-    tokens: usize,
-    ping: Option<Duration>,
-}
-
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    if !args.report
+        && let Some(rows) = running::ask(paths, &Wish::Status)?
+    {
+        return show(rows, args.output);
+    }
     verb::with_gateway(paths, Pace::AtOnce, async |gateway| {
         verb::settle(gateway, Wait::All).await;
         if args.report {
             return report(args, &gateway.roster().default_hall().snapshot());
         }
-        let links = gateway.roster().default_hall().snapshot().links().to_vec();
-        let rows = futures::future::join_all(links.iter().map(row)).await;
-        if args.output.is_json() {
-            out(&serde_json::to_string_pretty(&rows.iter().map(Row::json).collect::<Vec<_>>())?);
-        } else if rows.is_empty() {
-            say("no upstreams are configured");
-        } else {
-            out(&table(&rows));
-        }
-        let down = rows.iter().any(|row| matches!(row.status.phase, Phase::Down { .. }));
-        Ok(if down { Done::AnswerIsError } else { Done::Fine })
+        show(rows_of(gateway).await, args.output)
     })
+}
+
+/// Writes rows as [`rows_of`] makes them, wherever that was.
+pub(super) fn show(rows: Value, output: Output) -> anyhow::Result<Done> {
+    let Value::Array(rows) = rows else {
+        return Err(Stop::NoAnswer("the gate that runs is another version".to_owned()).into());
+    };
+    let down = rows.iter().any(|row| row["state"] == "down");
+    if output.is_json() {
+        out(&serde_json::to_string_pretty(&rows)?);
+    } else if rows.is_empty() {
+        say("no upstreams are configured");
+    } else {
+        out(&table(&rows));
+    }
+    Ok(if down { Done::AnswerIsError } else { Done::Fine })
+}
+
+/// Every upstream of a gateway, how it fares and how quickly it answers.
+pub(super) async fn rows_of(gateway: &Gateway) -> Value {
+    let links = gateway.roster().default_hall().snapshot().links().to_vec();
+    futures::future::join_all(links.iter().map(row)).await.into()
 }
 
 /// What the last refresh found out, and the hash of each upstream for a pin.
@@ -72,19 +85,34 @@ fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
             out(&format!("{label} {hash}"));
         }
         for finding in &findings {
-            out(&finding.to_string());
+            out(&terminal::foreign(&finding.to_string()));
         }
         say(&format!("{registered} tools, {} findings", findings.len()));
     }
     Ok(Done::Fine)
 }
 
-async fn row(link: &Arc<Link>) -> Row {
+async fn row(link: &Arc<Link>) -> Value {
     let status = link.status();
-    let up = status.phase == Phase::Up;
-    let ping = if up { ping(link).await } else { None };
-    let tokens = super::tokens::of_tools(&status.listing);
-    Row { status, tokens, ping }
+    let ping = if status.phase == Phase::Up { ping(link).await } else { None };
+    let listing = &status.listing;
+    let (state, reason) = state(&status.phase);
+    json!({
+        "label": status.label,
+        "state": state,
+        "reason": reason,
+        "credentials": status.credential.as_ref().map(credentials),
+        "server": listing.server.name,
+        "version": listing.server.version,
+        "protocol": listing.server.protocol,
+        "tools": listing.tools.len(),
+        "resources": listing.resources.len() + listing.templates.len(),
+        "prompts": listing.prompts.len(),
+        // What its tool definitions would cost a model.
+        "tokens": super::tokens::of_tools(listing),
+        "latency_ms": ping.map(|ping| ping.as_secs_f64() * 1000.0),
+        "findings": listing.findings,
+    })
 }
 
 /// How long the smallest question takes that the server answers itself.
@@ -97,44 +125,22 @@ async fn ping(link: &Link) -> Option<Duration> {
     link.ask(ask, &verb::context()).await.ok().map(|_| since.elapsed())
 }
 
-impl Row {
-    /// What stands in each column.
-    fn texts(&self) -> Vec<String> {
-        let listing = &self.status.listing;
-        let server = format!("{} {}", listing.server.name, listing.server.version);
-        let ping = self.ping.map(|ping| format!("{:.1}", ping.as_secs_f64() * 1000.0));
-        vec![
-            self.status.label.clone(),
-            state(&self.status.phase).0.to_owned(),
-            server.trim().to_owned(),
-            listing.server.protocol.clone(),
-            listing.tools.len().to_string(),
-            (listing.resources.len() + listing.templates.len()).to_string(),
-            listing.prompts.len().to_string(),
-            self.tokens.to_string(),
-            ping.unwrap_or_default(),
-        ]
-    }
-
-    fn json(&self) -> serde_json::Value {
-        let listing = &self.status.listing;
-        let (state, reason) = state(&self.status.phase);
-        json!({
-            "label": self.status.label,
-            "state": state,
-            "reason": reason,
-            "credentials": self.status.credential.as_ref().map(credentials),
-            "server": listing.server.name,
-            "version": listing.server.version,
-            "protocol": listing.server.protocol,
-            "tools": listing.tools.len(),
-            "resources": listing.resources.len() + listing.templates.len(),
-            "prompts": listing.prompts.len(),
-            "tokens": self.tokens,
-            "latency_ms": self.ping.map(|ping| ping.as_secs_f64() * 1000.0),
-            "findings": listing.findings,
-        })
-    }
+/// What stands in each column.
+fn texts(row: &Value) -> Vec<String> {
+    let text = |key: &str| terminal::foreign(row[key].as_str().unwrap_or_default()).into_owned();
+    let number = |key: &str| row[key].to_string();
+    let ping = row["latency_ms"].as_f64().map(|ping| format!("{ping:.1}"));
+    vec![
+        text("label"),
+        text("state"),
+        format!("{} {}", text("server"), text("version")).trim().to_owned(),
+        text("protocol"),
+        number("tools"),
+        number("resources"),
+        number("prompts"),
+        number("tokens"),
+        ping.unwrap_or_default(),
+    ]
 }
 
 fn credentials(health: &CredentialHealth) -> serde_json::Value {
@@ -162,11 +168,11 @@ fn fitting(rows: &[Vec<String>], room: usize) -> Vec<usize> {
     columns
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Value]) -> String {
     let head =
         ["upstream", "state", "server", "protocol", "tools", "res.", "prompts", "tokens", "ms"];
     let mut texts = vec![head.map(str::to_owned).to_vec()];
-    texts.extend(rows.iter().map(Row::texts));
+    texts.extend(rows.iter().map(self::texts));
     let room = match terminal::is_read_by_a_person() {
         true => usize::from(terminal::width()),
         false => usize::MAX,
@@ -174,9 +180,8 @@ fn table(rows: &[Row]) -> String {
     let columns = fitting(&texts, room);
     let mut table = terminal::table(&columns.iter().map(|at| head[*at]).collect::<Vec<_>>());
     for row in rows {
-        let down = matches!(row.status.phase, Phase::Down { .. });
-        let style = if down { terminal::BAD } else { terminal::GOOD };
-        let texts = row.texts();
+        let style = if row["state"] == "down" { terminal::BAD } else { terminal::GOOD };
+        let texts = self::texts(row);
         table.add_row(columns.iter().map(|at| match at {
             1 => terminal::cell(style, &texts[*at]),
             4.. => Cell::new(&texts[*at]).set_alignment(CellAlignment::Right),
@@ -185,14 +190,15 @@ fn table(rows: &[Row]) -> String {
     }
     let mut text = table.to_string();
     for row in rows {
-        if let (_, Some(reason)) = state(&row.status.phase) {
-            text += &format!("\n{}: {reason}", paint(terminal::BAD, &row.status.label));
+        let label = paint(terminal::BAD, row["label"].as_str().unwrap_or_default());
+        if let Some(reason) = row["reason"].as_str() {
+            text += &format!("\n{label}: {}", terminal::foreign(reason));
         }
-        if let Some(health) =
-            row.status.credential.as_ref().filter(|s| **s != CredentialHealth::Fine)
-        {
-            let label = paint(terminal::BAD, &row.status.label);
-            text += &format!("\n{label}: credentials: {health}");
+        let credentials = &row["credentials"];
+        let why = credentials["todo"].as_str().or(credentials["reason"].as_str());
+        if let Some(why) = why {
+            let state = credentials["state"].as_str().unwrap_or_default();
+            text += &format!("\n{label}: credentials: {state}: {}", terminal::foreign(why));
         }
     }
     text

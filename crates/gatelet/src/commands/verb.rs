@@ -1,6 +1,7 @@
 //! The three verbs from the shell: one question to the gate, and its answer
 //! for a person or for a program.
 
+mod gate_session;
 mod hints;
 
 use std::sync::Arc;
@@ -12,29 +13,14 @@ use gateway::{Gateway, Surface};
 use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 
+use super::output::Output;
 use crate::config;
 use crate::exit::{Done, Stop};
+use crate::local;
 use crate::paths::Paths;
 use crate::terminal::{self, say};
 use crate::wire::{Pace, Wiring, children_have_ended};
-
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct Output {
-    /// Write JSON even on a terminal
-    #[arg(long, conflicts_with = "text")]
-    json: bool,
-
-    /// Write text even into a pipe
-    #[arg(long)]
-    text: bool,
-}
-
-impl Output {
-    pub(crate) fn is_json(self) -> bool {
-        self.json || !self.text && !terminal::is_read_by_a_person()
-    }
-}
+use gate_session::GateSession;
 
 /// Whose words an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,33 +69,98 @@ pub(crate) fn with_gateway<T>(
     })
 }
 
-/// Calls one of the three tools as a client would.
+/// The gate that a command asks: the one that runs for the same configuration,
+/// or one of its own.
+pub(crate) enum Gate<'a> {
+    Running(GateSession),
+    Own(&'a Gateway),
+}
+
+/// Runs something with the gate that runs, or with one of its own.
+pub(crate) fn with_gate<T>(
+    paths: &Paths,
+    pace: Pace,
+    run: impl AsyncFnOnce(&Gate<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let state = paths.state_directory()?;
+    let file = paths.config_file();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let session = runtime.block_on(async {
+        let stream = local::connect(&state, file.as_deref()).await?;
+        GateSession::open(stream).await.ok()
+    });
+    match session {
+        Some(session) => runtime.block_on(run(&Gate::Running(session))),
+        None => {
+            drop(runtime);
+            with_gateway(paths, pace, async |gateway| run(&Gate::Own(gateway)).await)
+        }
+    }
+}
+
+impl Gate<'_> {
+    /// Calls one of the three tools as a client would.
+    pub(crate) async fn ask(
+        &self,
+        verb: &str,
+        arguments: Map<String, Value>,
+    ) -> anyhow::Result<Reply> {
+        match self {
+            Gate::Own(gateway) => ask(gateway, verb, arguments).await,
+            Gate::Running(session) => session.call(verb, arguments).await.map_err(|error| {
+                Stop::NoAnswer(format!("the gate that runs broke off: {error}")).into()
+            }),
+        }
+    }
+
+    /// Waits until what is asked about is known. A gate that runs knows.
+    pub(crate) async fn settle(&self, wait: Wait<'_>) {
+        if let Gate::Own(gateway) = self {
+            settle(gateway, wait).await;
+        }
+    }
+
+    /// Whether an upstream named like this cannot be reached.
+    pub(crate) fn is_down(&self, label: &str) -> bool {
+        match self {
+            Gate::Own(gateway) => is_down(gateway, label),
+            // What it answers says so.
+            Gate::Running(_) => false,
+        }
+    }
+}
+
+/// Calls one of the three tools of a gateway of our own.
 pub(crate) async fn ask(
     gateway: &Gateway,
     verb: &str,
     arguments: Map<String, Value>,
 ) -> anyhow::Result<Reply> {
     let context = context();
-    let provider = gateway.surface(Surface::Cash).provider_for(&context.client, &context.caller);
+    let source = gateway.surface(Surface::Cash);
+    let provider = source.provider_for(&context.client, &context.caller);
     let call = Call::new(verb, Value::Object(arguments).into());
     let reply = provider.ask(Ask::Call(call), &context).await;
     reply.map_err(|failure: Failure| Stop::NoAnswer(failure.to_string()).into())
 }
 
-/// Writes an answer: its text for a person, the whole result for a program.
+/// Writes an answer: its text for a person; for a program the whole result, or
+/// the document that the gate itself wrote.
 pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Result<Done> {
     let result = match reply {
-        Reply::Error(error) => return Err(Stop::Usage(error.message.clone()).into()),
+        Reply::Error(error) => {
+            return Err(Stop::Usage(terminal::foreign(&error.message).into_owned()).into());
+        }
         Reply::Result(result) => result,
     };
     let view = reply.tool_result();
     let meta = result.member("_meta");
     let is_error = view.as_ref().is_some_and(|view| view.is_error);
+    let is_gated = meta.as_ref().is_some_and(|meta| meta.member("cash/gated").is_some());
     match view {
         Some(view) if !output.is_json() => {
             let text = view.text();
             // What a function gives, and what a skill says, is not ours to change.
-            let is_gated = meta.as_ref().is_some_and(|meta| meta.member("cash/gated").is_some());
             let is_refused = is_error && text.starts_with("**Error:**");
             let is_ours = words == Words::Ours || is_gated || is_refused;
             let text = if is_ours { hints::typed(&text) } else { text };
@@ -119,17 +170,30 @@ pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Res
                 say(&format!("({unread} parts are not text; --json shows them)"));
             }
         }
+        Some(view) if words == Words::Ours && is_document(&view.text()) => {
+            let document: Value = serde_json::from_str(&view.text())?;
+            terminal::out(&serde_json::to_string_pretty(&document)?);
+        }
         Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.value()?)?),
     }
     // Where no answer came, the gate says from whom.
     let told = meta.and_then(|meta| meta.member("cash/error"));
     let upstream = told.and_then(|told| told.member("upstream"));
     let is_silence = upstream.is_some_and(|upstream| !upstream.is_null());
+    if is_gated && output.is_json() {
+        say("the answer is longer than the gate lets through, and only a part of it is here");
+        return Ok(Done::AnswerIsError);
+    }
     Ok(match (is_error, is_silence) {
         (false, _) => Done::Fine,
         (true, false) => Done::AnswerIsError,
         (true, true) => Done::NoAnswer,
     })
+}
+
+/// Whether the gate wrote JSON, as it was asked to.
+fn is_document(text: &str) -> bool {
+    text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// How long upstreams that start are waited for where an answer without them

@@ -155,7 +155,9 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
         }
     }
     let all = root.members().iter().all(|member| looks_like_a_server(&member.node));
-    if tables.is_empty() && all && !root.members().is_empty() {
+    // `[upstream]` is our own, written with a bracket too few.
+    let own = root.get("upstream").is_some();
+    if tables.is_empty() && all && !own && !root.members().is_empty() {
         tables.push((Path::default(), root));
     }
     tables

@@ -32,7 +32,10 @@ impl<'a> Shape<'a> {
             return self.fit_choice(node, &allowed, path);
         }
         if let Err(message) = of_type(node, schema).and_then(|()| within(node, schema)) {
-            self.problems.error(path, message, None);
+            // The commonest slip: `[upstream]` for `[[upstream]]`.
+            let is_bracket = types(schema) == ["array"] && matches!(node.value, Value::Table(_));
+            let hint = is_bracket.then(|| format!("write it with two brackets: `[[{path}]]`"));
+            self.problems.error(path, message, hint.as_deref());
             return None;
         }
         match &node.value {

@@ -477,3 +477,14 @@ fn fuzz_foreign_configuration() {
         let _ = reading_json(&String::from_utf8_lossy(bytes));
     });
 }
+
+#[test]
+fn an_upstream_with_a_bracket_too_few_is_refused_with_how_to_write_it() {
+    for rest in ["", "[gate]\nlimit = 5000\n"] {
+        let text = format!("[upstream]\nlabel = \"x\"\ncommand = \"y\"\n{rest}");
+        let Err(problems) = reading(&text) else { panic!("it is taken for something else") };
+        let said = problems.to_string();
+        assert!(said.contains("`upstream`: must be a list"), "{said}");
+        assert!(said.contains("`[[upstream]]`"), "{said}");
+    }
+}

@@ -21,7 +21,7 @@ pub(crate) fn with(file: Option<&Path>) -> String {
 }
 
 /// An upstream that learns what is above it, if it is a program.
-pub(super) fn told(upstream: &Upstream, chain: &str) -> Upstream {
+pub(super) fn with_chain(upstream: &Upstream, chain: &str) -> Upstream {
     let mut upstream = upstream.clone();
     if let Reach::Program { env, .. } = &mut upstream.reach
         && !chain.is_empty()

@@ -15,6 +15,7 @@ use gateway::policy::{Open, Stages};
 use gateway::redact::{self, Scrubber};
 use parking_lot::Mutex;
 
+use super::identity::Identities;
 use super::trust;
 use crate::config::{Config, Reach};
 
@@ -33,8 +34,14 @@ struct Made {
 
 impl Current {
     /// The stages of the configuration that a gate begins with.
-    pub(super) fn first(&self, config: &Config, state: &Path, clock: &Arc<dyn Clock>) -> Stages {
-        let trust = trust::trust(config, state, clock);
+    pub(super) fn first(
+        &self,
+        config: &Config,
+        state: &Path,
+        identities: &Identities,
+        clock: &Arc<dyn Clock>,
+    ) -> Stages {
+        let trust = trust::trust(config, state, identities, clock);
         let stages = Stages {
             checks: checks(config, trust.as_ref()),
             listings: listings(trust.as_ref()),
@@ -51,14 +58,14 @@ impl Current {
     }
 
     /// The stages of a configuration that has changed.
-    pub(super) fn next(&self, config: &Config, state: &Path) -> Stages {
+    pub(super) fn next(&self, config: &Config, state: &Path, identities: &Identities) -> Stages {
         let mut made = self.0.lock();
         // There is a first one before there is a next.
         let Some(Made { config: before, clock, trust, stages }) = &mut *made else {
             return Stages::default();
         };
         if !trust::is_same(before, config) {
-            *trust = trust::trust(config, state, clock);
+            *trust = trust::trust(config, state, identities, clock);
         }
         let (old, new) = (&before.controls, &config.controls);
         // Whom somebody agreed with is remembered whatever changes.
@@ -137,6 +144,9 @@ fn secrets(config: &Config) -> Vec<String> {
         }
         Reach::Content { .. } | Reach::Nowhere { .. } => Vec::new(),
     });
+    // What single callers are known by is as secret as what everybody is.
+    let callers = config.upstreams.iter().flat_map(|upstream| upstream.access.callers.values());
+    let callers = callers.flatten().flat_map(|own| own.headers.iter().chain(&own.env));
     let secret = |(name, value): (&String, &String)| {
         // Of `Bearer abc`, the scheme is none.
         let is_login = name.to_ascii_lowercase().ends_with("authorization");
@@ -144,7 +154,25 @@ fn secrets(config: &Config) -> Vec<String> {
         let value = value.split_whitespace().last().filter(|_| is_login).unwrap_or(value);
         redact::is_known_secret(name, value).then(|| value.to_owned())
     };
-    mounted.chain(given).filter_map(secret).collect()
+    let clients = config.upstreams.iter().filter_map(|upstream| {
+        let secret = upstream.access.oauth.client_secret.as_deref()?;
+        redact::is_known_secret("client_secret", secret).then(|| secret.to_owned())
+    });
+    let passwords = config.upstreams.iter().filter_map(|upstream| {
+        let Reach::Content { database: Some(database), .. } = &upstream.reach else { return None };
+        let password = password(database)?;
+        redact::is_known_secret("password", password).then(|| password.to_owned())
+    });
+    let named = mounted.chain(given).chain(callers).filter_map(secret);
+    named.chain(clients).chain(passwords).collect()
+}
+
+/// The password in the address of a database, which may hold any character:
+/// the host begins behind the last `@`.
+fn password(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let (login, _) = rest.rsplit_once('@')?;
+    login.split_once(':').map(|(_, password)| password)
 }
 
 #[cfg(test)]
@@ -171,5 +199,44 @@ mod tests {
         let told = "/home/somebody correct-horse-1 everybody abc-DEF-123";
         let masked = "/home/somebody [REDACTED-SECRET] everybody [REDACTED-SECRET]";
         assert_eq!(scrubber(&config).scrub(told), masked);
+    }
+
+    #[test]
+    fn what_single_callers_and_clients_and_databases_are_known_by_is_masked() {
+        let text = r#"
+            [[upstream]]
+            label = "web"
+            url = "http://127.0.0.1:1/mcp"
+            [upstream.oauth]
+            client_secret = "oauth-SECRET-0001"
+            [upstream.callers."key:ann"]
+            headers = { Authorization = "Bearer ann-DEF-123456" }
+            [upstream.callers."key:bob"]
+            headers = { X-Api-Key = "bob-key-GHI-789" }
+
+            [[upstream]]
+            label = "db"
+            command = "db"
+            [upstream.callers."key:ann"]
+            env = { DB_PASSWORD = "correct-horse-2" }
+
+            [[upstream]]
+            label = "site"
+            kind = "content"
+            database = "postgres://user:p@ss-W0RD@host/db"
+        "#;
+        let source = Source { name: "gatelet.toml".to_owned(), text: text.to_owned() };
+        let (config, _) = config::read(source, Path::new(""), &config::Process).unwrap();
+        for secret in [
+            "oauth-SECRET-0001",
+            "ann-DEF-123456",
+            "bob-key-GHI-789",
+            "correct-horse-2",
+            "p@ss-W0RD",
+        ] {
+            let masked = scrubber(&config).scrub(&format!("it is {secret} here")).into_owned();
+            assert_eq!(masked, "it is [REDACTED-SECRET] here");
+            assert!(!format!("{config:?}").contains(secret), "{secret} is shown by {{:?}}");
+        }
     }
 }

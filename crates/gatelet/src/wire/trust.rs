@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gateway::clock::Clock;
-use gateway::policy::trust::{Policy, TrustCheck};
+use gateway::policy::trust::{LedgerStore, Memory, Policy, Tampered, TrustCheck};
 
+use super::bound_ledger::BoundLedger;
+use super::identity::Identities;
 use crate::config::Config;
 use crate::ledger;
 
@@ -14,16 +16,29 @@ use crate::ledger;
 pub(super) fn trust(
     config: &Config,
     state: &Path,
+    identities: &Identities,
     clock: &Arc<dyn Clock>,
 ) -> Option<Arc<TrustCheck>> {
     let mut trust = config.trust.clone();
-    let mut policies = trust.upstreams.iter().map(|(_, policy)| *policy);
-    if trust.policy == Policy::Off && policies.all(|policy| policy == Policy::Off) {
+    let policies = || trust.upstreams.iter().map(|(_, policy)| *policy).chain([trust.policy]);
+    if policies().all(|policy| policy == Policy::Off) {
         return None;
     }
+    let strict = policies().any(|policy| policy == Policy::Enforce);
+    let store = store(state, strict, identities.clone());
     trust.upstreams.extend(own(config).map(|label| (label, Policy::Off)));
-    let store = ledger::File::at(state);
-    Some(Arc::new(TrustCheck::new(trust, Arc::new(store), Arc::clone(clock))))
+    Some(Arc::new(TrustCheck::new(trust, store, Arc::clone(clock))))
+}
+
+/// Where the ledger is kept: on disk, or where that cannot be and nothing has to
+/// be refused for it, in memory.
+fn store(state: &Path, strict: bool, identities: Identities) -> Arc<dyn LedgerStore> {
+    let file = ledger::File::at(state);
+    if !strict && let Err(Tampered::Homeless(why)) = file.read() {
+        tracing::warn!("what is known of tools is forgotten when this gate ends: {why}");
+        return Arc::new(BoundLedger::new(Memory::default(), identities));
+    }
+    Arc::new(BoundLedger::new(file, identities))
 }
 
 /// Whether two configurations trust alike.

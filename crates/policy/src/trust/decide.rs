@@ -111,7 +111,11 @@ impl Config {
             // A tool that may do harm and is not what it was asks, however
             // trusted the old one was.
             (Policy::Warn, TrustState::Drifted { drift, .. }) => {
-                let text = format!("`{name}` changed: {}", listed(drift));
+                let text = format!(
+                    "`{name}` changed: {} (the operator accepts it as it is now with \
+                     `gatelet trust grant {name}`)",
+                    listed(drift)
+                );
                 return match danger {
                     Danger::Safe => Verdict::Warn(text),
                     Danger::Destructive | Danger::Unknown => Verdict::Confirm(text),

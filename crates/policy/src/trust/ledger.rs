@@ -127,6 +127,11 @@ impl Ledger {
         Arc::make_mut(&mut self.entries).insert(name.to_owned(), entry);
     }
 
+    /// Takes over what is known of a tool.
+    pub fn insert(&mut self, name: String, entry: Entry) {
+        Arc::make_mut(&mut self.entries).insert(name, entry);
+    }
+
     /// Takes trust away from a tool, whatever shape it has.
     pub fn revoke(&mut self, name: &str, now: u64) -> bool {
         match Arc::make_mut(&mut self.entries).get_mut(name) {

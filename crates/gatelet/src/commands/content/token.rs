@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use content::http::{NewToken, State, Token};
 
+use super::super::output::Output;
 use super::site::state_file;
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
-use crate::terminal::{DIM, GOOD, is_read_by_a_person, out, paint, say};
+use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::time::since_epoch;
 
 const SCOPES: [&str; 5] = ["mcp:read", "mcp:call", "mcp:write", "mcp:admin", "*"];
@@ -35,7 +36,10 @@ pub(crate) enum Action {
         expires: Option<u32>,
     },
     /// List the tokens, without their secrets
-    List,
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
     /// Make a token useless from now on
     Revoke {
         /// Its id, as `list` shows it
@@ -76,9 +80,9 @@ pub(super) async fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> 
             );
             say(&paint(DIM, note));
         }
-        Action::List => {
+        Action::List { output } => {
             let tokens = state.list_tokens().await?;
-            if is_read_by_a_person() {
+            if !output.is_json() {
                 out(&table(&tokens));
             } else {
                 for token in &tokens {

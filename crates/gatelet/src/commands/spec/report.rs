@@ -11,7 +11,8 @@ use crate::terminal::{BAD, DIM, HEADING, PLACE, WARNING, paint};
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    Human,
+    #[value(alias = "human")]
+    Text,
     Json,
     /// For code scanning
     Sarif,
@@ -28,7 +29,7 @@ pub(super) struct Report {
 
 pub(super) fn write(reports: &[Report], format: Format) -> String {
     match format {
-        Format::Human => human(reports),
+        Format::Text => human(reports),
         Format::Json => pretty(&json_of(reports)),
         Format::Sarif => pretty(&sarif(reports)),
         Format::Github => github(reports),
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_shown_with_its_line_and_a_mark_under_it() {
-        let text = anstream::adapter::strip_str(&write(&[report()], Format::Human)).to_string();
+        let text = anstream::adapter::strip_str(&write(&[report()], Format::Text)).to_string();
         let expected = "error[E05]: `a` does not say what goes in\n --> x.md:3:1\n  |\n\
                         3 | ## Tool: `a`\n  | ^^^^^^^^^^^^\n";
         assert!(text.starts_with(expected), "{text}");

@@ -1,0 +1,87 @@
+//! The person at the terminal agrees to a call, or does not.
+//!
+//! The gate answers a call that somebody has to agree to with a question and a
+//! token that is good once. Here the question is put to the person, and the
+//! same call is made again with the token.
+
+use std::io::{BufRead, IsTerminal};
+
+use tool::Reply;
+
+use crate::exit::Stop;
+use crate::terminal::{WARNING, foreign, paint, say};
+
+/// What the gate asks before a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    /// What is to be agreed to.
+    text: String,
+    /// What shows that somebody agreed.
+    pub(super) token: String,
+}
+
+/// How a token begins.
+const TOKEN: &str = "confirm-";
+
+/// What stands behind the question in the gate's answer.
+const UNDONE: &str = ". Nothing was done.";
+
+impl Question {
+    /// The question in an answer, if it is one.
+    pub(super) fn in_reply(reply: &Reply) -> Option<Question> {
+        let result = reply.tool_result().filter(|result| result.is_error)?;
+        let text = result.text();
+        let (question, rest) = text.strip_prefix("**Error:** ")?.split_once(UNDONE)?;
+        let at = rest.find(TOKEN)?;
+        let token = rest[at..].split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next()?;
+        Some(Question { text: question.to_owned(), token: token.to_owned() })
+    }
+
+    /// Asks the person at the terminal, where there is one.
+    pub(super) fn is_agreed_to(&self) -> bool {
+        let stdin = std::io::stdin();
+        if !stdin.is_terminal() || !std::io::stderr().is_terminal() {
+            return false;
+        }
+        say(&format!("{} Go on? [y/N]", paint(WARNING, foreign(&self.text))));
+        let mut answer = String::new();
+        let read = stdin.lock().read_line(&mut answer);
+        read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+
+    /// What is said where nobody agreed.
+    pub(super) fn refused(&self, function: &str) -> Stop {
+        let question = foreign(&self.text);
+        let tool = function.replacen('.', "/", 1);
+        Stop::Refused(format!(
+            "{question}, and nobody agreed: nothing was done. Run it again with `--yes`, or let it \
+             run without being asked from now on: `gatelet trust grant {tool}`"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reply(text: &str, is_error: bool) -> Reply {
+        let content = json!([{"type": "text", "text": text}]);
+        Reply::Result(json!({"content": content, "isError": is_error}).into())
+    }
+
+    #[test]
+    fn a_question_and_its_token_are_found_in_the_answer() {
+        let text = "**Error:** `a/b` may destroy something. Nothing was done. Ask the user; if they \
+                    agree, make exactly the same call again with the token: \
+                    `call(function=\"a.b\", confirm=\"confirm-00ff\")` (good once, for 10 minutes)";
+        let question = Question::in_reply(&reply(text, true)).unwrap();
+        assert_eq!(question.token, "confirm-00ff");
+        let said = question.refused("a.b").to_string();
+        assert!(said.starts_with("`a/b` may destroy something, and nobody agreed"), "{said}");
+        assert!(said.contains("--yes") && said.contains("gatelet trust grant a/b"), "{said}");
+        assert_eq!(Question::in_reply(&reply(text, false)), None);
+        assert_eq!(Question::in_reply(&reply("**Error:** it broke", true)), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! `gatelet status`, `gatelet logs` and `gatelet restart`: the gate that runs.
+
+use serde_json::Value;
+
+use super::output::Output;
+use crate::exit::{Done, Stop};
+use crate::local::{self, Wish};
+use crate::paths::Paths;
+use crate::terminal::{GOOD, foreign, out, paint, say};
+
+/// Print the last lines that the gate that runs wrote to its log, and what its upstreams said
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogsArgs {
+    /// How many lines
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 100)]
+    lines: usize,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Stop an upstream of the gate that runs, and start it again
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestartArgs {
+    /// The label of the upstream
+    label: String,
+}
+
+/// Asks the gate that runs for this configuration; `None` when none does.
+pub(super) fn ask(paths: &Paths, wish: &Wish) -> anyhow::Result<Option<Value>> {
+    let state = paths.state_directory()?;
+    let file = paths.config_file();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let Some(stream) = local::connect(&state, file.as_deref()).await else { return Ok(None) };
+        let told = local::ask(stream, wish).await;
+        let told = told.map_err(|error| {
+            Stop::NoAnswer(format!("the gate that runs gave no answer: {error}"))
+        })?;
+        Ok(Some(told))
+    })
+}
+
+/// Asks the gate that must be running.
+pub(super) fn demand(paths: &Paths, wish: &Wish) -> anyhow::Result<Value> {
+    ask(paths, wish)?.ok_or_else(|| {
+        let why =
+            "no gate runs for this configuration and state directory; `gatelet serve` starts one";
+        Stop::NoAnswer(why.to_owned()).into()
+    })
+}
+
+pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
+    let told = demand(paths, &Wish::Logs { lines: args.lines })?;
+    if args.output.is_json() {
+        out(&serde_json::to_string_pretty(&told)?);
+        return Ok(Done::Fine);
+    }
+    for line in told.as_array().into_iter().flatten().filter_map(Value::as_str) {
+        out(&foreign(line));
+    }
+    Ok(Done::Fine)
+}
+
+pub(crate) fn restart(args: &RestartArgs, paths: &Paths) -> anyhow::Result<Done> {
+    let told = demand(paths, &Wish::Restart { label: args.label.clone() })?;
+    match told["restarted"].as_str() {
+        Some(label) => {
+            say(&format!("{} `{label}`", paint(GOOD, "restarted")));
+            Ok(Done::Fine)
+        }
+        None => {
+            let why = told["error"].as_str().unwrap_or("the gate refused");
+            Err(Stop::Usage(why.to_owned()).into())
+        }
+    }
+}

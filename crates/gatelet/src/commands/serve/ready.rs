@@ -1,0 +1,33 @@
+//! How many upstreams are there, said once at the start.
+
+use std::time::Duration;
+
+use gateway::Gateway;
+use gateway::roster::{Phase, Status};
+
+/// How often it is looked whether the last one has come.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Says how many upstreams are ready, once each has come up or failed.
+pub(super) async fn announce(gateway: Gateway) {
+    let hall = gateway.roster().default_hall();
+    loop {
+        let statuses: Vec<Status> =
+            hall.snapshot().links().iter().map(|link| link.status()).collect();
+        if !statuses.iter().any(|status| status.phase == Phase::Starting) {
+            tracing::info!("{}", summary(&statuses));
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn summary(statuses: &[Status]) -> String {
+    let down = |status: &&Status| matches!(status.phase, Phase::Down { .. });
+    let down: Vec<&str> = statuses.iter().filter(down).map(|status| &*status.label).collect();
+    let ready = format!("{} of {} upstreams ready", statuses.len() - down.len(), statuses.len());
+    match down[..] {
+        [] => ready,
+        _ => format!("{ready}; down: {} (`gatelet upstreams` says why)", down.join(", ")),
+    }
+}

@@ -1,0 +1,74 @@
+//! A session with a gate that runs, from the shell.
+
+use std::io;
+
+use serde_json::{Map, Value, json};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use tool::Reply;
+
+use crate::local::{self, Wish};
+
+/// The revision in which the shell speaks.
+const REVISION: &str = "2025-11-25";
+
+/// An open session.
+pub(crate) struct GateSession(Mutex<Connection>);
+
+struct Connection {
+    reader: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+    last_id: u64,
+}
+
+impl GateSession {
+    /// Opens a session over a connection.
+    pub(crate) async fn open(stream: UnixStream) -> io::Result<GateSession> {
+        let (reader, writer) = stream.into_split();
+        let mut connection = Connection { reader: BufReader::new(reader), writer, last_id: 0 };
+        local::write_line(&mut connection.writer, &Wish::Mcp).await?;
+        let own = json!({"name": "gatelet-shell", "version": env!("CARGO_PKG_VERSION")});
+        let hello = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": own});
+        connection.request("initialize", &hello).await?;
+        let opened = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        local::write_line(&mut connection.writer, &opened).await?;
+        Ok(GateSession(Mutex::new(connection)))
+    }
+
+    /// Calls one of the three tools.
+    pub(crate) async fn call(
+        &self,
+        verb: &str,
+        arguments: Map<String, Value>,
+    ) -> io::Result<Reply> {
+        let params = json!({"name": verb, "arguments": arguments});
+        let message = self.0.lock().await.request("tools/call", &params).await?;
+        Ok(match message.get("result") {
+            Some(result) => Reply::Result(result.clone().into()),
+            None => {
+                let error = message["error"]["message"].as_str().unwrap_or("no reason was given");
+                let code = message["error"]["code"].as_i64().unwrap_or(-32603);
+                Reply::Error(tool::RpcError::new(code, error.to_owned()))
+            }
+        })
+    }
+}
+
+impl Connection {
+    /// Sends a request and waits for its answer. What else comes is let pass:
+    /// the shell can be asked nothing.
+    async fn request(&mut self, method: &str, params: &Value) -> io::Result<Value> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        local::write_line(&mut self.writer, &request).await?;
+        loop {
+            let message: Value = local::read_line(&mut self.reader).await?;
+            if message.get("method").is_none() && message["id"] == id {
+                return Ok(message);
+            }
+        }
+    }
+}

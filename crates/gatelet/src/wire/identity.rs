@@ -1,0 +1,148 @@
+//! What an upstream is, told apart from what it is called.
+//!
+//! Two configurations may call different servers by one label. What is granted
+//! to one of them must not count for the other, so trust is bound to a digest of
+//! the command and its arguments, or of the address.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use gateway::redact;
+use parking_lot::RwLock;
+use sha2::{Digest, Sha256};
+use tool::hex;
+
+use crate::config::{Reach, Upstream};
+
+/// A stable digest of what an upstream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UpstreamIdentity(String);
+
+impl UpstreamIdentity {
+    /// What an upstream is: where it is reached and what it is told. Secrets are
+    /// left out, so that one that is renewed changes nothing.
+    pub(crate) fn of(upstream: &Upstream) -> UpstreamIdentity {
+        let mut digest = Sha256::new();
+        let mut add = |text: &str| {
+            digest.update(text.len().to_le_bytes());
+            digest.update(text);
+        };
+        match &upstream.reach {
+            Reach::Program { command, args, env, cwd, .. } => {
+                add("program");
+                add(command);
+                args.iter().for_each(|arg| add(arg));
+                let here = std::env::current_dir().unwrap_or_default();
+                let cwd = cwd.as_deref().unwrap_or(&here);
+                if args.iter().any(|arg| is_relative(arg, cwd)) {
+                    add(&cwd.display().to_string());
+                }
+                let plain =
+                    env.iter().filter(|(name, value)| !redact::is_known_secret(name, value));
+                plain
+                    .for_each(|(name, value)| [name, value].into_iter().for_each(|text| add(text)));
+            }
+            Reach::Address { url, .. } => {
+                add("address");
+                add(url);
+            }
+            Reach::Content { database, prefix, .. } => {
+                add("content");
+                let database = database.as_deref().unwrap_or_default();
+                // Behind the password.
+                add(database.rsplit('@').next().unwrap_or_default());
+                add(prefix.as_deref().unwrap_or_default());
+            }
+            Reach::Nowhere { .. } => add("nowhere"),
+        }
+        UpstreamIdentity(hex::encode(&digest.finalize()[..8]))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether an argument leads to another file from another directory.
+fn is_relative(argument: &str, directory: &Path) -> bool {
+    let path = Path::new(argument);
+    path.is_relative()
+        && (argument.starts_with('.') || !argument.is_empty() && directory.join(path).exists())
+}
+
+/// What each label of a running gate stands for. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Identities(Arc<RwLock<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    labels: HashMap<String, UpstreamIdentity>,
+    /// Counts the changes.
+    version: u64,
+}
+
+impl Identities {
+    /// What the labels of these upstreams stand for.
+    pub(crate) fn of<'a>(upstreams: impl Iterator<Item = &'a Upstream>) -> Identities {
+        let identities = Identities::default();
+        upstreams.for_each(|upstream| identities.note(upstream));
+        identities
+    }
+
+    pub(crate) fn note(&self, upstream: &Upstream) {
+        let identity = UpstreamIdentity::of(upstream);
+        let mut known = self.0.write();
+        if known.labels.get(&upstream.label) != Some(&identity) {
+            known.labels.insert(upstream.label.clone(), identity);
+            known.version += 1;
+        }
+    }
+
+    pub(crate) fn get(&self, label: &str) -> Option<UpstreamIdentity> {
+        self.0.read().labels.get(label).cloned()
+    }
+
+    /// Another number whenever a label stands for something else.
+    pub(crate) fn version(&self) -> u64 {
+        self.0.read().version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Source};
+
+    fn identity(entry: &str) -> UpstreamIdentity {
+        let text = format!("[[upstream]]\nlabel = \"x\"\n{entry}\n");
+        let source = Source { name: "gatelet.toml".to_owned(), text };
+        let (config, _) = config::read(source, Path::new("/base"), &config::Process).unwrap();
+        UpstreamIdentity::of(&config.upstreams[0])
+    }
+
+    #[test]
+    fn another_command_or_root_or_address_is_another_upstream() {
+        let all = [
+            "command = \"files\"\nargs = [\"/a\"]",
+            "command = \"files\"\nargs = [\"/b\"]",
+            "command = \"files\"\nargs = [\"/a\"]\nenv = { ROOT = \"/c\" }",
+            "command = \"files\"\nargs = [\".\"]\ncwd = \"/tmp\"",
+            "command = \"files\"\nargs = [\".\"]\ncwd = \"/usr\"",
+            "url = \"https://a.example/mcp\"",
+            "url = \"https://b.example/mcp\"",
+        ];
+        for (at, one) in all.iter().enumerate() {
+            for other in &all[at + 1..] {
+                assert_ne!(identity(one), identity(other), "{one} and {other}");
+            }
+            assert_eq!(identity(one), identity(one));
+        }
+    }
+
+    #[test]
+    fn a_secret_that_is_renewed_leaves_an_upstream_what_it_is() {
+        let with = |token: &str| format!("command = \"db\"\nenv = {{ DB_PASSWORD = \"{token}\" }}");
+        assert_eq!(identity(&with("correct-horse-1")), identity(&with("battery-staple-2")));
+    }
+}

@@ -1,0 +1,134 @@
+//! The manner of the command line: what a pipe gets, what a person is asked,
+//! and what is trusted.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Served, program, shell};
+
+/// An upstream with a tool `act` that says that it destroys, run with an
+/// argument of its own. `version` is what the tool says of itself.
+fn destructive(home: &Home, root: &str, version: &str) -> String {
+    let schema = "\"inputSchema\": {\"type\": \"object\"}";
+    let code = program("say(id, {\"content\": [{\"type\": \"text\", \"text\": \"acted\"}]})");
+    assert!(code.contains(schema), "{code}");
+    let hints = format!("{schema}, \"annotations\": {{\"destructiveHint\": True}}");
+    let code = code.replace(schema, &hints).replace("Acts.", &format!("Acts as {version}."));
+    home.write("server.py", &code);
+    let args = json!([home.path().join("server.py"), root]);
+    format!("[[upstream]]\nlabel = \"files\"\ncommand = \"python3\"\nargs = {args}\n\n")
+}
+
+#[test]
+fn what_destroys_runs_from_the_shell_when_somebody_agrees() {
+    let home = Home::new();
+    home.write("gatelet.toml", &destructive(&home, "/a", "1"));
+    let refused = shell(&home, &["call", "files.act", "--text"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("nothing was done"), "{refused:?}");
+    assert!(refused.err.contains("--yes"), "{refused:?}");
+    assert!(refused.err.contains("gatelet trust grant files/act"), "{refused:?}");
+    let agreed = shell(&home, &["call", "files.act", "--yes", "--text"]);
+    assert_eq!((agreed.code, agreed.out.trim()), (0, "acted"), "{agreed:?}");
+    assert_eq!(shell(&home, &["trust", "grant", "files/act"]).code, 0);
+    assert_eq!(shell(&home, &["call", "files.act"]).code, 0);
+    // An upgrade changes what the tool says of itself, and the remedy is named.
+    destructive(&home, "/a", "2");
+    assert_eq!(shell(&home, &["upstreams"]).code, 0);
+    let code = shell(&home, &["call", "files.act", "--text"]);
+    assert_eq!(code.code, 1, "{code:?}");
+    assert!(code.err.contains("gatelet trust grant files/act"), "{code:?}");
+}
+
+#[test]
+fn what_is_granted_in_one_project_is_not_granted_to_its_namesake_in_another() {
+    let home = Home::new();
+    home.write("one.toml", &destructive(&home, "/a", "1"));
+    home.write("two.toml", &destructive(&home, "/b", "1"));
+    assert_eq!(shell(&home, &["trust", "grant", "files/act", "--config", "one.toml"]).code, 0);
+    assert_eq!(shell(&home, &["call", "files.act", "--config", "one.toml"]).code, 0);
+    let other = shell(&home, &["call", "files.act", "--config", "two.toml"]);
+    assert_eq!(other.code, 1, "{other:?}");
+    let listed = shell(&home, &["trust", "list", "--config", "two.toml"]);
+    assert_eq!(
+        listed.json().get("files/act").and_then(|one| one["state"].as_str()),
+        Some("verified")
+    );
+    assert!(listed.err.contains("of other upstreams"), "{listed:?}");
+}
+
+#[test]
+fn a_pipe_gets_plain_json_and_whole_answers() {
+    let home = Home::with("[builtin]\ntools = true\n[gate]\nlimit = 1000\n");
+    let help = shell(&home, &["help", "time"]).json();
+    assert!(help.get("content").is_none(), "it is not JSON in a string: {help}");
+    assert_eq!(help, shell(&home, &["help", "time", "--format", "json"]).json());
+    let text = format!("text={}", "many words ".repeat(1_000));
+    let words = ["call", "text.case", "to=upper", text.as_str()];
+    let whole = shell(&home, &words);
+    assert_eq!(whole.code, 0, "{whole:?}");
+    assert!(10_000 < whole.json()["content"][0]["text"].as_str().unwrap().len());
+    home.write("gatelet.toml", "[builtin]\ntools = true\n[gate]\nlimit = 1000\nceiling = 2000\n");
+    let cut = shell(&home, &words);
+    assert_eq!(cut.code, 1, "{cut:?}");
+    assert!(cut.err.contains("longer than the gate lets through"), "{cut:?}");
+}
+
+#[test]
+fn every_list_takes_the_same_format() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    for words in [
+        &["upstreams"][..],
+        &["tools"],
+        &["tokens"],
+        &["mounts"],
+        &["trust", "list"],
+        &["key", "list"],
+        &["habits", "show"],
+    ] {
+        let read = |flags: &[&str]| shell(&home, &[words, flags].concat());
+        let json = read(&["--format", "json"]);
+        assert_eq!(json.code, 0, "{words:?}: {json:?}");
+        assert!(serde_json::from_str::<Value>(&json.out).is_ok(), "{words:?}: {json:?}");
+        assert_eq!(read(&["--json"]).code, 0, "{words:?}");
+        let text = read(&["--format", "text"]);
+        assert_eq!(text.code, 0, "{words:?}: {text:?}");
+        assert_ne!(text.out, json.out, "{words:?}");
+    }
+}
+
+#[test]
+fn what_init_writes_has_the_tools_of_the_first_minute() {
+    let home = Home::new();
+    assert_eq!(shell(&home, &["init"]).code, 0);
+    let called = shell(&home, &["call", "time.now", "timezone=Europe/Vienna"]);
+    assert_eq!(called.code, 0, "{called:?}");
+}
+
+#[test]
+fn escapes_of_an_upstream_do_not_reach_the_terminal() {
+    let deed = "say(id, {\"content\": [{\"type\": \"text\", \"text\": \"\\x1b]0;owned\\x07\\u202e ok\"}]})";
+    let args = json!(["-c", program(deed)]);
+    let home = Home::with(&format!(
+        "[[upstream]]\nlabel = \"evil\"\ncommand = \"python3\"\nargs = {args}\n"
+    ));
+    let said = shell(&home, &["call", "evil.act", "--text", "--color", "always"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(!said.out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
+    assert!(said.out.contains("\\u{1b}]0;owned"), "{said:?}");
+}
+
+#[test]
+fn a_gate_serves_where_nothing_can_be_kept() {
+    let home = Home::new();
+    home.write("gatelet.toml", &destructive(&home, "/a", "1"));
+    // A file stands where the directory would be.
+    home.write("nowhere", "");
+    let state = home.path().join("nowhere/state");
+    let served = Served::start_with(&home, &["--state", state.to_str().unwrap()]);
+    let call = json!({"namespace": "files", "function": "act", "kwargs": {}});
+    let told = served.told(None, "call", &call);
+    assert!(told.contains("Nothing was done"), "it asks, as it would elsewhere: {told}");
+    let help = served.told(None, "help", &json!({"namespace": "files"}));
+    assert!(help.contains("act"), "{help}");
+    assert!(served.terminate().success());
+}
