@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use catalog::{Catalog, Contract, Folded, Problem, Slot};
+use tool::scan::duplicate_key;
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
 use crate::approval::ApprovalRequest;
@@ -105,6 +106,10 @@ impl ValidCall {
 /// as far as the request's mode asks for it.
 pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Problem>> {
     let Request { target: Target { callee, what }, arguments, mut rest, mode, .. } = request;
+    if let Some(name) = arguments.as_ref().and_then(|given| duplicate_key(given.as_str())) {
+        // Whoever judges it and whoever runs it could take another of the two.
+        return Err(vec![Problem::new("", format!("`{name}` is given twice: give it once"))]);
+    }
     let token = confirm::take(&mut rest);
     let reads = Annotations { read_only: Some(true), ..Annotations::default() };
     let (source, annotations, arguments) = match &what {
@@ -236,5 +241,13 @@ mod tests {
     fn what_does_not_fit_does_not_go_on() {
         assert_eq!(call("{}").unwrap_err()[0].to_string(), "`a_b` is required");
         assert!(call("[]").is_err());
+    }
+
+    #[test]
+    fn what_says_two_things_under_one_name_does_not_go_on() {
+        for given in [r#"{"a_b":1,"c":0,"a_b":2}"#, r#"{"a_b":1,"c":{"x":1,"\u0078":2}}"#] {
+            let problems = call(given).unwrap_err();
+            assert!(problems[0].to_string().contains("is given twice"), "{given}: {problems:?}");
+        }
     }
 }

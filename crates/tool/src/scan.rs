@@ -8,9 +8,13 @@
 //! deep nesting are left to the parser, which also knows how to say what is
 //! wrong.
 
+mod duplicates;
+
 use serde_json::value::RawValue;
 
 use crate::Json;
+
+pub use duplicates::duplicate_key;
 
 /// One well-formed value in a text, without white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,179 @@
+//! Names that stand twice in one object.
+//!
+//! Every common parser takes the last of two, and some take the first. Whoever
+//! judges a text that says two things may judge what nobody does, so such a
+//! text is better refused. A name counts as it is meant: `"p\u0061th"` is `path`.
+
+use std::borrow::Cow;
+
+use super::{Part, members};
+
+/// So many members are compared without an allocation.
+const FEW: usize = 8;
+
+/// A name that stands twice in one object of `text`, however deep it lies.
+///
+/// `text` has to be well-formed, as a [`Json`](crate::Json) is.
+pub fn duplicate_key(text: &str) -> Option<String> {
+    match of_few(text) {
+        Some(found) => found,
+        None => anywhere(text),
+    }
+}
+
+/// Most arguments: a few plain values. `None` where it is more than that.
+fn of_few(text: &str) -> Option<Option<String>> {
+    let (mut names, mut n_names, mut is_plain) = ([""; FEW], 0, true);
+    let mut twice = None;
+    members(text, |name, part: Part<'_>| {
+        is_plain &= n_names < FEW && !part.as_str().starts_with(['{', '[']);
+        if is_plain {
+            if names[..n_names].contains(&name) {
+                twice = Some(name);
+            }
+            names[n_names] = name;
+            n_names += 1;
+        }
+    })?;
+    is_plain.then(|| twice.map(str::to_owned))
+}
+
+/// What an open bracket is of.
+enum Open {
+    Array,
+    /// The place of its first name among all that are known now.
+    Object(usize),
+}
+
+fn anywhere(text: &str) -> Option<String> {
+    let (mut open, mut names) = (Vec::new(), Vec::new());
+    let mut is_name = false;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'{' => {
+                open.push(Open::Object(names.len()));
+                is_name = true;
+            }
+            b'[' => {
+                open.push(Open::Array);
+                is_name = false;
+            }
+            b']' => drop(open.pop()),
+            b'}' => {
+                if let Some(Open::Object(first)) = open.pop() {
+                    if let Some(twice) = twice(&mut names[first..]) {
+                        return Some(twice);
+                    }
+                    names.truncate(first);
+                }
+            }
+            b',' => is_name = matches!(open.last(), Some(Open::Object(_))),
+            b'"' => {
+                let end = at + 1 + n_quoted(bytes.get(at + 1..)?)?;
+                if is_name {
+                    names.push(meant(text.get(at..=end)?));
+                    is_name = false;
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// How many bytes of a string come before the quote that ends it.
+fn n_quoted(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += super::n_plain(bytes.get(at..)?);
+        match bytes.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// A name without its escapes. One that means nothing stands for itself.
+fn meant(quoted: &str) -> Cow<'_, str> {
+    let plain = &quoted[1..quoted.len() - 1];
+    match plain.contains('\\') {
+        true => serde_json::from_str(quoted).map_or(Cow::Borrowed(plain), Cow::Owned),
+        false => Cow::Borrowed(plain),
+    }
+}
+
+/// Sorted, so that many names cost little more than few.
+fn twice(names: &mut [Cow<'_, str>]) -> Option<String> {
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_stands_twice_is_found_wherever_and_however_it_is_written() {
+        for (text, expected) in [
+            (r#"{"path":"/etc","path":"/tmp/x"}"#, Some("path")),
+            (r#"{ "path" : 1 , "p\u0061th" : 2 }"#, Some("path")),
+            (r#"{"a":{"b":[{"c":1},{"c":1,"d":2,"c":3}]}}"#, Some("c")),
+            (r#"{"a":1,"b":{"a":1},"c":[{"a":1},{"a":1}]}"#, None),
+            (r#"{"a":"{\"a\":1,\"a\":2}","b":"a","c":"\\"}"#, None),
+            (r#"{"":1,"":2}"#, Some("")),
+            (r#"{"\ud800":1,"\ud800":2}"#, Some("\\ud800")),
+            (r#"[[],{},"x",1,{"a":1,"a":1}]"#, Some("a")),
+            ("{}", None),
+            ("7", None),
+        ] {
+            assert_eq!(duplicate_key(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_and_length_cost_no_stack_and_little_time() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let deep =
+                format!("{}{{\"b\":1,\"b\":2}}{}", open.repeat(100_000), close.repeat(100_000));
+            assert_eq!(duplicate_key(&deep).as_deref(), Some("b"));
+        }
+        let many: Vec<String> = (0..100_000).map(|n| format!("\"{n}\":0")).collect();
+        assert_eq!(duplicate_key(&format!("{{{}}}", many.join(","))), None);
+        assert_eq!(duplicate_key(&format!("{{{},\"7\":0}}", many.join(","))).as_deref(), Some("7"));
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            "[\\PC\"\\\\{}\\[\\],:]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::btree_map("[\\PC\"\\\\]{0,3}", inner, 0..12)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_map_wrote_holds_no_name_twice_until_one_is_written_again(value in value()) {
+            let text = value.to_string();
+            prop_assert_eq!(duplicate_key(&text), None);
+            if let Some((name, _)) = value.as_object().and_then(|members| members.iter().next()) {
+                let again = format!("{{{}:1,{}", Value::from(name.as_str()), &text[1..]);
+                prop_assert_eq!(duplicate_key(&again), Some(name.clone()));
+            }
+        }
+    }
+}
