@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
@@ -46,6 +47,8 @@ struct Entry {
     attached: bool,
     /// Grows with every use: the smallest goes first.
     used: u64,
+    /// When it is too old, on the clock that never jumps.
+    end: Duration,
 }
 
 /// An artifact as it is written.
@@ -129,7 +132,8 @@ impl Disk {
                 Some(written) if path == self.path(&written.handle) => {
                     // Whether it was detached is not written down; running a
                     // call again is right where in doubt.
-                    let entry = Entry::of(&written.into_artifact(), false);
+                    let artifact = written.into_artifact();
+                    let entry = Entry::new(&artifact, false, self.end(artifact.made));
                     found.push((entry.header.handle.clone(), entry));
                 }
                 // Another process that opens the same directory may be faster.
@@ -144,7 +148,7 @@ impl Disk {
             for (handle, entry) in found {
                 kept.add(handle, entry);
             }
-            kept.over(&self.config, self.clock.unix_millis(), None)
+            kept.over(&self.config, self.clock.elapsed(), None)
         });
         self.remove(gone).await;
         Ok(())
@@ -175,13 +179,21 @@ impl Disk {
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }
 
+    /// When something is too old that an earlier process made. Only here the
+    /// machine's clock is asked, once: it may be set at any time, and what is
+    /// kept must not go early or stay late for that.
+    fn end(&self, made: u64) -> Duration {
+        let age = Duration::from_millis(self.clock.unix_millis().saturating_sub(made));
+        self.clock.elapsed().saturating_add(self.config.life.saturating_sub(age))
+    }
+
     fn expire(&self) -> Vec<String> {
-        self.with(|kept| kept.over(&self.config, self.clock.unix_millis(), None))
+        self.with(|kept| kept.over(&self.config, self.clock.elapsed(), None))
     }
 }
 
 impl Entry {
-    fn of(artifact: &Artifact, attached: bool) -> Entry {
+    fn new(artifact: &Artifact, attached: bool, end: Duration) -> Entry {
         Entry {
             owner: artifact.owner.clone(),
             header: artifact.header(),
@@ -189,6 +201,7 @@ impl Entry {
             bytes: artifact.bytes(),
             attached,
             used: 0,
+            end,
         }
     }
 }
@@ -202,9 +215,8 @@ impl Kept {
 
     /// Takes out what is too old, and what was unused for longest until the
     /// bounds of `owner` and of all hold.
-    fn over(&mut self, config: &Config, now: u64, owner: Option<&Owner>) -> Vec<String> {
-        let life = u64::try_from(config.life.as_millis()).unwrap_or(u64::MAX);
-        let old = |entry: &Entry| life <= now.saturating_sub(entry.header.made);
+    fn over(&mut self, config: &Config, now: Duration, owner: Option<&Owner>) -> Vec<String> {
+        let old = |entry: &Entry| entry.end <= now;
         let mut gone: Vec<String> = self
             .entries
             .iter()
@@ -269,11 +281,12 @@ impl Store for Disk {
             return Ok(Keeping::InMemory { reason: error.to_string() });
         }
         self.unwritten.supersede(&artifact.owner, &artifact.key);
-        let entry = Entry::of(&artifact, true);
+        let end = self.clock.elapsed().saturating_add(self.config.life);
+        let entry = Entry::new(&artifact, true, end);
         let gone = self.with(|kept| {
             kept.supersede(&artifact.owner, &artifact.key);
             kept.add(artifact.handle.clone(), entry);
-            kept.over(&self.config, self.clock.unix_millis(), Some(&artifact.owner))
+            kept.over(&self.config, self.clock.elapsed(), Some(&artifact.owner))
         });
         self.remove(gone).await;
         Ok(Keeping::InPlace)
@@ -334,9 +347,8 @@ async fn read(path: &Path) -> Option<Written> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use tool::clock::Fake;
 
     use super::*;
@@ -409,6 +421,45 @@ mod tests {
         clock.advance(Duration::from_secs(60));
         assert_eq!(disk.get(&Owner::read("ann"), "h1").await, None);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    /// A machine whose clock is set while it runs.
+    #[derive(Default)]
+    struct Set {
+        fake: Fake,
+        ahead: AtomicU64,
+    }
+
+    impl Clock for Set {
+        fn elapsed(&self) -> Duration {
+            self.fake.elapsed()
+        }
+
+        fn unix_millis(&self) -> u64 {
+            self.fake.unix_millis() - 86_400_000 + self.ahead.load(Ordering::SeqCst)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_set_takes_nothing_away_and_keeps_nothing_longer() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Set::default()));
+        let life = Duration::from_secs(60);
+        let config = Config { life, owner_bytes: 10_000, total_bytes: 10_000 };
+        let disk = Disk::open(directory.path(), config, Arc::clone(&clock) as _).await.unwrap();
+        let ann = Owner::read("ann");
+        let kept = |handle: &str| Artifact {
+            made: clock.unix_millis(),
+            ..artifact(handle, "ann", "hello", &clock.fake)
+        };
+        disk.put(kept("h1")).await.unwrap();
+        clock.ahead.store(172_800_000, Ordering::SeqCst);
+        assert!(disk.get(&ann, "h1").await.is_some(), "two days ahead");
+        disk.put(kept("h2")).await.unwrap();
+        clock.ahead.store(0, Ordering::SeqCst);
+        clock.fake.advance(life);
+        for handle in ["h1", "h2"] {
+            assert_eq!(disk.get(&ann, handle).await, None, "{handle}: its life is over");
+        }
     }
 
     #[tokio::test]
