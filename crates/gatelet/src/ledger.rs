@@ -17,13 +17,17 @@ use crate::secret;
 use crate::stamp::Glance;
 
 const LEDGER: &str = "trust.json";
-/// How long a change may take, most of which is waiting for others.
+/// How long a command may wait for others.
 const WITHIN: Duration = Duration::from_secs(5);
+/// How long a call may: everybody waits with it. What is not noted by then is
+/// noted by the next call.
+const WITHIN_CALL: Duration = Duration::from_millis(30);
 
 /// The ledger of a state directory. Made, with its key, when it is first asked
 /// for and there is none.
 pub(crate) struct File {
     documents: Files,
+    within: Duration,
     key_file: PathBuf,
     known: Mutex<Known>,
 }
@@ -40,7 +44,12 @@ impl File {
         let glance = Glance::at(state.join(LEDGER));
         let known = Mutex::new(Known { glance, key: None, ledger: None });
         let (documents, key_file) = (Files::at(state), state.join("trust.key"));
-        File { documents, key_file, known }
+        File { documents, within: WITHIN, key_file, known }
+    }
+
+    /// The same for a gate that serves, where nobody may wait for long.
+    pub(crate) fn for_calls(state: &Path) -> File {
+        File { within: WITHIN_CALL, ..File::at(state) }
     }
 
     /// Starts over: a new key and an empty ledger.
@@ -99,12 +108,12 @@ impl LedgerStore for File {
         if let Some(ledger) = text.zip(known.key.as_ref()).and_then(read) {
             return Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))));
         }
-        self.documents.alone(LEDGER, WITHIN, |_| self.look(&mut known)).map_err(homeless)?
+        self.documents.alone(LEDGER, self.within, |_| self.look(&mut known)).map_err(homeless)?
     }
 
     fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
         let mut known = self.known();
-        let changed = self.documents.alone(LEDGER, WITHIN, |file| {
+        let changed = self.documents.alone(LEDGER, self.within, |file| {
             let mut ledger = Arc::unwrap_or_clone(self.look(&mut known)?);
             change(&mut ledger);
             let key = known.key.as_ref().ok_or(Tampered::Unreadable)?;
@@ -204,5 +213,18 @@ mod tests {
         std::fs::write(state.path().join("file"), "").unwrap();
         let told = File::at(&state.path().join("file/state")).read().unwrap_err().to_string();
         assert!(told.contains("cannot create") && told.contains("--state"), "{told}");
+    }
+
+    #[test]
+    fn a_lock_that_another_process_holds_does_not_hold_a_call_up() {
+        let state = tempfile::tempdir().unwrap();
+        let gate = File::for_calls(state.path());
+        gate.change(&mut granted).unwrap();
+        let held = Files::at(state.path()).alone(LEDGER, WITHIN, |_| {
+            assert_eq!(gate.read().unwrap().iter().count(), 1, "who reads does not wait");
+            gate.change(&mut granted)
+        });
+        assert!(matches!(held.unwrap(), Err(Tampered::Homeless(_))));
+        gate.change(&mut granted).unwrap();
     }
 }

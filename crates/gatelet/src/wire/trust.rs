@@ -33,12 +33,12 @@ pub(super) fn trust(
 /// Where the ledger is kept: on disk, or where that cannot be and nothing has to
 /// be refused for it, in memory.
 fn store(state: &Path, strict: bool, identities: Identities) -> Arc<dyn LedgerStore> {
-    let file = ledger::File::at(state);
-    if !strict && let Err(Tampered::Homeless(why)) = file.read() {
+    // Nobody waits for a gate that starts, so it may wait for others.
+    if !strict && let Err(Tampered::Homeless(why)) = ledger::File::at(state).read() {
         tracing::warn!("what is known of tools is forgotten when this gate ends: {why}");
         return Arc::new(BoundLedger::new(Memory::default(), identities));
     }
-    Arc::new(BoundLedger::new(file, identities))
+    Arc::new(BoundLedger::new(ledger::File::for_calls(state), identities))
 }
 
 /// Whether two configurations trust alike.

@@ -96,9 +96,19 @@ impl TrustCheck {
         let mut trust_state = self.trust_state(&ledger, name, tool);
         if trust_state == TrustState::New {
             // Whoever was quicker counts: it may be the operator, who revoked it.
-            if let Some(noted) = self.note(&[(name, tool)]) {
-                ledger = noted;
-                trust_state = self.trust_state(&ledger, name, tool);
+            match self.note(&[(name, tool)]) {
+                Some(noted) => {
+                    ledger = noted;
+                    trust_state = self.trust_state(&ledger, name, tool);
+                }
+                // What is not noted could change unseen before the next call.
+                None if policy == Policy::Enforce => {
+                    return Err(refusal(format!(
+                        "`{name}` is new and cannot be noted in the trust ledger now (the log says \
+                         why), so it is not called; try again, or see `gatelet trust list`"
+                    )));
+                }
+                None => {}
             }
         }
         let mut danger = self.config.danger(call.callee.named(), &call.annotations);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tool::{Annotations, Json, Tool, hex};
 
@@ -30,6 +30,10 @@ pub struct Seen {
     pub input: Value,
     pub output: Value,
     pub annotations: Value,
+    /// What else a client is given to act on or to show: `_meta`, `icons`,
+    /// `execution`. Nothing where it has none of them.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub extras: Value,
 }
 
 impl Digest {
@@ -44,6 +48,9 @@ impl Digest {
             "output": seen.output,
             "annotations": seen.annotations,
         });
+        if !seen.extras.is_null() {
+            whole["extras"] = seen.extras;
+        }
         whole.sort_all_objects();
         let hash = Sha256::digest(whole.to_string().as_bytes());
         Digest(hex::encode(&hash))
@@ -66,6 +73,7 @@ impl Seen {
             input: value(&tool.input_schema),
             output: tool.output_schema.as_ref().map_or(Value::Null, value),
             annotations: member("annotations"),
+            extras: extras(tool),
         }
     }
 
@@ -79,6 +87,26 @@ impl Seen {
             open_world: said("openWorldHint"),
         }
     }
+}
+
+/// The members of a definition that no other part of [`Seen`] holds. An empty
+/// one says nothing, so it is left out.
+fn extras(tool: &Tool) -> Value {
+    let mut found = Map::new();
+    for key in ["_meta", "icons", "execution"] {
+        let Some(raw) = tool.raw.member(key) else { continue };
+        let value = raw.value().unwrap_or_else(|_| Value::String(raw.as_str().to_owned()));
+        let is_empty = match &value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        };
+        if !is_empty {
+            found.insert(key.to_owned(), value);
+        }
+    }
+    if found.is_empty() { Value::Null } else { Value::Object(found) }
 }
 
 impl fmt::Display for TrustLevel {
@@ -113,6 +141,9 @@ mod tests {
             r#"{"name":"t","description":"d","inputSchema":{"a":1}}"#,
             r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"outputSchema":{}}"#,
             r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"annotations":{"readOnlyHint":true}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"_meta":{"gatelet/cash":{"function":"f"}}}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"icons":[{"src":"https://elsewhere.example/i"}]}"#,
+            r#"{"name":"t","description":"d","inputSchema":{"a":1,"b":2},"execution":{"taskSupport":"required"}}"#,
         ] {
             assert_ne!(Digest::of(&base), Digest::of(&tool(other)), "{other}");
         }

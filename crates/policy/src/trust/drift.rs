@@ -24,6 +24,10 @@ pub enum Drift {
         place: String,
     },
     ChangedOutput,
+    /// `_meta`, `icons` or `execution` changed.
+    ChangedExtra {
+        member: String,
+    },
     /// A hint says something else now.
     Hint {
         name: String,
@@ -44,10 +48,17 @@ pub fn drift(was: &Seen, is: &Seen) -> Vec<Drift> {
     if was.output != is.output {
         found.push(Drift::ChangedOutput);
     }
+    found.extend(extras(&was.extras, &is.extras));
     if was.description != is.description || found.is_empty() {
         found.push(Drift::Wording);
     }
     found
+}
+
+fn extras(was: &Value, is: &Value) -> Vec<Drift> {
+    let differs = |member: &&str| was.get(*member) != is.get(*member);
+    let members = ["_meta", "icons", "execution"].into_iter().filter(differs);
+    members.map(|member| Drift::ChangedExtra { member: member.to_owned() }).collect()
 }
 
 fn hints(was: &Value, is: &Value) -> Vec<Drift> {
@@ -120,7 +131,8 @@ fn bare(schema: &Value) -> Value {
 
 /// Hosts and mail addresses that a tool mentions anywhere.
 fn destinations(seen: &Seen) -> BTreeSet<String> {
-    let text = format!("{}\n{}\n{}", seen.description, seen.input, seen.output);
+    let text = [&seen.input, &seen.output, &seen.extras].map(Value::to_string).join("\n");
+    let text = format!("{}\n{text}", seen.description);
     let ends = |letter: char| {
         letter.is_whitespace()
             || matches!(letter, '"' | '\'' | ')' | '(' | '<' | '>' | ',' | '`' | '\\')
@@ -157,6 +169,7 @@ impl fmt::Display for Drift {
             }
             Drift::ChangedSchema { place } => write!(f, "the schema of `{place}` changed"),
             Drift::ChangedOutput => write!(f, "the output schema changed"),
+            Drift::ChangedExtra { member } => write!(f, "its `{member}` changed"),
             Drift::Hint { name, was, is } => write!(f, "`{name}` was {was} and is {is}"),
             Drift::Destination(host) => write!(f, "it mentions `{host}` now"),
         }
@@ -175,6 +188,7 @@ mod tests {
             input: json!({"type": "object", "properties": {"to": {"type": "string", "description": "whom"}}}),
             output: Value::Null,
             annotations: json!({"destructiveHint": false}),
+            extras: Value::Null,
         }
     }
 
@@ -188,6 +202,11 @@ mod tests {
 
     #[test]
     fn every_kind_of_drift_has_its_words() {
+        let icon = "https://elsewhere.example/i.png";
+        check(
+            |s| s.extras = json!({"_meta": {"gatelet/cash": {}}, "icons": [{"src": icon}]}),
+            &["it mentions `elsewhere.example` now", "its `_meta` changed", "its `icons` changed"],
+        );
         check(|s| s.description = "Sends a mail.".to_owned(), &["the wording changed"]);
         check(
             |s| s.input["properties"]["to"]["description"] = json!("x"),

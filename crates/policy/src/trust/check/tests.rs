@@ -194,6 +194,30 @@ async fn with_a_forged_ledger_nothing_passes_unless_the_gate_is_off() {
     assert!(admit(&off, &catalog, "/a", None, &context).await.is_ok());
 }
 
+/// A disk that is full: what is there can be read, and nothing is added.
+struct Full;
+
+impl LedgerStore for Full {
+    fn read(&self) -> Result<Arc<Ledger>, Tampered> {
+        Ok(Arc::default())
+    }
+
+    fn change(&self, _: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
+        Err(Tampered::Homeless("no space left on device".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_noted_is_not_let_through_where_changes_are_refused() {
+    let safe = catalog("Reads.", &json!({"readOnlyHint": true}));
+    let context = Context::anonymous();
+    let enforced = keeper(Policy::Enforce, Arc::new(Full));
+    let refused = admit(&enforced, &safe, "/a", None, &context).await.unwrap_err();
+    assert!(refused.message.contains("cannot be noted"), "{}", refused.message);
+    let warned = keeper(Policy::Warn, Arc::new(Full));
+    assert!(admit(&warned, &safe, "/a", None, &context).await.is_ok());
+}
+
 #[tokio::test]
 async fn the_operators_rule_beats_the_hint() {
     let mut config = Config { policy: Policy::Enforce, ..Config::default() };
