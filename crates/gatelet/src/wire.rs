@@ -32,7 +32,7 @@ use gateway::record::Nowhere;
 use gateway::roster::{self, Indexing, Start};
 use gateway::skill::Library;
 use gateway::{Gateway, Parts, gate};
-use mcp::connect::Certificates;
+use mcp::connect::{Certificates, Shutdown};
 use parking_lot::Mutex;
 use store::events::Events;
 use tool::Event;
@@ -87,6 +87,8 @@ pub(crate) struct Wiring {
     /// The configurations that are served on the way to a program.
     chain: Arc<str>,
     current: Arc<Mutex<TakenUp>>,
+    /// Ends all upstreams together.
+    shutdown: Shutdown,
 }
 
 /// The configuration that was taken up last, with its skills.
@@ -122,6 +124,7 @@ impl Wiring {
             chain: chain::with(loaded.file.as_deref()).into(),
             instance: format!("{:032x}", rand::random::<u128>()).into(),
             current: Arc::new(Mutex::new(TakenUp::of(config, Library::default()))),
+            shutdown: Shutdown::default(),
         })
     }
 
@@ -166,6 +169,12 @@ impl Wiring {
             ..Parts::new(upstreams, clock)
         };
         Gateway::new(parts)
+    }
+
+    /// Asks every upstream to end, whoever still holds it, and waits until they
+    /// have: sessions are deleted, and programs get the time to end by themselves.
+    pub(crate) async fn end_upstreams(&self, limit: Duration) {
+        self.shutdown.end_all(limit).await;
     }
 
     /// Waits until every record and habit is written, at the end of the process.
@@ -305,7 +314,7 @@ impl Wiring {
         };
         let vault = credential::vault(&self.state);
         let shown = credential::of(upstream, None, &vault);
-        let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown);
+        let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown, &self.shutdown);
         let fingerprint = pinned(remote.fingerprint(), config, &upstream.label);
         let fingerprint = self.restarted(fingerprint, &upstream.label);
         let mut known = None;
@@ -360,7 +369,7 @@ impl Wiring {
         let upstream = Upstream::mounted(&place.label, place.description(), reach);
         let public = place.manifest.as_ref().is_some_and(|(_, url)| !source.reaches_private(url));
         let shown = credential::of(&upstream, None, &credential::vault(&self.state));
-        let mut remote = Remote::new(&upstream, Arc::clone(&self.shelf), shown);
+        let mut remote = Remote::new(&upstream, Arc::clone(&self.shelf), shown, &self.shutdown);
         if public {
             remote = remote.public_only();
         }

@@ -21,6 +21,7 @@ pub mod address;
 pub mod certificates;
 
 mod calls;
+mod question;
 mod relay;
 
 pub mod credential;
@@ -37,7 +38,9 @@ mod child;
 pub mod environment;
 pub mod launcher;
 mod pipe;
+mod platform;
 mod reaper;
+pub mod shutdown;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,6 +57,7 @@ pub use certificates::Certificates;
 pub use credential::{Credential, Refusal};
 pub use environment::Inherit;
 pub use launcher::Launcher;
+pub use shutdown::Shutdown;
 pub use upstream::Upstream;
 
 /// Where a server is.
@@ -111,6 +115,10 @@ pub struct Options {
     pub launcher: Option<Launcher>,
     /// What is shown to a server at an address, beside its fixed headers.
     pub credential: Option<Arc<dyn Credential>>,
+    /// Ends it together with others.
+    pub shutdown: Shutdown,
+    /// What a client is told of who asks, when the server asks something.
+    pub attribution: Attribution,
     /// Who is asked when the server asks outside of any call.
     pub home: Arc<dyn ClientHandle>,
 }
@@ -127,12 +135,24 @@ pub enum KnownRevision {
     Pinned(Revision),
 }
 
+/// Whether a client that a server asks something is told which server asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attribution {
+    /// The question passes as it came.
+    #[default]
+    AsAsked,
+    /// The question names the server by its label.
+    Labelled,
+}
+
 /// How much a server may list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLimits {
     pub pages: usize,
     /// Of each kind.
     pub items: usize,
+    /// Of each kind, all pages together.
+    pub bytes: usize,
 }
 
 /// Why there is no upstream. One variant per remedy.
@@ -232,9 +252,11 @@ impl Default for Options {
                 linger: Duration::ZERO,
                 ..Limits::default()
             },
-            lists: ListLimits { pages: 1000, items: 100_000 },
+            lists: ListLimits { pages: 1000, items: 100_000, bytes: 128 << 20 },
             launcher: None,
             credential: None,
+            shutdown: Shutdown::default(),
+            attribution: Attribution::AsAsked,
             home: Arc::new(NoClient),
         }
     }

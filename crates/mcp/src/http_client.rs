@@ -23,9 +23,16 @@ pub enum Unread {
 
 /// The whole body, within a limit. One chunk is not copied.
 pub async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes, Unread> {
+    let length = response.content_length();
+    if length.is_some_and(|length| u64::try_from(limit).unwrap_or(u64::MAX) < length) {
+        return Err(Unread::TooLong { limit });
+    }
     let Some(first) = chunk(&mut response, 0, limit).await? else { return Ok(Bytes::new()) };
     let Some(second) = chunk(&mut response, first.len(), limit).await? else { return Ok(first) };
-    let mut body = BytesMut::from(&first[..]);
+    // Where the server says how long it is, nothing is moved as it grows.
+    let said = usize::try_from(length.unwrap_or_default()).unwrap_or(limit).min(limit);
+    let mut body = BytesMut::with_capacity(said.max(first.len() + second.len()));
+    body.extend_from_slice(&first);
     body.extend_from_slice(&second);
     while let Some(more) = chunk(&mut response, body.len(), limit).await? {
         body.extend_from_slice(&more);

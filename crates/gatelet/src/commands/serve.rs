@@ -162,6 +162,7 @@ impl Serving<'_> {
     /// Waits until the upstreams have ended and everything is written.
     async fn close(self) {
         drop(self.gateway);
+        self.wiring.end_upstreams(UPSTREAMS_END).await;
         wire::children_have_ended(UPSTREAMS_END).await;
         self.wiring.close();
     }

@@ -63,6 +63,7 @@ pub(crate) fn with_gateway<T>(
         let gateway = wiring.gateway(&loaded);
         let outcome = run(&gateway).await;
         drop(gateway);
+        wiring.end_upstreams(Duration::from_secs(3)).await;
         children_have_ended(Duration::from_secs(3)).await;
         wiring.close();
         outcome

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gateway::roster::Connector;
 use gateway::roster::callers::{Callers, Limits, Opener, Way};
+use mcp::connect::Shutdown;
 use nested::{OpenSession, OpenedSession};
 use parking_lot::Mutex;
 use store::vault::Vault;
@@ -33,6 +34,7 @@ struct Desk {
     /// Kept while the process lives, so that what is known of a dead token is
     /// not forgotten with a session.
     remotes: Mutex<HashMap<String, Arc<Remote>>>,
+    shutdown: Shutdown,
 }
 
 impl Front {
@@ -43,7 +45,13 @@ impl Front {
         vault: Vault,
     ) -> Front {
         let upstream = upstream.clone();
-        let desk = Desk { upstream, shelf, vault, remotes: Mutex::default() };
+        let desk = Desk {
+            upstream,
+            shelf,
+            vault,
+            shutdown: shared.shutdown().clone(),
+            remotes: Mutex::default(),
+        };
         Front { shared, desk: Arc::new(desk) }
     }
 
@@ -118,7 +126,8 @@ impl Desk {
         }
         let upstream = as_caller(&self.upstream, subject);
         let shown = credential::of(&upstream, Some(subject), &self.vault);
-        let remote = Arc::new(Remote::new(&upstream, Arc::clone(&self.shelf), shown));
+        let remote =
+            Arc::new(Remote::new(&upstream, Arc::clone(&self.shelf), shown, &self.shutdown));
         remotes.insert(subject.to_owned(), Arc::clone(&remote));
         remote
     }

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use gateway::roster::{Connector, Shelf};
 use mcp::connect::address::Addresses;
 use mcp::connect::{
-    ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program, Target, connect,
+    Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program,
+    Shutdown, Target, connect,
 };
 use mcp::peer::Patience;
 use mcp::revision::Revision;
@@ -72,6 +73,7 @@ impl Remote {
         upstream: &Upstream,
         shelf: Arc<Directory>,
         credential: Option<Arc<dyn Credential>>,
+        shutdown: &Shutdown,
     ) -> Remote {
         let pinned = upstream.revision.map(KnownRevision::Pinned);
         let defaults = Options::default();
@@ -86,11 +88,18 @@ impl Remote {
             // Programs die when we die, because they are started through us.
             launcher: Some(Launcher::Ourselves),
             credential: credential.clone(),
+            shutdown: shutdown.clone(),
+            // A client sees one gate, whoever asks behind it.
+            attribution: Attribution::Labelled,
             ..defaults
         };
         let fingerprint = fingerprint(&upstream.reach);
         let limit = upstream.start_timeout;
         Remote { targets: targets(&upstream.reach), options, limit, fingerprint, credential, shelf }
+    }
+
+    pub(super) fn shutdown(&self) -> &Shutdown {
+        &self.options.shutdown
     }
 
     /// Connects to what everybody can reach, and to nothing else.

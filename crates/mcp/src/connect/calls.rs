@@ -128,6 +128,10 @@ impl CallsInFlight {
         CallGuard { calls: self, ticket }
     }
 
+    pub(super) fn n_under_way(&self) -> usize {
+        self.lock().len()
+    }
+
     pub(super) fn get(&self, ticket: Ticket) -> Option<CallInFlight> {
         self.lock().get(&ticket).cloned()
     }

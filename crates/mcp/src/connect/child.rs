@@ -4,7 +4,8 @@
 //! parent-death signal, which Linux ties to the starting thread, comes exactly
 //! when this process ends; see [`super::launcher`]. When the child ends, whatever
 //! is left of its group is killed while the child's id still cannot belong to
-//! anybody else, and then the child is reaped: no zombies, no strays.
+//! anybody else, then whatever has left the group, and then the child is reaped:
+//! no zombies, no strays.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,7 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Launcher, Program, environment, reaper};
+use super::{Launcher, Program, environment, platform, reaper};
 
 /// The thread only waits; it needs next to no stack.
 const STACK: usize = 128 << 10;
@@ -47,14 +48,15 @@ impl Child {
         program: &Program,
         launcher: Option<&Launcher>,
     ) -> io::Result<(Child, Pipes)> {
-        let command = command(program, launcher);
+        let mark = reaper::next_mark();
+        let command = command(program, launcher, &mark);
         let (started, parts) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let launcher = launcher.cloned();
         std::thread::Builder::new()
             .name("upstream".to_owned())
             .stack_size(STACK)
-            .spawn(move || live(command, launcher.as_ref(), started, end))?;
+            .spawn(move || live(command, &mark, launcher.as_ref(), started, end))?;
         let gone = |_| io::Error::other("the thread that starts children is gone");
         let (group, [stdin, stdout, stderr]) = parts.await.map_err(gone)??;
         let child = Child { group, ended };
@@ -104,7 +106,7 @@ impl Group {
     }
 }
 
-fn command(program: &Program, launcher: Option<&Launcher>) -> Command {
+fn command(program: &Program, launcher: Option<&Launcher>, mark: &str) -> Command {
     let mut command = match launcher {
         Some(launcher) => launcher.tie(&program.command),
         None => Command::new(&program.command),
@@ -114,6 +116,7 @@ fn command(program: &Program, launcher: Option<&Launcher>) -> Command {
         .env_clear()
         .envs(environment::inherited(program.inherit))
         .envs(&program.env)
+        .env(reaper::MARK, mark)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -127,6 +130,7 @@ fn command(program: &Program, launcher: Option<&Launcher>) -> Command {
 /// The life of a child, on its own thread.
 fn live(
     mut command: Command,
+    mark: &str,
     launcher: Option<&Launcher>,
     started: oneshot::Sender<io::Result<Parts>>,
     end: oneshot::Sender<io::Result<ExitStatus>>,
@@ -155,6 +159,10 @@ fn live(
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
     }
     group.disband();
+    let n_strays = platform::kill_marked(reaper::MARK, mark);
+    if 0 < n_strays {
+        tracing::debug!(n_strays, "what a program left behind is killed");
+    }
     if let (Some(pid), Some(_)) = (pid, launcher) {
         reaper::forget(pid);
     }

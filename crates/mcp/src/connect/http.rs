@@ -104,7 +104,8 @@ impl Http {
             closing: CancellationToken::new(),
             why_closed: Mutex::default(),
         });
-        tokio::spawn(Arc::clone(&http).run_outbox(waiting));
+        let shutdown = options.shutdown.clone();
+        options.shutdown.spawn(Arc::clone(&http).run_outbox(waiting, shutdown));
         Ok(http)
     }
 

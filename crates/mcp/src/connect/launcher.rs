@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::reaper;
+use super::{platform, reaper};
 
 /// The first argument that makes our executable launch a program.
 pub const ARGUMENT: &str = "__launch";
@@ -34,15 +34,11 @@ pub enum Launcher {
 }
 
 impl Launcher {
-    /// The command that starts the executable. Another one may stand at the path
-    /// of ours by now, or none: then the system still knows the one that runs.
+    /// The command that starts the executable.
     pub(super) fn command(&self) -> Command {
         match self {
             Launcher::Other(program) => Command::new(program),
-            Launcher::Ourselves => match std::env::current_exe() {
-                Ok(program) if program.exists() => Command::new(program),
-                Ok(_) | Err(_) => Command::new("/proc/self/exe"),
-            },
+            Launcher::Ourselves => platform::ourselves(),
         }
     }
 
@@ -71,35 +67,15 @@ pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> 
     Some(become_program(args))
 }
 
-#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     use std::os::unix::process::CommandExt;
 
     let usage =
         || io::Error::new(io::ErrorKind::InvalidInput, "a launcher needs a parent and a program");
     let parent: i32 = args.next().and_then(|id| id.to_str()?.parse().ok()).ok_or_else(usage)?;
     let program = args.next().ok_or_else(usage)?;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The parent may have died before the line above took effect.
-    if getppid().map(|id| id.as_raw_nonzero().get()) != Some(parent) {
-        return Err(io::Error::other("the parent is gone already"));
-    }
+    platform::die_with(parent)?;
     let error = Command::new(&program).args(args).exec();
-    Err(unstarted(&program, &error))
-}
-
-fn unstarted(program: &OsString, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{CANNOT_RUN}{}`: {error}", program.display()))
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
-fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    use std::os::unix::process::CommandExt;
-
-    let _parent = args.next();
-    let usage = || io::Error::new(io::ErrorKind::InvalidInput, "a launcher needs a program");
-    let program = args.next().ok_or_else(usage)?;
-    let error = Command::new(&program).args(args).exec();
-    Err(unstarted(&program, &error))
+    let reason = format!("{CANNOT_RUN}{}`: {error}", program.display());
+    Err(io::Error::new(error.kind(), reason))
 }

@@ -65,7 +65,9 @@ pub(super) async fn start(
     let (ours, theirs) = duplex(BUFFER);
     let (read, write) = tokio::io::split(ours);
     let (outgoing, incoming) = tokio::io::split(theirs);
-    let conversation = pipe::converse(read, write, Arc::clone(relay), peer.clone());
+    let shutdown = options.shutdown.clone();
+    let conversation =
+        pipe::converse(read, write, Arc::clone(relay), peer.clone(), shutdown.clone());
     let outbox = Outbox {
         client,
         url: post,
@@ -76,7 +78,7 @@ pub(super) async fn start(
         relay: Arc::clone(relay),
         peer: peer.clone(),
     };
-    tokio::spawn(async move {
+    shutdown.spawn(async move {
         // When the conversation ends, so do both directions.
         tokio::select! {
             () = conversation => {}

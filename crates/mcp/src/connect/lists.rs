@@ -38,6 +38,7 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, U
     }
     let mut seen = HashSet::new();
     let mut cursor: Option<Json> = None;
+    let mut n_bytes = 0;
     for _ in 0..connection.lists.pages {
         let page = match ask(connection, kind, cursor.take()).await {
             // Templates came later than resources; not every server has them.
@@ -46,6 +47,11 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, U
             }
             page => page?,
         };
+        n_bytes += page.as_str().len();
+        if connection.lists.bytes < n_bytes {
+            list.note(Severity::Warning, kind, "it is longer than is read");
+            return Ok(list);
+        }
         list.add(&page, kind, connection.lists);
         let next = page.member("nextCursor").filter(|next| !ends(next));
         let Some(next) = next.filter(|_| list.items.len() < connection.lists.items) else {

@@ -48,7 +48,7 @@ async fn reach(
     client: &Arc<Client>,
 ) -> Result<(Arc<Transport>, Arc<Relay>), ConnectError> {
     let home = ClientRef { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
-    let relay = |peer| Arc::new(Relay::new(&options.label, home, peer));
+    let relay = |peer| Arc::new(Relay::new(options, home, peer));
     Ok(match target {
         Target::Stdio(program) => {
             let peer = Peer::new(options.limits);
@@ -82,6 +82,7 @@ struct Opening<'a> {
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         if let Some(transport) = &self.transport {
+            self.relay.expect_end();
             transport.close("the session was not opened");
         }
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::child::{Child, Pipes};
 use super::launcher::{self, CANNOT_RUN};
 use super::relay::Relay;
-use super::{ConnectError, Options, Program};
+use super::{ConnectError, Options, Program, Shutdown};
 use crate::message::excerpt;
 use crate::peer::{self, Line, Lines, Peer};
 
@@ -21,6 +21,9 @@ const LOG_LINE: usize = 16 << 10;
 
 /// How many of the last lines are kept for when the program ends badly.
 const STDERR_TAIL: usize = 20;
+
+/// How many of them are logged then.
+const SHOWN: usize = 5;
 
 /// Starts a program and converses with it until it ends.
 pub(super) async fn start(
@@ -45,17 +48,23 @@ pub(super) async fn start(
         relay: Arc::clone(relay),
         peer: peer.clone(),
     };
-    tokio::spawn(running.run(pipes));
+    options.shutdown.spawn(running.run(pipes, options.shutdown.clone()));
     Ok(())
 }
 
 /// Converses over any pair of pipes.
-pub(super) async fn converse<R, W>(reader: R, writer: W, relay: Arc<Relay>, peer: Peer)
-where
+pub(super) async fn converse<R, W>(
+    reader: R,
+    writer: W,
+    relay: Arc<Relay>,
+    peer: Peer,
+    shutdown: Shutdown,
+) where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let reason = peer::run(peer, reader, writer, Arc::clone(&relay) as _).await;
+    let talking = peer::run(peer.clone(), reader, writer, Arc::clone(&relay) as _);
+    let reason = ended(talking, &peer, &relay, &shutdown).await;
     relay.gone(&reason);
 }
 
@@ -68,13 +77,14 @@ struct RunningProgram {
 }
 
 impl RunningProgram {
-    async fn run(self, pipes: Pipes) {
+    async fn run(self, pipes: Pipes, shutdown: Shutdown) {
         let tail = StderrTail::default();
-        let log = tail.clone().log(self.label, pipes.stderr);
+        let log = tail.clone().log(self.label.clone(), pipes.stderr);
         let log = tokio::spawn(log);
         let incoming = Arc::clone(&self.relay) as _;
         // The pipes are closed when this returns, which asks the child to end.
-        let reason = peer::run(self.peer.clone(), pipes.stdout, pipes.stdin, incoming).await;
+        let talking = peer::run(self.peer.clone(), pipes.stdout, pipes.stdin, incoming);
+        let reason = ended(talking, &self.peer, &self.relay, &shutdown).await;
         let how = self.child.end(self.grace).await;
         // The group is dead, so the log ends by itself, unless somebody left
         // the group and took the pipe along.
@@ -88,8 +98,30 @@ impl RunningProgram {
             Some(line) => format!("{reason} ({how}): {line}"),
             None => format!("{reason} ({how})"),
         };
+        if !self.relay.is_ending() && self.relay.why_gone().is_none() {
+            for line in tail.end() {
+                tracing::warn!(target: "upstream", upstream = self.label, "its last words: {line}");
+            }
+        }
         self.relay.gone(&reason);
     }
+}
+
+/// Waits for the end of a conversation, and ends it when everything ends.
+pub(super) async fn ended(
+    talking: impl Future<Output = String>,
+    peer: &Peer,
+    relay: &Relay,
+    shutdown: &Shutdown,
+) -> String {
+    let mut talking = std::pin::pin!(talking);
+    tokio::select! {
+        reason = &mut talking => return reason,
+        () = shutdown.asked() => {}
+    }
+    relay.expect_end();
+    peer.close("gatelet ends");
+    talking.await
 }
 
 fn unstarted() -> String {
@@ -180,6 +212,13 @@ impl StderrTail {
             lines.pop_front();
         }
         lines.push_back(line);
+    }
+
+    /// The last few lines, each cut short.
+    fn end(&self) -> Vec<String> {
+        let lines = self.0.lock();
+        let from = lines.len().saturating_sub(SHOWN);
+        lines.iter().skip(from).map(|line| line.chars().take(300).collect()).collect()
     }
 
     /// The line that most likely says why: the last that speaks of an error,

@@ -8,7 +8,7 @@
 //! refused.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
@@ -19,12 +19,20 @@ use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, 
 
 use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
 use super::refresh::Stale;
+use super::{Attribution, Options, question};
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
 use crate::peer::{Incoming, Peer, Ticket};
 use crate::revision::{code, meta, method};
 
 /// How many events may wait for a slow reader before it is told to look again.
 const EVENTS: usize = 1024;
+
+/// How many questions a server may have open over HTTP; over a pipe the
+/// conversation itself has such a limit.
+const ASKED: usize = 64;
+
+/// The longest notification that is passed on: many may wait for slow readers.
+const NOTIFICATION: usize = 256 << 10;
 
 /// How often a kind of nonsense is logged before it is only counted.
 const LOGGED: u64 = 20;
@@ -34,6 +42,9 @@ const HELD_TOO_LONG: Duration = Duration::from_secs(60);
 
 pub(super) struct Relay {
     label: String,
+    attribution: Attribution,
+    /// We end it ourselves.
+    ending: AtomicBool,
     pub(super) calls: CallsInFlight,
     /// Who is asked outside of any call.
     home: ClientRef,
@@ -50,9 +61,11 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(label: &str, home: ClientRef, peer: Option<Peer>) -> Relay {
+    pub(super) fn new(options: &Options, home: ClientRef, peer: Option<Peer>) -> Relay {
         Relay {
-            label: label.to_owned(),
+            label: options.label.clone(),
+            attribution: options.attribution,
+            ending: AtomicBool::new(false),
             calls: CallsInFlight::default(),
             home,
             events: broadcast::Sender::new(EVENTS),
@@ -85,10 +98,24 @@ impl Relay {
         if gone.is_none() {
             *gone = Some(reason.to_owned());
             drop(gone);
-            tracing::debug!(target: "upstream", upstream = self.label, reason, "gone");
+            match self.ending.load(Ordering::Relaxed) {
+                true => tracing::debug!(target: "upstream", upstream = self.label, reason, "ended"),
+                false => {
+                    tracing::warn!(target: "upstream", upstream = self.label, reason, "it is gone");
+                }
+            }
             self.stale.end();
             self.tell(Event::Gone { reason: reason.to_owned() });
         }
+    }
+
+    /// We are about to end it, so that its end is no news.
+    pub(super) fn expect_end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
     }
 
     pub(super) fn why_gone(&self) -> Option<String> {
@@ -109,6 +136,11 @@ impl Relay {
         match message {
             Message::Request(request) => {
                 let id = request.id.clone();
+                if ASKED <= self.asked().len() {
+                    let error = RpcError::new(code::SERVER, "too many questions are open");
+                    let refused = std::future::ready(Some(Reply::Error(error))).boxed();
+                    return Some((id, refused));
+                }
                 let answer = self.answer(request, on.and_then(|ticket| self.calls.get(ticket)));
                 Some((id.clone(), self.withdrawable(id, answer)))
             }
@@ -160,6 +192,11 @@ impl Relay {
             self.alive(ticket);
         }
         let Notification { method, params } = notification;
+        let length = params.as_ref().map_or(0, |params| params.as_str().len());
+        if NOTIFICATION < length {
+            self.log_nonsense("a notification is too long", || format!("{length} bytes"));
+            return;
+        }
         let params = params.as_ref().and_then(|params| Object::parse(params).ok());
         let note = Note { method, params: params.unwrap_or_default() };
         match note.method.as_str() {
@@ -238,9 +275,15 @@ impl Relay {
                 return std::future::ready(Reply::Error(error)).boxed();
             }
         };
+        let prepared =
+            question::prepare(&request.method, request.params, &self.label, self.attribution);
+        let params = match prepared {
+            Ok(params) => params,
+            Err(error) => return std::future::ready(Reply::Error(error)).boxed(),
+        };
         async move {
             let _held = held;
-            ask_client(&client_ref, &request.method, request.params).await
+            ask_client(&client_ref, &request.method, params).await
         }
         .boxed()
     }
@@ -336,7 +379,7 @@ impl Incoming for Relay {
 }
 
 /// Asks the client, if it can do what is asked.
-async fn ask_client(client_ref: &ClientRef, method: &str, params: Option<Json>) -> Reply {
+async fn ask_client(client_ref: &ClientRef, method: &str, params: Json) -> Reply {
     let needed = match method {
         method::SAMPLING => Some("sampling"),
         method::ELICITATION => Some("elicitation"),
@@ -347,7 +390,6 @@ async fn ask_client(client_ref: &ClientRef, method: &str, params: Option<Json>) 
         let message = format!("the client does not support {needed}");
         return Reply::Error(RpcError::new(code::METHOD_NOT_FOUND, message));
     }
-    let params = params.unwrap_or_else(Json::empty_object);
     client_ref
         .client_handle
         .request(method, params)

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::message::MARK;
 
+/// The longest id that is remembered and sent back.
+const ID: usize = 4 << 10;
+
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
@@ -146,7 +149,7 @@ impl Parser {
                 None => self.data = Some(value.into()),
             },
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
-            b"id" if !value.contains(&0) => {
+            b"id" if !value.contains(&0) && value.len() <= ID => {
                 self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" => {

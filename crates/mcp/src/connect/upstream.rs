@@ -1,6 +1,7 @@
 //! The provider that [`connect`](super::connect) makes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -23,6 +24,12 @@ use crate::revision::{Revision, meta, method};
 /// How long a client that said that its roots changed is the one that is asked
 /// for them.
 const ROOTS_ASKED: Duration = Duration::from_secs(10);
+
+/// After how many timeouts in a row a server is asked whether it is there.
+const TIMEOUTS: u32 = 3;
+
+/// How long it may take to say so.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 /// A server somewhere else. Dropped, its session is closed and its process
 /// ended.
@@ -52,6 +59,8 @@ pub(super) struct Connection {
     pub(super) listening: Mutex<Option<Listening>>,
     /// How much an older server was told to log.
     level: Mutex<Option<Level>>,
+    /// How many calls in a row got no answer in time.
+    n_timeouts: AtomicU32,
 }
 
 impl Upstream {
@@ -76,6 +85,7 @@ impl Upstream {
 
     /// Ends it and waits until it has ended.
     pub async fn close(&self) {
+        self.connection.relay.expect_end();
         self.connection.transport.close("no longer needed");
         self.connection.relay.stale.end();
         let mut events = self.connection.relay.events();
@@ -89,6 +99,7 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
+        self.connection.relay.expect_end();
         self.connection.transport.close("no longer needed");
     }
 }
@@ -224,6 +235,7 @@ impl Connection {
             subscriptions: Subscriptions::default(),
             listening: Mutex::new(None),
             level: Mutex::new(None),
+            n_timeouts: AtomicU32::new(0),
         }
     }
 
@@ -269,7 +281,40 @@ impl Connection {
         let (ask, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
         let _place = self.relay.calls.enter(ticket, context, token);
         let (payload, patience) = (Payload::Forwarded(ask), self.patience_of(context.timeout));
-        self.transport.request(Question { ticket, payload, patience, mode }).await
+        let answer = self.transport.request(Question { ticket, payload, patience, mode }).await;
+        match answer {
+            Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,
+            Ok(_) | Err(_) => self.n_timeouts.store(0, Ordering::Relaxed),
+        }
+        answer
+    }
+
+    /// After several timeouts in a row, with nothing else under way, looks
+    /// whether the server is there at all. One that is not is given up, so that
+    /// whoever keeps it can start another.
+    async fn note_timeout(&self) {
+        let n_timeouts = self.n_timeouts.fetch_add(1, Ordering::Relaxed) + 1;
+        if n_timeouts < TIMEOUTS || 1 < self.relay.calls.n_under_way() {
+            return;
+        }
+        let method = match self.session.revision.is_modern() {
+            true => method::DISCOVER,
+            false => method::PING,
+        };
+        let is_modern = self.session.revision.is_modern();
+        let params = is_modern.then(|| params::modern(&Object::new(), &self.client));
+        let question = Question {
+            ticket: self.transport.ticket(),
+            payload: Payload::Own { method, params },
+            patience: Patience::of(SIGN_OF_LIFE.min(self.patience.quiet)),
+            mode: self.mode(|| headers::plain(method, None)),
+        };
+        if let Err(Failure::Timeout { .. }) = self.transport.request(question).await {
+            let reason =
+                format!("{n_timeouts} calls in a row and a ping were not answered in time");
+            self.relay.gone(&reason);
+            self.transport.close(&reason);
+        }
     }
 
     /// How a question is put; its headers are made only where they are sent.

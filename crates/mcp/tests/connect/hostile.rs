@@ -83,7 +83,7 @@ async fn twenty_thousand_tools_are_listed() {
 
 #[tokio::test]
 async fn a_list_is_cut_at_the_limit_and_that_is_said() {
-    let lists = ListLimits { pages: 1000, items: 100 };
+    let lists = ListLimits { pages: 1000, items: 100, bytes: 64 << 20 };
     let upstream = try_open("many", &Options { lists, ..options() }).await.unwrap();
     let listing = upstream.listing();
     assert_eq!(listing.tools.len(), 100);
@@ -96,7 +96,7 @@ async fn pages_that_go_round_or_never_end_are_left() {
         ("circle", "its pages go round in a circle"),
         ("endless", "it has more pages than are read"),
     ] {
-        let lists = ListLimits { pages: 50, items: 1000 };
+        let lists = ListLimits { pages: 50, items: 1000, bytes: 64 << 20 };
         let upstream = try_open(mode, &Options { lists, ..options() }).await.unwrap();
         let listing = upstream.listing();
         assert!(listing.tools.len() <= 50);
@@ -203,4 +203,25 @@ async fn a_program_that_is_not_there_says_so() {
         let Err(error) = opened else { panic!("it was opened") };
         assert!(error.to_string().contains("No such file or directory"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_is_given_up_after_a_few_calls() {
+    let patience = mcp::peer::Patience::of(std::time::Duration::from_millis(200));
+    let options = Options { patience, grace: std::time::Duration::from_millis(100), ..options() };
+    let upstream = crate::support::try_open("plain", &options).await.unwrap();
+    let [child] = Vec::from_iter(crate::processes::children_of(std::process::id()))[..] else {
+        panic!("not one child")
+    };
+    let child = i32::try_from(child).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    rustix::process::kill_process(child, rustix::process::Signal::STOP).unwrap();
+    for n_calls in 1.. {
+        if upstream.gone().is_some() {
+            break;
+        }
+        assert!(n_calls < 10, "it is still taken for available");
+        assert!(crate::support::call(&upstream, "say", serde_json::json!({})).await.is_err());
+    }
+    let why = upstream.gone().unwrap();
+    assert!(why.contains("not answered in time"), "{why}");
 }

@@ -12,7 +12,7 @@ use tool::Provider;
 use crate::support::{SCRIPTED, call, open, options, result, try_open};
 
 /// The processes whose parent is `parent`, zombies included.
-fn children_of(parent: u32) -> BTreeSet<u32> {
+pub(crate) fn children_of(parent: u32) -> BTreeSet<u32> {
     let mut children = BTreeSet::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let name = entry.file_name();
@@ -201,4 +201,70 @@ async fn a_program_finds_what_it_needs_and_what_is_named_for_it_and_nothing_else
     }
     let found = found_by_a_program(Inherit::All, &[], &options()).await;
     assert!(found.contains(&secret), "{found:?}");
+}
+
+/// A shell that does something before it becomes the server.
+fn beside(script: &str, place: &std::path::Path) -> mcp::connect::Target {
+    let script = script.replace("PLACE", &place.display().to_string());
+    mcp::connect::Target::Stdio(mcp::connect::Program {
+        command: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), script.replace("SCRIPTED", SCRIPTED)],
+        ..Default::default()
+    })
+}
+
+async fn pid_in(file: &std::path::Path) -> u32 {
+    let read = || std::fs::read_to_string(file).ok()?.trim().parse().ok();
+    eventually("it says its id", || read().is_some()).await;
+    read().unwrap()
+}
+
+#[tokio::test]
+async fn what_has_left_its_group_and_its_parent_ends_with_the_program_all_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "(setsid sh -c 'echo $$ > PLACE/pid; exec sleep 1000' >/dev/null 2>&1 &) ; \
+                  exec SCRIPTED plain";
+    let target = beside(script, place.path());
+    let client = crate::support::client();
+    let upstream = mcp::connect::connect(&target, &options(), &client).await.unwrap();
+    let stray = pid_in(&place.path().join("pid")).await;
+    assert!(is_alive(stray));
+    upstream.close().await;
+    eventually("the stray ends", || !is_alive(stray)).await;
+}
+
+#[tokio::test]
+async fn a_program_of_another_upstream_is_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "setsid sh -c 'echo $$ > PLACE/pid; exec sleep 1000' >/dev/null 2>&1 & \
+                  exec SCRIPTED plain";
+    let client = crate::support::client();
+    let target = beside(script, place.path());
+    let kept = mcp::connect::connect(&target, &options(), &client).await.unwrap();
+    let stray = pid_in(&place.path().join("pid")).await;
+    open("plain").await.close().await;
+    assert!(is_alive(stray), "its own program still runs");
+    kept.close().await;
+    eventually("the stray ends", || !is_alive(stray)).await;
+}
+
+#[tokio::test]
+async fn everything_ends_together_by_the_end_of_input_and_then_by_sigterm() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "trap 'echo TERM >> PLACE/seen; exit 0' TERM; SCRIPTED plain; \
+                  echo EOF >> PLACE/seen; while :; do sleep 0.02; done";
+    let grace = Duration::from_millis(500);
+    let options = Options { grace, ..options() };
+    let client = crate::support::client();
+    let target = beside(script, place.path());
+    let stubborn = mcp::connect::connect(&target, &options, &client).await.unwrap();
+    let polite = try_open("plain", &options).await.unwrap();
+    let started = std::time::Instant::now();
+    // Both are still held: whoever holds them does not keep us.
+    assert!(options.shutdown.end_all(Duration::from_secs(20)).await);
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let seen = std::fs::read_to_string(place.path().join("seen")).unwrap();
+    assert_eq!(seen, "EOF\nTERM\n");
+    assert!(stubborn.gone().is_some() && polite.gone().is_some());
+    assert!(children_of(std::process::id()).is_empty());
 }

@@ -10,8 +10,8 @@ use tokio::time::{Duration, timeout};
 use tool::{Json, Reply};
 
 use super::{Http, Session};
-use crate::connect::credential;
 use crate::connect::delivery::{self, Undelivered};
+use crate::connect::{Shutdown, credential};
 use crate::message;
 use crate::revision::method;
 
@@ -69,7 +69,11 @@ impl Http {
     }
 
     /// Sends what is in line, side by side, and says goodbye at the end.
-    pub(super) async fn run_outbox(self: Arc<Http>, mut waiting: mpsc::Receiver<Delivery>) {
+    pub(super) async fn run_outbox(
+        self: Arc<Http>,
+        mut waiting: mpsc::Receiver<Delivery>,
+        shutdown: Shutdown,
+    ) {
         let mut under_way = JoinSet::new();
         loop {
             let delivery = tokio::select! {
@@ -77,6 +81,11 @@ impl Http {
                 Some(_) = under_way.join_next() => continue,
                 delivery = waiting.recv(), if under_way.len() < AT_ONCE => delivery,
                 () = self.closing.cancelled() => None,
+                () = shutdown.asked() => {
+                    self.relay.expect_end();
+                    self.close("gatelet ends");
+                    None
+                }
             };
             let Some(delivery) = delivery else { break };
             let http = Arc::clone(&self);

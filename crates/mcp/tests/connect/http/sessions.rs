@@ -275,3 +275,21 @@ async fn a_modern_server_is_asked_again_who_it_is() {
     result(upstream.ask(ask, &Context::anonymous()).await);
     assert_eq!(web.asked("server/discover").len(), 2);
 }
+
+#[tokio::test]
+async fn a_session_is_deleted_when_everything_ends_though_somebody_holds_it() {
+    let web = calls(|_| Sent::Open(vec![])).await;
+    let options = options();
+    let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
+    let under_way = tokio::spawn({
+        let upstream = Arc::clone(&upstream);
+        async move { call(&upstream, "t", json!({})).await }
+    });
+    until_seen(&web, |seen| seen.method() == "tools/call").await;
+    assert!(options.shutdown.end_all(Duration::from_secs(10)).await);
+    let last = web.seen().pop().unwrap();
+    assert_eq!((last.verb.as_str(), last.header("mcp-session-id")), ("DELETE", Some("session-1")));
+    let failure = under_way.await.unwrap().unwrap_err();
+    assert_eq!(failure.sent(), HasLeft::Perhaps, "{failure}");
+    assert!(upstream.gone().is_some());
+}

@@ -1,0 +1,143 @@
+//! A server's question, as the client sees it.
+//!
+//! A human who reads a question behind a gate sees one program asking for all
+//! of them. So the question says which server asks, without the characters that
+//! could make it look like something else, and nothing can be opened that is
+//! not a page of the web.
+
+use tool::{Json, Object, RpcError};
+use url::Url;
+
+use super::Attribution;
+use crate::revision::{code, method};
+
+/// The member of `_meta` that names the server that asks.
+const UPSTREAM: &str = "gatelet/upstream";
+
+/// The longest message that is shown, in characters.
+const LONGEST: usize = 8000;
+
+/// The question as it goes to the client, or why it does not.
+pub(super) fn prepare(
+    asked: &str,
+    params: Option<Json>,
+    label: &str,
+    attribution: Attribution,
+) -> Result<Json, RpcError> {
+    let params = params.unwrap_or_else(Json::empty_object);
+    let is_about_people =
+        matches!(asked, method::ELICITATION | method::SAMPLING | method::ROOTS_LIST);
+    if !is_about_people {
+        return Ok(params);
+    }
+    let invalid = |reason: &str| RpcError::new(code::INVALID_PARAMS, reason);
+    let Ok(mut object) = Object::parse(&params) else {
+        return Err(invalid("params must be an object"));
+    };
+    // Whoever reads the first of two members is shown something else than who
+    // reads the last, so every one counts.
+    let is_safe = object.iter().all(|(name, value)| name != "url" || can_be_opened(value));
+    if asked == method::ELICITATION && !is_safe {
+        return Err(invalid("only http and https addresses can be opened"));
+    }
+    if attribution == Attribution::AsAsked {
+        return Ok(params);
+    }
+    if asked == method::ELICITATION {
+        let message = object.remove("message").and_then(|message| message.text());
+        let message = format!("{label} asks: {}", plain(&message.unwrap_or_default()));
+        object.push("message", Json::encode(&message));
+    }
+    let tags = object.remove("_meta").and_then(|tags| Object::parse(&tags).ok());
+    let mut tags = tags.unwrap_or_default();
+    tags.remove(UPSTREAM);
+    tags.push(UPSTREAM, Json::encode(label));
+    object.push("_meta", tags.to_json());
+    Ok(object.to_json())
+}
+
+fn can_be_opened(url: &Json) -> bool {
+    let url = url.text().and_then(|text| Url::parse(&text).ok());
+    url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// Text without what moves, hides or colours other text, within bounds.
+fn plain(text: &str) -> String {
+    let is_plain = |c: &char| match c {
+        '\n' | '\t' => true,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => false,
+        '\u{feff}' | '\u{061c}' | '\u{2028}' | '\u{2029}' => false,
+        c => !c.is_control(),
+    };
+    let mut plain: String = text.chars().filter(is_plain).take(LONGEST).collect();
+    if LONGEST < text.chars().count() {
+        plain.push('…');
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn prepared(asked: &str, params: &Value) -> Result<Value, RpcError> {
+        let prepared = prepare(asked, Some(params.clone().into()), "wiki", Attribution::Labelled);
+        prepared.map(|params| params.read().unwrap())
+    }
+
+    #[test]
+    fn whoever_is_asked_is_told_which_server_asks() {
+        let asked =
+            prepared(method::ELICITATION, &json!({"message": "Your\u{202e} name?\u{1b}[2J"}));
+        let asked = asked.unwrap();
+        assert_eq!(asked["message"], "wiki asks: Your name?[2J");
+        assert_eq!(asked["_meta"][UPSTREAM], "wiki");
+        let forged = json!({"_meta": {UPSTREAM: "bank", "other": 1}, "messages": []});
+        let asked = prepared(method::SAMPLING, &forged).unwrap();
+        assert_eq!(asked["_meta"], json!({UPSTREAM: "wiki", "other": 1}));
+        let asked = prepared(method::ROOTS_LIST, &json!({})).unwrap();
+        assert_eq!(asked["_meta"][UPSTREAM], "wiki");
+    }
+
+    #[test]
+    fn a_message_is_bounded() {
+        let asked = prepared(method::ELICITATION, &json!({"message": "x".repeat(100_000)}));
+        let text = asked.unwrap()["message"].as_str().unwrap().chars().count();
+        assert!(text < LONGEST + 50, "{text}");
+    }
+
+    #[test]
+    fn only_pages_of_the_web_can_be_opened_however_that_is_spelled() {
+        for url in ["https://example.org/x", "http://localhost:1/", "HTTPS://EXAMPLE.ORG"] {
+            assert!(prepared(method::ELICITATION, &json!({"mode": "url", "url": url})).is_ok());
+        }
+        for url in [
+            "javascript:alert(1)",
+            "JAVASCRIPT:alert(1)",
+            " javascript:alert(1)",
+            "java\nscript:alert(1)",
+            "file:///etc/passwd",
+            "data:text/html,x",
+            "smb://h/s",
+            "vbscript:x",
+            "//example.org",
+            "",
+        ] {
+            let asked = prepared(method::ELICITATION, &json!({"mode": "url", "url": url}));
+            assert!(asked.is_err(), "{url:?}");
+        }
+        let twice = r#"{"url":"javascript:x","url":"https://example.org/"}"#;
+        let twice = Some(Json::parse(twice).unwrap());
+        assert!(prepare(method::ELICITATION, twice, "wiki", Attribution::AsAsked).is_err());
+        assert!(prepared(method::ELICITATION, &json!({"url": 1})).is_err());
+    }
+
+    #[test]
+    fn without_attribution_a_question_passes_byte_for_byte() {
+        let odd = Json::parse(r#"{ "message" : "a", "n":1e400 }"#).unwrap();
+        let asked = prepare(method::ELICITATION, Some(odd.clone()), "w", Attribution::AsAsked);
+        assert_eq!(asked, Ok(odd));
+    }
+}
