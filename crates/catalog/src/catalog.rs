@@ -231,7 +231,7 @@ impl Catalog {
     /// No more of it is read than there can be levels.
     pub fn passed(&self, path: &str) -> Option<&Namespace> {
         let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
-        ends.take(build::LEVELS).filter_map(|end| self.namespace(&path[..end]).ok()).last()
+        ends.take(name::LEVELS).filter_map(|end| self.namespace(&path[..end]).ok()).last()
     }
 
     /// The function of that name in that namespace, in any spelling.

@@ -23,6 +23,39 @@ fn folded(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase())
 }
 
+/// The form in which the name of an upstream or a tool is compared, whoever
+/// wrote it: the operator with its odd characters, or a caller who read the
+/// legal name that [stands in for it](alias).
+pub fn folded_name(text: &str) -> String {
+    canonical(&alias(text))
+}
+
+/// Whether two texts name the same upstream or tool, each in any spelling.
+pub fn means(left: &str, right: &str) -> bool {
+    left == right || folded_name(left) == folded_name(right)
+}
+
+/// How many namespace levels there are at most, the label included. Deeper
+/// names keep their last levels in the function's name: three levels are as
+/// many as a reader can use.
+pub const LEVELS: usize = 3;
+
+/// Where a tool of the upstream `label` belongs: levels below the label, and
+/// its name there.
+///
+/// A first level that repeats the label says nothing and is left out.
+pub fn place(label: &str, tool: &str) -> (Vec<String>, String) {
+    let mut levels: Vec<String> =
+        tool.split('.').filter(|level| !level.is_empty()).map(alias).collect();
+    let Some(last) = levels.pop() else { return (Vec::new(), alias(tool)) };
+    if levels.first().is_some_and(|first| same(first, label)) {
+        levels.remove(0);
+    }
+    let spill = levels.split_off(levels.len().min(LEVELS - 1));
+    let name = spill.into_iter().chain([last]).collect::<Vec<_>>().join("_");
+    (levels, name)
+}
+
 /// Whether `text` may stand as one label: ASCII letters, digits and `_`, with
 /// at least one letter or digit.
 pub fn is_legal(text: &str) -> bool {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::name;
 use fair::{Key, Semaphore, Urgency};
 use parking_lot::Mutex;
 use tool::{Context, Failure, Reply};
@@ -60,6 +61,17 @@ pub struct Config {
     pub lane: Lane,
     /// By label.
     pub lanes: HashMap<String, Lane>,
+}
+
+impl Config {
+    /// The lane of an upstream, by any spelling of its label.
+    pub fn lane(&self, upstream: &str) -> &Lane {
+        let own = self.lanes.get(upstream).or_else(|| {
+            let found = self.lanes.iter().find(|(label, _)| name::means(label, upstream));
+            found.map(|(_, lane)| lane)
+        });
+        own.unwrap_or(&self.lane)
+    }
 }
 
 /// The stage.
@@ -162,7 +174,7 @@ impl Retry for Caller {
     fn begin(&self, call: &ValidCall, context: &Context) -> Result<Permit, Failure> {
         let upstream = &call.callee.upstream;
         let watch = self.watch(upstream)?;
-        let lane = self.config.lanes.get(upstream).unwrap_or(&self.config.lane);
+        let lane = self.config.lane(upstream);
         let (queue, timeout) = (self.queue(upstream, lane, context), lane.timeout);
         Ok(match (&watch, &queue, timeout) {
             (None, None, None) => Permit::Free,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use catalog::Slot;
+use catalog::{Slot, name};
 use tool::{Json, Object};
 
 use crate::pattern::Named;
@@ -156,7 +156,11 @@ impl Request {
     }
 }
 
-/// `upstream/tool`: how ledgers, records and usage history know a tool.
+/// `upstream/tool`: how ledgers, records and usage history know a tool. The
+/// upstream goes by its legal name, however its label is written.
 pub fn path(upstream: &str, tool: &str) -> String {
-    [upstream, "/", tool].concat()
+    match name::is_legal(upstream) {
+        true => [upstream, "/", tool].concat(),
+        false => [name::alias(upstream).as_str(), "/", tool].concat(),
+    }
 }

@@ -1,14 +1,22 @@
 //! How an operator names tools in rules: ids, names, and `*` in either.
 
+use catalog::name;
+
 /// A pattern over tools, resources and prompts.
 ///
 /// Matches a canonical id, whole (`github:create_issue#34afee88`, so only in
 /// that shape) or without its version or hash (`github:create_issue`), the
-/// upstream's label and the tool's name joined by a dot or a colon
+/// upstream's label and the tool's name joined by a dot, a colon or a slash
 /// (`github.create_issue`), or the tool's own name; `*` stands for anything,
-/// `?` for one character.
+/// `?` for one character. Names are compared as `help` and `call` compare them:
+/// in the upstream's spelling or in the one that `help` shows, whatever the
+/// case, `_` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(String);
+pub struct Pattern {
+    text: String,
+    /// The text with its names as they are compared.
+    folded: String,
+}
 
 /// What a pattern is held against.
 #[derive(Clone, Copy, Debug)]
@@ -23,28 +31,87 @@ pub struct Named<'a> {
 
 impl Pattern {
     pub fn new(text: &str) -> Pattern {
-        Pattern(text.to_owned())
+        Pattern { text: text.to_owned(), folded: folded(text) }
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Whether the pattern means this.
     pub fn names(&self, named: Named<'_>) -> bool {
         let Named { id, upstream, name } = named;
         let bare = id.rsplit_once(['#', '@']).map_or(id, |(bare, _)| bare);
-        glob(&self.0, id)
-            || glob(&self.0, bare)
-            || glob(&self.0, &format!("{upstream}:{name}"))
-            || glob(&self.0, &format!("{upstream}.{name}"))
-            || glob(&self.0, name)
+        if glob(&self.text, id) || glob(&self.text, bare) || glob(&self.text, name) {
+            return true;
+        }
+        let own = folded(name);
+        let (levels, shown) = name::place(upstream, name);
+        let shown = folded(&levels.into_iter().chain([shown]).collect::<Vec<_>>().join("."));
+        // Of tools that differ in spelling alone, all but one are shown so.
+        let tagged = format!("{shown}{}", name::tag(name, TAG));
+        let label = name::folded_name(upstream);
+        [own, shown, tagged].iter().any(|name| {
+            glob(&self.folded, name) || glob(&self.folded, &format!("{label}{LEVEL}{name}"))
+        })
+    }
+
+    /// Whether the pattern means this upstream, or a namespace of it in which
+    /// the tool `name` stands.
+    pub fn names_namespace(&self, upstream: &str, name: &str) -> bool {
+        if glob(&self.text, upstream) {
+            return true;
+        }
+        let mut path = name::folded_name(upstream);
+        // A label with a dot in it is one level for whoever reads it.
+        let label = name::folded_name(&self.text);
+        let is_plain = !self.text.contains(['*', '?']);
+        if glob(&self.folded, &path) || (is_plain && label == path) {
+            return true;
+        }
+        name::place(upstream, name).0.iter().any(|level| {
+            path.push(LEVEL);
+            path.push_str(&name::folded_name(level));
+            glob(&self.folded, &path)
+        })
     }
 
     /// Whether the pattern matches this text as a whole.
     pub fn matches(&self, text: &str) -> bool {
-        glob(&self.0, text)
+        glob(&self.text, text)
     }
+}
+
+/// How many digits tell tools apart that differ in spelling alone.
+const TAG: usize = 4;
+
+/// What stands between the levels of a name.
+const LEVEL: char = '.';
+
+/// One level of a name or of a pattern, as it is compared.
+///
+/// One with `*` or `?` in it may be a part of any name, so it is not known which
+/// name would stand in for it: its letters and digits stay.
+pub(crate) fn folded_level(level: &str) -> String {
+    match level.contains(['*', '?']) {
+        false if level.is_empty() => String::new(),
+        false => name::folded_name(level),
+        true => {
+            let kept = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '*' | '?');
+            level.chars().filter(kept).map(|c| c.to_ascii_lowercase()).collect()
+        }
+    }
+}
+
+/// A name or a pattern with every level as it is compared.
+fn folded(text: &str) -> String {
+    // A label may have dots in it; before a colon or a slash nothing else can.
+    let (label, name) = match text.split_once([':', '/']) {
+        Some((label, name)) if !label.contains(['*', '?']) => (Some(folded_level(label)), name),
+        Some(_) | None => (None, text),
+    };
+    let levels = name.split([':', '/', LEVEL]).map(folded_level);
+    label.into_iter().chain(levels).collect::<Vec<_>>().join(&LEVEL.to_string())
 }
 
 /// Whether `text` is of the form `pattern`. Linear in the text for each `*`.
@@ -98,7 +165,73 @@ mod tests {
         check("*", true);
         check("gitlab:*", false);
         check("issues", false);
-        check("Issues.*", false);
+        check("Issues.*", true);
         check("", false);
+    }
+
+    #[track_caller]
+    fn is_named(pattern: &str, upstream: &str, name: &str) {
+        let id = format!("{}:{name}#12345678", name::alias(upstream));
+        // The catalog knows an upstream by the legal name in place of its label.
+        let named = Named { id: &id, upstream: &name::alias(upstream), name };
+        assert!(Pattern::new(pattern).names(named), "{pattern} for {upstream} {name}");
+    }
+
+    #[test]
+    fn what_help_shows_and_what_the_operator_wrote_both_name_a_tool() {
+        for pattern in
+            ["my-files/read_text_file", "my_files:read-text-file", "MyFiles.readTextFile"]
+        {
+            is_named(pattern, "my-files", "read_text_file");
+        }
+        is_named("get_sum", "everything", "get-sum");
+        is_named("files:*", "Files", "read");
+        is_named("brave search:*", "brave search", "web");
+        is_named("a.b:tool", "a.b", "tool");
+        is_named("a_b.tool", "a.b", "tool");
+        is_named("up.get sum", "up", "get sum");
+        let other = Named { id: "filesystem:read#1", upstream: "filesystem", name: "read" };
+        assert!(!Pattern::new("files:*").names(other));
+        assert!(!Pattern::new("files*.write").names(other));
+    }
+
+    #[test]
+    fn a_namespace_is_named_by_its_label_or_its_path() {
+        for pattern in ["my-shop", "my_shop", "MyShop", "my-shop.retail", "my*", "*"] {
+            let pattern = Pattern::new(pattern);
+            assert!(pattern.names_namespace("my_shop", "retail.create"), "{pattern:?}");
+        }
+        for pattern in ["shop", "my", "my-shop.wholesale", "retail"] {
+            let pattern = Pattern::new(pattern);
+            assert!(!pattern.names_namespace("my_shop", "retail.create"), "{pattern:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_spelling_of_a_tool_names_it(
+            label in "[a-zA-Z0-9 ._é-]{1,10}", tool in "[a-zA-Z0-9 ._/é-]{1,12}", upper: bool,
+        ) {
+            let alias = name::alias(&label);
+            let (levels, shown) = name::place(&alias, &tool);
+            let shown = levels.into_iter().chain([shown]).collect::<Vec<_>>().join(".");
+            let case = |text: String| if upper { text.to_ascii_uppercase() } else { text };
+            let mut spellings = vec![
+                shown.clone(),
+                format!("{alias}.{shown}"),
+                format!("{alias}:{shown}"),
+                format!("{alias}/{}", shown.replace('_', "-")),
+                format!("{alias}.*"),
+                tool.clone(),
+            ];
+            // The operator's own spelling has to be told apart from the tool's.
+            if !label.contains(['/', ':']) {
+                spellings.push(format!("{label}/{shown}"));
+                spellings.push(format!("{label}:*"));
+            }
+            for spelling in spellings {
+                is_named(&case(spelling), &label, &tool);
+            }
+        }
     }
 }

@@ -115,7 +115,10 @@ impl Rule {
 
     fn fits(&self, subject: &Subject<'_>) -> bool {
         self.meta_tool.as_ref().is_none_or(|name| name == subject.meta_tool)
-            && self.namespace.as_ref().is_none_or(|pattern| pattern.matches(subject.namespace))
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|pattern| pattern.names_namespace(subject.namespace, subject.name))
             && self.tool.as_ref().is_none_or(|pattern| {
                 let Subject { id, namespace: upstream, name, .. } = *subject;
                 pattern.names(Named { id, upstream, name })

@@ -10,10 +10,6 @@ use crate::index::Meaning;
 use crate::source::Role;
 use crate::{Source, name, summary};
 
-/// How many namespace levels there are at most, the label included. Deeper
-/// names keep their last levels in the function's name: three levels are as
-/// many as a reader can use.
-pub(super) const LEVELS: usize = 3;
 /// How long the description of a namespace may be.
 const LINE: usize = 150;
 
@@ -122,7 +118,7 @@ impl Tree {
                 findings.push(Finding::new(Severity::Error, "duplicate-tool", subject, message));
                 continue;
             }
-            let (levels, alias) = place(&source.label, original);
+            let (levels, alias) = name::place(&source.label, original);
             let mut namespace = top;
             for level in &levels {
                 namespace = self.namespace(namespace, level, at);
@@ -166,21 +162,6 @@ impl Tree {
             contract: Arc::default(),
         });
     }
-}
-
-/// Where a tool belongs: levels below the label, and its name there.
-///
-/// A first level that repeats the label says nothing and is left out.
-fn place(label: &str, original: &str) -> (Vec<String>, String) {
-    let mut levels: Vec<String> =
-        original.split('.').filter(|level| !level.is_empty()).map(name::alias).collect();
-    let Some(last) = levels.pop() else { return (Vec::new(), name::alias(original)) };
-    if levels.first().is_some_and(|first| name::same(first, label)) {
-        levels.remove(0);
-    }
-    let spill = levels.split_off(levels.len().min(LEVELS - 1));
-    let name = spill.into_iter().chain([last]).collect::<Vec<_>>().join("_");
-    (levels, name)
 }
 
 /// One name for each seedling, unique within its namespace.

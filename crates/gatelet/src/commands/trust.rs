@@ -1,5 +1,6 @@
 //! `gatelet trust`: which tools are trusted. The only way to grant it.
 
+use catalog::name;
 use gateway::policy::call;
 use gateway::policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
 use tool::Tool;
@@ -95,10 +96,24 @@ fn each(known: &Ledger, wanted: &str) -> Vec<String> {
     names.filter(|name| is_meant(wanted, name)).collect()
 }
 
+/// Whether `upstream/tool`, or a tool alone, is meant, in any spelling.
 fn is_meant(wanted: &str, name: &str) -> bool {
+    if let (Some((upstream, tool)), Some((known, name))) =
+        (wanted.split_once('/'), name.split_once('/'))
+    {
+        return name::means(upstream, known) && is_meant_tool(tool, name);
+    }
+    is_meant_tool(wanted, name)
+}
+
+fn is_meant_tool(wanted: &str, name: &str) -> bool {
     match wanted.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == wanted,
+        Some("") => true,
+        Some(start) => {
+            let folded = name::folded_name(start);
+            name.starts_with(start) || name::folded_name(name).starts_with(&folded)
+        }
+        None => name::means(wanted, name),
     }
 }
 
@@ -237,4 +252,20 @@ fn revoke(
         say(&format!("{} `{name}`", paint(GOOD, "revoked")));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_meant_in_every_spelling_that_calls_it() {
+        for wanted in ["my-files/read_text", "my_files/read-text", "MyFiles/readText", "my-files/*"]
+        {
+            assert!(is_meant(wanted, "my_files/read_text"), "{wanted}");
+        }
+        for wanted in ["my-files/read_tex", "files/read_text", "my-files2/*", "my-files/write*"] {
+            assert!(!is_meant(wanted, "my_files/read_text"), "{wanted}");
+        }
+    }
 }

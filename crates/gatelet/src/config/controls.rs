@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use catalog::name;
 use gateway::policy::attempt::{self, Lane};
 use gateway::policy::pattern::Pattern;
 use gateway::policy::{breaker, cache, quota, retry, rules};
@@ -446,7 +447,7 @@ impl Section<'_> {
 
 /// Notes a label that no upstream has.
 pub(super) fn known(label: &str, labels: &[&str], path: &Path, problems: &mut Problems) {
-    if !labels.contains(&label) {
+    if !labels.iter().any(|known| name::means(known, label)) {
         let hint = nearest(label, labels.iter().copied());
         let hint = hint.map(|name| format!("did you mean `{name}`?"));
         let message = format!("there is no upstream `{label}`");

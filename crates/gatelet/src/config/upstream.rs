@@ -99,8 +99,9 @@ pub(super) fn parse(
             continue;
         }
         let Some(upstream) = entry.parse(raw, environment) else { continue };
-        // Labels that differ only in case, `_` and `-` name the same namespace.
-        if upstreams.iter().any(|other| name::same(&other.label, &upstream.label)) {
+        // Labels that differ only in what a name cannot have name the same
+        // namespace.
+        if upstreams.iter().any(|other| name::means(&other.label, &upstream.label)) {
             let label = &upstream.label;
             entry.error("label", format!("`{label}` is taken by an earlier upstream"), None);
         } else {

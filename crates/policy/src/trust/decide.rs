@@ -1,5 +1,6 @@
 //! What becomes of a call, by what is known of its tool.
 
+use catalog::name;
 use serde::{Deserialize, Serialize};
 use tool::Annotations;
 
@@ -69,7 +70,7 @@ impl Default for Config {
 
 impl Config {
     pub fn policy(&self, upstream: &str) -> Policy {
-        let own = self.upstreams.iter().find(|(label, _)| label == upstream);
+        let own = self.upstreams.iter().find(|(label, _)| name::means(label, upstream));
         own.map_or(self.policy, |(_, policy)| *policy)
     }
 

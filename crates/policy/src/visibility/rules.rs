@@ -6,10 +6,10 @@
 
 use std::str::FromStr;
 
-use catalog::name;
 use tool::Identity;
 
-use crate::pattern::Pattern;
+use crate::pattern::{self, Pattern};
+use crate::visibility::uri;
 
 /// The operator's rules. Everybody sees everything by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,6 +98,13 @@ pub enum Invalid {
     What(String),
 }
 
+/// How many of the readings of a URI a rule has to fit.
+#[derive(Clone, Copy, Debug)]
+enum Readings {
+    Any,
+    All,
+}
+
 impl FromStr for Who {
     type Err = Invalid;
 
@@ -133,7 +140,9 @@ impl FromStr for What {
             Some(("function", rest)) if !rest.is_empty() => Ok(What::Function(named(rest))),
             Some(("skill", rest)) if !rest.is_empty() => Ok(What::Skill(named(rest))),
             Some(("prompt", rest)) if !rest.is_empty() => Ok(What::Prompt(named(rest))),
-            Some(("resource", rest)) if !rest.is_empty() => Ok(What::Resource(Pattern::new(rest))),
+            Some(("resource", rest)) if !rest.is_empty() => {
+                Ok(What::Resource(Pattern::new(&uri::normalized(rest))))
+            }
             None | Some(_) => Err(Invalid::What(text.to_owned())),
         }
     }
@@ -149,8 +158,11 @@ impl Config {
     pub fn shows(&self, caller: &Identity, thing: &Thing<'_>) -> bool {
         let name = thing.name();
         let decides = |rule: &Rule| {
-            let speaks = |what: &What| what.fits(thing, &name);
-            match (rule.show.iter().any(speaks), rule.hide.iter().any(speaks)) {
+            // Where a URI can be read in several ways, whoever hides one of
+            // them means it, and whoever shows it means all of them.
+            let shows = rule.show.iter().any(|what| what.fits(thing, &name, Readings::All));
+            let hides = rule.hide.iter().any(|what| what.fits(thing, &name, Readings::Any));
+            match (shows, hides) {
                 (true, _) => Some(Sight::Shown),
                 (false, true) => Some(Sight::Hidden),
                 (false, false) => None,
@@ -196,7 +208,7 @@ impl Who {
 
 impl What {
     /// `name` is [`Thing::name`].
-    fn fits(&self, thing: &Thing<'_>, name: &str) -> bool {
+    fn fits(&self, thing: &Thing<'_>, name: &str, wanted: Readings) -> bool {
         match (self, thing) {
             (What::Namespace(pattern), Thing::Namespace(_) | Thing::Function { .. }) => {
                 within(pattern, name)
@@ -215,7 +227,13 @@ impl What {
                 let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
                 pattern.matches(name) || pattern.matches(last)
             }
-            (What::Resource(pattern), Thing::Resource { uri, .. }) => pattern.matches(uri),
+            (What::Resource(pattern), Thing::Resource { uri, .. }) => {
+                let mut readings = uri::readings(uri).into_iter();
+                match wanted {
+                    Readings::Any => readings.any(|reading| pattern.matches(&reading)),
+                    Readings::All => readings.all(|reading| pattern.matches(&reading)),
+                }
+            }
             (What::Function(_) | What::Skill(_) | What::Prompt(_) | What::Resource(_), _) => false,
         }
     }
@@ -228,7 +246,7 @@ impl Thing<'_> {
         let joined = |above: &str, name: &str| {
             let dot = if above.is_empty() { "" } else { "." };
             // A dot in a name is no level.
-            format!("{}{dot}{}", canonical(above), canonical(name).replace('.', "/"))
+            format!("{}{dot}{}", canonical(above), pattern::folded_level(name))
         };
         match self {
             Thing::Namespace(path) => canonical(path),
@@ -240,8 +258,9 @@ impl Thing<'_> {
     }
 }
 
+/// A path, or a pattern of paths, with every level as names are compared.
 fn canonical(path: &str) -> String {
-    name::canonical(path)
+    path.split('.').map(pattern::folded_level).collect::<Vec<_>>().join(".")
 }
 
 /// Whether a pattern fits a path or a level above it.
