@@ -5,6 +5,7 @@
 //! again, so what nobody changes goes out as it came in: duplicate keys,
 //! `1e400`, unknown members and all.
 
+mod batch;
 mod envelope;
 
 use std::borrow::Cow;
@@ -12,12 +13,13 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use bytestring::ByteString;
 use memchr::memchr2;
-use serde_json::value::RawValue;
 use tool::json::write_text;
 use tool::scan::Part;
 use tool::{Ask, Json, Reply, RpcError};
 
 use envelope::Envelope;
+
+pub use batch::MEMBERS as BATCH_MEMBERS;
 
 /// The byte order mark. It says nothing in UTF-8, and is sent all the same.
 pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -57,8 +59,8 @@ pub struct Response {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
     One(Message),
-    /// Revision 2025-03-26 allows several messages in an array. Each stands
-    /// or falls alone.
+    /// Revision 2025-03-26 allows several messages in an array, up to
+    /// [`BATCH_MEMBERS`]. Each stands or falls alone.
     Batch(Vec<Result<Message, Invalid>>),
 }
 
@@ -130,13 +132,9 @@ impl Frame {
         if text.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
-        let items: Vec<&RawValue> = serde_json::from_slice(text)
-            .map_err(|error| Invalid::plain(Fault::NoJson, error.to_string()))?;
-        if items.is_empty() {
-            return Err(Invalid::plain(Fault::NoMessage, "an empty batch".to_owned()));
-        }
-        let message = |item: &RawValue| Message::parse(&bytes.slice_ref(item.get().as_bytes()));
-        Ok(Frame::Batch(items.into_iter().map(message).collect()))
+        let members = batch::members(text)?;
+        let message = |member: &str| Message::parse(&bytes.slice_ref(member.as_bytes()));
+        Ok(Frame::Batch(members.into_iter().map(message).collect()))
     }
 }
 
@@ -216,6 +214,32 @@ pub fn write_responses(out: &mut String, answers: &[(Json, Reply)]) {
         write_response(out, id.as_str(), reply);
     }
     out.push(']');
+}
+
+/// What an answer says beside its id.
+pub(crate) fn payload(reply: &Reply) -> &Json {
+    match reply {
+        Reply::Result(result) => result,
+        Reply::Error(error) => &error.raw,
+    }
+}
+
+/// The answer, or what stands for one with which the answers of its batch would
+/// have more than `limit` bytes together; `n_bytes` is what they have so far.
+pub(crate) fn within(reply: Reply, n_bytes: &mut usize, limit: usize) -> Reply {
+    let (before, length) = (*n_bytes, payload(&reply).as_str().len());
+    if before + length <= limit {
+        *n_bytes += length;
+        return reply;
+    }
+    let message = if before == 0 {
+        format!("the answer has {length} bytes, over the limit of {limit} here; ask for less of it")
+    } else {
+        format!(
+            "the answers of this batch have more than {limit} bytes together; ask one at a time"
+        )
+    };
+    Reply::Error(RpcError::new(crate::revision::code::INTERNAL, message))
 }
 
 /// Makes the text from `start` on safe for one line: a raw line break in JSON

@@ -101,6 +101,11 @@ pub mod method {
     pub const LISTEN: &str = "subscriptions/listen";
     pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
+    /// Whether a method is one that wants no answer.
+    pub fn is_notification(method: &str) -> bool {
+        method.starts_with("notifications/")
+    }
+
     pub const SAMPLING: &str = "sampling/createMessage";
     pub const ELICITATION: &str = "elicitation/create";
     pub const ROOTS_LIST: &str = "roots/list";

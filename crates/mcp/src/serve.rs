@@ -13,6 +13,7 @@
 pub mod http;
 pub mod stdio;
 
+mod caller;
 mod modern;
 mod server;
 
@@ -24,6 +25,7 @@ mod log_levels;
 pub mod parked;
 mod roots;
 mod session;
+mod subscriptions;
 
 mod adapt;
 mod discovery;

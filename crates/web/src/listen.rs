@@ -27,7 +27,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mcp::serve::http::{Body, ConnectionId};
+use mcp::serve::http::{Body, ConnectionId, PeerAddress};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -132,6 +132,7 @@ where
         let (inner, shown) = (site.clone(), shown.clone());
         let site = move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
+            request.extensions_mut().insert(PeerAddress(peer.ip()));
             inner(request)
         };
         let Some(entry) = connections.admit() else {

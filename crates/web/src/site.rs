@@ -102,6 +102,11 @@ impl Site {
     /// From now on new requests are turned away; those under way go on.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Relaxed);
+        // Nothing is under way on a stream where a client only listens, and it
+        // would keep us waiting for as long as we wait for anybody.
+        let Parts { endpoints, old, .. } = &self.0.parts;
+        let endpoints = endpoints.values().chain(old.iter().map(|(_, _, endpoint)| endpoint));
+        endpoints.for_each(Endpoint::stop_listening);
     }
 
     /// Answers one request.

@@ -107,3 +107,26 @@ fn a_byte_order_mark_before_a_message_is_passed_over() {
     let batch = Bytes::from_static(b"\xef\xbb\xbf[{\"id\":1,\"result\":{}}]");
     assert!(matches!(Frame::parse(&batch), Ok(Frame::Batch(_))));
 }
+
+fn ones(n: usize) -> Bytes {
+    format!("[{}]", vec!["1"; n].join(",")).into()
+}
+
+#[test]
+fn a_batch_over_the_limit_is_refused_as_a_whole_and_says_so() {
+    let Ok(Frame::Batch(members)) = Frame::parse(&ones(BATCH_MEMBERS)) else { panic!() };
+    assert_eq!(members.len(), BATCH_MEMBERS);
+    let invalid = Frame::parse(&ones(BATCH_MEMBERS + 1)).unwrap_err();
+    assert_eq!(invalid.fault, Fault::NoMessage);
+    assert!(invalid.reason.contains("more than 1000 messages"), "{invalid}");
+}
+
+#[test]
+fn a_batch_over_the_limit_is_not_read_to_its_end() {
+    // What follows is no JSON at all, and is never looked at.
+    let mut text = ones(BATCH_MEMBERS + 1).to_vec();
+    text.pop();
+    text.extend_from_slice(b",]]]]");
+    let invalid = Frame::parse(&Bytes::from(text)).unwrap_err();
+    assert!(invalid.reason.contains("more than 1000 messages"), "{invalid}");
+}

@@ -37,6 +37,8 @@ struct Batch {
     n_open: usize,
     /// In the order of the questions.
     replies: Vec<Option<(Json, Reply)>>,
+    /// How many bytes of answers wait for the others.
+    n_bytes: usize,
 }
 
 /// Where in which batch a question stands.
@@ -144,7 +146,7 @@ impl InboundRequests {
         }
         if n_open != 0 {
             let replies = (0..n_open).map(|_| None).collect();
-            self.batches.insert(batch, Batch { n_open, replies });
+            self.batches.insert(batch, Batch { n_open, replies, n_bytes: 0 });
         }
     }
 
@@ -193,6 +195,8 @@ impl InboundRequests {
     fn gather(&mut self, place: Place, id: Json, reply: Option<Reply>) {
         let Some(batch) = self.batches.get_mut(&place.batch) else { return };
         batch.n_open -= 1;
+        let limit = self.peer.0.limits.line;
+        let reply = reply.map(|reply| message::within(reply, &mut batch.n_bytes, limit));
         batch.replies[place.at] = reply.map(|reply| (id, reply));
         if batch.n_open != 0 {
             return;
@@ -201,6 +205,17 @@ impl InboundRequests {
         let replies: Vec<_> = replies.into_iter().flatten().flatten().collect();
         if !replies.is_empty() {
             self.write(|out| message::write_responses(out, &replies));
+        }
+    }
+
+    /// Answers what is still open with an error, and drops it: time is over.
+    pub(super) fn give_up(&mut self) {
+        let message = "the connection is closing, and this took too long; it may have run";
+        let error = RpcError::new(code::SERVER, message);
+        let open = std::mem::take(&mut self.answers);
+        for asked in open {
+            let reply = asked.answer.is_some().then(|| Reply::Error(error.clone()));
+            self.answer(Answered { id: asked.id, place: asked.place, reply });
         }
     }
 

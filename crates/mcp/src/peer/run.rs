@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::FutureExt;
 use futures::stream::StreamExt;
@@ -13,6 +14,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::inbound::InboundRequests;
 use super::lines::Lines;
 use super::{GIANT, Incoming, Peer};
+
+/// How long the last answers may take to be written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Why most conversations end.
 const CLOSED: &str = "the other side closed the connection";
@@ -77,7 +81,12 @@ where
             }
             () = alarm.rings() => peer.lock().pending.expire(Instant::now()),
             () = until(last_call), if last_call.is_some() => {
-                break CLOSED.to_owned();
+                if inbound.answers.is_empty() {
+                    break CLOSED.to_owned();
+                }
+                // Whoever still waits is told, if it reads at all.
+                inbound.give_up();
+                last_call = Some(Instant::now() + LAST_WORDS);
             }
         }
     };

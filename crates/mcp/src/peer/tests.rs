@@ -5,7 +5,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 use super::*;
 
-/// Answers `echo` with its params, `later` too, never answers `hang`, notes the rest.
+/// Answers `echo` with its params, `later` too, `big` with 2,000 letters, never
+/// answers `hang`, notes the rest.
 #[derive(Default)]
 struct Notebook {
     notes: StdMutex<Vec<String>>,
@@ -20,6 +21,9 @@ impl Incoming for Notebook {
             }
             if request.method == "later" {
                 tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            if request.method == "big" {
+                return Reply::Result(Json::encode(&"x".repeat(2000)));
             }
             Reply::Result(request.params.unwrap_or_else(Json::null))
         }
@@ -276,4 +280,33 @@ async fn somebody_who_sends_without_end_leaves_others_their_turns() {
     let n_taken = notebook.n_garbage.load(std::sync::atomic::Ordering::Relaxed);
     assert!(0 < n_taken && n_taken <= 101 * LINES_PER_TURN, "{n_taken} lines in a hundred turns");
     flood.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_still_waits_when_time_is_over_is_answered_with_an_error() {
+    let mut scene = Scene::new(Limits::default());
+    scene.say(r#"{"id":1,"method":"hang"}"#).await;
+    scene.say(r#"[{"id":2,"method":"hang"},{"id":3,"method":"echo","params":[1]}]"#).await;
+    // We are told to stop: nothing more is read, and there is time to answer.
+    scene.write.shutdown().await.unwrap();
+    let mut last = [scene.hear().await, scene.hear().await];
+    last.sort_by_key(|line| line.starts_with('['));
+    let [alone, batch] = last;
+    assert!(alone.contains(r#""id":1,"error""#) && alone.contains("may have run"), "{alone}");
+    assert!(batch.contains(r#""id":2,"error""#), "{batch}");
+    assert!(batch.contains(r#""id":3,"result":[1]"#), "{batch}");
+    assert_eq!(scene.running.await.unwrap(), "the other side closed the connection");
+}
+
+#[tokio::test]
+async fn the_answers_of_a_batch_have_one_limit_together() {
+    let mut scene = Scene::new(Limits { line: 4096, ..Limits::default() });
+    let ask = |id: u8| format!(r#"{{"id":{id},"method":"big"}}"#);
+    scene.say(&format!("[{},{},{}]", ask(1), ask(2), ask(3))).await;
+    let answers: Vec<serde_json::Value> = serde_json::from_str(&scene.hear().await).unwrap();
+    assert_eq!(answers.len(), 3);
+    let refused: Vec<_> =
+        answers.iter().filter_map(|one| one["error"]["message"].as_str()).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].contains("ask one at a time"), "{refused:?}");
 }

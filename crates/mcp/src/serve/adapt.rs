@@ -5,7 +5,9 @@
 //! of that. What is there already is left alone, and a result that needs no
 //! look inside is not parsed.
 
-use tool::{Failure, Json, Lifetime, Listing, Object, Reply, RpcError};
+use std::sync::Arc;
+
+use tool::{Ask, Context, Failure, Json, Lifetime, Listing, Object, Provider, Reply, RpcError};
 
 use super::discovery;
 use crate::revision::{code, meta, method};
@@ -30,6 +32,22 @@ pub(crate) fn modern(method: &str, reply: Reply, listing: &Listing) -> Reply {
         }
         Reply::Error(error) => Reply::Error(modern_error(method, error)),
     }
+}
+
+/// Asks a provider what has no question of its own.
+pub(crate) async fn ask_other(
+    provider: &Arc<dyn Provider>,
+    method: &str,
+    params: Object,
+    context: &Context,
+) -> Reply {
+    let ask = Ask::Other { method: method.to_owned(), params };
+    reply_or_error(provider.ask(ask, context).await)
+}
+
+/// The reply, or what to say when there is none.
+pub(crate) fn reply_or_error(reply: Result<Reply, Failure>) -> Reply {
+    reply.unwrap_or_else(|no_answer| Reply::Error(failure(&no_answer)))
 }
 
 /// What to tell a client when no answer came.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tool::{Client, ClientHandle, Failure, Json, Note, Object, Reply};
 
-use super::session::Session;
+use super::session::{QUESTIONS, Session};
 use crate::level::Level;
 use crate::message;
 use crate::peer::{Patience, Peer};
@@ -69,13 +69,14 @@ struct State {
 
 /// What comes before the answer.
 pub(crate) enum ChannelEvent {
-    Message(Bytes),
+    Message(Outgoing),
     /// Something is wanted of a client that cannot be asked now.
     Question,
 }
 
-/// Something that is said to the client.
-enum Outgoing {
+/// Something that is said to the client before its answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Outgoing {
     Question(Bytes),
     /// Progress or a log line. Many of them may come; old ones give way.
     Note(Bytes),
@@ -115,7 +116,7 @@ impl ClientChannel {
     }
 
     /// The next message for the stream of the request.
-    pub(crate) fn next(&self) -> Option<Bytes> {
+    pub(crate) fn next(&self) -> Option<Outgoing> {
         self.state.lock().next()
     }
 
@@ -225,7 +226,7 @@ impl ClientChannel {
         if self.state.lock().mute {
             return Err(unable(method, "whose request accepts no event stream"));
         }
-        let waiting = session.ask();
+        let waiting = session.ask()?;
         let mut text = String::new();
         message::write_request(&mut text, &waiting.id(), method, Some(&params));
         self.push(Outgoing::Question(text.into()));
@@ -242,6 +243,10 @@ impl ClientChannel {
         let (answer, answered) = oneshot::channel();
         {
             let mut state = self.state.lock();
+            if QUESTIONS <= state.questions.len() {
+                let reason = format!("the client has {QUESTIONS} questions to answer already");
+                return Err(Failure::Unavailable { reason });
+            }
             state.n_asked += 1;
             let key = format!("question-{}", state.n_asked);
             state.questions.push(Question { key, method: method.to_owned(), params, answer });
@@ -271,10 +276,10 @@ impl Route {
 }
 
 impl State {
-    fn next(&mut self) -> Option<Bytes> {
-        let (Outgoing::Question(text) | Outgoing::Note(text)) = self.messages.pop_front()?;
-        self.n_bytes -= text.len();
-        Some(text)
+    fn next(&mut self) -> Option<Outgoing> {
+        let message = self.messages.pop_front()?;
+        self.n_bytes -= message.text().len();
+        Some(message)
     }
 
     /// Drops the oldest notes when more waits than may; never the last word.
@@ -293,7 +298,7 @@ impl State {
 }
 
 impl Outgoing {
-    fn text(&self) -> &Bytes {
+    pub(crate) fn text(&self) -> &Bytes {
         let (Outgoing::Question(text) | Outgoing::Note(text)) = self;
         text
     }
@@ -310,6 +315,9 @@ impl ClientHandle for ClientChannel {
     async fn request(&self, method: &str, params: Json) -> Result<Reply, Failure> {
         if method == method::PING {
             return Ok(Reply::Result(Json::empty_object()));
+        }
+        if method::is_notification(method) {
+            return Err(unable(method, "which is a notification and not a question"));
         }
         if let Some(missing) = missing_capability(self.route.client(), method, &params) {
             return Err(unable(method, &format!("which did not declare `{missing}`")));
@@ -365,7 +373,7 @@ mod tests {
 
     fn text(channel: &ClientChannel) -> Vec<String> {
         let texts = std::iter::from_fn(|| channel.next());
-        texts.map(|text| String::from_utf8(text.to_vec()).unwrap()).collect()
+        texts.map(|text| String::from_utf8(text.text().to_vec()).unwrap()).collect()
     }
 
     #[test]

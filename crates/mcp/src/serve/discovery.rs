@@ -124,6 +124,12 @@ pub(crate) fn lifetime(listing: &Listing, method: &str) -> Option<Lifetime> {
     }
 }
 
+/// The error for a request that is named like a notification.
+pub(crate) fn notification_only(method: &str) -> RpcError {
+    let message = format!("`{method}` is a notification: send it without an `id`");
+    RpcError::new(code::METHOD_NOT_FOUND, message)
+}
+
 pub(crate) fn no_method(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, format!("no method `{method}` here"))
 }

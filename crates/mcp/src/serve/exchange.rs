@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::time::{Sleep, sleep};
 use tool::{Json, Listing, Object, Reply};
 
 use super::adapt;
-use super::channel::{ChannelEvent, ClientChannel};
+use super::channel::{ChannelEvent, ClientChannel, Outgoing};
 use super::parked::{CallKey, ParkedCall, ParkedCalls};
 
 /// The answer that is being made.
@@ -49,7 +48,7 @@ pub(crate) struct Parking {
 
 /// What happens next.
 pub(crate) enum Step {
-    Message(Bytes),
+    Message(Outgoing),
     Answer(Reply),
 }
 

@@ -15,6 +15,7 @@ mod post;
 mod request;
 mod stateless;
 
+mod answers;
 mod batch;
 mod resumable;
 mod sessions;
@@ -27,13 +28,16 @@ mod hosts;
 mod listener;
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Buf;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header as names};
+use tokio_util::sync::CancellationToken;
 use tool::{Identity, ProviderSource};
 
+use super::caller::{Caller, PerCaller};
 use super::parked;
 use super::server::McpServer;
 use crate::revision::{Revision, code, header};
@@ -41,6 +45,7 @@ use legacy_sse::SseClients;
 use sessions::{HttpSession, HttpSessions};
 use timers::TimerPool;
 
+pub use answers::AnswerMemory;
 pub use body::{AnswerTo, Body};
 pub use hosts::Hosts;
 pub use listener::{accept, at, listen};
@@ -56,6 +61,8 @@ pub struct Options {
     pub body_time: Duration,
     /// The largest answer that is given, in bytes.
     pub answer: usize,
+    /// What long answers may take together until their clients have them.
+    pub memory: AnswerMemory,
     pub sessions: SessionLimits,
     pub parked: parked::Limits,
     /// How often a quiet stream shows that it lives.
@@ -97,7 +104,10 @@ struct Shared {
     server: Arc<McpServer>,
     sessions: Arc<HttpSessions>,
     sse_clients: SseClients,
+    sse_streams: Arc<PerCaller>,
     timers: TimerPool,
+    /// Cancelled when the server is told to stop.
+    stopping: CancellationToken,
     options: Options,
 }
 
@@ -108,6 +118,7 @@ impl Default for Options {
             body: 16 << 20,
             body_time: Duration::from_secs(60),
             answer: 64 << 20,
+            memory: AnswerMemory::default(),
             sessions: SessionLimits::default(),
             parked: parked::Limits::default(),
             alive: Duration::from_secs(15),
@@ -125,7 +136,9 @@ impl Endpoint {
             server,
             sessions,
             sse_clients: SseClients::default(),
+            sse_streams: PerCaller::new("event streams", options.sessions.per_caller),
             timers: TimerPool::default(),
+            stopping: CancellationToken::new(),
             options,
         }))
     }
@@ -152,6 +165,14 @@ impl Endpoint {
         answered.unwrap_or_else(|refusal| *refusal)
     }
 
+    /// Ends the streams on which clients only listen. Answers under way are not
+    /// touched; to be called when the server is told to stop.
+    pub fn stop_listening(&self) {
+        self.0.stopping.cancel();
+        self.0.sessions.stop_listening();
+        self.0.sse_clients.stop_listening();
+    }
+
     /// How many sessions there are.
     pub fn n_sessions(&self) -> usize {
         self.0.sessions.len()
@@ -176,7 +197,8 @@ impl Endpoint {
             return Ok(body::events(None, Box::pin(session.read(&replay, replay.last(), alive))));
         };
         let found = resumable::read_id(last)
-            .and_then(|(stream, event)| Some((session.resume(stream)?, event)));
+            .and_then(|(stream, event)| Some((session.resume(stream)?, event)))
+            .filter(|(stream, event)| stream.has_said(*event));
         let Some((replay, event)) = found else {
             let message = "that stream is not kept any more; ask again what you asked";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
@@ -204,7 +226,7 @@ impl Endpoint {
                            which modern revision the request is of";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         };
-        let caller = caller(request);
+        let caller = identity(request);
         let session = self.0.sessions.find(id);
         // A session is seen with the rights that it was opened with.
         let session = session.filter(|session| session.inner.caller == caller);
@@ -229,13 +251,23 @@ fn resumes(session: &HttpSession) -> bool {
     Revision::V2025_11_25 <= session.inner.revision
 }
 
-fn caller<B>(request: &Request<B>) -> Arc<Identity> {
+/// Where a request comes from, in the request's extensions: all that tells one
+/// anonymous caller from another where something is counted.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerAddress(pub IpAddr);
+
+fn identity<B>(request: &Request<B>) -> Arc<Identity> {
     request.extensions().get::<Arc<Identity>>().cloned().unwrap_or_default()
+}
+
+fn caller<B>(request: &Request<B>) -> Caller {
+    let address = request.extensions().get::<PeerAddress>().map(|address| address.0);
+    Caller { identity: identity(request), address, connection: connection(request) }
 }
 
 /// What tells this connection from others. Where nobody says, every request
 /// is on one of its own, so that strangers never have anything in common.
-fn visit<B>(request: &Request<B>) -> Arc<str> {
+fn connection<B>(request: &Request<B>) -> Arc<str> {
     let said = request.extensions().get::<ConnectionId>().map(|visit| Arc::clone(&visit.0));
     said.unwrap_or_else(ConnectionId::unique)
 }

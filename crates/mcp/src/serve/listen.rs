@@ -5,20 +5,18 @@
 //! listening ends when the client stops it, by dropping this, or when the
 //! provider is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream};
-use tool::{Context, Event, Json, Kind, Listing, NoClient, Note, Object, Provider, Reply};
+use tool::{Context, Event, Json, Kind, Listing, Note, Object, Provider, Reply, RpcError};
 
-use super::log_levels;
-use super::modern::Opening;
-use super::server;
+use super::caller::{CallerKey, Counted, PerCaller};
 use super::session::{changed, is_below};
-use super::{adapt, discovery};
+use super::{adapt, discovery, subscriptions};
 use crate::message;
 use crate::revision::{meta, method};
 
@@ -43,38 +41,50 @@ struct Filter {
 
 /// The resources that a listener subscribed to, given up when it goes.
 struct Subscriptions {
-    provider: Arc<dyn Provider>,
-    context: Context,
-    uris: BTreeSet<String>,
+    watcher: Watcher,
+    uris: BTreeMap<String, Counted>,
+}
+
+/// In whose name a listener subscribes, and what counts its subscriptions.
+pub(crate) struct Watcher {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) context: Context,
+    pub(crate) key: CallerKey,
+    pub(crate) watched: Arc<PerCaller>,
 }
 
 impl SubscriptionStream {
-    pub(crate) async fn open(opening: &Opening, id: &Json) -> SubscriptionStream {
-        let provider = Arc::clone(&opening.provider);
+    /// Opens the stream, with all of `wanted` that the provider can tell.
+    pub(crate) async fn open(
+        watcher: Watcher,
+        wanted: Option<&Json>,
+        id: &Json,
+    ) -> Result<SubscriptionStream, RpcError> {
+        let provider = Arc::clone(&watcher.provider);
         // Before anything is promised, so that nothing is missed.
         let events = provider.events();
-        let wanted = opening.params.get("notifications");
         let wanted = wanted.and_then(|wanted| Object::parse(wanted).ok()).unwrap_or_default();
         let mut filter = Filter::read(&wanted, &provider.listing());
-        // Without a session, every listener counts for itself.
-        let (client, caller) = (&opening.client, &opening.caller);
-        let context = server::stateless_context(client, caller, "".into(), Arc::new(NoClient));
-        let mut subscriptions =
-            Subscriptions { provider: Arc::clone(&provider), context, uris: BTreeSet::new() };
-        for uri in std::mem::take(&mut filter.uris) {
-            if subscriptions.add(&uri).await {
+        let uris = std::mem::take(&mut filter.uris);
+        if subscriptions::PER_SESSION < uris.len() {
+            return Err(subscriptions::too_many());
+        }
+        let mut watched = Subscriptions { watcher, uris: BTreeMap::new() };
+        for uri in uris {
+            if watched.add(&uri).await? {
                 filter.uris.insert(uri);
             }
         }
         let id = id.clone();
-        SubscriptionStream {
+        let acknowledged = false;
+        Ok(SubscriptionStream {
             id,
             filter,
-            acknowledged: false,
+            acknowledged,
             events,
             provider,
-            _subscriptions: subscriptions,
-        }
+            _subscriptions: watched,
+        })
     }
 
     /// The answer to the request, when there is nothing more to hear.
@@ -178,14 +188,17 @@ impl Filter {
 }
 
 impl Subscriptions {
-    async fn add(&mut self, uri: &str) -> bool {
+    async fn add(&mut self, uri: &str) -> Result<bool, RpcError> {
+        let Watcher { provider, context, key, watched } = &self.watcher;
+        subscriptions::check(uri)?;
+        let counted = watched.count(key)?;
         let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
-        let reply = log_levels::subscribe(&self.provider, params, &self.context).await;
+        let reply = subscriptions::subscribe(provider, params, context).await;
         let subscribed = matches!(reply, Reply::Result(_));
         if subscribed {
-            self.uris.insert(uri.to_owned());
+            self.uris.insert(uri.to_owned(), counted);
         }
-        subscribed
+        Ok(subscribed)
     }
 }
 
@@ -196,11 +209,11 @@ impl Drop for Subscriptions {
         if uris.is_empty() {
             return;
         }
-        let provider = Arc::clone(&self.provider);
-        let context = self.context.clone();
+        let provider = Arc::clone(&self.watcher.provider);
+        let context = self.watcher.context.clone();
         runtime.spawn(async move {
-            for uri in uris {
-                drop(log_levels::unsubscribe(&provider, &uri, &context).await);
+            for uri in uris.into_keys() {
+                drop(subscriptions::unsubscribe(&provider, &uri, &context).await);
             }
         });
     }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tool::{Ask, Context, Json, Object, Provider, Reply, RpcError};
+use tool::{Context, Object, Provider};
 
 use super::adapt;
 use crate::level::Level;
-use crate::revision::{code, method};
+use crate::revision::method;
 
 /// The wishes, by provider.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl LogLevels {
         if let Some(level) = self.note(provider, level, &context.session) {
             let params = Object::from_iter([("level".to_owned(), level.to_json())]);
             // The lines are filtered on the way to the client in any case.
-            drop(tell(provider, method::SET_LEVEL, params, context).await);
+            drop(adapt::ask_other(provider, method::SET_LEVEL, params, context).await);
         }
     }
 
@@ -66,49 +66,11 @@ impl LogLevels {
     }
 }
 
-/// Subscribes to a resource, in the name of the session in `context`.
-pub(crate) async fn subscribe(
-    provider: &Arc<dyn Provider>,
-    params: Object,
-    context: &Context,
-) -> Reply {
-    tell(provider, method::SUBSCRIBE, params, context).await
-}
-
-/// Takes a subscription back.
-pub(crate) async fn unsubscribe(
-    provider: &Arc<dyn Provider>,
-    uri: &str,
-    context: &Context,
-) -> Reply {
-    let params = Object::from_iter([("uri".to_owned(), Json::encode(uri))]);
-    tell(provider, method::UNSUBSCRIBE, params, context).await
-}
-
-/// The resource that params name.
-pub(crate) fn uri(params: &Object) -> Option<String> {
-    params.get("uri")?.read().ok()
-}
-
-pub(crate) fn missing_uri() -> Reply {
-    Reply::Error(RpcError::new(code::INVALID_PARAMS, "params need `uri` as a string"))
-}
-
-async fn tell(
-    provider: &Arc<dyn Provider>,
-    method: &str,
-    params: Object,
-    context: &Context,
-) -> Reply {
-    let ask = Ask::Other { method: method.to_owned(), params };
-    let reply = provider.ask(ask, context).await;
-    reply.unwrap_or_else(|failure| Reply::Error(adapt::failure(&failure)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use testkit::Scripted;
+    use tool::Reply;
 
     #[test]
     fn a_provider_logs_as_much_as_the_most_curious_session_wants() {

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::{Ask, Client, Context, Identity, Json, NoClient, Object, Provider, Reply, RpcError};
 
+use super::caller::Caller;
 use super::channel::{ClientChannel, Route};
 use super::exchange::{Exchange, Parking};
-use super::listen::SubscriptionStream;
+use super::listen::{SubscriptionStream, Watcher};
 use super::parked::{CallKey, ParkedCall, ParkedCalls, StateOwner};
 use super::server::{self, McpServer};
 use super::{adapt, discovery, input_required, session};
@@ -24,7 +25,7 @@ use crate::revision::{Revision, code, meta, method};
 /// A modern request that can be answered.
 pub(crate) struct Opening {
     pub(crate) client: Arc<Client>,
-    pub(crate) caller: Arc<Identity>,
+    pub(crate) caller: Caller,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) params: Object,
     /// What stands for the session.
@@ -38,7 +39,7 @@ impl Opening {
     fn context(&self) -> Context {
         server::stateless_context(
             &self.client,
-            &self.caller,
+            &self.caller.identity,
             Arc::clone(&self.session),
             Arc::new(NoClient),
         )
@@ -68,13 +69,11 @@ pub(crate) fn revision_named(params: Option<&Json>) -> Option<String> {
     params?.member("_meta")?.member_as(meta::PROTOCOL_VERSION)
 }
 
-/// Reads the envelope of a modern request; `visit` tells one connection from
-/// another.
+/// Reads the envelope of a modern request.
 pub(crate) fn open(
     server: &McpServer,
     params: Option<&Json>,
-    caller: &Arc<Identity>,
-    visit: &str,
+    caller: &Caller,
 ) -> Result<Opening, RpcError> {
     let mut params = match params {
         Some(params) => Object::parse(params)
@@ -89,7 +88,7 @@ pub(crate) fn open(
     let revision = revision.ok_or_else(|| unsupported(&asked))?;
     let capabilities = about.remove(meta::CLIENT_CAPABILITIES).filter(Json::is_object);
     let capabilities = capabilities.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
-    let client = session::client(about.remove(meta::CLIENT_INFO), Some(capabilities), revision);
+    let client = session::client(about.remove(meta::CLIENT_INFO), Some(capabilities), revision)?;
     let client = Arc::new(client);
     let (level, token) =
         (Level::of(&about, meta::LOG_LEVEL), about.get(meta::PROGRESS_TOKEN).cloned());
@@ -97,9 +96,9 @@ pub(crate) fn open(
         true => drop(params.remove("_meta")),
         false => params.set("_meta", about.to_json()),
     }
-    let provider = server.source.provider_for(&client, caller);
-    let session = server::implied_session(&client, caller, visit);
-    Ok(Opening { client, caller: Arc::clone(caller), provider, params, session, level, token })
+    let provider = server.source.provider_for(&client, &caller.identity);
+    let session = server::implied_session(&client, caller);
+    Ok(Opening { client, caller: caller.clone(), provider, params, session, level, token })
 }
 
 /// Begins to answer.
@@ -128,7 +127,25 @@ pub(crate) async fn begin(
         | method::SET_LEVEL
         | method::SUBSCRIBE
         | method::UNSUBSCRIBE => now(Err(discovery::no_method(&request.method))),
-        method::LISTEN => Begun::Listen(SubscriptionStream::open(&opening, &request.id).await),
+        method::LISTEN => {
+            let wanted = opening.params.get("notifications");
+            let context = server::stateless_context(
+                &opening.client,
+                &opening.caller.identity,
+                // Without a session, every listener counts for itself.
+                "".into(),
+                Arc::new(NoClient),
+            );
+            let watcher = Watcher {
+                provider: Arc::clone(&opening.provider),
+                context,
+                key: opening.caller.key(),
+                watched: Arc::clone(&server.watched),
+            };
+            let listening = SubscriptionStream::open(watcher, wanted, &request.id).await;
+            listening.map_or_else(|error| now(Err(error)), Begun::Listen)
+        }
+        name if method::is_notification(name) => now(Err(discovery::notification_only(name))),
         _ => ask(server, opening, request, peer)
             .map_or_else(|error| now(Err(error)), Begun::Exchange),
     }
@@ -145,7 +162,7 @@ fn ask(
     let invalid =
         |error: tool::ask::InvalidAsk| RpcError::new(code::INVALID_PARAMS, error.to_string());
     let mut ask = Ask::read(&request.method, &params.to_json()).map_err(invalid)?;
-    let key = key(&ask, &caller);
+    let key = key(&ask, &caller.identity);
     let parking = key.map(|key| Parking {
         park: Arc::clone(&server.park),
         key,
@@ -159,10 +176,11 @@ fn ask(
     }
     let route = Route::Alone { client: Arc::clone(&client), peer, parks: parking.is_some() };
     let channel = ClientChannel::new(route, token, level);
-    let context = server::stateless_context(&client, &caller, session, Arc::clone(&channel) as _);
+    let context =
+        server::stateless_context(&client, &caller.identity, session, Arc::clone(&channel) as _);
     let method = request.method.clone();
     let call = async move {
-        let reply = server::reply_or_error(provider.ask(ask, &context).await);
+        let reply = adapt::reply_or_error(provider.ask(ask, &context).await);
         let reply = input_required::answerable(reply, &context.client);
         adapt::modern(&method, reply, &listing)
     }

@@ -5,7 +5,7 @@
 //! questions together with a state that names the call, and its next request
 //! takes the call up again. The state is authenticated, good for one caller and
 //! one question, for a short time; the number of parked calls is bounded, and
-//! the oldest gives way.
+//! the oldest of whoever has the most gives way.
 //!
 //! A provider may park calls in the same way, being a gate like us. Its states
 //! would be taken for ours when they come back, so they are marked on their way
@@ -88,11 +88,20 @@ pub(crate) enum Refused {
     Gone,
 }
 
+/// A parked call, whose it is and until when.
+struct Waiting {
+    until: Instant,
+    subject: String,
+    call: ParkedCall,
+}
+
 #[derive(Default)]
 struct Parked {
-    calls: HashMap<[u8; N_ID], (Instant, ParkedCall)>,
-    /// Oldest first. May name calls that are gone.
+    calls: HashMap<[u8; N_ID], Waiting>,
+    /// Oldest first.
     order: VecDeque<[u8; N_ID]>,
+    /// Whether the task that drops what has waited too long runs.
+    sweeping: bool,
 }
 
 impl Default for Limits {
@@ -110,8 +119,13 @@ impl ParkedCalls {
     pub(crate) fn put(self: &Arc<Self>, key: &CallKey, entry: ParkedCall) -> String {
         let id: [u8; N_ID] = rand::random();
         let until = Instant::now() + self.limits.time;
-        self.parked.lock().put(id, until, entry, self.limits.calls);
-        self.sweep_at(until);
+        let waiting = Waiting { until, subject: key.subject.clone(), call: entry };
+        let mut parked = self.parked.lock();
+        parked.put(id, waiting, self.limits.calls);
+        if !std::mem::replace(&mut parked.sweeping, true) {
+            self.sweep_from_now_on(until);
+        }
+        drop(parked);
         let mut sealed = id.to_vec();
         sealed.extend_from_slice(&self.seal(&id, key).finalize().into_bytes());
         format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(sealed))
@@ -137,9 +151,9 @@ impl ParkedCalls {
     /// Takes the call that a state names.
     pub(crate) fn take(&self, state: &str, key: &CallKey) -> Result<ParkedCall, Refused> {
         let id = self.open(state, key).ok_or(Refused::Forged)?;
-        let found = self.parked.lock().calls.remove(&id);
-        let (until, entry) = found.ok_or(Refused::Gone)?;
-        if until <= Instant::now() { Err(Refused::Gone) } else { Ok(entry) }
+        let found = self.parked.lock().remove(&id);
+        let Waiting { until, call, .. } = found.ok_or(Refused::Gone)?;
+        if until <= Instant::now() { Err(Refused::Gone) } else { Ok(call) }
     }
 
     fn open(&self, state: &str, key: &CallKey) -> Option<[u8; N_ID]> {
@@ -161,33 +175,61 @@ impl ParkedCalls {
         seal
     }
 
-    /// Drops what has waited too long, which cancels it.
-    fn sweep_at(self: &Arc<Self>, until: Instant) {
+    /// Drops what has waited too long, which cancels it, until nothing is left.
+    fn sweep_from_now_on(self: &Arc<Self>, mut until: Instant) {
         let park = Arc::downgrade(self);
         tokio::spawn(async move {
-            tokio::time::sleep_until(until).await;
-            if let Some(park) = park.upgrade() {
-                park.parked.lock().sweep(Instant::now());
+            loop {
+                tokio::time::sleep_until(until).await;
+                let Some(park) = park.upgrade() else { return };
+                match park.parked.lock().sweep(Instant::now()) {
+                    Some(next) => until = next,
+                    None => return,
+                }
             }
         });
     }
 }
 
 impl Parked {
-    fn put(&mut self, id: [u8; N_ID], until: Instant, entry: ParkedCall, limit: usize) {
+    fn put(&mut self, id: [u8; N_ID], waiting: Waiting, limit: usize) {
         while limit <= self.calls.len()
-            && let Some(oldest) = self.order.pop_front()
+            && let Some(oldest) = self.oldest_of_most()
         {
-            self.calls.remove(&oldest);
+            self.remove(&oldest);
         }
-        self.calls.insert(id, (until, entry));
+        self.calls.insert(id, waiting);
         self.order.push_back(id);
     }
 
-    fn sweep(&mut self, now: Instant) {
-        self.calls.retain(|_, (until, _)| now < *until);
+    fn remove(&mut self, id: &[u8; N_ID]) -> Option<Waiting> {
+        let found = self.calls.remove(id)?;
+        self.order.retain(|other| other != id);
+        Some(found)
+    }
+
+    /// The oldest call of the caller who has the most of them: nobody's calls
+    /// give way to those of somebody who has more.
+    fn oldest_of_most(&self) -> Option<[u8; N_ID]> {
+        let mut n_calls: HashMap<&str, usize> = HashMap::new();
+        for waiting in self.calls.values() {
+            *n_calls.entry(&waiting.subject).or_default() += 1;
+        }
+        let most = n_calls.values().max().copied()?;
+        let has_most = |id: &&[u8; N_ID]| n_calls.get(&*self.calls[*id].subject) == Some(&most);
+        self.order.iter().find(has_most).copied()
+    }
+
+    /// Drops what has waited too long, and says when to look again.
+    fn sweep(&mut self, now: Instant) -> Option<Instant> {
+        self.calls.retain(|_, waiting| now < waiting.until);
         let calls = &self.calls;
         self.order.retain(|id| calls.contains_key(id));
+        // All wait equally long, so the oldest is the next.
+        let next = self.order.front().and_then(|id| self.calls.get(id));
+        let next = next.map(|waiting| waiting.until);
+        self.sweeping = next.is_some();
+        next
     }
 }
 

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tool::context::{IMPLIED, VISIT};
 use tool::{
-    Ask, Client, ClientHandle, Context, Failure, Identity, Json, NoClient, Object, ProviderSource,
-    Reply, RpcError,
+    Ask, Client, ClientHandle, Context, Identity, Json, NoClient, Object, ProviderSource, Reply,
+    RpcError,
 };
 
+use super::caller::{Caller, PerCaller};
 use super::channel::{ClientChannel, Route};
 use super::exchange::{Call, Exchange};
-use super::log_levels::{self, LogLevels};
+use super::log_levels::LogLevels;
 use super::parked::{self, ParkedCalls};
 use super::session::{self, Session};
+use super::subscriptions;
 use super::{adapt, discovery, input_required};
 use crate::level::Level;
 use crate::peer::Peer;
@@ -25,6 +27,8 @@ pub(crate) struct McpServer {
     pub(crate) source: Arc<dyn ProviderSource>,
     pub(crate) park: Arc<ParkedCalls>,
     pub(crate) log_levels: LogLevels,
+    /// The resources that are watched.
+    pub(crate) watched: Arc<PerCaller>,
 }
 
 impl McpServer {
@@ -33,6 +37,7 @@ impl McpServer {
             source,
             park: Arc::new(ParkedCalls::new(limits)),
             log_levels: LogLevels::default(),
+            watched: PerCaller::new("subscriptions", subscriptions::PER_CALLER),
         })
     }
 
@@ -41,7 +46,7 @@ impl McpServer {
         &self,
         id: Arc<str>,
         params: Option<&Json>,
-        caller: &Arc<Identity>,
+        caller: &Caller,
         peer: Option<Peer>,
     ) -> Result<(Session, Reply), RpcError> {
         let asked = params.and_then(|params| params.member_as::<String>("protocolVersion"));
@@ -50,10 +55,10 @@ impl McpServer {
             RpcError::new(code::INVALID_PARAMS, message)
         })?;
         let revision = discovery::negotiate(&asked);
-        let client = Arc::new(session::introduction(params, revision));
-        let provider = self.source.provider_for(&client, caller);
+        let client = Arc::new(session::introduction(params, revision)?);
+        let provider = self.source.provider_for(&client, &caller.identity);
         let result = discovery::initialize(&provider.listing(), revision);
-        let session = Session::new(id, revision, client, Arc::clone(caller), provider, peer);
+        let session = Session::new(id, revision, client, caller, provider, peer);
         Ok((session, Reply::Result(result)))
     }
 
@@ -89,8 +94,11 @@ impl McpServer {
                 "this session is initialised already",
             ))),
             method::SET_LEVEL => self.set_level(session, params.as_ref()),
-            method::SUBSCRIBE => subscribe(session, params.as_ref()),
+            method::SUBSCRIBE => self.subscribe(session, params.as_ref()),
             method::UNSUBSCRIBE => unsubscribe(session, params.as_ref()),
+            name if method::is_notification(name) => {
+                ready(Reply::Error(discovery::notification_only(name)))
+            }
             _ => ask(session, method, params, channel),
         }
     }
@@ -100,11 +108,33 @@ impl McpServer {
         session.stop_forwarding();
         let context = session.context(Arc::new(NoClient));
         for uri in session.take_subscriptions() {
-            drop(log_levels::unsubscribe(&session.provider, &uri, &context).await);
+            drop(subscriptions::unsubscribe(&session.provider, &uri, &context).await);
         }
         if session.level().is_some() {
             self.log_levels.listen_at(&session.provider, None, &context).await;
         }
+    }
+
+    fn subscribe(&self, session: &Arc<Session>, params: Option<&Json>) -> Call {
+        let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+        let Some(uri) = subscriptions::uri(&params) else {
+            return ready(subscriptions::missing_uri());
+        };
+        let is_new = match session.subscribe(&uri, &self.watched) {
+            Ok(is_new) => is_new,
+            Err(error) => return ready(Reply::Error(error)),
+        };
+        let session = Arc::clone(session);
+        async move {
+            // Who asks again may know that it was forgotten, so it is asked again.
+            let context = session.context(Arc::new(NoClient));
+            let reply = subscriptions::subscribe(&session.provider, params, &context).await;
+            if is_new && matches!(reply, Reply::Error(_)) {
+                session.unsubscribe(&uri);
+            }
+            adapt::legacy(method::SUBSCRIBE, reply)
+        }
+        .boxed()
     }
 
     fn set_level(self: &Arc<Self>, session: &Arc<Session>, params: Option<&Json>) -> Call {
@@ -146,7 +176,7 @@ fn ask(
     async move {
         let again = || read(&method, &params, level).ok();
         let reply = input_required::ask(&provider, ask, again, &context).await;
-        adapt::legacy(&method, reply_or_error(reply))
+        adapt::legacy(&method, adapt::reply_or_error(reply))
     }
     .boxed()
 }
@@ -171,33 +201,16 @@ fn list(
     .boxed()
 }
 
-fn subscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
-    let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-    let Some(uri) = log_levels::uri(&params) else { return ready(log_levels::missing_uri()) };
-    let session = Arc::clone(session);
-    async move {
-        // Who asks again may know that it was forgotten, so it is asked again.
-        let is_new = session.subscribe(&uri);
-        let context = session.context(Arc::new(NoClient));
-        let reply = log_levels::subscribe(&session.provider, params, &context).await;
-        if is_new && matches!(reply, Reply::Error(_)) {
-            session.unsubscribe(&uri);
-        }
-        adapt::legacy(method::SUBSCRIBE, reply)
-    }
-    .boxed()
-}
-
 fn unsubscribe(session: &Arc<Session>, params: Option<&Json>) -> Call {
     let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-    let Some(uri) = log_levels::uri(&params) else { return ready(log_levels::missing_uri()) };
+    let Some(uri) = subscriptions::uri(&params) else { return ready(subscriptions::missing_uri()) };
     if !session.unsubscribe(&uri) {
         return ready(Reply::Result(Json::empty_object()));
     }
     let session = Arc::clone(session);
     async move {
         let context = session.context(Arc::new(NoClient));
-        let reply = log_levels::unsubscribe(&session.provider, &uri, &context).await;
+        let reply = subscriptions::unsubscribe(&session.provider, &uri, &context).await;
         adapt::legacy(method::UNSUBSCRIBE, reply)
     }
     .boxed()
@@ -216,11 +229,6 @@ fn read(method: &str, params: &Json, level: Option<Level>) -> Result<Ask, RpcErr
         ask.rest_mut().set("_meta", about.to_json());
     }
     Ok(ask)
-}
-
-/// The reply, or what to say when there is none.
-pub(crate) fn reply_or_error(reply: Result<Reply, Failure>) -> Reply {
-    reply.unwrap_or_else(|failure| Reply::Error(adapt::failure(&failure)))
 }
 
 pub(crate) fn ready(reply: Reply) -> Call {
@@ -248,13 +256,14 @@ pub(crate) fn stateless_context(
 /// open calls a question belongs to; this is how it still finds its client.
 ///
 /// Anonymous callers have nothing in common but what they say of themselves,
-/// so each is known by its connection, the `visit`.
-pub(crate) fn implied_session(client: &Client, caller: &Identity, visit: &str) -> Arc<str> {
+/// so each is known by its connection.
+pub(crate) fn implied_session(client: &Client, caller: &Caller) -> Arc<str> {
+    let (caller, connection) = (&caller.identity, &caller.connection);
     // Lengths tell where one name ends and the next begins, whatever is in them.
     let Client { name, version, .. } = client;
     let own = format!("{}:{name}{version}", name.len());
     match (caller.is_anonymous(), caller.subject.as_str()) {
-        (true, _) => format!("{VISIT}{visit} {own}").into(),
+        (true, _) => format!("{VISIT}{connection} {own}").into(),
         (false, subject) => format!("{IMPLIED}{}:{subject}{own}", subject.len()).into(),
     }
 }
@@ -281,7 +290,7 @@ mod tests {
                 for version in &names {
                     let caller = Identity { subject: subject.clone(), ..Identity::default() };
                     let client = Client { version: version.clone(), ..Client::named(name, "") };
-                    let session = implied_session(&client, &caller, "7");
+                    let session = implied_session(&client, &Caller::on_pipe(Arc::new(caller)));
                     assert_eq!(session.starts_with(VISIT), subject.is_empty(), "{session:?}");
                     let who = (subject.clone(), name.clone(), version.clone());
                     if let Some(other) = known.insert(session, who.clone()) {

@@ -4,7 +4,7 @@
 //! level, its subscriptions and the questions it has been asked. It knows no
 //! transport.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,13 +13,19 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tool::{
-    Client, ClientHandle, Context, Event, Failure, Identity, Json, Kind, Note, Provider, Reply,
+    Client, ClientHandle, Context, Event, Failure, Identity, Json, Kind, Note, Object, Provider,
+    Reply, RpcError,
 };
 
+use super::caller::{Caller, CallerKey, Counted, PerCaller};
+use super::subscriptions;
 use crate::level::Level;
 use crate::message::Response;
 use crate::peer::Peer;
-use crate::revision::{Revision, method};
+use crate::revision::{Revision, code, method};
+
+/// How many questions of providers one client may have to answer at once.
+pub(crate) const QUESTIONS: usize = 64;
 
 /// One client of an older revision.
 pub(crate) struct Session {
@@ -31,7 +37,8 @@ pub(crate) struct Session {
     /// The pipe to the client, where there is one.
     pub(crate) peer: Option<Peer>,
     level: AtomicU8,
-    subscriptions: Mutex<BTreeSet<String>>,
+    caller_key: CallerKey,
+    subscriptions: Mutex<BTreeMap<String, Counted>>,
     asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     next: AtomicU64,
     /// The task that passes on news of the client.
@@ -50,7 +57,7 @@ impl Session {
         id: Arc<str>,
         revision: Revision,
         client: Arc<Client>,
-        caller: Arc<Identity>,
+        caller: &Caller,
         provider: Arc<dyn Provider>,
         peer: Option<Peer>,
     ) -> Session {
@@ -58,7 +65,8 @@ impl Session {
             id,
             revision,
             client,
-            caller,
+            caller: Arc::clone(&caller.identity),
+            caller_key: caller.key(),
             provider,
             peer,
             level: AtomicU8::new(Level::pack(None)),
@@ -104,19 +112,34 @@ impl Session {
         self.level.store(Level::pack(Some(level)), Ordering::Relaxed);
     }
 
-    /// Notes a subscription; `false` when it was there.
-    pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        self.subscriptions.lock().insert(uri.to_owned())
+    /// Whose session it is, where something is counted by caller.
+    pub(crate) fn caller_key(&self) -> &CallerKey {
+        &self.caller_key
+    }
+
+    /// Notes a subscription, unless there are too many; `false` when it was
+    /// there.
+    pub(crate) fn subscribe(&self, uri: &str, watched: &Arc<PerCaller>) -> Result<bool, RpcError> {
+        subscriptions::check(uri)?;
+        let mut known = self.subscriptions.lock();
+        if known.contains_key(uri) {
+            return Ok(false);
+        }
+        if subscriptions::PER_SESSION <= known.len() {
+            return Err(subscriptions::too_many());
+        }
+        known.insert(uri.to_owned(), watched.count(&self.caller_key)?);
+        Ok(true)
     }
 
     /// Forgets a subscription; `false` when there was none.
     pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
-        self.subscriptions.lock().remove(uri)
+        self.subscriptions.lock().remove(uri).is_some()
     }
 
     /// Takes all subscriptions, when the session ends.
-    pub(crate) fn take_subscriptions(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.subscriptions.lock())
+    pub(crate) fn take_subscriptions(&self) -> impl Iterator<Item = String> + use<> {
+        std::mem::take(&mut *self.subscriptions.lock()).into_keys()
     }
 
     /// What the client is told of something that happened, if anything.
@@ -127,7 +150,7 @@ impl Session {
             }
             Event::Updated { uri, note } => {
                 let wants = |wanted: &String| uri == *wanted || is_below(&uri, wanted);
-                self.subscriptions.lock().iter().any(wants).then_some(note)
+                self.subscriptions.lock().keys().any(wants).then_some(note)
             }
             Event::Note(note) if note.method == method::MESSAGE => {
                 let at = Level::of(&note.params, "level");
@@ -140,15 +163,21 @@ impl Session {
     }
 
     /// Takes a number for a question to the client.
-    pub(crate) fn ask(&self) -> PendingQuestion<'_> {
+    pub(crate) fn ask(&self) -> Result<PendingQuestion<'_>, Failure> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        self.asked.lock().insert(number, sender);
-        PendingQuestion { session: self, number, answer }
+        let mut asked = self.asked.lock();
+        if QUESTIONS <= asked.len() {
+            let reason = format!("the client has {QUESTIONS} questions to answer already");
+            return Err(Failure::Unavailable { reason });
+        }
+        asked.insert(number, sender);
+        drop(asked);
+        Ok(PendingQuestion { session: self, number, answer })
     }
 
     /// Hands an answer of the client to whoever asked.
-    pub(crate) fn settle(&self, response: Response) {
+    pub(crate) fn complete_question(&self, response: Response) {
         let number = response.id.read::<u64>().ok();
         if let Some(sender) = number.and_then(|number| self.asked.lock().remove(&number)) {
             // Whoever stopped waiting needs no answer.
@@ -221,30 +250,62 @@ pub(crate) fn is_below(uri: &str, parent: &str) -> bool {
     uri.strip_prefix(parent.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// How much of what a client says of itself is kept: a name or a version, all
+/// of `clientInfo`, and all capabilities.
+const NAME_BYTES: usize = 1 << 10;
+const INFO_BYTES: usize = 16 << 10;
+const CAPABILITY_BYTES: usize = 64 << 10;
+
 /// What the params of `initialize` say of the client.
-pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Client {
+pub(crate) fn introduction(params: Option<&Json>, revision: Revision) -> Result<Client, RpcError> {
+    let member = |key: &str| params.and_then(|params| params.member(key));
+    let client = client(member("clientInfo"), member("capabilities"), revision)?;
     // Copied, because a session would keep the whole buffer of its first
     // request alive otherwise.
-    let member = |key: &str| {
-        let part = params.and_then(|params| params.member(key))?;
-        Some(Json::trusted(part.as_str().to_owned()))
-    };
-    client(member("clientInfo"), member("capabilities"), revision)
+    let copy = |json: &Json| Json::trusted(json.as_str().to_owned());
+    Ok(Client { raw: copy(&client.raw), capabilities: copy(&client.capabilities), ..client })
 }
 
-/// A client from what it says of itself.
+/// A client from what it says of itself. Names and capabilities that are too
+/// long are refused; of a `clientInfo` that is too long, for the icons in it
+/// most likely, only the names are kept.
 pub(crate) fn client(
     about: Option<Json>,
     capabilities: Option<Json>,
     revision: Revision,
-) -> Client {
+) -> Result<Client, RpcError> {
     let about = about.filter(Json::is_object);
-    let text = |key: &str| about.as_ref().and_then(|about| about.member_as::<String>(key));
-    Client {
-        name: text("name").unwrap_or_default(),
-        version: text("version").unwrap_or_default(),
-        raw: about.clone().unwrap_or_else(Json::empty_object),
-        capabilities: capabilities.filter(Json::is_object).unwrap_or_else(Json::empty_object),
+    let text = |key: &str| {
+        let part = about.as_ref().and_then(|about| about.member(key));
+        let part = part.map(|part| within(part, key, NAME_BYTES)).transpose()?;
+        Ok(part.as_ref().and_then(Json::text))
+    };
+    let (name, version, title) = (text("name")?, text("version")?, text("title")?);
+    let raw = match about {
+        Some(about) if about.as_str().len() <= INFO_BYTES => about,
+        Some(_) => {
+            let said = [("name", &name), ("title", &title), ("version", &version)];
+            let said = said.into_iter().filter_map(|(key, text)| Some((key, text.as_ref()?)));
+            let said = said.map(|(key, text)| (key.to_owned(), Json::encode(text)));
+            Object::from_iter(said).to_json()
+        }
+        None => Json::empty_object(),
+    };
+    let capabilities = capabilities.filter(Json::is_object);
+    let capabilities = capabilities.unwrap_or_else(Json::empty_object);
+    Ok(Client {
+        name: name.unwrap_or_default(),
+        version: version.unwrap_or_default(),
+        raw,
+        capabilities: within(capabilities, "capabilities", CAPABILITY_BYTES)?,
         protocol: revision.as_str().to_owned(),
+    })
+}
+
+fn within(part: Json, what: &str, limit: usize) -> Result<Json, RpcError> {
+    if part.as_str().len() <= limit {
+        return Ok(part);
     }
+    let message = format!("the client's `{what}` may have at most {limit} bytes");
+    Err(RpcError::new(code::INVALID_PARAMS, message))
 }

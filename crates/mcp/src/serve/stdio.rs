@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tool::{Event, Identity, Json, ProviderSource, Reply, RpcError};
 
+use super::caller::Caller;
 use super::discovery;
 use super::exchange::{Exchange, Step};
 use super::modern::{self, Begun};
@@ -51,7 +52,7 @@ where
     let pipe = Arc::new(Pipe {
         server: McpServer::new(source, options.parked),
         peer: peer.clone(),
-        caller: options.caller,
+        caller: Caller::on_pipe(options.caller),
         session: Mutex::default(),
     });
     let reason = peer::run(peer, reader, writer, Arc::clone(&pipe) as _).await;
@@ -71,7 +72,7 @@ pub async fn stdio(source: Arc<dyn ProviderSource>, options: Options) -> std::io
 struct Pipe {
     server: Arc<McpServer>,
     peer: Peer,
-    caller: Arc<Identity>,
+    caller: Caller,
     session: Mutex<Option<Open>>,
 }
 
@@ -113,11 +114,10 @@ impl Pipe {
     }
 
     async fn alone(&self, request: Request) -> Reply {
-        let opening =
-            match modern::open(&self.server, request.params.as_ref(), &self.caller, "pipe") {
-                Ok(opening) => opening,
-                Err(error) => return Reply::Error(error),
-            };
+        let opening = match modern::open(&self.server, request.params.as_ref(), &self.caller) {
+            Ok(opening) => opening,
+            Err(error) => return Reply::Error(error),
+        };
         match modern::begin(&self.server, opening, &request, Some(self.peer.clone())).await {
             Begun::Now(reply) => reply,
             Begun::Exchange(exchange) => finish(exchange).await,

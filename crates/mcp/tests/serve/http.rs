@@ -296,7 +296,8 @@ async fn news_of_the_provider_flow_on_the_stream_of_the_session() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_is_cleared_unless_somebody_listens() {
-    let sessions = SessionLimits { idle: Duration::from_secs(60), sessions: 2 };
+    let sessions =
+        SessionLimits { idle: Duration::from_secs(60), sessions: 2, ..SessionLimits::default() };
     let options = Options { sessions, ..Options::default() };
     let site = Site::with(Everything::new(Style::Mixed), options);
     let idle = site.initialize("2025-11-25", json!({})).await;

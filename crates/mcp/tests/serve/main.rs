@@ -2,6 +2,8 @@
 //! with the official conformance suite, directly and through a connection.
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod conformance;

@@ -1,11 +1,12 @@
 //! An endpoint and how a test talks to it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use mcp::serve::http::{Body, Endpoint, Options};
+use mcp::serve::http::{Body, Endpoint, Options, PeerAddress};
 use serde_json::{Value, json};
 use tool::{FixedProvider, Identity, Provider};
 
@@ -15,6 +16,7 @@ const REVISION: &str = "2026-07-28";
 pub(crate) struct Site {
     pub(crate) endpoint: Endpoint,
     caller: Option<Arc<Identity>>,
+    address: Option<IpAddr>,
 }
 
 /// An open session.
@@ -37,7 +39,11 @@ impl Site {
     }
 
     pub(crate) fn with(provider: Arc<dyn Provider>, options: Options) -> Site {
-        Site { endpoint: Endpoint::new(Arc::new(FixedProvider(provider)), options), caller: None }
+        Site {
+            endpoint: Endpoint::new(Arc::new(FixedProvider(provider)), options),
+            caller: None,
+            address: None,
+        }
     }
 
     /// The same endpoint, seen by somebody with a name.
@@ -48,7 +54,17 @@ impl Site {
     pub(crate) fn with_roles(&self, subject: &str, roles: &[&str]) -> Site {
         let roles = roles.iter().map(|&role| role.to_owned()).collect();
         let caller = Identity { subject: subject.to_owned(), roles, ..Identity::default() };
-        Site { endpoint: self.endpoint.clone(), caller: Some(Arc::new(caller)) }
+        Site {
+            endpoint: self.endpoint.clone(),
+            caller: Some(Arc::new(caller)),
+            address: self.address,
+        }
+    }
+
+    /// The same endpoint and caller, from somewhere.
+    pub(crate) fn at_address(&self, address: &str) -> Site {
+        let (endpoint, caller) = (self.endpoint.clone(), self.caller.clone());
+        Site { endpoint, caller, address: Some(address.parse().unwrap()) }
     }
 
     pub(crate) async fn send(
@@ -83,6 +99,9 @@ impl Site {
         let mut request = request.body(Full::new(Bytes::from(body))).unwrap();
         if let Some(caller) = &self.caller {
             request.extensions_mut().insert(Arc::clone(caller));
+        }
+        if let Some(address) = self.address {
+            request.extensions_mut().insert(PeerAddress(address));
         }
         Answer::of(self.endpoint.respond(request).await).await
     }
@@ -157,6 +176,18 @@ impl Answer {
 
     pub(crate) fn media_type(&self) -> &str {
         self.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap())
+    }
+
+    pub(crate) fn header(&self, name: &str) -> String {
+        self.headers[name].to_str().unwrap().to_owned()
+    }
+
+    /// The answer, in whichever form it comes.
+    pub(crate) async fn all_or_json(self) -> Value {
+        match self.whole {
+            Some(_) => self.json(),
+            None => self.all().await.pop().expect("the stream has an answer"),
+        }
     }
 
     #[track_caller]

@@ -8,68 +8,92 @@ use std::collections::hash_map::Entry;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tool::{Json, QuickMap, Reply, RpcError};
 
-use super::body;
+use crate::message;
 use crate::revision::code;
+use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
 
-/// How many requests of a session are answered at once: those whose clients
-/// went away go on, so connections do not bound them.
-const AT_ONCE: usize = 4096;
+/// How many requests of a caller are answered at once, in all of its sessions:
+/// those whose clients went away go on, so connections do not bound them.
+const PER_CALLER: usize = 4096;
 
-/// The requests that are being answered, by id.
+/// The requests of a session that are being answered, by id.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<QuickMap<Json, oneshot::Sender<()>>>);
+pub(super) struct InFlight {
+    open: Mutex<QuickMap<Json, oneshot::Sender<SessionEnded>>>,
+    of_caller: Arc<CallerLoad>,
+}
+
+/// How many requests of a caller are being answered.
+#[derive(Default)]
+pub(super) struct CallerLoad(AtomicUsize);
+
+/// Tells a request that there will be nobody to take its answer.
+#[derive(Debug)]
+struct SessionEnded;
 
 /// The requests of one POST.
 pub(super) struct Batch {
     open: Vec<BatchMember>,
     in_flight: Arc<InFlight>,
+    /// How many bytes the answers have so far, and may have together.
+    n_bytes: usize,
     limit: usize,
 }
 
 struct BatchMember {
     id: Json,
     exchange: Exchange,
-    cancelled: oneshot::Receiver<()>,
+    cancelled: oneshot::Receiver<SessionEnded>,
 }
 
 /// What happens next in a batch.
 pub(super) enum BatchEvent {
-    Message(Bytes),
+    Message(Outgoing),
     Answer(Json, Reply),
     /// Every request is answered or cancelled.
     End,
 }
 
 impl InFlight {
+    /// Nothing yet, of a caller that may have more elsewhere.
+    pub(super) fn of(of_caller: Arc<CallerLoad>) -> InFlight {
+        InFlight { open: Mutex::default(), of_caller }
+    }
+
     /// Cancels a request; nothing happens when it is answered already.
     pub(super) fn cancel(&self, id: &Json) {
-        self.0.lock().remove(id);
+        if self.open.lock().remove(id).is_some() {
+            self.of_caller.0.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.open.lock().is_empty()
     }
 
     /// Notes a request, and returns what tells that it is cancelled.
-    fn enter(&self, id: &Json) -> Result<oneshot::Receiver<()>, RpcError> {
+    fn enter(&self, id: &Json) -> Result<oneshot::Receiver<SessionEnded>, RpcError> {
         let (cancel, cancelled) = oneshot::channel();
-        let mut open = self.0.lock();
-        if AT_ONCE <= open.len() {
+        let mut open = self.open.lock();
+        if PER_CALLER <= self.of_caller.0.load(Ordering::Relaxed) {
             let message = format!(
-                "{AT_ONCE} requests of this session are being answered; wait for some of them"
+                "{PER_CALLER} requests of this caller are being answered; wait for some of them"
             );
             return Err(RpcError::new(code::SERVER, message));
         }
         match open.entry(id.clone()) {
-            Entry::Vacant(entry) => drop(entry.insert(cancel)),
+            Entry::Vacant(entry) => {
+                entry.insert(cancel);
+                self.of_caller.0.fetch_add(1, Ordering::Relaxed);
+            }
             Entry::Occupied(_) => {
                 let message = format!(
                     "a request with the id {} is being answered; give every request its own id",
@@ -81,16 +105,22 @@ impl InFlight {
         Ok(cancelled)
     }
 
-    /// Cancels everything, when the session ends.
-    pub(super) fn cancel_all(&self) {
-        self.0.lock().clear();
+    /// Cancels everything, when the session ends. Each request is answered with
+    /// that.
+    pub(super) fn end_all(&self) {
+        let open = std::mem::take(&mut *self.open.lock());
+        self.of_caller.0.fetch_sub(open.len(), Ordering::Relaxed);
+        for (_, cancel) in open {
+            // What has its answer already needs no other.
+            cancel.send(SessionEnded).ok();
+        }
     }
 }
 
 impl Batch {
-    /// An empty batch, none of whose answers is larger than `limit` bytes.
+    /// An empty batch, whose answers have at most `limit` bytes together.
     pub(super) fn new(in_flight: &Arc<InFlight>, limit: usize) -> Batch {
-        Batch { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight), limit }
+        Batch { open: Vec::with_capacity(1), in_flight: Arc::clone(in_flight), n_bytes: 0, limit }
     }
 
     /// Takes in a request, and begins it unless one with its id is being
@@ -124,19 +154,29 @@ impl Batch {
                 }
                 Poll::Ready(Step::Answer(reply)) => {
                     let member = self.open.swap_remove(at);
-                    self.in_flight.0.lock().remove(&member.id);
-                    let reply = body::bounded(reply, self.limit);
+                    self.in_flight.cancel(&member.id);
+                    let reply = message::within(reply, &mut self.n_bytes, self.limit);
                     return Poll::Ready(BatchEvent::Answer(member.id, reply));
                 }
-                // The sender is dropped to cancel.
                 Poll::Pending => match Pin::new(&mut member.cancelled).poll(task) {
-                    Poll::Ready(_) => drop(self.open.swap_remove(at)),
+                    Poll::Ready(Ok(SessionEnded)) => {
+                        let member = self.open.swap_remove(at);
+                        return Poll::Ready(BatchEvent::Answer(member.id, session_ended()));
+                    }
+                    // The client cancelled it, and expects no answer.
+                    Poll::Ready(Err(_)) => drop(self.open.swap_remove(at)),
                     Poll::Pending => at += 1,
                 },
             }
         }
         if self.open.is_empty() { Poll::Ready(BatchEvent::End) } else { Poll::Pending }
     }
+}
+
+/// The answer to what was under way when its session ended.
+fn session_ended() -> Reply {
+    let message = "the session ended before the answer was there; the call may have run";
+    Reply::Error(RpcError::new(code::SERVER, message))
 }
 
 /// A batch that goes on when nobody waits for it any more.
@@ -173,14 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_has_so_many_requests_at_once_and_no_more() {
-        let in_flight = InFlight::default();
+    fn a_caller_has_so_many_requests_at_once_and_no_more() {
+        let load = Arc::<CallerLoad>::default();
+        let (in_flight, other) = (InFlight::of(Arc::clone(&load)), InFlight::of(load));
         let open: Vec<_> =
-            (0..AT_ONCE).map(|n| in_flight.enter(&Json::encode(&n)).unwrap()).collect();
-        let refused = in_flight.enter(&Json::encode("one more")).unwrap_err();
+            (0..PER_CALLER).map(|n| in_flight.enter(&Json::encode(&n)).unwrap()).collect();
+        let refused = other.enter(&Json::encode("one more")).unwrap_err();
         assert!(refused.message.contains("wait for some of them"), "{}", refused.message);
         in_flight.cancel(&Json::encode(&7));
-        in_flight.enter(&Json::encode("one more")).unwrap();
+        other.enter(&Json::encode("one more")).unwrap();
+        in_flight.end_all();
+        other.end_all();
+        assert_eq!(in_flight.of_caller.0.load(Ordering::Relaxed), 0);
         drop(open);
     }
 }

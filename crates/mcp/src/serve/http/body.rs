@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tool::{Json, Reply, RpcError};
 
+use super::answers::AnswerMemory;
 use super::event;
 use crate::message;
 use crate::revision::code;
@@ -31,7 +32,7 @@ impl AnswerTo {
     /// The event that answers with an error.
     pub fn refused(&self, message: &str) -> Bytes {
         let error = RpcError::new(code::SERVER, message);
-        event::encode(None, encode_answer(&self.0, &Reply::Error(error)).as_bytes())
+        event::encode_answer(None, &self.0, &Reply::Error(error), &AnswerMemory::default())
     }
 }
 
@@ -90,7 +91,7 @@ pub(super) fn bare(status: StatusCode) -> Response<Body> {
 }
 
 /// A response with a JSON body.
-pub(super) fn json(status: StatusCode, text: String) -> Response<Body> {
+pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
@@ -101,6 +102,36 @@ pub(super) fn json(status: StatusCode, text: String) -> Response<Body> {
 /// A response with the answer to one request.
 pub(super) fn answer(status: StatusCode, id: &Json, reply: &Reply) -> Response<Body> {
     json(status, encode_answer(id, reply))
+}
+
+/// A response with an answer that may be long; or with what stands for it when
+/// there is no memory for it.
+pub(super) fn long_answer(
+    status: StatusCode,
+    id: &Json,
+    reply: &Reply,
+    memory: &AnswerMemory,
+) -> Response<Body> {
+    let n_bytes = message::payload(reply).as_str().len();
+    match memory.hold(n_bytes, || encode_answer(id, reply).into_bytes()) {
+        Ok(text) => json(status, text),
+        Err(full) => answer(status, id, &Reply::Error(full)),
+    }
+}
+
+/// The answers of a batch, in the same way.
+pub(super) fn long_answers(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
+    let write = |answers: &[(Json, Reply)]| {
+        let mut text = String::new();
+        message::write_responses(&mut text, answers);
+        text.into_bytes()
+    };
+    let n_bytes = answers.iter().map(|(_, reply)| message::payload(reply).as_str().len()).sum();
+    let text = memory.hold(n_bytes, || write(answers)).unwrap_or_else(|full| {
+        let refused = |(id, _): &(Json, Reply)| (id.clone(), Reply::Error(full.clone()));
+        write(&answers.iter().map(refused).collect::<Vec<_>>()).into()
+    });
+    json(StatusCode::OK, text)
 }
 
 /// A response that refuses a request before it was read as one.
@@ -124,25 +155,12 @@ pub(super) fn events(id: Option<&Json>, events: BoxStream<'static, Bytes>) -> Re
 
 /// The answer, or what stands for one that is larger than `limit` bytes.
 pub(super) fn bounded(reply: Reply, limit: usize) -> Reply {
-    let n_bytes = match &reply {
-        Reply::Result(result) => result.as_str().len(),
-        Reply::Error(error) => error.raw.as_str().len(),
-    };
-    if n_bytes <= limit {
-        return reply;
-    }
-    let message = format!(
-        "the answer has {n_bytes} bytes, over the limit of {limit} here; ask for less of it"
-    );
-    Reply::Error(RpcError::new(code::INTERNAL, message))
+    message::within(reply, &mut 0, limit)
 }
 
 /// One answer as it goes on the wire.
 pub(super) fn encode_answer(id: &Json, reply: &Reply) -> String {
-    let n_payload = match reply {
-        Reply::Result(result) => result.as_str().len(),
-        Reply::Error(error) => error.raw.as_str().len(),
-    };
+    let n_payload = message::payload(reply).as_str().len();
     let mut text = String::with_capacity(n_payload + id.as_str().len() + 40);
     message::write_response(&mut text, id.as_str(), reply);
     text

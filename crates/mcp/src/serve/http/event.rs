@@ -1,7 +1,9 @@
 //! Server-sent events.
 
 use bytes::Bytes;
+use tool::{Json, Reply};
 
+use super::answers::AnswerMemory;
 use crate::message;
 
 /// What keeps a quiet stream alive.
@@ -9,18 +11,45 @@ pub(super) const ALIVE: Bytes = Bytes::from_static(b": \n\n");
 
 /// One message as an event.
 pub(super) fn encode(id: Option<&str>, text: &[u8]) -> Bytes {
-    let mut event = Vec::with_capacity(text.len() + 32);
-    if let Some(id) = id {
-        event.extend_from_slice(b"id: ");
-        event.extend_from_slice(id.as_bytes());
-        event.push(b'\n');
-    }
-    event.extend_from_slice(b"data: ");
+    let mut event = begin(id, text.len()).into_bytes();
     let start = event.len();
     event.extend_from_slice(text);
+    end(event, start).into()
+}
+
+/// One answer as an event, written in one piece; or what stands for it when
+/// there is no memory for it.
+pub(super) fn encode_answer(
+    id: Option<&str>,
+    to: &Json,
+    reply: &Reply,
+    memory: &AnswerMemory,
+) -> Bytes {
+    let n_bytes = message::payload(reply).as_str().len();
+    let write = |reply: &Reply| {
+        let mut event = begin(id, message::payload(reply).as_str().len() + to.as_str().len() + 40);
+        let start = event.len();
+        message::write_response(&mut event, to.as_str(), reply);
+        end(event.into_bytes(), start)
+    };
+    memory.hold(n_bytes, || write(reply)).unwrap_or_else(|full| write(&Reply::Error(full)).into())
+}
+
+fn begin(id: Option<&str>, n_bytes: usize) -> String {
+    let mut event = String::with_capacity(n_bytes + 32);
+    if let Some(id) = id {
+        event.push_str("id: ");
+        event.push_str(id);
+        event.push('\n');
+    }
+    event.push_str("data: ");
+    event
+}
+
+fn end(mut event: Vec<u8>, start: usize) -> Vec<u8> {
     message::unbreak(&mut event, start);
     event.extend_from_slice(b"\n\n");
-    event.into()
+    event
 }
 
 /// The first event of a stream that can be resumed: an id, and when to come

@@ -13,23 +13,26 @@ use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use http::{Request, Response, StatusCode};
 use parking_lot::Mutex;
-use tool::{Identity, Json, Reply, RpcError};
+use tool::{Json, Reply, RpcError};
 
+use super::answers::AnswerMemory;
 use super::batch::{Batch, BatchEvent};
 use super::resumable::ResumableStream;
 use super::sessions::{HttpSession, HttpSessions};
-use super::{Answered, Body, Endpoint, body, caller, refuse, request};
+use super::{Answered, Body, Endpoint, body, caller, identity, refuse, request};
 use crate::message::{Frame, Message, Request as Question};
 use crate::revision::{code, method};
+use crate::serve::caller::{Caller, Counted};
 
 /// The connected clients, by id.
 #[derive(Default)]
 pub(super) struct SseClients(Mutex<HashMap<String, Arc<SseClient>>>);
 
 struct SseClient {
-    caller: Arc<Identity>,
+    caller: Caller,
     stream: Arc<ResumableStream>,
     session: Mutex<Option<Arc<HttpSession>>>,
+    _counted: Counted,
 }
 
 /// Held by the stream of a client; when it is dropped, the client is gone.
@@ -45,11 +48,20 @@ impl Endpoint {
         if let Err(foreign) = self.0.options.hosts.check(request.headers(), request.uri()) {
             return body::refusal(StatusCode::FORBIDDEN, code::SERVER, foreign.to_string());
         }
+        let caller = caller(request);
+        let counted = match self.0.sse_streams.count(&caller.key()) {
+            Ok(counted) => counted,
+            Err(error) => {
+                let full = Reply::Error(error);
+                return body::answer(StatusCode::TOO_MANY_REQUESTS, &Json::null(), &full);
+            }
+        };
         let id = format!("{:032x}", rand::random::<u128>());
         let client = SseClient {
-            caller: caller(request),
+            caller,
             stream: ResumableStream::new(0),
             session: Mutex::default(),
+            _counted: counted,
         };
         let presence = Presence { endpoint: Arc::downgrade(&self.0), id: id.clone() };
         let reader = client.stream.read(None, self.0.options.alive, Arc::new(presence));
@@ -80,7 +92,7 @@ impl Endpoint {
         let query = request.uri().query().unwrap_or_default();
         let id = query.split('&').find_map(|part| part.strip_prefix("sessionId="));
         let client = id.and_then(|id| self.0.sse_clients.0.lock().get(id).cloned());
-        let client = client.filter(|client| client.caller == caller(&request));
+        let client = client.filter(|client| client.caller.identity == identity(&request));
         let Some(client) = client else {
             return Err(refuse(StatusCode::NOT_FOUND, "no such session: open the stream again"));
         };
@@ -102,7 +114,11 @@ impl Endpoint {
                 let mut batch = Batch::new(&session.in_flight, self.0.options.answer);
                 let begin = || self.0.server.begin(&session.inner, method, params);
                 match batch.add(id.clone(), begin) {
-                    Ok(()) => drop(tokio::spawn(carry(batch, Arc::clone(&client.stream)))),
+                    Ok(()) => drop(tokio::spawn(carry(
+                        batch,
+                        Arc::clone(&client.stream),
+                        self.0.options.memory.clone(),
+                    ))),
                     Err(reply) => client.tell(&id, &reply),
                 }
             }
@@ -116,7 +132,9 @@ impl Endpoint {
                     Arc::clone(&stream)
                 });
             }
-            (Message::Response(response), Some(session)) => session.inner.settle(response),
+            (Message::Response(response), Some(session)) => {
+                session.inner.complete_question(response)
+            }
             (Message::Notification(_) | Message::Response(_), None) => {}
         }
     }
@@ -138,13 +156,11 @@ impl Endpoint {
 }
 
 /// Writes the answers of a batch to the stream of its client.
-async fn carry(mut batch: Batch, stream: Arc<ResumableStream>) {
+async fn carry(mut batch: Batch, stream: Arc<ResumableStream>, memory: AnswerMemory) {
     loop {
         match batch.turn().await {
-            BatchEvent::Message(message) => stream.push(&message),
-            BatchEvent::Answer(id, reply) => {
-                stream.push(body::encode_answer(&id, &reply).as_bytes())
-            }
+            BatchEvent::Message(message) => stream.say(&message),
+            BatchEvent::Answer(id, reply) => stream.answer(&id, &reply, &memory),
             BatchEvent::End => return,
         }
     }
@@ -152,9 +168,21 @@ async fn carry(mut batch: Batch, stream: Arc<ResumableStream>) {
 
 impl SseClients {}
 
+impl SseClients {
+    /// Ends the streams of clients that wait for no answer.
+    pub(super) fn stop_listening(&self) {
+        for client in self.0.lock().values() {
+            let session = client.session.lock().clone();
+            if session.is_none_or(|session| session.in_flight.is_empty()) {
+                client.stream.close();
+            }
+        }
+    }
+}
+
 impl SseClient {
     fn tell(&self, id: &Json, reply: &Reply) {
-        self.stream.push(body::encode_answer(id, reply).as_bytes());
+        self.stream.answer(id, reply, &AnswerMemory::default());
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use bytes::Buf;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, Response, StatusCode};
-use tool::{Json, Reply};
+use tool::{Json, Reply, RpcError};
 
+use super::answers::AnswerMemory;
 use super::batch::{Batch, BatchEvent, DetachedBatch};
 use super::resumable::ResumableStream;
 use super::sessions::HttpSession;
 use super::{Answered, Body, Endpoint, body, caller, refuse, request, resumes};
-use crate::message::{self, Frame, Invalid, Message, Notification, Request as Question};
+use crate::message::{Frame, Invalid, Message, Notification, Request as Question};
 use crate::revision::{Revision, code, header, method};
 use crate::serve::exchange::Step;
 use crate::serve::{modern, roots};
@@ -77,12 +78,16 @@ impl Endpoint {
     ) -> Response<Body> {
         let id: Arc<str> = format!("{:032x}", rand::random::<u128>()).into();
         let params = question.params.as_ref();
-        let opened = self.0.server.initialize(Arc::clone(&id), params, &caller(request), None);
+        let caller = caller(request);
+        let opened = self.0.server.initialize(Arc::clone(&id), params, &caller, None);
         let reply = match opened {
-            Ok((session, reply)) => {
-                self.0.sessions.add(session);
-                reply
-            }
+            Ok((session, reply)) => match self.0.sessions.add(session, &caller) {
+                Ok(()) => reply,
+                Err(full) => {
+                    let error = Reply::Error(RpcError::new(code::SERVER, full.to_string()));
+                    return body::answer(StatusCode::TOO_MANY_REQUESTS, &question.id, &error);
+                }
+            },
             Err(error) => {
                 return body::answer(StatusCode::BAD_REQUEST, &question.id, &Reply::Error(error));
             }
@@ -90,10 +95,8 @@ impl Endpoint {
         let mut response = match wants {
             Wants::Either | Wants::Whole => body::answer(StatusCode::OK, &question.id, &reply),
             Wants::Events => {
-                let event = super::event::encode(
-                    None,
-                    body::encode_answer(&question.id, &reply).as_bytes(),
-                );
+                let memory = &self.0.options.memory;
+                let event = super::event::encode_answer(None, &question.id, &reply, memory);
                 body::events(Some(&question.id), Box::pin(futures::stream::iter([event])))
             }
         };
@@ -134,7 +137,7 @@ impl Endpoint {
                     let own = Arc::clone(session);
                     take_notification(session, &notification, move || own.standalone());
                 }
-                Ok(Message::Response(response)) => session.inner.settle(response),
+                Ok(Message::Response(response)) => session.inner.complete_question(response),
                 Err(invalid) => {
                     let id = invalid.id.clone().unwrap_or_else(Json::null);
                     answers.push((id, Reply::Error(invalid.to_error())));
@@ -167,10 +170,11 @@ impl Endpoint {
                 };
                 match turn {
                     BatchEvent::Answer(id, reply) if shape == Shape::One => {
-                        return Ok(body::answer(StatusCode::OK, &id, &reply));
+                        let memory = &self.0.options.memory;
+                        return Ok(body::long_answer(StatusCode::OK, &id, &reply, memory));
                     }
                     BatchEvent::Answer(id, reply) => answers.push((id, reply)),
-                    BatchEvent::End => return Ok(whole(&answers)),
+                    BatchEvent::End => return Ok(whole(&answers, &self.0.options.memory)),
                     BatchEvent::Message(message) => {
                         first = Some(message);
                         break;
@@ -183,17 +187,17 @@ impl Endpoint {
             replay.prime(self.0.options.retry);
         }
         if let Some(message) = first {
-            replay.push(&message);
+            replay.say(&message);
         }
         for (id, reply) in answers {
-            replay.push(body::encode_answer(&id, &reply).as_bytes());
+            replay.answer(&id, &reply, &self.0.options.memory);
         }
         let reader = session.read(&replay, None, self.0.options.alive);
         let batch = batch.hand_over();
         let asked = batch.as_ref().filter(|_| shape == Shape::One).and_then(Batch::first);
         let response = body::events(asked, Box::pin(reader));
         if let Some(batch) = batch {
-            tokio::spawn(carry(batch, replay));
+            tokio::spawn(carry(batch, replay, self.0.options.memory.clone()));
         }
         Ok(response)
     }
@@ -207,26 +211,22 @@ enum Shape {
 }
 
 /// Writes the rest of a batch to its stream.
-async fn carry(mut batch: Batch, replay: Arc<ResumableStream>) {
+async fn carry(mut batch: Batch, replay: Arc<ResumableStream>, memory: AnswerMemory) {
     loop {
         match batch.turn().await {
-            BatchEvent::Message(message) => replay.push(&message),
-            BatchEvent::Answer(id, reply) => {
-                replay.push(body::encode_answer(&id, &reply).as_bytes())
-            }
+            BatchEvent::Message(message) => replay.say(&message),
+            BatchEvent::Answer(id, reply) => replay.answer(&id, &reply, &memory),
             BatchEvent::End => return replay.close(),
         }
     }
 }
 
 /// The answers of a batch; nothing when all of it was cancelled.
-fn whole(answers: &[(Json, Reply)]) -> Response<Body> {
+fn whole(answers: &[(Json, Reply)], memory: &AnswerMemory) -> Response<Body> {
     if answers.is_empty() {
         return body::bare(StatusCode::ACCEPTED);
     }
-    let mut text = String::new();
-    message::write_responses(&mut text, answers);
-    body::json(StatusCode::OK, text)
+    body::long_answers(answers, memory)
 }
 
 /// Takes a notification. What the provider asks about it goes to `stream`.
@@ -244,7 +244,7 @@ pub(super) fn take_notification(
     if let Some(mut told) = roots::changed(&session.inner, notification) {
         session.inner.pass_on(async move {
             while let Step::Message(message) = told.step().await {
-                stream().push(&message);
+                stream().say(&message);
             }
         });
     }

@@ -1,11 +1,16 @@
 //! The sessions of an HTTP endpoint.
 //!
-//! An [`HttpSession`] is a session and what HTTP adds to it: the requests that are being
-//! answered, and the streams that a client may come back to. HttpSessions that nobody
-//! uses are cleared after a while, and the longest unused one gives way when
-//! there are too many.
+//! An [`HttpSession`] is a session and what HTTP adds to it: the requests that
+//! are being answered, and the streams that a client may come back to. A session
+//! that nobody uses is cleared after a while.
+//!
+//! There is a limit for each caller, for each address, and for all together.
+//! Where one is reached, the longest unused session of that caller or address
+//! gives way, and for all together one of whoever has the most. A session in
+//! use never gives way: then the new one is refused.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,9 +21,10 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tool::Event;
 
-use super::batch::InFlight;
+use super::batch::{CallerLoad, InFlight};
 use super::resumable::{Reader, ResumableStream};
 use crate::message;
+use crate::serve::caller::{Caller, CallerKey};
 use crate::serve::server::McpServer;
 use crate::serve::session::Session;
 
@@ -26,30 +32,66 @@ use crate::serve::session::Session;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub sessions: usize,
+    pub per_caller: usize,
+    /// From one address, whoever the callers are.
+    pub per_address: usize,
     pub idle: Duration,
+}
+
+/// Why there is no session for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoRoom {
+    #[error(
+        "this caller has {0} sessions, and all are in use: end some with DELETE, or use one of them"
+    )]
+    Caller(usize),
+    #[error("{0} sessions from this address are in use: end some with DELETE, or use one of them")]
+    Address(usize),
+    #[error("{0} sessions are in use here; try again in a moment")]
+    Everybody(usize),
 }
 
 /// The number of the stream that belongs to no request.
 const STANDALONE: u64 = 0;
 
-/// How long, and how many at once, finished streams can be resumed.
+/// How long finished streams can be resumed; how many that have been read, with
+/// how many bytes, and how many that have not.
 const RESUMABLE: Duration = Duration::from_secs(60);
 const N_RESUMABLE: usize = 8;
 const RESUMABLE_BYTES: usize = 512 << 10;
+const N_UNREAD: usize = 256;
 
 /// All sessions.
 pub(super) struct HttpSessions {
     server: Arc<McpServer>,
     limits: Limits,
-    sessions: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
+    table: Mutex<Table>,
     /// Whether the task that clears runs. Only changed under the lock.
     sweeping: AtomicBool,
 }
+
+/// The sessions, by id and by whose they are.
+#[derive(Default)]
+struct Table {
+    by_id: HashMap<Arc<str>, Arc<HttpSession>>,
+    callers: HashMap<CallerKey, CallerSessions>,
+    networks: HashMap<IpAddr, usize>,
+}
+
+#[derive(Default)]
+struct CallerSessions {
+    by_id: HashMap<Arc<str>, Arc<HttpSession>>,
+    load: Arc<CallerLoad>,
+}
+
+/// How often the table holds a session: whoever holds it beside uses it.
+const HELD_BY_TABLE: usize = 2;
 
 /// One session.
 pub(super) struct HttpSession {
     pub(super) inner: Arc<Session>,
     pub(super) in_flight: Arc<InFlight>,
+    network: Option<IpAddr>,
     streams: Mutex<Streams>,
     /// Held by every connection that streams to this client.
     presence: Arc<()>,
@@ -65,57 +107,53 @@ struct Streams {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { sessions: 10_000, idle: Duration::from_secs(30 * 60) }
+        Limits {
+            sessions: 10_000,
+            per_caller: 1000,
+            per_address: 5000,
+            idle: Duration::from_secs(30 * 60),
+        }
     }
 }
 
 impl HttpSessions {
     pub(super) fn new(server: Arc<McpServer>, limits: Limits) -> Arc<HttpSessions> {
-        Arc::new(HttpSessions {
-            server,
-            limits,
-            sessions: Mutex::default(),
-            sweeping: AtomicBool::new(false),
-        })
+        let (table, sweeping) = (Mutex::default(), AtomicBool::new(false));
+        Arc::new(HttpSessions { server, limits, table, sweeping })
     }
 
     /// A session that is not found by its id, and not cleared either.
     pub(super) fn detached(session: Session) -> Arc<HttpSession> {
-        Arc::new(HttpSession {
-            inner: Arc::new(session),
-            in_flight: Arc::default(),
-            streams: Mutex::default(),
-            presence: Arc::new(()),
-            used: Mutex::new(Instant::now()),
-        })
+        HttpSession::new(session, None, Arc::default())
     }
 
-    pub(super) fn add(self: &Arc<Self>, session: Session) {
-        let session = HttpSessions::detached(session);
-        let mut sessions = self.sessions.lock();
+    /// Takes a session in, if there is room for it or room can be made.
+    pub(super) fn add(self: &Arc<Self>, session: Session, caller: &Caller) -> Result<(), NoRoom> {
+        let mut table = self.table.lock();
+        let (key, network) = (session.caller_key(), caller.network());
+        let gives_way = table.room_for(key, network, &self.limits)?;
+        let gives_way = gives_way.and_then(|id| table.remove(&id));
+        table.insert(session, network);
         if !self.sweeping.swap(true, Ordering::Relaxed) {
             self.sweep_from_now_on();
         }
-        let crowded = self.limits.sessions <= sessions.len();
-        let longest_unused = || sessions.values().min_by_key(|session| session.used()).cloned();
-        let gives_way = crowded.then(longest_unused).flatten();
-        sessions.insert(Arc::clone(&session.inner.id), Arc::clone(&session));
-        drop(sessions);
+        drop(table);
         if let Some(session) = gives_way {
-            self.end(&session.inner.id);
+            self.close(&session);
         }
+        Ok(())
     }
 
     /// The session with this id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let session = self.sessions.lock().get(id).cloned()?;
+        let session = self.table.lock().by_id.get(id).cloned()?;
         *session.used.lock() = Instant::now();
         Some(session)
     }
 
     /// Ends a session: what runs is cancelled, what is kept is dropped.
     pub(super) fn end(&self, id: &str) {
-        let session = self.sessions.lock().remove(id);
+        let session = self.table.lock().remove(id);
         if let Some(session) = session {
             self.close(&session);
         }
@@ -124,7 +162,7 @@ impl HttpSessions {
     /// Cancels what runs, drops what is kept, and gives up what the session
     /// wanted of its provider.
     pub(super) fn close(&self, session: &Arc<HttpSession>) {
-        session.in_flight.cancel_all();
+        session.in_flight.end_all();
         session.close();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (server, session) = (Arc::clone(&self.server), Arc::clone(session));
@@ -132,7 +170,14 @@ impl HttpSessions {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.sessions.lock().len()
+        self.table.lock().by_id.len()
+    }
+
+    /// Ends the streams on which clients only listen, because we are going.
+    pub(super) fn stop_listening(&self) {
+        for session in self.table.lock().by_id.values() {
+            session.stop_listening();
+        }
     }
 
     /// Starts the task that clears what nobody uses. It ends with the last
@@ -153,20 +198,99 @@ impl HttpSessions {
 
     /// Clears what nobody uses; `false` when nothing is left.
     fn sweep(&self, now: Instant) -> bool {
-        let sessions: Vec<_> = self.sessions.lock().values().cloned().collect();
-        for session in &sessions {
+        let mut table = self.table.lock();
+        let is_idle = |session: &Arc<HttpSession>| {
             session.streams.lock().forget(now);
-            if session.is_unused() && self.limits.idle <= now - session.used() {
-                self.end(&session.inner.id);
-            }
-        }
-        let sessions = self.sessions.lock();
-        self.sweeping.store(!sessions.is_empty(), Ordering::Relaxed);
-        !sessions.is_empty()
+            session.is_unused() && self.limits.idle <= now - session.used()
+        };
+        let idle = table.by_id.values().filter(|session| is_idle(session));
+        let idle: Vec<_> = idle.map(|session| Arc::clone(&session.inner.id)).collect();
+        let idle: Vec<_> = idle.iter().filter_map(|id| table.remove(id)).collect();
+        let is_left = !table.by_id.is_empty();
+        self.sweeping.store(is_left, Ordering::Relaxed);
+        drop(table);
+        idle.iter().for_each(|session| self.close(session));
+        is_left
     }
 }
 
+impl Table {
+    /// Which session has to give way to one more of this caller, if any.
+    fn room_for(
+        &self,
+        key: &CallerKey,
+        network: Option<IpAddr>,
+        limits: &Limits,
+    ) -> Result<Option<Arc<str>>, NoRoom> {
+        let own = self.callers.get(key);
+        if own.is_some_and(|own| limits.per_caller <= own.by_id.len()) {
+            let oldest = own.and_then(|own| longest_unused(own.by_id.values()));
+            return oldest.map(Some).ok_or(NoRoom::Caller(limits.per_caller));
+        }
+        let n_here = network.and_then(|network| self.networks.get(&network));
+        if n_here.is_some_and(|n_here| limits.per_address <= *n_here) {
+            let here = self.by_id.values().filter(|session| session.network == network);
+            return longest_unused(here).map(Some).ok_or(NoRoom::Address(limits.per_address));
+        }
+        if self.by_id.len() < limits.sessions {
+            return Ok(None);
+        }
+        let mut callers: Vec<_> = self.callers.values().collect();
+        callers.sort_by_key(|caller| std::cmp::Reverse(caller.by_id.len()));
+        let oldest = callers.iter().find_map(|caller| longest_unused(caller.by_id.values()));
+        oldest.map(Some).ok_or(NoRoom::Everybody(limits.sessions))
+    }
+
+    fn insert(&mut self, session: Session, network: Option<IpAddr>) {
+        let id = Arc::clone(&session.id);
+        let caller = self.callers.entry(session.caller_key().clone()).or_default();
+        let session = HttpSession::new(session, network, Arc::clone(&caller.load));
+        caller.by_id.insert(Arc::clone(&id), Arc::clone(&session));
+        if let Some(network) = network {
+            *self.networks.entry(network).or_default() += 1;
+        }
+        self.by_id.insert(id, session);
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<HttpSession>> {
+        let session = self.by_id.remove(id)?;
+        let key = session.inner.caller_key();
+        if let Some(caller) = self.callers.get_mut(key) {
+            caller.by_id.remove(id);
+            if caller.by_id.is_empty() {
+                self.callers.remove(key);
+            }
+        }
+        if let Some(network) = session.network
+            && let Some(n_here) = self.networks.get_mut(&network)
+        {
+            *n_here -= 1;
+            if *n_here == 0 {
+                self.networks.remove(&network);
+            }
+        }
+        Some(session)
+    }
+}
+
+/// The session that nobody uses and that was used the longest ago.
+fn longest_unused<'a>(sessions: impl Iterator<Item = &'a Arc<HttpSession>>) -> Option<Arc<str>> {
+    let unused = sessions.filter(|session| session.is_unused());
+    unused.min_by_key(|session| session.used()).map(|session| Arc::clone(&session.inner.id))
+}
+
 impl HttpSession {
+    fn new(session: Session, network: Option<IpAddr>, load: Arc<CallerLoad>) -> Arc<HttpSession> {
+        Arc::new(HttpSession {
+            inner: Arc::new(session),
+            in_flight: Arc::new(InFlight::of(load)),
+            network,
+            streams: Mutex::default(),
+            presence: Arc::new(()),
+            used: Mutex::new(Instant::now()),
+        })
+    }
+
     /// Opens a stream for the answers to one POST.
     pub(super) fn stream(&self) -> Arc<ResumableStream> {
         let mut streams = self.streams.lock();
@@ -216,21 +340,33 @@ impl HttpSession {
         *self.used.lock()
     }
 
-    fn is_unused(&self) -> bool {
-        let unused = Arc::strong_count(&self.presence) == 1 && self.in_flight.is_empty();
+    /// Whether nobody reads from it, asks it anything or waits for an answer.
+    /// Asked under the lock of the table, without which nobody finds it.
+    fn is_unused(self: &Arc<Self>) -> bool {
+        let unused = Arc::strong_count(self) == HELD_BY_TABLE
+            && Arc::strong_count(&self.presence) == 1
+            && self.in_flight.is_empty();
         if !unused {
             *self.used.lock() = Instant::now();
         }
         unused
     }
 
+    /// Lets every stream go. Those with requests under way end when these have
+    /// their answers.
     fn close(&self) {
-        let streams = std::mem::take(&mut *self.streams.lock());
-        if let Some(news) = streams.news {
+        self.stop_listening();
+        self.streams.lock().open.clear();
+    }
+
+    /// Ends the stream that belongs to no request.
+    fn stop_listening(&self) {
+        let mut streams = self.streams.lock();
+        if let Some(news) = streams.news.take() {
             news.abort();
         }
-        for replay in streams.open.values() {
-            replay.close();
+        if let Some(standalone) = streams.open.get(&STANDALONE) {
+            standalone.close();
         }
     }
 }
@@ -245,19 +381,34 @@ impl Streams {
         }
     }
 
-    /// Forgets finished streams that are old, many or large.
+    /// Forgets finished streams that are old; of those that have been read, also
+    /// what is many or large.
     fn forget(&mut self, now: Instant) {
         let old = |closed: Instant| RESUMABLE <= now - closed;
-        self.open.retain(|_, replay| !replay.closed().is_some_and(old));
-        loop {
-            let finished: Vec<_> =
-                self.open.iter().filter(|(_, replay)| replay.closed().is_some()).collect();
-            let n_bytes: usize = finished.iter().map(|(_, replay)| replay.n_bytes()).sum();
-            if finished.len() <= N_RESUMABLE && n_bytes <= RESUMABLE_BYTES {
+        self.open.retain(|_, stream| !stream.closed().is_some_and(old));
+        self.forget_first(N_RESUMABLE, RESUMABLE_BYTES, |stream| stream.is_read());
+        let is_finished = |stream: &ResumableStream| stream.closed().is_some();
+        self.forget_first(N_UNREAD, usize::MAX, is_finished);
+    }
+
+    /// Forgets the first of some streams until they are few and small enough.
+    fn forget_first(
+        &mut self,
+        n_streams: usize,
+        n_bytes: usize,
+        is_one: impl Fn(&ResumableStream) -> bool,
+    ) {
+        let some = self.open.iter().filter(|(_, stream)| is_one(stream));
+        let some: Vec<_> = some.map(|(number, stream)| (*number, stream.n_bytes())).collect();
+        let (mut n_left, mut n_bytes_left) =
+            (some.len(), some.iter().map(|(_, n_bytes)| n_bytes).sum::<usize>());
+        for (number, n_freed) in some {
+            if n_left <= n_streams && n_bytes_left <= n_bytes {
                 return;
             }
-            let Some(first) = finished.first().map(|(number, _)| **number) else { return };
-            self.open.remove(&first);
+            self.open.remove(&number);
+            n_left -= 1;
+            n_bytes_left -= n_freed;
         }
     }
 }
@@ -273,6 +424,6 @@ async fn pass_on(
         let params = (!note.params.is_empty()).then(|| note.params.to_json());
         let mut text = String::new();
         message::write_notification(&mut text, &note.method, params.as_ref());
-        replay.push(text.as_bytes());
+        replay.notify(text.as_bytes());
     }
 }

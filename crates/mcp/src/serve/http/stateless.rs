@@ -11,12 +11,15 @@ use bytes::Bytes;
 use futures::Stream;
 use http::{Request, Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tool::{Json, Reply, RpcError};
 
+use super::answers::AnswerMemory;
 use super::post::Wants;
-use super::{Body, Endpoint, body, caller, event, headers, visit};
+use super::{Body, Endpoint, body, caller, event, headers};
 use crate::message::Request as Question;
 use crate::revision::code;
+use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
 use crate::serve::listen::SubscriptionStream;
 use crate::serve::modern::{self, Begun};
@@ -34,10 +37,11 @@ impl Endpoint {
             Err(error) => return refused(id, error),
         };
         match begun {
-            Begun::Now(reply) => answer(id, &reply, wants),
+            Begun::Now(reply) => answer(id, &reply, wants, &self.0.options.memory),
             Begun::Exchange(exchange) => self.exchange(id, exchange, wants).await,
             Begun::Listen(listening) => {
-                self.events(id, Source::SubscriptionStream(listening), None)
+                let stopping = Box::pin(self.0.stopping.clone().cancelled_owned());
+                self.events(id, Source::Subscription(listening, stopping), None)
             }
         }
     }
@@ -51,7 +55,7 @@ impl Endpoint {
         if let Some(revision) = modern::revision_named(params) {
             headers::check(request.headers(), question, &revision)?;
         }
-        let opening = modern::open(&self.0.server, params, &caller(request), &visit(request))?;
+        let opening = modern::open(&self.0.server, params, &caller(request))?;
         headers::check_params(request.headers(), question, &opening.provider.listing())?;
         Ok(opening)
     }
@@ -61,17 +65,22 @@ impl Endpoint {
             exchange.channel().mute();
         }
         match exchange.step().await {
-            Step::Answer(reply) => answer(id, &body::bounded(reply, self.0.options.answer), wants),
+            Step::Answer(reply) => {
+                let reply = body::bounded(reply, self.0.options.answer);
+                answer(id, &reply, wants, &self.0.options.memory)
+            }
             Step::Message(message) => self.events(id, Source::Exchange(exchange), Some(message)),
         }
     }
 
-    fn events(&self, id: &Json, source: Source, first: Option<Bytes>) -> Response<Body> {
+    fn events(&self, id: &Json, source: Source, first: Option<Outgoing>) -> Response<Body> {
         let every = self.0.options.alive;
         let alive = Box::pin(sleep(every));
-        let first = first.map(|message| event::encode(None, &message));
+        let first = first.map(|message| event::encode(None, message.text()));
         let limit = self.0.options.answer;
-        let events = Events { id: id.clone(), source: Some(source), first, alive, every, limit };
+        let memory = self.0.options.memory.clone();
+        let events =
+            Events { id: id.clone(), source: Some(source), first, alive, every, limit, memory };
         body::events(Some(id), Box::pin(events))
     }
 }
@@ -79,7 +88,8 @@ impl Endpoint {
 /// Where the events of a response come from.
 enum Source {
     Exchange(Exchange),
-    SubscriptionStream(SubscriptionStream),
+    /// Until the client or we have enough.
+    Subscription(SubscriptionStream, Pin<Box<WaitForCancellationFutureOwned>>),
 }
 
 /// The events of one response. Dropping them cancels the request.
@@ -91,6 +101,7 @@ struct Events {
     alive: Pin<Box<Sleep>>,
     every: Duration,
     limit: usize,
+    memory: AnswerMemory,
 }
 
 impl Events {
@@ -98,20 +109,26 @@ impl Events {
         let step = match &mut self.source {
             None => return Poll::Ready(None),
             Some(Source::Exchange(exchange)) => exchange.poll_step(task),
-            Some(Source::SubscriptionStream(listening)) => {
+            Some(Source::Subscription(listening, stopping)) => {
+                if stopping.as_mut().poll(task).is_ready() {
+                    let reply = listening.final_reply();
+                    self.source = None;
+                    let answer = event::encode_answer(None, &self.id, &reply, &self.memory);
+                    return Poll::Ready(Some(answer));
+                }
                 Pin::new(&mut *listening).poll_next(task).map(|message| match message {
-                    Some(message) => Step::Message(message),
+                    Some(message) => Step::Message(Outgoing::Note(message)),
                     None => Step::Answer(listening.final_reply()),
                 })
             }
         };
         step.map(|step| {
             Some(match step {
-                Step::Message(message) => event::encode(None, &message),
+                Step::Message(message) => event::encode(None, message.text()),
                 Step::Answer(reply) => {
                     self.source = None;
                     let reply = body::bounded(reply, self.limit);
-                    event::encode(None, body::encode_answer(&self.id, &reply).as_bytes())
+                    event::encode_answer(None, &self.id, &reply, &self.memory)
                 }
             })
         })
@@ -140,12 +157,12 @@ impl Stream for Events {
 }
 
 /// An answer in the form that the client wants.
-fn answer(id: &Json, reply: &Reply, wants: Wants) -> Response<Body> {
+fn answer(id: &Json, reply: &Reply, wants: Wants, memory: &AnswerMemory) -> Response<Body> {
     let status = status(reply);
     match wants {
-        Wants::Either | Wants::Whole => body::answer(status, id, reply),
+        Wants::Either | Wants::Whole => body::long_answer(status, id, reply, memory),
         Wants::Events => {
-            let event = event::encode(None, body::encode_answer(id, reply).as_bytes());
+            let event = event::encode_answer(None, id, reply, memory);
             let mut response = body::events(Some(id), Box::pin(futures::stream::iter([event])));
             *response.status_mut() = status;
             response

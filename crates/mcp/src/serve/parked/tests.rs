@@ -71,6 +71,17 @@ async fn the_oldest_gives_way_when_there_are_too_many() {
     assert_eq!(kept.collect::<Vec<_>>(), [false, true, true]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn one_caller_with_many_parked_calls_takes_nobody_elses_place() {
+    let park = park(4);
+    let ann = park.put(&key("ann", "t"), entry());
+    let bob: Vec<_> = (0..20).map(|_| park.put(&key("bob", "t"), entry())).collect();
+    assert!(park.take(&ann, &key("ann", "t")).is_ok());
+    let kept = bob.iter().filter(|state| park.take(state, &key("bob", "t")).is_ok()).count();
+    assert_eq!(kept, 3);
+    assert!(park.parked.lock().order.is_empty(), "nothing is kept of what is gone");
+}
+
 #[test]
 fn arguments_are_the_same_in_any_order() {
     let of = |text: &str| sorted(&arguments(text).unwrap());
