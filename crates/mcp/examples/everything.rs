@@ -29,7 +29,7 @@ async fn main() -> std::io::Result<()> {
                 ..http::Options::default()
             };
             let endpoint = http::Endpoint::new(source(rest), options);
-            http::listen(listener, http::at("/mcp", endpoint), std::future::pending()).await
+            web::listen::listen_plain(listener, http::at("/mcp", endpoint)).await
         }
         _ => Err(std::io::Error::other("usage: everything stdio|http ADDRESS [STYLE]")),
     }

@@ -10,7 +10,7 @@
 //! under way, so that the site can tell whoever comes to come back later.
 
 mod connections;
-mod open;
+mod in_flight;
 mod paced;
 mod wait;
 
@@ -39,7 +39,7 @@ use tokio_rustls::server::TlsStream;
 use crate::descriptors;
 use crate::identity::certificate::{Holder, holder};
 use connections::{Connections, Entry};
-use open::Open;
+use in_flight::InFlight;
 use paced::Paced;
 
 pub use connections::{Acquaintance, Connection};
@@ -78,7 +78,7 @@ pub struct Peer(pub SocketAddr);
 
 /// What is shown to the next client; asked for every connection, so that new
 /// certificates count at once and connections that stand are not touched.
-pub type Showing = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
+pub type TlsConfigs = Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>;
 
 /// Where is asked whether we are well. Even without room for another
 /// connection this is answered.
@@ -110,7 +110,7 @@ const UNTIL_NEXT: Duration = Duration::from_millis(50);
 /// Over TLS when something is `shown`.
 pub async fn listen<S, F>(
     listener: TcpListener,
-    shown: Option<Showing>,
+    shown: Option<TlsConfigs>,
     limits: Limits,
     site: S,
     shutdown: impl Future<Output = ()>,
@@ -122,8 +122,8 @@ where
     let limit = bound(limits.connections);
     let connections = Connections::new(limit);
     let turned_away = Arc::new(Semaphore::new((limit / 8).clamp(1, TURNED_AWAY)));
-    let open = Open::default();
-    let mut over = pin!(over(shutdown, limits.farewell, open.clone()));
+    let in_flight = InFlight::default();
+    let mut over = pin!(over(shutdown, limits.farewell, in_flight.clone()));
     loop {
         let (stream, peer) = tokio::select! {
             accepted = accept(&listener, &connections) => accepted?,
@@ -144,11 +144,11 @@ where
             }
             continue;
         };
-        let (open, is_full) = (open.clone(), connections.is_full());
+        let (in_flight, is_full) = (in_flight.clone(), connections.is_full());
         tokio::spawn(async move {
             match shown {
-                None => serve(stream, None, limits, site, open, &entry).await,
-                Some(shown) => over_tls(stream, shown(), limits, site, open, &entry).await,
+                None => serve(stream, None, limits, site, in_flight, &entry).await,
+                Some(shown) => over_tls(stream, shown(), limits, site, in_flight, &entry).await,
             }
         });
         if is_full {
@@ -158,10 +158,20 @@ where
     }
     drop(listener);
     // What has no answer yet gets one, and streams that never end are ended.
-    open.end();
+    in_flight.end();
     connections.close();
     drop(timeout(LAST_WORDS, connections.none()).await);
     Ok(())
+}
+
+/// Serves `site` without TLS, within the usual limits, for as long as the
+/// program runs.
+pub async fn listen_plain<S, F>(listener: TcpListener, site: S) -> io::Result<()>
+where
+    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    listen(listener, None, Limits::default(), site, std::future::pending()).await
 }
 
 /// How many connections there may be: as many as wanted, if there are
@@ -179,9 +189,9 @@ fn bound(wanted: usize) -> usize {
 
 /// Ready when it is time to go: told to, and nothing is under way any more or
 /// has been for long enough.
-async fn over(shutdown: impl Future<Output = ()>, farewell: Duration, open: Open) {
+async fn over(shutdown: impl Future<Output = ()>, farewell: Duration, in_flight: InFlight) {
     shutdown.await;
-    drop(timeout(farewell, open.none()).await);
+    drop(timeout(farewell, in_flight.none()).await);
 }
 
 /// The next connection, for small messages. An error is one for good: what goes
@@ -229,7 +239,7 @@ async fn over_tls<S, F>(
     shown: Arc<ServerConfig>,
     limits: Limits,
     site: S,
-    open: Open,
+    in_flight: InFlight,
     entry: &Entry,
 ) where
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
@@ -243,7 +253,7 @@ async fn over_tls<S, F>(
     let (_, connection) = stream.get_ref();
     let shown = connection.peer_certificates().and_then(|chain| chain.first());
     let caller = shown.map(|certificate| Holder(Arc::new(holder(certificate))));
-    serve(stream, caller, limits, site, open, entry).await;
+    serve(stream, caller, limits, site, in_flight, entry).await;
 }
 
 async fn shake_hands(stream: TcpStream, shown: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
@@ -261,7 +271,7 @@ async fn serve<T, S, F>(
     caller: Option<Holder>,
     limits: Limits,
     site: S,
-    open: Open,
+    in_flight: InFlight,
     entry: &Entry,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -276,7 +286,7 @@ async fn serve<T, S, F>(
         if let Some(caller) = &caller {
             extensions.insert(caller.clone());
         }
-        open.hold(this.clone(), site(request))
+        in_flight.track(this.clone(), site(request))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -306,7 +316,7 @@ async fn serve<T, S, F>(
 
 /// Answers one request of a client for whom there is no room: how we are, if
 /// that is asked, and else that there is no room.
-async fn turn_away<S, F>(stream: TcpStream, shown: Option<Showing>, site: S)
+async fn turn_away<S, F>(stream: TcpStream, shown: Option<TlsConfigs>, site: S)
 where
     S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,

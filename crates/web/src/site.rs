@@ -8,7 +8,7 @@
 
 pub mod admin;
 mod caller;
-mod standing;
+mod stream_expiry;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -166,9 +166,9 @@ impl Site {
                 None => return busy("too many requests at once; try again in a moment"),
             },
         };
-        let credentials = standing::credentials(&request);
+        let credentials = stream_expiry::credentials(&request);
         let response = self.enter(request, caller).await;
-        standing::watched(response, credentials, self)
+        stream_expiry::watched(response, credentials, self)
     }
 
     /// The right to be worked on, when it is this caller's turn; `None` when

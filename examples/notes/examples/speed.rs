@@ -256,7 +256,7 @@ async fn http(provider: &Arc<dyn Provider>) -> (Duration, f64) {
     let source = Arc::new(tool::FixedProvider(Arc::clone(provider)));
     let endpoint = mcp::serve::http::Endpoint::new(source, mcp::serve::http::Options::default());
     let site = mcp::serve::http::at("/mcp", endpoint);
-    let server = tokio::spawn(mcp::serve::http::listen(listener, site, std::future::pending()));
+    let server = tokio::spawn(web::listen::listen_plain(listener, site));
     let url = format!("http://{address}/mcp");
     let target = mcp::connect::Target::Http(mcp::connect::Endpoint { url, ..Default::default() });
     let client = Client::named("bench", "2025-11-25");

@@ -19,7 +19,7 @@ async fn main() -> Result<()> {
         Some(address) => {
             let listener = tokio::net::TcpListener::bind(address).await?;
             let endpoint = http::Endpoint::new(source, http::Options::default());
-            http::listen(listener, http::at("/mcp", endpoint), std::future::pending()).await?;
+            web::listen::listen_plain(listener, http::at("/mcp", endpoint)).await?;
         }
         None => {
             stdio::stdio(source, stdio::Options::default()).await?;

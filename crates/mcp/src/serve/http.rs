@@ -25,7 +25,7 @@ mod body;
 mod event;
 mod headers;
 mod hosts;
-mod listener;
+mod path;
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -48,7 +48,7 @@ use timers::TimerPool;
 pub use answers::AnswerMemory;
 pub use body::{AnswerTo, Body};
 pub use hosts::Hosts;
-pub use listener::{accept, at, listen};
+pub use path::at;
 pub use sessions::Limits as SessionLimits;
 
 /// What serving over HTTP may cost, and whom it serves.

@@ -7,12 +7,13 @@ use crate::tools;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcp::serve::http::{Endpoint, Options, at, listen};
+use mcp::serve::http::{Endpoint, Options, at};
 use serde_json::{Value, json};
 use testkit::everything::{Everything, Style};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tool::FixedProvider;
+use web::listen::listen_plain;
 
 /// How a client reaches the provider.
 enum Over {
@@ -104,7 +105,7 @@ async fn serve() -> (String, tokio::task::JoinHandle<std::io::Result<()>>) {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let source = Arc::new(FixedProvider(Everything::new(Style::Asking)));
     let endpoint = Endpoint::new(source, Options::default());
-    (url, tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending())))
+    (url, tokio::spawn(listen_plain(listener, at("/mcp", endpoint))))
 }
 
 fn python(mode: &str) -> Command {

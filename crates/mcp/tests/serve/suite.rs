@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp::serve::http::{Endpoint, Options, at, listen};
+use mcp::serve::http::{Endpoint, Options, at};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tool::{FixedProvider, Provider};
+use web::listen::listen_plain;
 
 use crate::tools;
 
@@ -44,7 +45,7 @@ pub(crate) async fn check(
     // Streams open early, so that priming and resuming are tried.
     let options = Options { stream_after: Duration::from_millis(50), ..Options::default() };
     let endpoint = Endpoint::new(Arc::new(FixedProvider(provider)), options);
-    let serving = tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
+    let serving = tokio::spawn(listen_plain(listener, at("/mcp", endpoint)));
     let results = tempfile::tempdir().unwrap();
     let mut command = suite.command("server");
     command.args(["--url", &url, "--suite", "all"]);

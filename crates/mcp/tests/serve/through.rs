@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use mcp::connect::{self, KnownRevision, Program, Target, Upstream};
 use mcp::revision::Revision;
-use mcp::serve::http::{Endpoint, Options, at, listen};
+use mcp::serve::http::{Endpoint, Options, at};
 use serde_json::json;
 use testkit::everything::{Everything, Style};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tool::{Ask, Client, Context, Event, Failure, FixedProvider, Json, Listing, Provider, Reply};
+use web::listen::listen_plain;
 
 use crate::site::Site;
 use crate::suite::{NAMELESS, Suite, check};
@@ -118,7 +119,7 @@ async fn reached_over(provider: Arc<dyn Provider>, revision: Revision) -> Arc<Ta
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let options = Options { stream_after: Duration::from_millis(50), ..Options::default() };
     let endpoint = Endpoint::new(Arc::new(FixedProvider(provider)), options);
-    tokio::spawn(listen(listener, at("/mcp", endpoint), std::future::pending()));
+    tokio::spawn(listen_plain(listener, at("/mcp", endpoint)));
     let target = connect::Endpoint { url, ..connect::Endpoint::default() };
     open(Target::Http(target), revision).await
 }

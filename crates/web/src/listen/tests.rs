@@ -22,7 +22,7 @@ struct Running {
 
 const LOT: usize = 64 << 20;
 
-async fn run(shown: Option<Showing>, limits: Limits) -> Running {
+async fn run(shown: Option<TlsConfigs>, limits: Limits) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();

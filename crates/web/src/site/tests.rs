@@ -211,13 +211,13 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
     parts.policy = Box::new(move || Arc::new(known.lock().unwrap().clone()));
     let site = Site::new(parts);
     let request = Request::builder().method("GET").uri("/mcp").header("x-api-key", &secret);
-    let credentials = standing::credentials(&request.body(()).unwrap());
+    let credentials = stream_expiry::credentials(&request.body(()).unwrap());
     let events = futures::StreamExt::chain(
         futures::stream::iter([bytes::Bytes::from("first")]),
         futures::stream::pending(),
     );
     let response = Response::new(Body::events(Box::pin(events)));
-    let mut body = standing::watched(response, credentials, &site).into_body();
+    let mut body = stream_expiry::watched(response, credentials, &site).into_body();
     assert!(body.frame().await.is_some());
     let quiet = tokio::time::timeout(Duration::from_secs(60), body.frame()).await;
     assert!(quiet.is_err(), "a good key is no reason to end");
@@ -247,7 +247,7 @@ fn a_listening_stream_is_known_however_its_header_is_written() {
     let watched = |method: &str| {
         let request = Request::builder().method("POST").uri("/mcp").header("x-api-key", "k");
         let request = request.header("mcp-method", method).body(()).unwrap();
-        standing::credentials(&request).is_some()
+        stream_expiry::credentials(&request).is_some()
     };
     let base64 = "=?base64?c3Vic2NyaXB0aW9ucy9saXN0ZW4=?=";
     for method in ["subscriptions/listen", base64, "=?base64?!?=", "Subscriptions/Listen", ""] {

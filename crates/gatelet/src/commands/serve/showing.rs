@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use store::file::{Stamp, stamp};
-use web::listen::Showing;
+use web::listen::TlsConfigs;
 
 use crate::config::Tls;
 
@@ -18,7 +18,7 @@ struct Shown {
 ///
 /// Files that do not belong together, because only one of them has been
 /// replaced yet, change nothing: the next connection looks again.
-pub(super) fn showing(tls: &Tls) -> Result<Showing, String> {
+pub(super) fn showing(tls: &Tls) -> Result<TlsConfigs, String> {
     let shown = Mutex::new(Shown { stamps: stamps(tls), config: tls.server()? });
     let tls = tls.clone();
     Ok(Arc::new(move || {

@@ -21,7 +21,7 @@ const CLOSING: &str = "the gate is closing, and this took too long";
 
 /// All requests of a server. Clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Open(Arc<Shared>);
+pub(super) struct InFlight(Arc<Shared>);
 
 /// Every request counts itself in and out, so this is a number, and only who
 /// waits for the last one is told.
@@ -35,13 +35,13 @@ struct Shared {
 
 /// Counts one request for as long as it lives, for the server and for its
 /// connection.
-struct Mark {
+struct Guard {
     server: Arc<Shared>,
     connection: Connection,
 }
 
 /// The body of an answer, whose request is under way until it is sent.
-pub(super) struct Held {
+pub(super) struct CountedBody {
     body: Body,
     /// A stream is to end when the server does; what comes in one piece is let
     /// go on.
@@ -49,34 +49,34 @@ pub(super) struct Held {
     /// What was asked, for a stream that has to end without an answer.
     asked: Option<AnswerTo>,
     has_ended: bool,
-    mark: Mark,
+    guard: Guard,
 }
 
-impl Open {
+impl InFlight {
     /// Waits for an answer, and goes on counting until it is sent. It is only
     /// looked at when its connection is.
-    pub(super) fn hold<F>(
+    pub(super) fn track<F>(
         &self,
         connection: Connection,
         answer: F,
-    ) -> impl Future<Output = Result<Response<Held>, Infallible>> + use<F>
+    ) -> impl Future<Output = Result<Response<CountedBody>, Infallible>> + use<F>
     where
         F: Future<Output = Response<Body>>,
     {
         self.0.now.fetch_add(1, Ordering::AcqRel);
         connection.begin();
-        let mark = Mark { server: Arc::clone(&self.0), connection };
+        let guard = Guard { server: Arc::clone(&self.0), connection };
         // An async block would keep room for the answer's future twice.
         let mut answer = Box::pin(answer);
         async move {
             let response = poll_fn(|task| match answer.as_mut().poll(task) {
-                Poll::Pending if mark.is_over() => Poll::Ready(given_up()),
+                Poll::Pending if guard.is_over() => Poll::Ready(given_up()),
                 answer @ (Poll::Ready(_) | Poll::Pending) => answer,
             });
             let response = response.await;
             let is_stream = http_body::Body::size_hint(response.body()).exact().is_none();
             let asked = response.extensions().get().cloned();
-            Ok(response.map(|body| Held { body, is_stream, asked, has_ended: false, mark }))
+            Ok(response.map(|body| CountedBody { body, is_stream, asked, has_ended: false, guard }))
         }
     }
 
@@ -92,13 +92,13 @@ impl Open {
     }
 }
 
-impl Mark {
+impl Guard {
     fn is_over(&self) -> bool {
         self.server.is_over.load(Ordering::Acquire)
     }
 }
 
-impl Drop for Mark {
+impl Drop for Guard {
     fn drop(&mut self) {
         self.connection.end();
         if self.server.now.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -117,7 +117,7 @@ fn given_up() -> Response<Body> {
     response
 }
 
-impl http_body::Body for Held {
+impl http_body::Body for CountedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -131,7 +131,7 @@ impl http_body::Body for Held {
         if let frame @ Poll::Ready(_) = Pin::new(&mut self.body).poll_frame(task) {
             return frame;
         }
-        if !self.is_stream || !self.mark.is_over() {
+        if !self.is_stream || !self.guard.is_over() {
             return Poll::Pending;
         }
         self.has_ended = true;
