@@ -9,9 +9,12 @@
 mod run;
 
 mod bench;
+mod changelog;
+mod chaos;
 mod check;
 mod databases;
 mod fuzz;
+mod soak;
 mod test;
 mod tidy;
 mod tools;
@@ -26,6 +29,9 @@ usage: cargo xtask <chore>
   check                      formatting, clippy, licences and dependency rules, tidy
   bench [name…]              measure: call, content, find, gate, native, scale (all without a name)
   fuzz [seconds] [target…]   made-up inputs for every parser and evaluator (30 s each without)
+  chaos [calls] [seed]       the program in front of upstreams with every fault; fails on what is lost or runs twice
+  soak [minutes]             the program under steady work: slopes of memory, descriptors, threads
+  changelog VERSION          move the fragments of changelog.d into CHANGELOG.md
   tidy                       dependency edges, modules in cycles, shares of the code, sizes
   tools                      only install what the tests need, and say where";
 
@@ -40,6 +46,11 @@ fn main() -> ExitCode {
         "check" => check::run(),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
+        "chaos" => chaos::run(rest),
+        "soak" => soak::run(rest),
+        "changelog" => changelog::run(rest),
+        // An upstream with a fault, for `chaos` and `soak`.
+        "__upstream" => chaos::stdio::serve(rest),
         "tidy" => tidy::run(),
         "tools" => tools::install().map(|dir| println!("{}", dir.display())),
         _ => {

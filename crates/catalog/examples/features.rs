@@ -2,6 +2,8 @@
 //!
 //! One JSON line per query: set, number of words is left to the weights' own
 //! formula, so the query's length share is printed with it.
+
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
 #![expect(clippy::print_stdout, reason = "printing is what this is for")]
 
 use std::collections::HashMap;

@@ -6,6 +6,8 @@
 //! - `tokens.starts`: a u32 per token and one more, where each starts in there
 //! - `tokens.slots`: a hash of the tokens, one u32 a slot
 
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
+
 #[path = "../src/tokens/slots.rs"]
 #[expect(dead_code, reason = "this side only writes")]
 mod slots;

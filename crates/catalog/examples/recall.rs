@@ -1,6 +1,8 @@
 //! Recall over a directory of sets: `recall DIR [--words-only]`.
 //!
 //! Each folder with `corpus.jsonl` and `queries*.jsonl` is one set or more.
+
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
 #![expect(clippy::print_stdout, reason = "printing is what this is for")]
 
 use std::path::Path;

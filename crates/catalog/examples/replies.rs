@@ -1,6 +1,8 @@
 //! How long replies to searches are: `replies LISTINGS_DIR QUERIES.jsonl`.
 //!
 //! `LISTINGS_DIR` has one JSON file per server, with its `tools`.
+
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
 #![expect(clippy::print_stdout, reason = "printing is what this is for")]
 
 use std::path::Path;

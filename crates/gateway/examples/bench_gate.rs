@@ -6,6 +6,7 @@
 //! not depend on the machine, is broken. Times are times on the processor, so
 //! that a busy machine changes them little.
 
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 use std::path::Path;

@@ -30,6 +30,9 @@ pub use lock::Lock;
 pub use reference::Reference;
 pub use template::TemplateError;
 
+/// How long the line of a skill in the index may be.
+const LINE: usize = 200;
+
 /// A `SKILL.md` as it was found. The path is relative to the directory that
 /// was searched: `orders/create-order/SKILL.md` is `create-order` in the
 /// namespace `orders`.

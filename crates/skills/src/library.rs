@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{name, nearest, source, summary};
 use tool::{Finding, Severity};
 
-use super::{File, Flag, Lock, Reference, Sight, Skill, read, version};
+use super::{File, Flag, LINE, Lock, Reference, Sight, Skill, read, version};
 
 /// All skills.
 #[derive(Clone, Debug, Default)]
@@ -35,9 +35,6 @@ pub enum Lookup {
         faint: Vec<String>,
     },
 }
-
-/// How long the line of a skill in the index may be.
-pub(super) const LINE: usize = 200;
 
 impl Library {
     pub fn read(files: &[File]) -> (Library, Vec<Finding>) {

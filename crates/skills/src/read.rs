@@ -3,7 +3,7 @@
 use catalog::{name, summary};
 use tool::{Finding, Severity};
 
-use super::library::LINE;
+use super::LINE;
 use super::{Content, File, Form, Reference, Skill, frontmatter, reference, strip, template};
 
 /// Larger files are no instructions.

@@ -3,6 +3,7 @@
 //!
 //! `cargo run -p gatelet-toolspec --example corpus -- DIRECTORY`
 
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p gatelet-toolspec --example outline -- FILE…`
 
+#![expect(clippy::disallowed_methods, reason = "a program of its own, with files and a clock")]
 #![expect(clippy::print_stdout, reason = "this is what it is for")]
 
 use serde_json::json;

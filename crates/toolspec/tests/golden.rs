@@ -1,6 +1,7 @@
 //! Every document under `tests/cases` has its reading beside it. To add a
 //! case, add a document: the first run writes the reading, for you to check.
 
+#![expect(clippy::disallowed_methods, reason = "golden files")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write;

@@ -1,7 +1,8 @@
 //! The modules of one crate: its files, and which file uses which.
 //!
-//! Every `.rs` file is a node. A path that starts with `crate::` or `super::` is
-//! an edge to the file of the deepest module that the path names. Declaring a
+//! Every `.rs` file is a node. A path that starts with `crate::` or `super::`, or
+//! with a name that such a `use` brought in, is an edge to the file of the deepest
+//! module that the path names. Declaring a
 //! child is not an edge, and neither is a parent that uses what is in its
 //! children: a parent is made of them. Code that only tests compile is left out.
 
@@ -150,29 +151,38 @@ fn deepest(path: &[String], owners: &BTreeMap<Vec<String>, usize>) -> usize {
 
 /// Every path of a file that leads through its crate, from the root.
 fn paths(file: &syn::File, module: &[String]) -> Vec<Vec<String>> {
-    let mut found = Paths { module: module.to_owned(), found: Vec::new() };
-    found.visit_file(file);
-    found.found
+    let mut paths =
+        Paths { module: module.to_owned(), imported: BTreeMap::new(), found: Vec::new() };
+    // Once for the names that are brought in, once for the paths that use them.
+    paths.visit_file(file);
+    paths.visit_file(file);
+    paths.found
 }
 
 struct Paths {
     /// The module that is being read.
     module: Vec<String>,
+    /// What the names stand for that a `use` brought in.
+    imported: BTreeMap<String, Vec<String>>,
     found: Vec<Vec<String>>,
 }
 
 impl Paths {
-    /// Notes a path as written, if it starts with `crate` or `super`.
+    /// Notes a path as written, if it leads through the crate.
     fn note(&mut self, written: &[String]) {
+        self.found.extend(self.resolved(written));
+    }
+
+    /// A path as written, from the root of the crate.
+    fn resolved(&self, written: &[String]) -> Option<Vec<String>> {
+        let first = written.first()?;
         let above = written.iter().take_while(|word| *word == "super").count();
-        let (base, rest) = match written.first().map(String::as_str) {
-            Some("crate") => (&[][..], &written[1..]),
-            Some("super") => {
-                (&self.module[..self.module.len().saturating_sub(above)], &written[above..])
-            }
-            _ => return,
+        let (base, rest) = match first.as_str() {
+            "crate" => (&[][..], &written[1..]),
+            "super" => (&self.module[..self.module.len().checked_sub(above)?], &written[above..]),
+            name => (self.imported.get(name)?.as_slice(), &written[1..]),
         };
-        self.found.push([base, rest].concat());
+        Some([base, rest].concat())
     }
 
     /// Notes every leaf of a `use`.
@@ -188,18 +198,24 @@ impl Paths {
                     self.note_use(tree, before);
                 }
             }
-            syn::UseTree::Name(name) => self.note_leaf(&name.ident, before),
-            syn::UseTree::Rename(rename) => self.note_leaf(&rename.ident, before),
+            syn::UseTree::Name(name) => self.import(&name.ident, &name.ident, before),
+            syn::UseTree::Rename(rename) => self.import(&rename.ident, &rename.rename, before),
             syn::UseTree::Glob(_) => self.note(before),
         }
     }
 
-    fn note_leaf(&mut self, leaf: &syn::Ident, before: &[String]) {
-        // `use crate::{self}` names what stands before.
-        match leaf == "self" {
-            true => self.note(before),
-            false => self.note(&[before, &[leaf.to_string()]].concat()),
+    /// Notes what one leaf of a `use` names, and the name that stands for it.
+    fn import(&mut self, leaf: &syn::Ident, name: &syn::Ident, before: &[String]) {
+        let mut written = before.to_owned();
+        // `use crate::a::{self}` names what stands before.
+        let is_self = leaf == "self";
+        if !is_self {
+            written.push(leaf.to_string());
         }
+        let Some(path) = self.resolved(&written) else { return };
+        let plain = written.last().filter(|_| is_self && name == leaf).cloned();
+        self.imported.insert(plain.unwrap_or_else(|| name.to_string()), path.clone());
+        self.found.push(path);
     }
 
     /// Notes paths in the arguments of a macro, which are not parsed.
@@ -393,6 +409,19 @@ mod tests {
         let root = ("lib.rs", "mod a; mod b; mod c; mod d;");
         let files = [root, ("a.rs", a), ("b.rs", ""), ("c.rs", ""), ("d.rs", "")];
         check(&files, &["a.rs -> b.rs", "a.rs -> c.rs", "a.rs -> d.rs"]);
+    }
+
+    #[test]
+    fn a_path_goes_on_from_a_name_that_was_brought_in() {
+        let a = "fn a() { b::c::go(); e::go(); d::go(); } use crate::b; use crate::b::{d as e};";
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", a),
+            ("b.rs", "mod c; mod d;"),
+            ("b/c.rs", ""),
+            ("b/d.rs", ""),
+        ];
+        check(&files, &["a.rs -> b.rs", "a.rs -> b/c.rs", "a.rs -> b/d.rs"]);
     }
 
     #[test]
