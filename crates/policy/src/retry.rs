@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use tool::{Annotations, Failure, Sent};
+use tool::{Annotations, Backoff, Failure, Sent};
 
 use crate::code::{Code, classify};
 use crate::pattern::{Named, Pattern};
@@ -81,10 +81,8 @@ impl Config {
     /// The pause before retry `index` (0 for the first), `chance` of its
     /// jitter taken off.
     pub fn delay(&self, index: u32, chance: f64) -> Duration {
-        let doubled =
-            self.base_delay.as_secs_f64() * 2_f64.powi(i32::try_from(index).unwrap_or(i32::MAX));
-        let capped = doubled.min(self.max_delay.as_secs_f64());
-        Duration::try_from_secs_f64(capped * (1.0 - self.jitter * chance)).unwrap_or(self.max_delay)
+        let backoff = Backoff::doubling(self.base_delay, self.max_delay);
+        backoff.with_jitter(self.jitter).pause_after(index.saturating_add(1), 1.0 - chance)
     }
 
     /// Whether to make the call again after `done` attempts, and after which

@@ -59,6 +59,8 @@ struct Core {
     leaving: Mutex<Vec<Seat>>,
     generations: AtomicU64,
     dirty: Arc<Notify>,
+    /// Told whenever a snapshot is published.
+    published: Notify,
     events: broadcast::Sender<Event>,
 }
 
@@ -93,6 +95,7 @@ impl Hall {
             leaving: Mutex::default(),
             generations: AtomicU64::new(1),
             dirty: Arc::new(Notify::new()),
+            published: Notify::new(),
             events: broadcast::channel(256).0,
         });
         let seats = links.into_iter().map(|link| core.seat(link, true)).collect();
@@ -172,8 +175,14 @@ impl Hall {
     /// Waits until the snapshot shows a link as it stands, for a while.
     async fn published(&self, link: &Link) {
         let published = async {
-            while !self.shows(link) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+            loop {
+                // Made before looking, so that nothing published in between is
+                // missed.
+                let next = self.core.published.notified();
+                if self.shows(link) {
+                    return;
+                }
+                next.await;
             }
         };
         let _ = tokio::time::timeout(self.core.parts.config.settle * 20, published).await;
@@ -347,6 +356,7 @@ async fn publish(core: Arc<Core>) {
         let changed = changes(core.snapshot.load().catalog.sources(), next.catalog.sources());
         let next = Arc::new(next);
         core.snapshot.store(Arc::clone(&next));
+        core.published.notify_waiters();
         for gone in leaving.drain(..) {
             drop(gone.supervisor);
             gone.link.retire();

@@ -9,7 +9,6 @@
 //! stopped when nobody needs it. Listings are kept on a [`Shelf`], so that
 //! everything can be listed before anything has started.
 
-pub mod backoff;
 pub mod callers;
 pub mod clock;
 pub mod derived;

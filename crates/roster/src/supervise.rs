@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, broadcast};
-use tool::{Client, Event, Failure, Listing, Provider};
+use tool::{Backoff, Client, Event, Failure, Listing, Provider};
 
 use super::inspect::Inspector;
 use super::link::{Link, Now, Phase, one_line, reason};
 use super::masked::masked;
 use super::shelf::Memories;
-use super::{Start, backoff, gates};
+use super::{Start, gates};
 use tool::clock::Clock;
 
 /// The first protocol revision whose sessions know no client, so that one
@@ -22,6 +22,11 @@ const MODERN: &str = "2026-07-28";
 /// How long a session has to live to count as one. What dies sooner, again and
 /// again, is started less and less often, like what does not start.
 const STEADY: Duration = Duration::from_secs(10);
+
+/// The pauses between starts that fail. Half of each is left to chance, so that
+/// what died together does not come back in one rush.
+const BACKOFF: Backoff =
+    Backoff::doubling(Duration::from_millis(250), Duration::from_secs(60)).with_jitter(0.5);
 
 /// What a supervisor needs besides its link.
 pub(crate) struct Surroundings {
@@ -101,7 +106,7 @@ pub(crate) async fn supervise(link: Arc<Link>, around: Surroundings) {
                 around.dirty.notify_one();
             }
         }
-        tokio::time::sleep(backoff::delay(failures, (around.chance)())).await;
+        tokio::time::sleep(BACKOFF.pause_after(failures, (around.chance)())).await;
     }
 }
 
@@ -269,5 +274,22 @@ async fn idle(link: &Link, limit: Option<Duration>) {
             return;
         }
         tokio::time::sleep(left.max(Duration::from_millis(10))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let pauses = [0, 1, 2, 3, 9, 1000].map(|n| BACKOFF.pause_after(n, 1.0).as_millis());
+        assert_eq!(pauses, [250, 250, 500, 1000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn chance_spreads_them_over_the_upper_half() {
+        assert_eq!(BACKOFF.pause_after(2, 0.0), Duration::from_millis(250));
+        assert_eq!(BACKOFF.pause_after(2, 0.5), Duration::from_millis(375));
     }
 }

@@ -66,6 +66,30 @@ async fn a_browse_over_its_limit_leaves_an_event() {
     assert_eq!(told, [None, Some(policy::code::Code::RateLimited)]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_search_meets_the_same_limit_and_leaves_the_same_event_on_every_surface() {
+    let query = json!({"query": "read"});
+    let find = json!({"namespace": "gatelet", "function": "find", "kwargs": query});
+    for (surface, tool, arguments) in [
+        (Surface::Gateway, "tool_browse", query.clone()),
+        (Surface::Cash, "help", json!({"kwargs": query})),
+        (Surface::Cash, "skill", json!({"kwargs": query})),
+        (Surface::Cash, "call", find),
+    ] {
+        let notes = Arc::new(Notes::default());
+        let opened = open_on(surface, |parts, clock| {
+            limited("tool_browse", parts, clock);
+            parts.records = Arc::clone(&notes) as _;
+        })
+        .await;
+        opened.say(tool, arguments.clone()).await;
+        let second = opened.say(tool, arguments).await;
+        assert!(second.contains("rate limit exceeded (tool_browse/minute)"), "{tool}: {second}");
+        let told = notes.0.lock().clone();
+        assert_eq!(told, [None, Some(policy::code::Code::RateLimited)], "{tool}");
+    }
+}
+
 fn asking(meta_tool: &str, parts: &mut Parts) {
     let rule = rules::Rule {
         meta_tool: Some(meta_tool.to_owned()),
