@@ -548,5 +548,5 @@ async fn strangers_with_equal_clients_have_nothing_in_common() {
     assert_ne!(one, other, "every connection is a caller of its own");
     let ann = site.as_caller("ann");
     assert_eq!(on(&ann).await, on(&ann).await, "who has a name is the same caller everywhere");
-    assert!(on(&ann).await.starts_with("false ann@"));
+    assert!(on(&ann).await.starts_with("false implied:3:ann"));
 }
