@@ -19,7 +19,7 @@ const NOT_SHIPPED: &[&str] = &["testkit"];
 /// What is still allowed until it is mended: modules in cycles, at the top level
 /// and file by file, and a share of the code. A figure here must be what is
 /// found, so it can only shrink; a crate that is in order has no row.
-const ALLOWED: &[Allowed] = &[allow("gatelet", 0, 2, 0), allow("mcp", 0, 11, 0)];
+const ALLOWED: &[Allowed] = &[allow("gatelet", 0, 2, 0), allow("mcp", 0, 9, 0)];
 
 /// One row of what is still allowed.
 struct Allowed {
