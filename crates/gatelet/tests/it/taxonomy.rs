@@ -12,9 +12,9 @@ type Way = (&'static str, &'static str, bool, bool);
 const WAYS: &[Way] = &[
     ("unauthorised", "AUTH_FAILED", false, false),
     ("forbidden", "PERMISSION_DENIED", false, false),
-    ("limited", "RATE_LIMITED", true, false),
+    ("limited", "RATE_LIMITED", true, true),
     ("broken", "UPSTREAM_ERROR", false, false),
-    ("overloaded", "UPSTREAM_UNAVAILABLE", true, false),
+    ("overloaded", "UPSTREAM_UNAVAILABLE", true, true),
     ("gone", "UPSTREAM_UNAVAILABLE", true, false),
     ("slow", "UPSTREAM_TIMEOUT", true, true),
     ("crashing", "UPSTREAM_UNAVAILABLE", true, true),

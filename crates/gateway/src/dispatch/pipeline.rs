@@ -126,7 +126,10 @@ impl Dispatcher {
                 let call_text = || (origin.call_text)(&snapshot.catalog, &call);
                 let viewed = self.view(&in_force, admission, &call, wanted, &call_text, context);
                 let gated = Box::pin(viewed).await?;
-                record.note(|record| note_answer(record, &gated));
+                record.note(|record| {
+                    record.attempts = 1;
+                    note_answer(record, &gated);
+                });
                 return Ok(Outcome::Reply(gated.apart().0));
             }
             // What is kept was agreed to and paid for by the call that made it.

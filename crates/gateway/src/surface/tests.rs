@@ -44,7 +44,10 @@ impl VisibilityRules for Counting {
             Thing::Function { path, name } => {
                 Counting::shows(self, caller, &format!("{path}.{name}"))
             }
-            other => Counting::shows(self, caller, &format!("{other:?}")),
+            other @ (Thing::Namespace(_)
+            | Thing::Skill { .. }
+            | Thing::Resource { .. }
+            | Thing::Prompt { .. }) => Counting::shows(self, caller, &format!("{other:?}")),
         }
     }
 

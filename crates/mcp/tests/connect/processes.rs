@@ -259,7 +259,7 @@ async fn everything_ends_together_by_the_end_of_input_and_then_by_sigterm() {
     let target = beside(script, place.path());
     let stubborn = mcp::connect::connect(&target, &options, &client).await.unwrap();
     let polite = try_open("plain", &options).await.unwrap();
-    let started = std::time::Instant::now();
+    let started = tokio::time::Instant::now();
     // Both are still held: whoever holds them does not keep us.
     assert!(options.shutdown.end_all(Duration::from_secs(20)).await);
     assert!(started.elapsed() < Duration::from_secs(10));
