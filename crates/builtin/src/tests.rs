@@ -315,3 +315,39 @@ fn fuzz_builtin_documents() {
         answer(state.path(), "text.find", &find);
     });
 }
+
+/// A document in the format, nested so deeply.
+fn nested(format: &str, depth: usize) -> String {
+    match format {
+        "toml" => format!("a = {}{}", "[".repeat(depth), "]".repeat(depth)),
+        "block" => (0..depth.min(3_000)).map(|n| format!("{}a:\n", " ".repeat(n))).collect(),
+        _ => "[".repeat(depth) + &"]".repeat(depth),
+    }
+}
+
+/// Nothing that is nested, however deeply, ends the process: it is read, or
+/// refused with a word.
+#[test]
+fn a_document_of_any_depth_is_read_or_refused() {
+    for depth in [10, 100, 1_000, 20_000, 200_000] {
+        for (from, shape) in
+            [("json", "json"), ("yaml", "yaml"), ("yaml", "block"), ("toml", "toml")]
+        {
+            for to in ["json", "yaml", "toml"] {
+                let arguments = json!({"text": nested(shape, depth), "from": from, "to": to});
+                check("json.convert", &arguments, "");
+                if 200 < depth && shape != "block" {
+                    check("json.convert", &arguments, "error: ");
+                }
+            }
+        }
+        check("json.format", &json!({"text": nested("json", depth)}), "");
+        check("json.query", &json!({"json": nested("json", depth), "filter": "."}), "");
+    }
+    let filter = "(\"[\" * 200000) + (\"]\" * 200000) | fromjson";
+    check("json.query", &json!({"json": null, "filter": filter}), "error: ");
+    for pattern in ["(".repeat(200_000), "(".repeat(200_000) + &")".repeat(200_000)] {
+        check("text.find", &json!({"text": "a", "pattern": pattern}), "error: ");
+        check("text.replace", &json!({"text": "a", "pattern": pattern, "with": ""}), "error: ");
+    }
+}

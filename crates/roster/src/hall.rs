@@ -322,6 +322,7 @@ impl Core {
         let around = Surroundings {
             memories: Arc::clone(&self.parts.memories),
             chance: self.parts.config.chance,
+            starts: Arc::clone(&self.parts.config.starts),
             inspector: Arc::clone(&self.parts.inspector),
             clock: Arc::clone(&self.parts.clock),
             dirty: Arc::clone(&self.dirty),

@@ -33,6 +33,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use catalog::index::Meaning;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tool::{Client, CredentialHealth, Failure, Listing, Provider};
 
 pub use hall::{Hall, Observer};
@@ -104,6 +105,9 @@ pub struct Config {
     pub meaning: Meaning,
     /// A number from 0 to 1, for jitter.
     pub chance: fn() -> f64,
+    /// How many upstreams may be starting at once, in all halls together: forty
+    /// programs that start side by side are each too late.
+    pub starts: Arc<Semaphore>,
     /// Tells this gate from every other, so that it is not mounted behind
     /// itself; empty where nobody needs to tell.
     pub instance: Arc<str>,
@@ -130,9 +134,16 @@ impl Default for Config {
             indexing: Indexing::WhenNeeded,
             meaning: Meaning::Compared,
             chance: rand::random,
+            starts: Arc::new(Semaphore::new(starts_at_once())),
             instance: "".into(),
         }
     }
+}
+
+/// A few for each processor: a program that starts waits for the disk and the
+/// network, too.
+fn starts_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).saturating_mul(2).clamp(4, 16)
 }
 
 impl Upstream {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, Semaphore, broadcast};
 use tool::{Backoff, Client, Event, Failure, Listing, Provider};
 
 use super::inspect::Inspector;
@@ -23,6 +23,10 @@ const MODERN: &str = "2026-07-28";
 /// again, is started less and less often, like what does not start.
 const STEADY: Duration = Duration::from_secs(10);
 
+/// How long an upstream that starts holds others back. One that hangs must not
+/// keep the healthy ones waiting for its whole start timeout.
+const TURN: Duration = Duration::from_secs(5);
+
 /// The pauses between starts that fail. Half of each is left to chance, so that
 /// what died together does not come back in one rush.
 const BACKOFF: Backoff =
@@ -34,6 +38,8 @@ pub(crate) struct Surroundings {
     /// A number from 0 to 1, so that what died together does not come back in
     /// one rush.
     pub(super) chance: fn() -> f64,
+    /// Whose turn it is to start.
+    pub(super) starts: Arc<Semaphore>,
     pub(super) inspector: Arc<Inspector>,
     pub(super) clock: Arc<dyn Clock>,
     /// Told whenever the catalog may have to be built anew.
@@ -111,14 +117,28 @@ pub(crate) async fn supervise(link: Arc<Link>, around: Surroundings) {
 }
 
 /// Opens a session, or shares the default hall's where that serves anybody.
-async fn connect(link: &Link, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
+async fn connect(
+    link: &Link,
+    client: &Client,
+    starts: &Semaphore,
+) -> Result<Arc<dyn Provider>, Failure> {
     if let Some(elder) = &link.elder
         && MODERN <= elder.listing().server.protocol.as_str()
     {
         return elder.provider().await;
     }
+    // The clock runs from its turn on. Nobody closes the semaphore.
+    let turn = starts.acquire().await;
     let limit = link.upstream.start_timeout;
-    let connected = tokio::time::timeout(limit, link.upstream.connector.connect(client)).await;
+    let connecting = tokio::time::timeout(limit, link.upstream.connector.connect(client));
+    let mut connecting = std::pin::pin!(connecting);
+    let connected = match tokio::time::timeout(TURN, &mut connecting).await {
+        Ok(connected) => connected,
+        Err(_) => {
+            drop(turn);
+            connecting.await
+        }
+    };
     connected.unwrap_or_else(|_| {
         let reason = format!("did not start within {}", seconds(limit));
         Err(Failure::Unavailable { reason })
@@ -140,7 +160,7 @@ impl Surroundings {
 
     /// Opens a session and takes over what it lists.
     async fn open(&self, link: &Arc<Link>, client: &Client) -> Result<Session, Failure> {
-        let provider = connect(link, client).await?;
+        let provider = connect(link, client, &self.starts).await?;
         link.touch();
         // Listening before listing, so that no change falls between.
         let events = provider.events();

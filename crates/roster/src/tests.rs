@@ -101,6 +101,23 @@ impl Connector for Slow {
 }
 
 #[tokio::test(start_paused = true)]
+async fn upstreams_start_a_few_at_a_time_and_none_is_late_for_having_waited() {
+    let slow = || Arc::new(Slow(Some(Duration::from_secs(20)), provider(&["x"])));
+    let upstreams = ["a", "b", "c", "d", "e"].map(|label| Upstream::new(label, slow()));
+    let config = Config { starts: Arc::new(Semaphore::new(2)), ..Config::default() };
+    let roster = roster_with(config, upstreams.into(), &Arc::default());
+    let (hall, began) = (roster.default_hall(), tokio::time::Instant::now());
+    let n_up = || told(&hall).matches("] up").count();
+    for (seconds, expected) in [(19, 0), (21, 2), (26, 4), (31, 5)] {
+        let since_start = Duration::from_secs(seconds);
+        tokio::time::sleep_until(began + since_start).await;
+        settle().await;
+        assert_eq!(n_up(), expected, "after {seconds} s: {}", told(&hall));
+    }
+    assert!(!told(&hall).contains("down"), "{}", told(&hall));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready() {
     let slow = Slow(Some(Duration::from_secs(5)), provider(&["y"]));
     let upstreams = vec![
