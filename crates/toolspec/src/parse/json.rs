@@ -74,9 +74,13 @@ fn without_blocks(body: &str) -> String {
     out
 }
 
+/// How deep a YAML fence may be nested: its reader takes the stack for every level.
+const YAML_DEPTH: usize = 32;
+
 /// Reads a YAML fence.
 pub(super) fn read_yaml(body: &str) -> Result<Value, String> {
-    serde_saphyr::from_str::<Value>(body)
+    let budget = serde_saphyr::budget! { max_depth: YAML_DEPTH };
+    serde_saphyr::from_str_with_options::<Value>(body, serde_saphyr::options! { budget: budget })
         .map_err(|error| error.to_string().lines().next().unwrap_or("not YAML").to_owned())
 }
 

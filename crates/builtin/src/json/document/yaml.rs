@@ -16,9 +16,29 @@ use native::Fault;
 use super::tree::Tree;
 use crate::bounded::{OUTPUT, too_long};
 
-/// Reads a document as YAML 1.2 has it.
+/// How deep a document may be nested: as deep as JSON may be.
+const DEPTH: usize = 127;
+
+/// What reading takes of the stack, which is tens of kilobytes for each level
+/// in a build for debugging.
+const STACK: usize = 32 << 20;
+
+/// Reads a document as YAML 1.2 has it, on a thread whose stack is large enough
+/// for the deepest.
 pub(super) fn read(text: &str) -> Result<Tree, Fault> {
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().stack_size(STACK);
+        match reader.spawn_scoped(scope, || read_here(text)).map(|reading| reading.join()) {
+            Ok(Ok(read)) => read,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Fault::new("Busy", format!("no thread can be started: {error}"))),
+        }
+    })
+}
+
+fn read_here(text: &str) -> Result<Tree, Fault> {
     let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEPTH },
         strict_booleans: true,
         reject_unsupported_tags: true,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
