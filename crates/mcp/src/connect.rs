@@ -9,12 +9,15 @@
 
 mod upstream;
 
+mod connection;
+
 mod opening;
 mod steps;
 
 mod listen;
 mod lists;
 mod refresh;
+mod stale;
 mod subscriptions;
 
 pub mod address;
@@ -31,6 +34,7 @@ mod params;
 mod delivery;
 mod http;
 mod legacy;
+mod request;
 mod sse;
 mod transport;
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::text::Environment;
-use super::upstream::Raw;
+use super::upstream::raw::Raw;
 use super::{serve, text};
 
 /// What is known of the gate that a configuration is for.

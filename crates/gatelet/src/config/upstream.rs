@@ -1,6 +1,6 @@
 //! `[[upstream]]`: the servers behind the gate.
 
-mod raw;
+pub(super) mod raw;
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};

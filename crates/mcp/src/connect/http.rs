@@ -28,7 +28,7 @@ use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential};
 use super::relay::Relay;
-use super::transport::{Payload, Question, RequestMode};
+use super::request::{Payload, Question, RequestMode};
 use super::{ConnectError, Endpoint, Options};
 use crate::peer::Ticket;
 use crate::revision::{Revision, header, method};

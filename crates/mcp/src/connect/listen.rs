@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tool::{Backoff, Failure, Json, Kind, Object, Reply};
 
-use super::transport::{Payload, Question, RequestMode};
-use super::upstream::Connection;
+use super::connection::{Connection, Listening};
+use super::request::{Payload, Question, RequestMode};
 use super::{headers, params};
 use crate::peer::Patience;
 use crate::revision::method;
@@ -46,15 +45,6 @@ pub(super) async fn renew(connection: &Arc<Connection>) {
         }
     }
     *current = next;
-}
-
-/// An open stream. Dropped, it is closed, which the server is told.
-pub(super) struct Listening(AbortHandle);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Listens, and again after the stream broke: then anything may have changed.

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use tool::{Failure, Finding, Json, Kind, Listing, Object, Prompt, Reply, Resource, RpcError};
 use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 
-use super::upstream::Connection;
+use super::connection::Connection;
 use super::{ListLimits, headers};
 use crate::revision::{code, method};
 

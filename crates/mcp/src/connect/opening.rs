@@ -9,13 +9,15 @@ use tokio::time::{sleep, timeout};
 use tool::{Client, Failure, Json, Kind, Object, Reply, RpcError, Server};
 
 use super::calls::ClientRef;
+use super::connection::{Connection, Session};
 use super::http::Http;
 use super::launcher::CANNOT_RUN;
 use super::lists::{self, Unread};
 use super::relay::Relay;
+use super::request::{Payload, Question, RequestMode};
 use super::steps::Steps;
-use super::transport::{Payload, Question, RequestMode, Transport};
-use super::upstream::{Connection, Session, Upstream};
+use super::transport::Transport;
+use super::upstream::Upstream;
 use super::{
     ConnectError, KnownRevision, Options, Target, headers, legacy, listen, params, pipe, refresh,
 };

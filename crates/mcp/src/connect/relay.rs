@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, Sent};
 
 use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
-use super::refresh::Stale;
+use super::stale::Stale;
 use super::{Attribution, Options, question};
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
 use crate::peer::{Incoming, Peer, Ticket};

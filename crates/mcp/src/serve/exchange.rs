@@ -12,16 +12,12 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll, ready};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use tokio::time::{Sleep, sleep};
 use tool::{Json, Listing, Object, Reply};
 
 use super::adapt;
 use super::channel::{ChannelEvent, ClientChannel, Outgoing};
-use super::parked::{CallKey, ParkedCall, ParkedCalls};
-
-/// The answer that is being made.
-pub(crate) type Call = BoxFuture<'static, Reply>;
+use super::parked::{Call, CallKey, ParkedCall, ParkedCalls};
 
 /// How long to wait for more questions after the first. Whoever answers them
 /// is a human or a model, to whom this is nothing.

@@ -18,14 +18,17 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::future::BoxFuture;
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
 use tokio::time::Instant;
-use tool::Json;
+use tool::{Json, Reply};
 
 use super::channel::ClientChannel;
-use super::exchange::Call;
+
+/// The answer that is being made.
+pub(crate) type Call = BoxFuture<'static, Reply>;
 
 /// How states of ours begin; every other one belongs to the provider.
 const PREFIX: &str = "gatelet.";

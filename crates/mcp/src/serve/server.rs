@@ -12,9 +12,9 @@ use tool::{
 
 use super::caller::{Caller, PerCaller};
 use super::channel::{ClientChannel, Route};
-use super::exchange::{Call, Exchange};
+use super::exchange::Exchange;
 use super::log_levels::LogLevels;
-use super::parked::{self, ParkedCalls};
+use super::parked::{self, Call, ParkedCalls};
 use super::session::{self, Session};
 use super::subscriptions;
 use super::{adapt, discovery, input_required};
