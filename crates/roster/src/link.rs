@@ -231,7 +231,7 @@ impl Link {
             let mut busy = Busy::enter(self);
             let provider = match self.open_session() {
                 Some(provider) => provider,
-                None => match Box::pin(self.provider()).await {
+                None => match Box::pin(self.provider_of_the_same(&ask)).await {
                     Ok(provider) => provider,
                     Err(failure) => match Box::pin(self.lawful_heir()).await {
                         Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
@@ -298,6 +298,28 @@ impl Link {
             Ok(Err(_)) => Err(unavailable("it was stopped")),
             Err(_) => Err(unavailable("it is still starting")),
         }
+    }
+
+    /// The session, opened when there is none: only if the tool that is called
+    /// is then what it was remembered to be, because that is what was checked,
+    /// trusted and agreed to.
+    async fn provider_of_the_same(&self, ask: &Ask) -> Result<Arc<dyn Provider>, Failure> {
+        let before = self.listing();
+        let provider = self.provider().await?;
+        let after = self.listing();
+        let Ask::Call(call) = ask else { return Ok(provider) };
+        let tool_in =
+            |listing: &Listing| listing.tools.iter().find(|tool| tool.name == call.name).cloned();
+        if Arc::ptr_eq(&before, &after)
+            || tool_in(&before).is_none_or(|was| tool_in(&after) == Some(was))
+        {
+            return Ok(provider);
+        }
+        let name = &call.name;
+        let reason = format!(
+            "`{name}` is not what it was before its server started; look at it, then call it again"
+        );
+        Err(Failure::Unavailable { reason })
     }
 
     /// What stands in its place, for who still asks here: only if it lists the

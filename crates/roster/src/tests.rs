@@ -229,6 +229,32 @@ async fn what_is_remembered_of_another_command_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_that_changed_while_its_server_was_away_is_not_called_unseen() {
+    let shelf = Arc::new(shelf::Memory::default());
+    let saying = |words: &str| {
+        let tools = vec![tool("x", words, &json!({})), tool("y", "It.", &json!({}))];
+        Scripts::of(Scripted::new(listing(tools), |_| Ok(Reply::text("done"))))
+    };
+    let on_demand =
+        |scripts| Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts as _) };
+    let first = roster(vec![on_demand(saying("It."))], &shelf);
+    let hall = first.default_hall();
+    settle().await;
+    call(&hall, 1).await.unwrap();
+    for (words, expected) in [("It.", true), ("It, and more.", false)] {
+        let again = roster(vec![on_demand(saying(words))], &shelf);
+        let hall = again.default_hall();
+        settle().await;
+        assert_eq!(told(&hall), "a[x y] asleep");
+        let outcome = call(&hall, 1).await;
+        assert_eq!(outcome.is_ok(), expected, "{outcome:?}");
+        // Whoever calls again calls what is listed now.
+        settle().await;
+        call(&hall, 1).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_upstream_is_stopped_and_started_again_by_a_call() {
     let scripts = Scripts::of(provider(&["x"]));
     let upstream = Upstream {

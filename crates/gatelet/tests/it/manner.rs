@@ -33,7 +33,9 @@ fn what_destroys_runs_from_the_shell_when_somebody_agrees() {
     assert_eq!(shell(&home, &["call", "files.act"]).code, 0);
     // An upgrade changes what the tool says of itself, and the remedy is named.
     destructive(&home, "/a", "2");
-    assert_eq!(shell(&home, &["upstreams"]).code, 0);
+    let unseen = shell(&home, &["call", "files.act", "--text"]);
+    assert_ne!(unseen.code, 0, "{unseen:?}");
+    assert!(!unseen.out.contains("acted"), "{unseen:?}");
     let code = shell(&home, &["call", "files.act", "--text"]);
     assert_eq!(code.code, 1, "{code:?}");
     assert!(code.err.contains("gatelet trust grant files/act"), "{code:?}");
