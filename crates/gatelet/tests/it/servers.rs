@@ -140,8 +140,15 @@ fn restart_answers_from_memory(home: &Home) {
     let mut pipe = Pipe::start(command);
     let help = text(&pipe.verb("help", &json!({"namespace": "git"})));
     assert!(help.contains("git_log"), "{help}");
-    let others = mark.processes().into_iter().filter(|id| *id != pipe.id());
-    let lines = others.flat_map(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")));
+    let line_of = |id| std::fs::read_to_string(format!("/proc/{id}/cmdline"));
+    let lines = || -> Vec<String> {
+        let others = mark.processes().into_iter().filter(|id| *id != pipe.id());
+        others.flat_map(line_of).collect()
+    };
+    // A child has the gate's own line until it has become another program.
+    let own = line_of(pipe.id()).unwrap();
+    eventually("every child is a program", || !lines().contains(&own));
+    let lines = lines().into_iter().filter(|line| *line != own);
     // The guard stands by before there is anything to guard, and what nobody has
     // ever heard of is looked for whoever asks what.
     let expected = |line: &String| line.contains("__reaper") || line.contains("/nowhere/");
