@@ -64,7 +64,7 @@ fn schema(bytes: &[u8]) {
     let _ = catalog::signature::shaped("a", &contract, 200);
     let Ok(arguments) = Json::parse(arguments.to_vec()) else { return };
     if let Ok(object) = Object::parse(&arguments) {
-        let _ = contract.fold(&object);
+        let _ = contract.normalize(&object);
     }
     if let Ok(value) = arguments.value() {
         let _ = contract.check(&value);

@@ -1,7 +1,7 @@
 //! Documents that describe tools, and manifests of servers.
 
 use testkit::fuzz::Dictionary;
-use toolspec::Against;
+use toolspec::Comparison;
 
 use crate::{Target, text};
 
@@ -81,7 +81,7 @@ pub(crate) const TARGETS: &[Target] = &[
 
 fn document(bytes: &[u8]) {
     let text = text(bytes);
-    let (document, _) = toolspec::lint(&text, &Against::default());
+    let (document, _) = toolspec::lint(&text, &Comparison::default());
     let definitions = document.definitions();
     let _ = toolspec::diff(&definitions, &definitions);
     let (fixed, _) = toolspec::fix(&text);

@@ -21,7 +21,7 @@ use cells::Cell;
 use gate::Gate;
 use tally::Tally;
 
-/// Longer than any limit that the gate was given.
+/// Longer than any limit that gatelet was given.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {

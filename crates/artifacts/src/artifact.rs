@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
-use tool::context::VISIT;
+use tool::context::CONNECTION_PREFIX;
 use tool::{Context, Json, Reply, hex};
 
 use crate::part::{self, Reference};
@@ -79,9 +79,9 @@ pub struct Owner(String);
 
 impl Owner {
     /// The owner of what a question with this context brings about.
-    pub fn of(context: &Context) -> Owner {
+    pub fn from_context(context: &Context) -> Owner {
         if context.caller.is_anonymous() {
-            let kind = if context.is_visit() { "" } else { "session:" };
+            let kind = if context.is_connection_only() { "" } else { "session:" };
             Owner(format!("{kind}{}", context.session))
         } else {
             Owner(format!("subject:{}", context.caller.subject))
@@ -94,7 +94,8 @@ impl Owner {
     /// one, so to such callers the handle is the key. It is never listed to
     /// anybody else.
     pub fn opens(&self, other: &Owner) -> bool {
-        self == other || (self.0.starts_with(VISIT) && other.0.starts_with(VISIT))
+        self == other
+            || (self.0.starts_with(CONNECTION_PREFIX) && other.0.starts_with(CONNECTION_PREFIX))
     }
 
     pub fn as_str(&self) -> &str {
@@ -110,7 +111,7 @@ impl Owner {
 impl Artifact {
     /// A new handle for something of this owner; longer where it is the key.
     pub fn new_handle(owner: &Owner) -> String {
-        let length = if owner.0.starts_with(VISIT) { 24 } else { 12 };
+        let length = if owner.0.starts_with(CONNECTION_PREFIX) { 24 } else { 12 };
         uuid::Uuid::new_v4().simple().to_string()[..length].to_owned()
     }
 
@@ -124,7 +125,7 @@ impl Artifact {
     pub fn text(&self) -> String {
         let reply = Reply::Result(self.result.clone());
         let Some(result) = reply.tool_result() else { return self.result.to_string() };
-        Reading::of(&result).main().unwrap_or(self.result.as_str()).to_owned()
+        Reading::new(&result).main().unwrap_or(self.result.as_str()).to_owned()
     }
 
     /// Where each part of it is. Reads the whole when it is first asked.

@@ -56,7 +56,7 @@ pub struct Provenance<'a> {
 
 impl<'a> Provenance<'a> {
     /// From this tool, by a call that ran as it was written.
-    pub fn of(tool_id: &'a str) -> Provenance<'a> {
+    pub fn of_tool(tool_id: &'a str) -> Provenance<'a> {
         Provenance { tool_id, arg_repairs: None, cache_hit: false }
     }
 
@@ -85,12 +85,12 @@ pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
 
 impl Envelope {
     /// The envelope of a kept answer.
-    pub fn of(artifact: &Artifact, provenance: Provenance<'_>, is_error: bool) -> Envelope {
+    pub fn new(artifact: &Artifact, provenance: Provenance<'_>, is_error: bool) -> Envelope {
         let reply = Reply::Result(artifact.result.clone());
         let result = reply.tool_result();
-        let reading = result.as_ref().map(Reading::of);
+        let reading = result.as_ref().map(Reading::new);
         let text = reading.as_ref().and_then(Reading::main).unwrap_or_default();
-        let outline = Outline::of(text);
+        let outline = Outline::read(text);
         Envelope {
             status: if is_error { Status::Error } else { Status::Ok },
             summary: summary(result.as_ref(), text, &outline, artifact.chars),
@@ -131,7 +131,7 @@ impl Envelope {
 
 /// What kind of data it is, how much, and how it begins.
 fn summary(result: Option<&ToolResult>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
-    let shape = result.map(Shape::of);
+    let shape = result.map(Shape::of_result);
     let what = shape.as_ref().map_or_else(|| "result".to_owned(), Shape::describe);
     let mut summary = format!("{what}; {chars} chars, kept. ");
     match outline.first_rows() {
@@ -182,7 +182,7 @@ mod tests {
     fn artifact(result: Value) -> Artifact {
         Artifact {
             handle: "h1".to_owned(),
-            owner: Owner::of(&Context::anonymous()),
+            owner: Owner::from_context(&Context::anonymous()),
             made: 0,
             upstream: "up".to_owned(),
             tool: "t".to_owned(),
@@ -200,7 +200,7 @@ mod tests {
         let rows: Vec<Value> = (0..900).map(|n| json!({"id": n, "name": "x"})).collect();
         let text = json!({"total": 900, "items": rows}).to_string();
         let artifact = artifact(json!({"content": [{"type": "text", "text": text}]}));
-        let envelope = Envelope::of(&artifact, Provenance::of("up:t#1"), false);
+        let envelope = Envelope::new(&artifact, Provenance::of_tool("up:t#1"), false);
         assert_eq!(envelope.status, Status::Ok);
         assert!(
             envelope.summary.contains("900 items at `.items`, each with id, name"),
@@ -229,7 +229,7 @@ mod tests {
             ],
             "structuredContent": {"ok": true},
         }));
-        let envelope = Envelope::of(&artifact, Provenance::of("up:t#1"), false);
+        let envelope = Envelope::new(&artifact, Provenance::of_tool("up:t#1"), false);
         let handles: Vec<&str> =
             envelope.artifacts.iter().map(|part| part.handle.as_str()).collect();
         assert_eq!(handles, ["h1", "h1/1", "h1/2", "h1/3", "h1/4"]);
@@ -259,7 +259,7 @@ mod tests {
         lines.push("ERROR: disk full".to_owned());
         lines.push("total: 7".to_owned());
         let artifact = artifact(json!({"content": [{"type": "text", "text": lines.join("\n")}]}));
-        let envelope = Envelope::of(&artifact, Provenance::of("up:t#1"), true);
+        let envelope = Envelope::new(&artifact, Provenance::of_tool("up:t#1"), true);
         assert_eq!(envelope.facts, ["ERROR: disk full", "total: 7"]);
         assert_eq!(envelope.status, Status::Error);
         assert!(envelope.summary.contains("202 lines"), "{}", envelope.summary);

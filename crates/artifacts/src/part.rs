@@ -85,7 +85,7 @@ impl<'a> Piece<'a> {
 fn with_pieces<T>(result: &Json, act: impl FnOnce(Vec<Piece<'_>>) -> T) -> T {
     let reply = Reply::Result(result.clone());
     let Some(read) = reply.tool_result() else { return act(vec![Piece::json(result, "")]) };
-    let reading = Reading::of(&read);
+    let reading = Reading::new(&read);
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     pieces.extend(reading.main().map(|main| Piece::text(main, "")));
     if let Some(beside) = reading.text.as_deref().filter(|_| reading.is_structured()) {

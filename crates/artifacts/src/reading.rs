@@ -13,7 +13,7 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub fn of(result: &'a ToolResult) -> Reading<'a> {
+    pub fn new(result: &'a ToolResult) -> Reading<'a> {
         let block = |block: &Json| {
             let own = block.member_as::<String>("text");
             own.or_else(|| block.member("resource")?.member_as("text"))
@@ -51,11 +51,11 @@ impl<'a> Reading<'a> {
 
 /// The text of a result, or its structured content when it has no text.
 pub fn readable(result: &ToolResult) -> Option<String> {
-    Reading::of(result).text.map(Cow::into_owned)
+    Reading::new(result).text.map(Cow::into_owned)
 }
 
 /// Whether the structured content of a result is what it consists of, and its
 /// text says only a little about it.
 pub fn is_structured(result: &ToolResult) -> bool {
-    result.structured.is_some() && Reading::of(result).is_structured()
+    result.structured.is_some() && Reading::new(result).is_structured()
 }

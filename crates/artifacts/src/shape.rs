@@ -25,7 +25,7 @@ pub struct Shape {
 impl Shape {
     /// Looks at what a result mainly is: its one text, or its structured
     /// content, or its blocks.
-    pub fn of(result: &ToolResult) -> Shape {
+    pub fn of_result(result: &ToolResult) -> Shape {
         let texts: Vec<String> =
             result.content.iter().filter_map(|block| block.member_as("text")).collect();
         match (texts.as_slice(), result.content.len(), &result.structured) {

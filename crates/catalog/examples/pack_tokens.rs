@@ -14,7 +14,7 @@ mod slots;
 
 use std::path::PathBuf;
 
-use slots::{Home, N_SLOTS};
+use slots::{N_SLOTS, Probe};
 
 const N_TOKENS: u32 = 100_256;
 
@@ -24,11 +24,11 @@ fn main() -> std::io::Result<()> {
     let (mut bytes, mut starts, mut slots) = (Vec::new(), vec![0], vec![0; N_SLOTS]);
     for rank in 0..N_TOKENS {
         let token = published.decode(&[rank]);
-        let mut home = Home::of(&token);
-        while slots[home.slot] != 0 {
-            home = home.next();
+        let mut probe = Probe::of_token(&token);
+        while slots[probe.slot] != 0 {
+            probe = probe.next();
         }
-        slots[home.slot] = home.mark | (rank + 1);
+        slots[probe.slot] = probe.mark | (rank + 1);
         bytes.extend(token);
         starts.push(u32::try_from(bytes.len()).expect("less than a megabyte"));
     }

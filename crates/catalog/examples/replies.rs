@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::{Catalog, Shares, Source, eval, reply};
+use catalog::{Catalog, Priors, Source, eval, reply};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +30,7 @@ fn replies(listings: &Path, queries: &[eval::Gold]) -> Result<(), Box<dyn std::e
         sources.push(Source::new(&label, Arc::new(listing(&server))));
     }
     let (catalog, _) = Catalog::build(sources);
-    let config = reply::Config::of(5, reply::Spelling::Apart);
+    let config = reply::Config::with_limit(5, reply::Spelling::Apart);
     let mut sizes: Vec<usize> = queries
         .iter()
         .map(|gold| {
@@ -38,7 +38,7 @@ fn replies(listings: &Path, queries: &[eval::Gold]) -> Result<(), Box<dyn std::e
                 &catalog,
                 &gold.query,
                 &config,
-                &Shares::new(),
+                &Priors::new(),
                 &|_| true,
             ))
         })

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use tool::{Finding, Tool};
 
 use finder::Finder;
-pub use guess::By;
+pub use guess::GuessBy;
 
 use crate::index::{self, Kind, Meaning, Query, Verdict};
 use crate::source::Role;
@@ -26,7 +26,7 @@ pub struct Slot(pub u32);
 
 /// Where in a catalog something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ItemRef {
     Tool(Slot),
     Resource { source: usize, at: usize },
     Template { source: usize, at: usize },
@@ -94,7 +94,7 @@ pub struct Hit {
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Search {
+pub struct SearchResult {
     /// Best first; empty when nothing is relevant.
     pub hits: Vec<Hit>,
     pub verdict: Verdict,
@@ -104,18 +104,18 @@ pub struct Search {
 
 /// What a search for things of any kind came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sought {
+pub struct ItemSearchResult {
     /// Best first, with scores that are comparable within one answer; empty
     /// when nothing is relevant.
-    pub hits: Vec<(Place, f32)>,
+    pub hits: Vec<(ItemRef, f32)>,
     pub verdict: Verdict,
     /// When nothing is relevant: what came nearest.
-    pub near: Vec<Place>,
+    pub near: Vec<ItemRef>,
 }
 
 /// How often functions were chosen after such queries, from 0 to 1: by what an
 /// upstream is called here and by the tool's name there, `files/read_file`.
-pub type Shares = BTreeMap<String, f32>;
+pub type Priors = BTreeMap<String, f32>;
 
 /// Why a name leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Catalog {
     }
 
     /// Has searches compare meanings or not; they do unless told.
-    pub fn comparing(self, meaning: Meaning) -> Catalog {
+    pub fn with_meaning(self, meaning: Meaning) -> Catalog {
         Catalog { meaning, finder: Arc::default(), ..self }
     }
 
@@ -148,7 +148,7 @@ impl Catalog {
 
     /// Takes over what an earlier catalog found out about the same listings,
     /// so that an upstream that comes or goes costs the others nothing.
-    pub fn inheriting(mut self, earlier: &Catalog) -> Catalog {
+    pub fn reusing(mut self, earlier: &Catalog) -> Catalog {
         let same = |one: &Source, other: &Source| Arc::ptr_eq(&one.listing, &other.listing);
         for function in &mut self.functions {
             let source = &self.sources[function.source];
@@ -210,9 +210,9 @@ impl Catalog {
         &self.sources[self.function(slot).source]
     }
 
-    /// Whether this is one of the gate's own functions.
-    pub fn is_own(&self, slot: Slot) -> bool {
-        self.source(slot).role == Role::Own
+    /// Whether this is one of gatelet's own functions.
+    pub fn is_builtin(&self, slot: Slot) -> bool {
+        self.source(slot).role == Role::Builtin
     }
 
     /// The dotted path of the namespace that holds a function.
@@ -229,7 +229,7 @@ impl Catalog {
 
     /// The deepest namespace that a path leads through, wherever it goes on to.
     /// No more of it is read than there can be levels.
-    pub fn passed(&self, path: &str) -> Option<&Namespace> {
+    pub fn deepest_namespace(&self, path: &str) -> Option<&Namespace> {
         let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
         ends.take(name::LEVELS).filter_map(|end| self.namespace(&path[..end]).ok()).last()
     }
@@ -269,7 +269,7 @@ impl Catalog {
 
     /// `search(query: string, limit?: integer)`.
     pub fn signature(&self, slot: Slot, limit: usize) -> String {
-        signature::of(&self.function(slot).name, self.contract(slot), limit)
+        signature::one_line(&self.function(slot).name, self.contract(slot), limit)
     }
 
     /// The same with the members of required objects, where they fit.
@@ -291,8 +291,8 @@ impl Catalog {
     }
 
     /// What [`Catalog::find`] finds, and how good it is.
-    pub fn search(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> Search {
-        self.search_with(query, limit, &Shares::new(), keep)
+    pub fn search(&self, query: &str, limit: usize, keep: &dyn Fn(Slot) -> bool) -> SearchResult {
+        self.search_with(query, limit, &Priors::new(), keep)
     }
 
     /// The same, preferring what was chosen before.
@@ -300,15 +300,15 @@ impl Catalog {
         &self,
         query: &str,
         limit: usize,
-        shares: &Shares,
+        priors: &Priors,
         keep: &dyn Fn(Slot) -> bool,
-    ) -> Search {
+    ) -> SearchResult {
         // Functions come first in the index, in their own order.
         let slot = |at: usize| Slot(at as u32);
-        let query = self.preferring(Query::new(query).limit(limit).kind(Kind::Tool), shares);
+        let query = self.preferring(Query::new(query).limit(limit).kind(Kind::Tool), priors);
         let found = self.finder().index.search(&query, |at| keep(slot(at)));
         let hit = |hit: index::Hit| Hit { slot: slot(hit.document), score: hit.score };
-        Search {
+        SearchResult {
             hits: found.hits.into_iter().map(hit).collect(),
             verdict: found.verdict,
             near: found.near.into_iter().map(slot).collect(),
@@ -317,20 +317,20 @@ impl Catalog {
 
     /// The best things of some kinds for a query, of all kinds when none is
     /// named.
-    pub fn seek(
+    pub fn search_items(
         &self,
         kinds: &[Kind],
         query: &str,
         limit: usize,
-        shares: &Shares,
-        keep: &dyn Fn(Place) -> bool,
-    ) -> Sought {
+        priors: &Priors,
+        keep: &dyn Fn(ItemRef) -> bool,
+    ) -> ItemSearchResult {
         let finder = self.finder();
         let query = kinds.iter().fold(Query::new(query).limit(limit), |query, k| query.kind(*k));
-        let query = self.preferring(query, shares);
+        let query = self.preferring(query, priors);
         let found = finder.index.search(&query, |at| keep(finder.places[at]));
         let place = |at: usize| finder.places[at];
-        Sought {
+        ItemSearchResult {
             hits: found.hits.into_iter().map(|hit| (place(hit.document), hit.score)).collect(),
             verdict: found.verdict,
             near: found.near.into_iter().map(place).collect(),
@@ -338,19 +338,19 @@ impl Catalog {
     }
 
     /// The namespace or label that something belongs to.
-    pub fn home(&self, place: Place) -> &str {
+    pub fn namespace_of(&self, place: ItemRef) -> &str {
         match place {
-            Place::Tool(slot) => self.path(slot),
-            Place::Resource { source, .. }
-            | Place::Template { source, .. }
-            | Place::Prompt { source, .. } => &self.sources[source].label,
-            Place::Skill { source, at } => &self.sources[source].skills[at].namespace,
+            ItemRef::Tool(slot) => self.path(slot),
+            ItemRef::Resource { source, .. }
+            | ItemRef::Template { source, .. }
+            | ItemRef::Prompt { source, .. } => &self.sources[source].label,
+            ItemRef::Skill { source, at } => &self.sources[source].skills[at].namespace,
         }
     }
 
     /// The function of a tool, by what its upstream is called here and by its
     /// own name there.
-    fn original(&self, name: &str) -> Option<Slot> {
+    fn slot_by_original_name(&self, name: &str) -> Option<Slot> {
         let (label, tool) = name.split_once('/')?;
         let source = self.sources.iter().position(|source| source.label == label)?;
         let at = self.sources[source].listing.tools.iter().position(|one| one.name == tool)?;
@@ -360,8 +360,10 @@ impl Catalog {
         found.ok().map(|at| Slot(at as u32))
     }
 
-    fn preferring(&self, query: Query, shares: &Shares) -> Query {
-        let known = shares.iter().filter_map(|(name, share)| Some((self.original(name)?, share)));
+    fn preferring(&self, query: Query, priors: &Priors) -> Query {
+        let known = priors
+            .iter()
+            .filter_map(|(name, share)| Some((self.slot_by_original_name(name)?, share)));
         known.fold(query, |query, (slot, share)| query.prefer(slot.0 as usize, *share))
     }
 
@@ -381,7 +383,7 @@ impl Catalog {
     }
 
     fn finder(&self) -> &Finder {
-        self.finder.get_or_init(|| Finder::of(self))
+        self.finder.get_or_init(|| Finder::new(self))
     }
 }
 

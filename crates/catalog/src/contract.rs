@@ -7,12 +7,12 @@
 //! constrains nothing; the upstream remains the judge of its arguments.
 
 mod check;
-mod fold;
+mod cost;
 mod kind;
 mod members;
+mod normalize;
 mod sample;
 mod shape;
-mod weight;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -24,15 +24,15 @@ use crate::name;
 
 use check::Checker;
 pub use check::Problem;
-pub use fold::Folded;
 pub(crate) use kind::Types;
 use members::Member;
+pub use normalize::NormalizedArguments;
 pub use sample::Sample;
 
 /// Why arguments are not checked against a schema that breaks no rule, if they
 /// are not: it asks for more work than any call is worth.
 pub fn unchecked(schema: &Value) -> Option<String> {
-    weight::of(schema).err()
+    cost::measure(schema).err()
 }
 
 /// The arguments of one function.
@@ -105,7 +105,7 @@ impl Parameter {
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
-    let members = members::of(schema);
+    let members = members::read(schema);
     let parameter = |(key, member): &(String, Member)| {
         let part = &member.part;
         let resolved = kind::resolve(schema, part);
@@ -121,7 +121,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
             default: part.get("default").map(Value::to_string),
             canonical: name::canonical(&name::alias(key)),
             ambiguous: false,
-            types: Types::of(schema, part),
+            types: Types::of_schema(schema, part),
         }
     };
     members.iter().map(parameter).collect()

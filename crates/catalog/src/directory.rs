@@ -16,7 +16,7 @@ use crate::id;
 use crate::source::Role;
 use crate::tree::{Leaf, Tree};
 
-pub use crate::catalog::Place;
+use crate::catalog::ItemRef;
 
 /// All ids of one catalog.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Directory {
     pub resources: Section,
     pub prompts: Section,
     pub findings: Vec<Finding>,
-    by_place: QuickMap<Place, usize>,
+    by_item: QuickMap<ItemRef, usize>,
 }
 
 /// Everything of one kind.
@@ -43,7 +43,7 @@ pub struct Entry {
     pub namespace: String,
     /// The name within the namespace, as in the id.
     pub name: String,
-    pub place: Place,
+    pub item: ItemRef,
     pub card: Card,
     /// The card as it is sent, and with a call signature beside it.
     line: OnceLock<String>,
@@ -63,10 +63,10 @@ impl Directory {
             for (at, resource) in own.listing.resources.iter().enumerate() {
                 let derived = id::of_resource(resource);
                 let words = resource.description.as_deref().or(resource.title.as_deref());
-                let place = Place::Resource { source, at };
+                let item = ItemRef::Resource { source, at };
                 resources.push(Named {
                     tags: vec!["read-only".to_owned()],
-                    ..Named::new(&derived, place, &resource.name, words)
+                    ..Named::new(&derived, item, &resource.name, words)
                 });
             }
             for (at, template) in own.listing.templates.iter().enumerate() {
@@ -79,11 +79,11 @@ impl Directory {
                     raw: template.raw.clone(),
                 });
                 let words = template.description.as_deref().or(template.title.as_deref());
-                let place = Place::Template { source, at };
+                let item = ItemRef::Template { source, at };
                 resources.push(Named {
                     tags: vec!["read-only".to_owned(), "template".to_owned()],
                     has_schema: true,
-                    ..Named::new(&derived, place, &template.name, words)
+                    ..Named::new(&derived, item, &template.name, words)
                 });
             }
             for (at, prompt) in own.listing.prompts.iter().enumerate() {
@@ -91,33 +91,33 @@ impl Directory {
                 let derived = id::of_prompt(&qualified, prompt);
                 report(&derived, &own.label, &prompt.name, &mut findings);
                 let words = prompt.description.as_deref().or(prompt.title.as_deref());
-                let place = Place::Prompt { source, at };
+                let item = ItemRef::Prompt { source, at };
                 prompts.push(Named {
                     has_schema: !prompt.arguments.is_empty(),
-                    ..Named::new(&derived, place, &prompt.name, words)
+                    ..Named::new(&derived, item, &prompt.name, words)
                 });
             }
         }
         let resources = Section::build(resources, &mut findings);
         let prompts = Section::build(prompts, &mut findings);
-        let mut by_place = QuickMap::default();
+        let mut by_item = QuickMap::default();
         for section in [&tools, &resources, &prompts] {
-            by_place.extend(section.entries().iter().enumerate().map(|(at, e)| (e.place, at)));
+            by_item.extend(section.entries().iter().enumerate().map(|(at, e)| (e.item, at)));
         }
-        Directory { tools, resources, prompts, findings, by_place }
+        Directory { tools, resources, prompts, findings, by_item }
     }
 
     /// The position of a thing's entry in the section of its kind; `None` for
-    /// what has no id, such as the gate's own functions.
-    pub fn at(&self, place: Place) -> Option<usize> {
-        self.by_place.get(&place).copied()
+    /// what has no id, such as gatelet's own functions.
+    pub fn at(&self, item: ItemRef) -> Option<usize> {
+        self.by_item.get(&item).copied()
     }
 
     /// What a pin pins: a hash over ids, names, descriptions and tags.
     pub fn hash(&self, catalog: &Catalog) -> String {
         let mut lines: Vec<(String, String)> = Vec::new();
         for entry in self.tools.entries() {
-            let Place::Tool(slot) = entry.place else { continue };
+            let ItemRef::Tool(slot) = entry.item else { continue };
             let description = catalog.tool(slot).description.as_deref().unwrap_or_default();
             lines.push((
                 entry.id.clone(),
@@ -213,13 +213,13 @@ impl Entry {
 
     /// The arguments in parentheses, where it takes any.
     fn signature(&self, catalog: &Catalog) -> Option<String> {
-        let signature = match self.place {
-            Place::Tool(slot) => catalog.signature(slot, SIGNATURE),
-            Place::Prompt { source, at } => prompt_signature(catalog, source, at),
-            Place::Template { source, at } => {
+        let signature = match self.item {
+            ItemRef::Tool(slot) => catalog.signature(slot, SIGNATURE),
+            ItemRef::Prompt { source, at } => prompt_signature(catalog, source, at),
+            ItemRef::Template { source, at } => {
                 format!("(uri: {})", catalog.sources()[source].listing.templates[at].uri_template)
             }
-            Place::Resource { .. } | Place::Skill { .. } => String::new(),
+            ItemRef::Resource { .. } | ItemRef::Skill { .. } => String::new(),
         };
         // The name stands in the card already.
         let arguments = signature.find('(').map(|at| signature[at..].to_owned());
@@ -245,11 +245,11 @@ struct Named {
     tags: Vec<String>,
     has_schema: bool,
     side_effects: bool,
-    place: Place,
+    item: ItemRef,
 }
 
 impl Named {
-    fn new(derived: &id::Derived, place: Place, name: &str, words: Option<&str>) -> Named {
+    fn new(derived: &id::Derived, item: ItemRef, name: &str, words: Option<&str>) -> Named {
         Named {
             id: derived.id.to_string(),
             namespace: derived.id.body.namespace().to_owned(),
@@ -259,16 +259,16 @@ impl Named {
             tags: Vec::new(),
             has_schema: false,
             side_effects: false,
-            place,
+            item,
         }
     }
 
     fn entry(self, id: String) -> Entry {
-        let kind = match self.place {
-            Place::Tool(_) => Kind::Tool,
-            Place::Resource { .. } | Place::Template { .. } => Kind::Resource,
-            Place::Prompt { .. } => Kind::Prompt,
-            Place::Skill { .. } => Kind::Skill,
+        let kind = match self.item {
+            ItemRef::Tool(_) => Kind::Tool,
+            ItemRef::Resource { .. } | ItemRef::Template { .. } => Kind::Resource,
+            ItemRef::Prompt { .. } => Kind::Prompt,
+            ItemRef::Skill { .. } => Kind::Skill,
         };
         let own = match kind {
             Kind::Resource => vec!["mcp", "resource"],
@@ -294,7 +294,7 @@ impl Named {
             id,
             namespace: self.namespace,
             name: self.short,
-            place: self.place,
+            item: self.item,
             card,
             line: OnceLock::new(),
             signed: OnceLock::new(),
@@ -303,7 +303,7 @@ impl Named {
 }
 
 fn tools(catalog: &Catalog, findings: &mut Vec<Finding>) -> Vec<Named> {
-    let upstreams = catalog.slots().filter(|slot| catalog.source(*slot).role != Role::Own);
+    let upstreams = catalog.slots().filter(|slot| catalog.source(*slot).role != Role::Builtin);
     upstreams
         .map(|slot| {
             let (tool, label) = (catalog.tool(slot), &catalog.source(slot).label);
@@ -319,7 +319,7 @@ fn tools(catalog: &Catalog, findings: &mut Vec<Finding>) -> Vec<Named> {
                 tags,
                 has_schema: tool.input_schema.as_str() != "{}",
                 side_effects: tool.annotations.read_only != Some(true),
-                ..Named::new(&derived, Place::Tool(slot), &qualified, words)
+                ..Named::new(&derived, ItemRef::Tool(slot), &qualified, words)
             }
         })
         .collect()

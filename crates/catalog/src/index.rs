@@ -194,7 +194,7 @@ impl Index {
         let mut entries = Vec::with_capacity(documents.len());
         for place in order {
             let document = &documents[place as usize];
-            let fields = Fields::of(document);
+            let fields = Fields::new(document);
             let own: BTreeSet<u32> =
                 builder.terms(&document.name).into_iter().map(|(term, _)| term).collect();
             let (server, around) =
@@ -208,7 +208,7 @@ impl Index {
                 kind: document.kind,
                 server,
                 has_parameters: !fields.text[fields::PARAMETERS].is_empty(),
-                actions: verbs.of(&stemmer, &document.name),
+                actions: verbs.of_text(&stemmer, &document.name),
                 weights: Weights::default(),
             };
             if let Some(directions) = &mut directions {
@@ -243,7 +243,7 @@ impl Index {
             ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.cmp(&b.entry)));
         }
         let n_allowed = allowed.iter().filter(|allowed| **allowed).count();
-        let verdict = verdict::of(self, &ranked, n_allowed);
+        let verdict = verdict::judge(self, &ranked, n_allowed);
         spread::over_servers(&mut ranked, query.limit, |one| self.entries[one.entry].server);
         ranked.truncate(query.limit);
         let mut near = Vec::new();

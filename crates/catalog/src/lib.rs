@@ -22,9 +22,9 @@ pub mod summary;
 
 pub mod index;
 
-pub mod habits;
 pub mod reply;
 pub mod tokens;
+pub mod usage;
 
 pub mod card;
 pub mod directory;
@@ -36,8 +36,9 @@ pub mod tree;
 mod packed;
 
 pub use catalog::{
-    By, Catalog, Function, Hit, Namespace, Place, Search, Shares, Slot, Sought, Unresolved,
+    Catalog, Function, GuessBy, Hit, ItemRef, ItemSearchResult, Namespace, Priors, SearchResult,
+    Slot, Unresolved,
 };
-pub use contract::{Contract, Folded, Parameter, Problem, Sample};
+pub use contract::{Contract, NormalizedArguments, Parameter, Problem, Sample};
 pub use directory::Directory;
 pub use source::{Source, State};

@@ -64,12 +64,13 @@ fn likeness(wanted: &[char], candidate: &str) -> f32 {
         true => (wanted, candidate.as_slice()),
         false => (candidate.as_slice(), wanted),
     };
-    // Neither its strokes nor its parts can make a name alike that is so much
+    // Neither its edit_distance nor its parts can make a name alike that is so much
     // longer; it is not read for every name that there is.
     if longest.is_empty() || PART * shortest.len() < longest.len() {
         return 0.0;
     }
-    let edits = strokes(head(shortest), head(longest)) + unlike(tail(shortest), tail(longest));
+    let edits =
+        edit_distance(head(shortest), head(longest)) + unlike(tail(shortest), tail(longest));
     let closeness = 1.0 - edits as f32 / longest.len() as f32;
     // A few letters stand somewhere in any text that is long enough.
     let is_part =
@@ -94,7 +95,7 @@ fn unlike(left: &[char], right: &[char]) -> usize {
 
 /// The number of insertions, deletions, replacements and swaps of neighbours
 /// between two words.
-fn strokes(left: &[char], right: &[char]) -> usize {
+fn edit_distance(left: &[char], right: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=right.len()).collect();
     for row in 1..=left.len() {

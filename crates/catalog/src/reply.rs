@@ -9,7 +9,9 @@ use std::fmt::Write;
 use tool::Listing;
 
 use crate::index::{Kind, Verdict};
-use crate::{Catalog, Place, Search, Shares, Slot, Sought, Source, summary, tokens};
+use crate::{
+    Catalog, ItemRef, ItemSearchResult, Priors, SearchResult, Slot, Source, summary, tokens,
+};
 
 /// How much a reply may say.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,7 @@ pub enum Spelling {
 
 impl Config {
     /// Room for `limit` hits; five of them take at most 400 tokens.
-    pub fn of(limit: usize, spelling: Spelling) -> Config {
+    pub fn with_limit(limit: usize, spelling: Spelling) -> Config {
         Config { limit, tokens: PER_HIT * limit.max(5), spelling }
     }
 }
@@ -51,14 +53,14 @@ pub fn search(
     catalog: &Catalog,
     query: &str,
     config: &Config,
-    shares: &Shares,
+    priors: &Priors,
     keep: &dyn Fn(Slot) -> bool,
 ) -> String {
-    functions(catalog, &catalog.search_with(query, config.limit, shares, keep), config)
+    functions(catalog, &catalog.search_with(query, config.limit, priors, keep), config)
 }
 
 /// What a search for functions found, in few words.
-pub fn functions(catalog: &Catalog, found: &Search, config: &Config) -> String {
+pub fn functions(catalog: &Catalog, found: &SearchResult, config: &Config) -> String {
     let slots: Vec<Slot> = found.hits.iter().map(|hit| hit.slot).collect();
     if found.verdict == Verdict::Nothing {
         let near = found.near.iter().map(|slot| catalog.path(*slot));
@@ -92,21 +94,21 @@ pub fn functions(catalog: &Catalog, found: &Search, config: &Config) -> String {
 
 /// The answer to a search for things of some kinds, of all kinds when none is
 /// named. Each hit says what it is.
-pub fn seek(
+pub fn search_items(
     catalog: &Catalog,
     kinds: &[Kind],
     query: &str,
     config: &Config,
-    shares: &Shares,
-    keep: &dyn Fn(Place) -> bool,
+    priors: &Priors,
+    keep: &dyn Fn(ItemRef) -> bool,
 ) -> String {
-    things(catalog, &catalog.seek(kinds, query, config.limit, shares, keep), config)
+    items(catalog, &catalog.search_items(kinds, query, config.limit, priors, keep), config)
 }
 
 /// What a search for things of any kind found, in few words.
-pub fn things(catalog: &Catalog, found: &Sought, config: &Config) -> String {
+pub fn items(catalog: &Catalog, found: &ItemSearchResult, config: &Config) -> String {
     if found.verdict == Verdict::Nothing {
-        let near = found.near.iter().map(|place| catalog.home(*place));
+        let near = found.near.iter().map(|place| catalog.namespace_of(*place));
         return fitting(nothing(near), config.tokens);
     }
     let mut text = String::new();
@@ -117,7 +119,7 @@ pub fn things(catalog: &Catalog, found: &Sought, config: &Config) -> String {
             text.push('\n');
         }
         for (place, _) in &found.hits {
-            text.push_str(&thing(catalog, *place, signature, sentence));
+            text.push_str(&item(catalog, *place, signature, sentence));
         }
         if tokens::fits(&text, config.tokens) {
             return text;
@@ -127,27 +129,27 @@ pub fn things(catalog: &Catalog, found: &Sought, config: &Config) -> String {
 }
 
 /// One thing with its kind, on a line of its own.
-fn thing(catalog: &Catalog, place: Place, signature: usize, sentence: usize) -> String {
+fn item(catalog: &Catalog, place: ItemRef, signature: usize, sentence: usize) -> String {
     let listing = |source: usize| &catalog.sources()[source].listing;
-    let home = catalog.home(place);
+    let home = catalog.namespace_of(place);
     let (kind, name, words) = match place {
-        Place::Tool(slot) => {
+        ItemRef::Tool(slot) => {
             let name = written(catalog, slot, &catalog.signature(slot, signature), Spelling::Apart);
             ("function", name, catalog.tool(slot).description.as_deref())
         }
-        Place::Resource { source, at } => {
+        ItemRef::Resource { source, at } => {
             let resource = &listing(source).resources[at];
             ("resource", resource.uri.clone(), resource.description.as_deref())
         }
-        Place::Template { source, at } => {
+        ItemRef::Template { source, at } => {
             let template = &listing(source).templates[at];
             ("resource", template.uri_template.clone(), template.description.as_deref())
         }
-        Place::Prompt { source, at } => {
+        ItemRef::Prompt { source, at } => {
             let prompt = &listing(source).prompts[at];
             ("prompt", format!("{home} / {}", prompt.name), prompt.description.as_deref())
         }
-        Place::Skill { source, at } => {
+        ItemRef::Skill { source, at } => {
             let skill = &catalog.sources()[source].skills[at];
             let slash = if home.is_empty() { "" } else { " / " };
             ("skill", format!("{home}{slash}{}", skill.name), Some(&*skill.description))
@@ -159,12 +161,12 @@ fn thing(catalog: &Catalog, place: Place, signature: usize, sentence: usize) -> 
     format!("{kind} {}{dash}{words}\n", summary::cut(&name, signature))
 }
 
-/// What lies behind the gate, in one line: the first levels of the namespaces
+/// What lies behind gatelet, in one line: the first levels of the namespaces
 /// that have a function to show. It changes when one comes or goes and not
 /// with what is in them, so that a prompt that holds it stays cached.
 pub fn map(catalog: &Catalog, limit: usize, keep: &dyn Fn(Slot) -> bool) -> String {
     let mut parts: Vec<&str> = Vec::new();
-    for slot in catalog.slots().filter(|slot| !catalog.is_own(*slot)) {
+    for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
         let path = catalog.path(slot);
         let first = path.split_once('.').map_or(path, |(first, _)| first);
         // Functions lie together by source.
@@ -335,12 +337,12 @@ mod tests {
     }
 
     fn ask_for(query: &str, config: &Config) -> String {
-        search(&catalog(), query, config, &Shares::new(), &|_| true)
+        search(&catalog(), query, config, &Priors::new(), &|_| true)
     }
 
     #[test]
     fn a_hit_has_what_a_call_needs() {
-        let ask = |spelling| ask_for("read a file", &Config::of(1, spelling));
+        let ask = |spelling| ask_for("read a file", &Config::with_limit(1, spelling));
         let line = "files.read_file(path: string) — Reads a file.\n";
         assert_eq!(ask(Spelling::Dotted), line);
         assert_eq!(ask(Spelling::Apart), format!("{LEGEND}{}", line.replacen('.', " / ", 1)));
@@ -357,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_hopeless_query_is_told_so_with_what_is_near() {
-        let config = Config::of(5, Spelling::Dotted);
+        let config = Config::with_limit(5, Spelling::Dotted);
         let text = ask_for("photosynthesis of ferns", &config);
         assert!(text.starts_with("Nothing matches."), "{text}");
     }
@@ -394,8 +396,8 @@ mod tests {
         let tools = source("mail", &[("send", "Sends an email to somebody.".to_owned())]);
         let catalog = Catalog::build(vec![tools, more]).0;
         let ask = |kinds: &[Kind], query: &str| {
-            let config = Config::of(5, Spelling::Apart);
-            seek(&catalog, kinds, query, &config, &Shares::new(), &|_| true)
+            let config = Config::with_limit(5, Spelling::Apart);
+            search_items(&catalog, kinds, query, &config, &Priors::new(), &|_| true)
         };
         let sort = "skill mail / triage — How to sort an inbox by urgency.\n";
         assert_eq!(ask(&[Kind::Skill], "sort my inbox"), sort);
@@ -414,16 +416,16 @@ mod tests {
     fn what_was_chosen_before_comes_first_among_equals() {
         let twins = ["one", "two"].map(|label| source(label, &[("save", "Saves it.".to_owned())]));
         let catalog = Catalog::build(twins.to_vec()).0;
-        let first = |shares: &Shares| {
-            catalog.path(catalog.search_with("save it", 5, shares, &|_| true).hits[0].slot)
+        let first = |priors: &Priors| {
+            catalog.path(catalog.search_with("save it", 5, priors, &|_| true).hits[0].slot)
         };
-        let before = first(&Shares::new());
+        let before = first(&Priors::new());
         let other = if before == "one" { "two" } else { "one" };
-        let shares = |name: &str| Shares::from([(name.to_owned(), 0.8)]);
-        assert_eq!(first(&shares(&format!("{other}/save"))), other);
+        let priors = |name: &str| Priors::from([(name.to_owned(), 0.8)]);
+        assert_eq!(first(&priors(&format!("{other}/save"))), other);
         // What is gone, or never was, changes nothing.
-        assert_eq!(first(&shares("three/save")), before);
-        assert_eq!(first(&shares(other)), before);
+        assert_eq!(first(&priors("three/save")), before);
+        assert_eq!(first(&priors(other)), before);
     }
 
     #[test]
@@ -438,9 +440,9 @@ mod tests {
         let line = unsearched(&catalog, &|label| label != "slow0").unwrap();
         assert!(line.starts_with("Not searched: slow1 (still starting), slow2"), "{line}");
         assert!(line.ends_with(" and 2 more.") && !line.contains("slow0"), "{line}");
-        let config = Config::of(5, Spelling::Dotted);
+        let config = Config::with_limit(5, Spelling::Dotted);
         let text = with_line(Some(line.clone()), &config, |config| {
-            search(&catalog, "send an email", config, &Shares::new(), &|_| true)
+            search(&catalog, "send an email", config, &Priors::new(), &|_| true)
         });
         assert!(text.starts_with("mail.send") && text.ends_with(&format!("\n{line}\n")), "{text}");
         assert!(tokens::fits(&text, config.tokens), "{text}");

@@ -15,14 +15,14 @@ pub fn shaped(name: &str, contract: &Contract, limit: usize) -> String {
     };
     let text = written(name, contract, limit, shaped);
     match shapes.is_empty() || text.ends_with("…)") {
-        true => of(name, contract, limit),
+        true => one_line(name, contract, limit),
         false => text,
     }
 }
 
 /// `search(query: string, limit?: integer)`, at most `limit` characters; what
 /// does not fit is left out from the end and marked with `…`.
-pub fn of(name: &str, contract: &Contract, limit: usize) -> String {
+pub fn one_line(name: &str, contract: &Contract, limit: usize) -> String {
     written(name, contract, limit, |parameter| parameter.kind.clone())
 }
 
@@ -58,7 +58,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: serde_json::Value, limit: usize, expected: &str) {
-        assert_eq!(of("f", &Contract::read(&Json::from(schema)), limit), expected);
+        assert_eq!(one_line("f", &Contract::read(&Json::from(schema)), limit), expected);
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_name_without_end_is_cut() {
-        let signature = of(&"f".repeat(10_000), &Contract::read(&Json::from(json!({}))), 80);
+        let signature = one_line(&"f".repeat(10_000), &Contract::read(&Json::from(json!({}))), 80);
         assert_eq!(signature, format!("{}…()", "f".repeat(NAME - 1)));
     }
 }

@@ -31,8 +31,8 @@ pub struct Skill {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Upstream,
-    /// The gate's own functions: listed last, and their label is reserved.
-    Own,
+    /// gatelet's own functions: listed last, and their label is reserved.
+    Builtin,
 }
 
 /// Whether an upstream can be called.

@@ -53,7 +53,7 @@ pub(crate) fn passed(text: &str, limit: usize) -> Option<usize> {
 
 /// A number near [`count`]: exact for short text, extrapolated from the
 /// beginning of long text, so that its cost is bounded.
-pub fn about(text: &str) -> usize {
+pub fn estimate(text: &str) -> usize {
     if text.len() <= SAMPLE {
         return count(text);
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn long_text_is_estimated_closely() {
         let text = "The quick brown fox jumps over the lazy dog. ".repeat(4000);
-        let (exact, near) = (count(&text) as f64, about(&text) as f64);
+        let (exact, near) = (count(&text) as f64, estimate(&text) as f64);
         assert!((near / exact - 1.0).abs() < 0.02, "{near} for {exact}");
     }
 

@@ -38,14 +38,14 @@ pub struct Outcome {
 
 /// What a check saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum Observation {
     Good(String),
     Bad(String),
     /// Not visible here, and why.
     Unseen(String),
 }
 
-type Check = fn(&Transcript) -> Seen;
+type Check = fn(&Transcript) -> Observation;
 
 /// Every check by its item, in the order of the document.
 fn checks() -> impl Iterator<Item = &'static (&'static str, Check)> {
@@ -87,20 +87,24 @@ fn decide(item: &Item, transcript: &Transcript) -> Outcome {
     let check = checks().find(|(id, _)| *id == item.id).map(|(_, check)| check);
     let missing = asked(&item.id).filter(|name| call::schema(transcript, name).is_none());
     let seen = match check {
-        Some(_) if !concerns(item, transcript) => Seen::Unseen(format!("binds a {}", item.applies)),
+        Some(_) if !concerns(item, transcript) => {
+            Observation::Unseen(format!("binds a {}", item.applies))
+        }
         Some(check) => check(transcript),
-        None => Seen::Unseen(reason(&item.id)),
+        None => Observation::Unseen(reason(&item.id)),
     };
     // Who has no `help` cannot break its rules; that is no merit.
     let seen = match (seen, missing) {
-        (Seen::Good(_), Some(name)) => Seen::Unseen(format!("the server has no `{name}`")),
+        (Observation::Good(_), Some(name)) => {
+            Observation::Unseen(format!("the server has no `{name}`"))
+        }
         (seen, _) => seen,
     };
     let (verdict, evidence) = match (seen, item.strength()) {
-        (Seen::Good(evidence), _) => (Verdict::Pass, evidence),
-        (Seen::Bad(evidence), Level::Must) => (Verdict::Fail, evidence),
-        (Seen::Bad(evidence), Level::Should) => (Verdict::Warn, evidence),
-        (Seen::Unseen(why), _) => (Verdict::Skip, why),
+        (Observation::Good(evidence), _) => (Verdict::Pass, evidence),
+        (Observation::Bad(evidence), Level::Must) => (Verdict::Fail, evidence),
+        (Observation::Bad(evidence), Level::Should) => (Verdict::Warn, evidence),
+        (Observation::Unseen(why), _) => (Verdict::Skip, why),
     };
     Outcome {
         id: item.id.clone(),
@@ -138,21 +142,21 @@ fn reason(id: &str) -> String {
 }
 
 /// Good when `holds`, with evidence either way.
-fn when(holds: bool, good: impl Into<String>, bad: impl Into<String>) -> Seen {
-    if holds { Seen::Good(good.into()) } else { Seen::Bad(bad.into()) }
+fn when(holds: bool, good: impl Into<String>, bad: impl Into<String>) -> Observation {
+    if holds { Observation::Good(good.into()) } else { Observation::Bad(bad.into()) }
 }
 
 /// Good when nothing was found that is wrong.
-fn none_of(wrong: &[String], good: impl Into<String>) -> Seen {
+fn none_of(wrong: &[String], good: impl Into<String>) -> Observation {
     match wrong {
-        [] => Seen::Good(good.into()),
-        [only] => Seen::Bad(only.clone()),
-        [first, rest @ ..] => Seen::Bad(format!("{first} (and {} more)", rest.len())),
+        [] => Observation::Good(good.into()),
+        [only] => Observation::Bad(only.clone()),
+        [first, rest @ ..] => Observation::Bad(format!("{first} (and {} more)", rest.len())),
     }
 }
 
-fn unseen(why: &str) -> Seen {
-    Seen::Unseen(why.to_owned())
+fn unseen(why: &str) -> Observation {
+    Observation::Unseen(why.to_owned())
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub struct Page {
 
 /// One namespace with what it lists.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
+pub struct NamespacePage {
     pub path: String,
     pub answer: Answer,
     pub outline: Outline,
@@ -94,7 +94,7 @@ pub struct Room {
 
 /// One function with its page.
 #[derive(Clone, Debug, Default)]
-pub struct Leaf {
+pub struct FunctionPage {
     pub namespace: String,
     pub function: String,
     pub answer: Answer,
@@ -105,7 +105,7 @@ pub struct Leaf {
 
 /// One skill with its text.
 #[derive(Clone, Debug, Default)]
-pub struct Lesson {
+pub struct SkillPage {
     pub namespace: String,
     pub name: String,
     pub answer: Answer,
@@ -113,7 +113,7 @@ pub struct Lesson {
 
 /// A function that was tried, in all the ways that matter.
 #[derive(Clone, Debug, Default)]
-pub struct Tried {
+pub struct TrialResult {
     pub name: String,
     pub plain: Answer,
     pub respelled: Answer,
@@ -139,11 +139,11 @@ pub struct Transcript {
     pub help_nowhere: Answer,
     pub help_bad_paths: Vec<(String, Answer)>,
     pub root: Outline,
-    pub rooms: Vec<Room>,
-    pub leaves: Vec<Leaf>,
+    pub rooms: Vec<NamespacePage>,
+    pub leaves: Vec<FunctionPage>,
     pub skills: Answer,
     pub skill_again: Answer,
-    pub lessons: Vec<Lesson>,
+    pub lessons: Vec<SkillPage>,
     pub skill_unknown: Answer,
     pub skill_path: Answer,
     pub unknown_namespace: Answer,
@@ -154,7 +154,7 @@ pub struct Transcript {
     pub root_function_empty: Answer,
     pub bad_arguments: Option<(Parameter, Answer)>,
     pub respelled_arguments: Option<(Answer, Answer)>,
-    pub tried: Option<Tried>,
+    pub tried: Option<TrialResult>,
     /// A function that needs nothing: without `kwargs`, and with `null`.
     pub bare: Option<(Answer, Answer)>,
     pub large: Option<(Answer, Option<Answer>)>,
@@ -169,7 +169,7 @@ pub struct Transcript {
 
 /// Asks everything that the checklist needs.
 pub async fn survey(subject: &Subject, options: &Options) -> Transcript {
-    let asker = Asker { provider: Arc::clone(&subject.provider), context: Context::anonymous() };
+    let asker = Client { provider: Arc::clone(&subject.provider), context: Context::anonymous() };
     let listing = subject.provider.listing();
     let mut transcript = Transcript {
         role: Some(options.role),
@@ -191,12 +191,12 @@ pub async fn survey(subject: &Subject, options: &Options) -> Transcript {
     transcript
 }
 
-struct Asker {
+struct Client {
     provider: Arc<dyn Provider>,
     context: Context,
 }
 
-impl Asker {
+impl Client {
     async fn ask(&self, tool: &str, arguments: Value) -> Answer {
         let call = Call::new(tool, Json::from(arguments));
         Answer::read(self.provider.ask(Ask::Call(call), &self.context).await)
@@ -240,7 +240,7 @@ impl Asker {
                     transcript.leaves.push(leaf);
                 }
             }
-            transcript.rooms.push(Room { path, answer, outline, respelled, mislabelled });
+            transcript.rooms.push(NamespacePage { path, answer, outline, respelled, mislabelled });
             at += 1;
         }
         if let Some(first) = paths.first() {
@@ -255,12 +255,12 @@ impl Asker {
         !self.ask("help", json!({"namespace": path})).await.is_error
     }
 
-    async fn leaf(&self, namespace: &str, function: &str) -> Leaf {
+    async fn leaf(&self, namespace: &str, function: &str) -> FunctionPage {
         let place = json!({"namespace": namespace, "function": function});
         let answer = self.ask("help", place.clone()).await;
         let mut full = place;
         full["kwargs"] = json!({"params": "full"});
-        Leaf {
+        FunctionPage {
             namespace: namespace.to_owned(),
             function: function.to_owned(),
             parameters: outline::parameters(&answer.text),
@@ -291,7 +291,7 @@ impl Asker {
                 };
                 let place = json!({"namespace": namespace, "skillname": name});
                 let answer = self.ask("skill", place).await;
-                transcript.lessons.push(Lesson { namespace, name, answer });
+                transcript.lessons.push(SkillPage { namespace, name, answer });
             }
         }
     }
@@ -398,7 +398,7 @@ impl Asker {
         None
     }
 
-    async fn try_out(&self, trial: &Trial) -> Tried {
+    async fn try_out(&self, trial: &Trial) -> TrialResult {
         let plain = self.call(trial, json!({})).await;
         let other = json!({
             "namespace": respell(&trial.namespace),
@@ -412,7 +412,7 @@ impl Asker {
             Some(limit) => Some(self.call(trial, json!({"sizelimit": limit})).await),
             None => None,
         };
-        Tried {
+        TrialResult {
             name: format!("{}.{}", trial.namespace, trial.function),
             plain,
             respelled: self.call(trial, other).await,

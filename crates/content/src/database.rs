@@ -28,7 +28,7 @@ use crate::statement::{Dialect, Statement};
 #[derive(Clone)]
 pub(crate) struct Database {
     engine: Engine,
-    patience: Duration,
+    timeout: Duration,
 }
 
 #[derive(Clone)]
@@ -40,7 +40,7 @@ enum Engine {
 
 /// Why a statement gave no rows. One variant per remedy.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum DatabaseError {
     /// The database is away or too busy: try again.
     #[error("the database cannot be reached")]
     Lost(#[source] Error),
@@ -54,7 +54,7 @@ pub(crate) enum Trouble {
 
 /// Why a database cannot be opened at all.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoConnection {
+pub(crate) enum ConnectError {
     #[error(
         "`{0}` is no database URL; it must start with `sqlite:`, `mysql:`, `mariadb:` or `postgres:`"
     )]
@@ -92,10 +92,10 @@ macro_rules! run {
         let mut $lent = $pool.take().await.map_err(|error| $self.judge(error))?;
         let rows = {
             $(let _held = $held;)?
-            timeout($self.patience + GRACE, bound!($statement).fetch_all($on)).await
+            timeout($self.timeout + GRACE, bound!($statement).fetch_all($on)).await
         };
         let Ok(rows) = rows else {
-            return Err(Trouble::Slow($self.patience));
+            return Err(DatabaseError::Slow($self.timeout));
         };
         if !matches!(&rows, Err(error) if verdict(error) == Verdict::Lost) {
             $lent.give_back();
@@ -108,9 +108,9 @@ impl Database {
     pub(crate) async fn connect(
         source: &Source,
         pool: &config::Pool,
-    ) -> Result<Database, NoConnection> {
+    ) -> Result<Database, ConnectError> {
         let engine = connect::open(source, pool).await?;
-        Ok(Database { engine, patience: pool.statement })
+        Ok(Database { engine, timeout: pool.statement })
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -122,13 +122,13 @@ impl Database {
     }
 
     /// All rows of a statement.
-    pub(crate) async fn fetch(&self, statement: &Statement) -> Result<Rows, Trouble> {
+    pub(crate) async fn fetch(&self, statement: &Statement) -> Result<Rows, DatabaseError> {
         let mut attempts_left = self.n_idle() + 1;
         loop {
             match self.run(statement).await {
                 // Who has waited for a connection in vain need not wait again;
                 // but after a restart every idle connection is a dead one.
-                Err(Trouble::Lost(error))
+                Err(DatabaseError::Lost(error))
                     if attempts_left > 0 && !matches!(error, Error::PoolTimedOut) =>
                 {
                     attempts_left -= 1;
@@ -147,11 +147,11 @@ impl Database {
     }
 
     /// One attempt.
-    async fn run(&self, statement: &Statement) -> Result<Rows, Trouble> {
+    async fn run(&self, statement: &Statement) -> Result<Rows, DatabaseError> {
         let rows = match &self.engine {
             Engine::Sqlite(pool) => run!(
                 self, pool, statement, cell::sqlite,
-                reader => &mut reader.connection, while reader.allow(self.patience)
+                reader => &mut reader.connection, while reader.allow(self.timeout)
             ),
             Engine::MySql(pool) => {
                 run!(self, pool, statement, cell::mysql, connection => &mut *connection)
@@ -163,11 +163,11 @@ impl Database {
         rows.map_err(|error| self.judge(error))
     }
 
-    fn judge(&self, error: Error) -> Trouble {
+    fn judge(&self, error: Error) -> DatabaseError {
         match verdict(&error) {
-            Verdict::Lost => Trouble::Lost(error),
-            Verdict::Slow => Trouble::Slow(self.patience),
-            Verdict::Refused => Trouble::Refused(error),
+            Verdict::Lost => DatabaseError::Lost(error),
+            Verdict::Slow => DatabaseError::Slow(self.timeout),
+            Verdict::Refused => DatabaseError::Refused(error),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tool::Call;
 
-use crate::database::{Cell, Trouble};
+use crate::database::{Cell, DatabaseError};
 use crate::provider::Content;
 use crate::query::Operand;
 use crate::sql::{self, Visibility};
@@ -26,8 +26,8 @@ pub enum ExplainError {
     Database(String),
 }
 
-impl From<Trouble> for ExplainError {
-    fn from(trouble: Trouble) -> ExplainError {
+impl From<DatabaseError> for ExplainError {
+    fn from(trouble: DatabaseError) -> ExplainError {
         let cause = std::error::Error::source(&trouble).map(ToString::to_string);
         ExplainError::Database(cause.unwrap_or_else(|| trouble.to_string()))
     }

@@ -2,7 +2,7 @@
 //!
 //! [`Edge::respond`] is a function from a request to a response. It decides
 //! who may ask what and how often, in the contract's order, and leaves the
-//! message itself to an [`Inner`]: what the message means is not known here
+//! message itself to an [`MessageHandler`]: what the message means is not known here
 //! beyond its method, and the tool it names.
 
 mod audit;
@@ -41,7 +41,7 @@ use errors::Refusal;
 
 /// What answers a message once it has been let in.
 #[async_trait]
-pub trait Inner: Send + Sync {
+pub trait MessageHandler: Send + Sync {
     /// Answers one message. `session` is what the client sent along.
     async fn respond(
         &self,
@@ -51,7 +51,7 @@ pub trait Inner: Send + Sync {
     ) -> Answered;
 }
 
-/// What an [`Inner`] gave back.
+/// What an [`MessageHandler`] gave back.
 #[derive(Clone, Debug, Default)]
 pub struct Answered {
     /// The reply, none for a notification.
@@ -113,7 +113,7 @@ pub struct Edge {
     clock: Clock,
     audit: AuditSink,
     rates: rate::Windows,
-    inner: BTreeMap<String, Arc<dyn Inner>>,
+    inner: BTreeMap<String, Arc<dyn MessageHandler>>,
     queued: tokio::sync::Notify,
 }
 
@@ -201,7 +201,7 @@ impl Edge {
 
     /// Says who answers for a server.
     #[must_use]
-    pub fn with(mut self, handle: &str, inner: Arc<dyn Inner>) -> Edge {
+    pub fn with(mut self, handle: &str, inner: Arc<dyn MessageHandler>) -> Edge {
         self.inner.insert(handle.to_owned(), inner);
         self
     }
@@ -360,7 +360,7 @@ impl Edge {
         body: &Bytes,
         caller: &Caller,
         session: Option<&str>,
-        inner: &Arc<dyn Inner>,
+        inner: &Arc<dyn MessageHandler>,
     ) -> Result<Outcome, Refusal> {
         let answered = match envelope.complaint() {
             Some(complaint) => Answered { body: Some(complaint), ..Answered::default() },

@@ -11,7 +11,7 @@ use crate::query::Cast;
 /// Compares the numbers at the start of two texts, each cut or rounded as the
 /// cast says. A text that starts with none is zero.
 pub(crate) fn compare(cast: Cast, left: &str, right: &str) -> Ordering {
-    let (left, right) = (Leading::of(left).at(cast), Leading::of(right).at(cast));
+    let (left, right) = (Leading::new(left).at(cast), Leading::new(right).at(cast));
     match (left.negative, right.negative) {
         (false, false) => left.magnitude().cmp(&right.magnitude()),
         (true, true) => right.magnitude().cmp(&left.magnitude()),
@@ -34,7 +34,7 @@ pub(crate) enum Fit {
 /// Whether a cast can give exactly this number, which is digits with perhaps
 /// a minus and a fraction.
 pub(crate) fn fit(cast: Cast, number: &str) -> Fit {
-    let Leading { negative, whole, fraction } = Leading::of(number);
+    let Leading { negative, whole, fraction } = Leading::new(number);
     let kept = fraction.len().min(scale(cast));
     if fraction[kept..].iter().all(|&digit| digit == b'0') {
         return Fit::Exact;
@@ -59,7 +59,7 @@ struct Scaled {
 }
 
 impl<'t> Leading<'t> {
-    fn of(text: &'t str) -> Leading<'t> {
+    fn new(text: &'t str) -> Leading<'t> {
         let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']).as_bytes();
         let (negative, text) = match text {
             [b'-', rest @ ..] => (true, rest),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tool::{Finding, Severity};
 
 use crate::config::Tree;
-use crate::database::{Cell, Database, Rows, Trouble};
+use crate::database::{Cell, Database, DatabaseError, Rows};
 use crate::fields::DOCUMENT;
 use crate::models::MODELS;
 use crate::site::{ColumnType, Prefix, Site, TABLES, TreeBy};
@@ -17,7 +17,7 @@ use crate::statement::Dialect;
 
 /// Why a database is no site that can be served.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoSite {
+pub(crate) enum ProbeError {
     #[error("`{0}` is no table prefix; it may hold letters, digits and `_`")]
     Prefix(String),
     #[error("there is no table `{table}`{hint}")]
@@ -27,7 +27,7 @@ pub(crate) enum NoSite {
     #[error("table `{table}` has no column {columns}")]
     Columns { table: String, columns: String },
     #[error(transparent)]
-    Trouble(#[from] Trouble),
+    DatabaseError(#[from] DatabaseError),
 }
 
 /// Finds out what the database has.
@@ -36,7 +36,7 @@ pub(crate) async fn probe(
     prefix: Option<&str>,
     tree: Tree,
     few: Option<i64>,
-) -> Result<Site, NoSite> {
+) -> Result<Site, ProbeError> {
     let mut site = Site {
         dialect: database.dialect(),
         prefix: Prefix::usual(),
@@ -59,9 +59,9 @@ impl Site {
         &self,
         database: &Database,
         wanted: Option<&str>,
-    ) -> Result<Prefix, NoSite> {
+    ) -> Result<Prefix, ProbeError> {
         if let Some(text) = wanted {
-            return Prefix::new(text).ok_or_else(|| NoSite::Prefix(text.to_owned()));
+            return Prefix::new(text).ok_or_else(|| ProbeError::Prefix(text.to_owned()));
         }
         let rows = database.fetch(&sql::candidates(self)).await?;
         let names: BTreeSet<String> = rows.into_iter().filter_map(first_text).collect();
@@ -69,13 +69,13 @@ impl Site {
             names.iter().filter_map(|name| name.strip_suffix("site_content")).collect();
         match prefixes.as_slice() {
             [] => Ok(self.prefix.clone()),
-            [one] => Prefix::new(one).ok_or_else(|| NoSite::Prefix((*one).to_owned())),
+            [one] => Prefix::new(one).ok_or_else(|| ProbeError::Prefix((*one).to_owned())),
             many if many.contains(&"evo_") => Ok(self.prefix.clone()),
-            many => Err(NoSite::Several(many.join(", "))),
+            many => Err(ProbeError::Several(many.join(", "))),
         }
     }
 
-    async fn read_columns(&mut self, database: &Database) -> Result<(), NoSite> {
+    async fn read_columns(&mut self, database: &Database) -> Result<(), ProbeError> {
         let tables: Vec<&'static str> =
             TABLES.into_iter().chain(MODELS.iter().map(|model| model.table)).collect();
         for row in database.fetch(&sql::columns(self, &tables)).await? {
@@ -94,11 +94,11 @@ impl Site {
         Ok(())
     }
 
-    fn require_documents(&self) -> Result<(), NoSite> {
+    fn require_documents(&self) -> Result<(), ProbeError> {
         let table = format!("{}site_content", self.prefix.as_str());
         if !self.has_table("site_content") {
             let hint = "; is this the CMS's database, and is the table prefix right?".to_owned();
-            return Err(NoSite::NoDocuments { table, hint });
+            return Err(ProbeError::NoDocuments { table, hint });
         }
         let missing: Vec<String> = DOCUMENT
             .iter()
@@ -108,7 +108,7 @@ impl Site {
         if missing.is_empty() {
             return Ok(());
         }
-        Err(NoSite::Columns { table, columns: missing.join(", ") })
+        Err(ProbeError::Columns { table, columns: missing.join(", ") })
     }
 
     /// Says what will not work here.
@@ -141,7 +141,7 @@ impl Site {
         &self,
         database: &Database,
         few: Option<i64>,
-    ) -> Result<Option<i64>, NoSite> {
+    ) -> Result<Option<i64>, ProbeError> {
         let mut shallow = None;
         if self.tree != TreeBy::Closure {
             return Ok(shallow);
@@ -150,7 +150,7 @@ impl Site {
             Some(few) => few,
             None => match database.fetch(&sql::some_documents(self, 10 * MOST)).await {
                 Ok(rows) => first_number(&rows).unwrap_or(0) / 10,
-                Err(Trouble::Slow(_)) => return Ok(None),
+                Err(DatabaseError::Slow(_)) => return Ok(None),
                 Err(trouble) => return Err(trouble.into()),
             },
         };
@@ -160,14 +160,14 @@ impl Site {
                 Ok(rows) if matches!(first_number(&rows), Some(n_rows) if n_rows <= few) => {
                     shallow = Some(depth);
                 }
-                Ok(_) | Err(Trouble::Slow(_)) => break,
+                Ok(_) | Err(DatabaseError::Slow(_)) => break,
                 Err(trouble) => return Err(trouble.into()),
             }
         }
         Ok(shallow)
     }
 
-    async fn choose_tree(&mut self, database: &Database, tree: Tree) -> Result<TreeBy, NoSite> {
+    async fn choose_tree(&mut self, database: &Database, tree: Tree) -> Result<TreeBy, ProbeError> {
         let usable = ["ancestor", "descendant", "depth"]
             .iter()
             .all(|column| self.has("site_content_closure", column));
@@ -200,7 +200,7 @@ impl Site {
                     self.note(Severity::Warning, "damaged-closure", message);
                     return Ok(TreeBy::Parents);
                 }
-                Err(Trouble::Slow(_)) => {
+                Err(DatabaseError::Slow(_)) => {
                     let message =
                         "the closure table is too large to be verified in time; it is trusted";
                     self.note(Severity::Info, "unverified-closure", message.to_owned());

@@ -14,15 +14,15 @@ use tool::{
 use crate::arguments::Invalid;
 use crate::config::{Config, ErrorForm};
 use crate::contract::{FORBIDDEN, PLATFORM, REASON, RESULT_TOO_LARGE, TOOLSET_VERSION};
-use crate::database::{Database, NoConnection, Refused, Rows, Trouble, refused};
+use crate::database::{ConnectError, Database, DatabaseError, Refused, Rows, refused};
 use crate::outcome;
 use crate::pattern;
-use crate::probe::{NoSite, probe};
+use crate::probe::{ProbeError, probe};
 use crate::query::{Documents, Records};
 use crate::site::Site;
 use crate::sql;
 use crate::tools::{self, Definition, Read, TOOLS};
-use crate::viewer::{NoViewer, Viewer};
+use crate::viewer::{Viewer, ViewerError};
 
 const INVALID_PARAMS: i64 = -32602;
 const NOT_FOUND: i64 = -32601;
@@ -90,7 +90,7 @@ impl Content {
             Ok(result) => Ok(self.fit(result)),
             Err(Problem::Invalid(Invalid(message))) => Ok(self.invalid(&message)),
             Err(Problem::Forbidden(message)) => Ok(self.forbidden(&message)),
-            Err(Problem::Trouble(trouble)) => self.report(trouble),
+            Err(Problem::DatabaseError(trouble)) => self.report(trouble),
         }
     }
 
@@ -148,14 +148,14 @@ impl Content {
     }
 
     async fn viewer(&self, context: &Context) -> Result<Viewer, Problem> {
-        match Viewer::of(&context.caller, &self.config, &self.site, &self.database).await {
+        match Viewer::find(&context.caller, &self.config, &self.site, &self.database).await {
             Ok(viewer) => Ok(viewer),
-            Err(NoViewer::Trouble(trouble)) => Err(trouble.into()),
+            Err(ViewerError::DatabaseError(trouble)) => Err(trouble.into()),
             Err(
-                refusal @ (NoViewer::Blocked
-                | NoViewer::Unreadable
-                | NoViewer::NotPermitted
-                | NoViewer::NoUsers),
+                refusal @ (ViewerError::Blocked
+                | ViewerError::Unreadable
+                | ViewerError::NotPermitted
+                | ViewerError::NoUsers),
             ) => Err(Problem::Forbidden(format!("Forbidden: {refusal}."))),
         }
     }
@@ -206,15 +206,15 @@ impl Content {
 
     /// A database that is away is a failure that may be tried again; what it
     /// refused is our own fault, and its words go to the log only.
-    fn report(&self, trouble: Trouble) -> Result<Reply, Failure> {
+    fn report(&self, trouble: DatabaseError) -> Result<Reply, Failure> {
         match trouble {
-            Trouble::Lost(error) => {
+            DatabaseError::Lost(error) => {
                 tracing::warn!(%error, "the content database is away");
                 let reason = "the content database cannot be reached; try again".to_owned();
                 Err(Failure::Unavailable { reason })
             }
-            Trouble::Slow(after) => Err(Failure::Timeout { after }),
-            Trouble::Refused(error) => {
+            DatabaseError::Slow(after) => Err(Failure::Timeout { after }),
+            DatabaseError::Refused(error) => {
                 tracing::error!(%error, "the content database refused a statement");
                 let message = "Something went wrong while processing the request.";
                 Ok(Reply::Error(RpcError::new(INTERNAL, message)))
@@ -248,7 +248,7 @@ impl Provider for Content {
 enum Problem {
     Invalid(Invalid),
     Forbidden(String),
-    Trouble(Trouble),
+    DatabaseError(DatabaseError),
 }
 
 impl From<Invalid> for Problem {
@@ -257,9 +257,9 @@ impl From<Invalid> for Problem {
     }
 }
 
-impl From<Trouble> for Problem {
-    fn from(trouble: Trouble) -> Problem {
-        Problem::Trouble(trouble)
+impl From<DatabaseError> for Problem {
+    fn from(trouble: DatabaseError) -> Problem {
+        Problem::DatabaseError(trouble)
     }
 }
 
@@ -312,15 +312,15 @@ pub fn listing(config: &Config) -> Listing {
     Listing { server, tools: tools.filter_map(Result::ok).collect(), ..Listing::default() }
 }
 
-impl From<NoConnection> for OpenError {
-    fn from(error: NoConnection) -> OpenError {
+impl From<ConnectError> for OpenError {
+    fn from(error: ConnectError) -> OpenError {
         match error {
-            NoConnection::Scheme(_) => OpenError::Url(error.to_string()),
-            NoConnection::Url(cause) => {
+            ConnectError::Scheme(_) => OpenError::Url(error.to_string()),
+            ConnectError::Url(cause) => {
                 OpenError::Url(format!("the database URL cannot be read: {cause}"))
             }
-            NoConnection::NoFile(_) => OpenError::NoDatabase(error.to_string()),
-            NoConnection::Unreachable(cause) => unopened(&cause),
+            ConnectError::NoFile(_) => OpenError::NoDatabase(error.to_string()),
+            ConnectError::Unreachable(cause) => unopened(&cause),
         }
     }
 }
@@ -334,15 +334,19 @@ fn unopened(cause: &sqlx::Error) -> OpenError {
     }
 }
 
-impl From<NoSite> for OpenError {
-    fn from(error: NoSite) -> OpenError {
+impl From<ProbeError> for OpenError {
+    fn from(error: ProbeError) -> OpenError {
         match error {
-            NoSite::Trouble(Trouble::Lost(cause) | Trouble::Refused(cause)) => unopened(&cause),
-            NoSite::Trouble(slow @ Trouble::Slow(_)) => OpenError::Unreachable(slow.to_string()),
-            NoSite::Prefix(_)
-            | NoSite::NoDocuments { .. }
-            | NoSite::Several(_)
-            | NoSite::Columns { .. } => OpenError::NoSite(error.to_string()),
+            ProbeError::DatabaseError(
+                DatabaseError::Lost(cause) | DatabaseError::Refused(cause),
+            ) => unopened(&cause),
+            ProbeError::DatabaseError(slow @ DatabaseError::Slow(_)) => {
+                OpenError::Unreachable(slow.to_string())
+            }
+            ProbeError::Prefix(_)
+            | ProbeError::NoDocuments { .. }
+            | ProbeError::Several(_)
+            | ProbeError::Columns { .. } => OpenError::NoSite(error.to_string()),
         }
     }
 }

@@ -107,7 +107,7 @@ pub(crate) enum Test {
     Compare { op: Comparison, with: Operand, cast: Option<Cast> },
     In(Vec<Operand>),
     NotIn(Vec<Operand>),
-    Like { place: Place, text: String },
+    Like { place: TextPosition, text: String },
     Null,
     NotNull,
 }
@@ -124,7 +124,7 @@ pub(crate) enum Comparison {
 
 /// Where a text must stand in the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TextPosition {
     Anywhere,
     AtEnd,
     AtStart,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tool::Identity;
 
 use crate::config::{Config, Ownership};
-use crate::database::{Cell, Database, Trouble};
+use crate::database::{Cell, Database, DatabaseError};
 use crate::models::Model;
 use crate::site::Site;
 use crate::sql::{self, Visibility};
@@ -31,7 +31,7 @@ pub(crate) struct Viewer {
 
 /// Why a caller sees nothing at all.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoViewer {
+pub(crate) enum ViewerError {
     #[error("this token belongs to no active user of the site")]
     Blocked,
     #[error("this caller's owner on the site cannot be read from its roles")]
@@ -41,14 +41,14 @@ pub(crate) enum NoViewer {
     #[error("the site has no tables for users; ownership cannot be honoured")]
     NoUsers,
     #[error(transparent)]
-    Trouble(#[from] Trouble),
+    DatabaseError(#[from] DatabaseError),
 }
 
 /// The CMS's permission to use this toolset.
 const PERMISSION: &str = "emcp";
 
 /// The user that an identity acts for.
-fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Result<Option<i64>, NoViewer> {
+fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Result<Option<i64>, ViewerError> {
     let named = owners.get(&caller.subject).filter(|_| !caller.is_anonymous());
     match named {
         Some(owner) => Ok(Some(*owner)),
@@ -59,23 +59,23 @@ fn owner_of(caller: &Identity, owners: &BTreeMap<String, i64>) -> Result<Option<
 /// The one user that the roles name. Whoever has no owner may see more than
 /// whoever has one, so a name that cannot be read, or a second one, is refused
 /// and not passed over.
-fn role_of(caller: &Identity) -> Result<Option<i64>, NoViewer> {
+fn role_of(caller: &Identity) -> Result<Option<i64>, ViewerError> {
     let mut named = caller.roles.iter().filter_map(|role| role.strip_prefix(OWNER_ROLE));
     match (named.next(), named.next()) {
         (None, _) => Ok(None),
-        (Some(owner), None) => owner.parse().map(Some).map_err(|_| NoViewer::Unreadable),
-        (Some(_), Some(_)) => Err(NoViewer::Unreadable),
+        (Some(owner), None) => owner.parse().map(Some).map_err(|_| ViewerError::Unreadable),
+        (Some(_), Some(_)) => Err(ViewerError::Unreadable),
     }
 }
 
 impl Viewer {
     /// Looks up what the caller may see.
-    pub(crate) async fn of(
+    pub(crate) async fn find(
         caller: &Identity,
         config: &Config,
         site: &Site,
         database: &Database,
-    ) -> Result<Viewer, NoViewer> {
+    ) -> Result<Viewer, ViewerError> {
         let ownership = config.ownership;
         let owner = match ownership {
             Ownership::Ignored => None,
@@ -90,7 +90,7 @@ impl Viewer {
         };
         let viewer = Viewer::user(user, site, database, (config.clock)()).await?;
         if config.need_permission && !viewer.may(PERMISSION, site, database).await? {
-            return Err(NoViewer::NotPermitted);
+            return Err(ViewerError::NotPermitted);
         }
         Ok(viewer)
     }
@@ -100,13 +100,14 @@ impl Viewer {
         site: &Site,
         database: &Database,
         now: Duration,
-    ) -> Result<Viewer, NoViewer> {
+    ) -> Result<Viewer, ViewerError> {
         let known = ["user_attributes", "document_groups", "member_groups", "membergroup_access"];
         if !known.iter().all(|table| site.has_table(table)) {
-            return Err(NoViewer::NoUsers);
+            return Err(ViewerError::NoUsers);
         }
         let row = database.fetch(&sql::owner(site, user)).await?.into_iter().next();
-        let role = active_role(&row.ok_or(NoViewer::Blocked)?, now).ok_or(NoViewer::Blocked)?;
+        let role =
+            active_role(&row.ok_or(ViewerError::Blocked)?, now).ok_or(ViewerError::Blocked)?;
         if role == ADMINISTRATOR {
             return Ok(Viewer { visibility: Visibility::Whole, role: Some(role) });
         }
@@ -125,7 +126,7 @@ impl Viewer {
         model: &Model,
         site: &Site,
         database: &Database,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DatabaseError> {
         match self.role {
             None => Ok(self.visibility.is_whole()),
             Some(_) => self.may(model.permission, site, database).await,
@@ -138,7 +139,7 @@ impl Viewer {
         permission: &str,
         site: &Site,
         database: &Database,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, DatabaseError> {
         match self.role {
             None => Ok(false),
             Some(role) => may(role, permission, site, database).await,
@@ -163,7 +164,7 @@ async fn may(
     permission: &str,
     site: &Site,
     database: &Database,
-) -> Result<bool, Trouble> {
+) -> Result<bool, DatabaseError> {
     if role == ADMINISTRATOR {
         return Ok(true);
     }
@@ -175,7 +176,7 @@ async fn may(
 }
 
 /// Document groups count unless the site says that they do not.
-async fn uses_groups(site: &Site, database: &Database) -> Result<bool, Trouble> {
+async fn uses_groups(site: &Site, database: &Database) -> Result<bool, DatabaseError> {
     if !site.has_table("system_settings") {
         return Ok(true);
     }

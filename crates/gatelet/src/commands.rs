@@ -3,11 +3,11 @@
 pub(crate) mod serve;
 
 mod approval;
+mod asking;
 pub(crate) mod call;
 pub(crate) mod help;
 mod output;
 pub(crate) mod skill;
-mod verb;
 
 pub(crate) mod eval;
 pub(crate) mod habits;
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Key(key::Action),
     Login(login::Args),
-    Logout(login::Out),
+    Logout(login::LogoutArgs),
     #[command(subcommand)]
     Trust(trust::Action),
     #[command(subcommand)]

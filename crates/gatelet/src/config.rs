@@ -25,7 +25,7 @@ mod visibility;
 
 pub(crate) mod foreign;
 
-mod itself;
+mod self_reference;
 
 mod jsonc;
 mod node;
@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use catalog::index::Meaning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use web::tls::Callers;
+use web::tls::ClientCertificates;
 
 pub(crate) use artifacts::{Artifacts, Location};
 pub(crate) use auth::Auth;
@@ -57,15 +57,15 @@ pub(crate) use text::{Environment, Process};
 pub(crate) use upstream::{Entry, Reach, Start, Upstream, Wire, write};
 
 use crate::paths::Paths;
-use itself::Here;
 use problem::{Problem, Weight};
+use self_reference::OwnAddress;
 
 /// The configuration file of gatelet.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "gatelet configuration")]
 pub(crate) struct Raw {
-    /// The servers behind the gate.
+    /// The servers behind gatelet.
     #[serde(default)]
     upstream: Vec<upstream::Raw>,
     #[serde(default)]
@@ -133,11 +133,11 @@ impl Config {
         ::builtin::called(upstreams).into_iter().zip(about).collect()
     }
 
-    /// Why this gate must not listen where it is told to: strangers reach it,
+    /// Why this gatelet must not listen where it is told to: strangers reach it,
     /// and nobody is asked who they are. `open` is what the command line says.
     pub(crate) fn exposed(&self, open: bool) -> Option<String> {
         let serve = &self.serve;
-        let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == Callers::Must);
+        let shows = serve.tls.as_ref().is_some_and(|tls| tls.callers == ClientCertificates::Must);
         let guarded = self.auth.required || shows || open || serve.open;
         (!serve.listen.ip().is_loopback() && !guarded).then(|| {
             format!(
@@ -213,7 +213,7 @@ pub(crate) fn load(paths: &Paths) -> Result<Loaded, LoadError> {
     load_for(paths, None)
 }
 
-/// Reads the configuration of a gate that listens where the command line says.
+/// Reads the configuration of a gatelet that listens where the command line says.
 pub(crate) fn load_for(paths: &Paths, listen: Option<SocketAddr>) -> Result<Loaded, LoadError> {
     let Some(file) = paths.config_file() else {
         return Ok(Loaded { config: embedded()?, file: None, warnings: None });
@@ -246,14 +246,14 @@ pub(crate) fn read(
     read_for(source, base, environment, None)
 }
 
-/// Reads a document for a gate that listens where the command line says.
+/// Reads a document for a gatelet that listens where the command line says.
 fn read_for(
     source: Source,
     base: &Path,
     environment: &dyn Environment,
     listen: Option<SocketAddr>,
 ) -> Result<(Config, Problems), Problems> {
-    let here = Here::usual(&source.name, base, listen);
+    let here = OwnAddress::usual(&source.name, base, listen);
     let (root, mut problems) = tree(source);
     // What was meant by the rest is a guess where something cannot be read.
     if problems.has_errors() {
@@ -294,14 +294,14 @@ pub(crate) fn import(
         let known = "`mcpServers`, `servers`, `mcp`, `context_servers` and `mcp_servers` are known";
         return Err(LoadError::NoServers(format!("`{name}` has no table of servers; {known}")));
     }
-    let here = Here::usual(&name, base, None);
+    let here = OwnAddress::usual(&name, base, None);
     let found = foreign::read(&root, &here, &Process, &mut problems);
     let found = found.into_iter().filter(|one| is_sound(one, &here, &mut problems)).collect();
     Ok((found, problems))
 }
 
 /// Whether an upstream would be taken from our own file, too. Why not is noted.
-fn is_sound(found: &upstream::Entry, here: &Here, problems: &mut Problems) -> bool {
+fn is_sound(found: &upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
     upstream::parse(vec![found.clone()], here, &Process, &mut own);
     let is_sound = !own.has_errors();
@@ -350,7 +350,7 @@ fn own(raw: &Raw) -> Vec<upstream::Entry> {
 fn parse(
     raw: Raw,
     found: Vec<upstream::Entry>,
-    mut here: Here,
+    mut here: OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Config {

@@ -30,7 +30,7 @@ pub(crate) enum Stop {
     Usage(String),
     #[error("{0}")]
     NoAnswer(String),
-    /// The gate answered, and would not do it.
+    /// gatelet answered, and would not do it.
     #[error("{0}")]
     Refused(String),
 }

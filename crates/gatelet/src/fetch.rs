@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use mcp::connect::address::{self, Private};
-use mcp::http_client::{self, Unread, deepest};
+use mcp::http_client::{self, BodyError, deepest};
 use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Response, Url};
@@ -24,7 +24,7 @@ pub(crate) struct Fetched {
 
 /// Why a manifest did not come.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfetched {
+pub(crate) enum FetchError {
     /// It must not be asked for, or not be believed: trying again is no use.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -32,25 +32,25 @@ pub(crate) enum Unfetched {
     Private(#[from] Private),
     /// It came, and can be no manifest.
     #[error("{0}")]
-    Unfit(String),
+    TlsError(String),
     /// It may come later.
     #[error("{0}")]
     Failed(String),
 }
 
-impl Unfetched {
+impl FetchError {
     /// Whether what is at the source must not be believed, whatever was there
     /// before; an outage passes.
     pub(crate) fn is_final(&self) -> bool {
         match self {
-            Unfetched::Refused(_) | Unfetched::Private(_) | Unfetched::Unfit(_) => true,
-            Unfetched::Failed(_) => false,
+            FetchError::Refused(_) | FetchError::Private(_) | FetchError::TlsError(_) => true,
+            FetchError::Failed(_) => false,
         }
     }
 }
 
 /// How long everything may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How often a manifest may be somewhere else.
 const REDIRECTS: usize = 4;
@@ -85,7 +85,7 @@ pub(crate) async fn get(
 pub(crate) async fn manifest(
     source: &Source,
     authority: Option<&[u8]>,
-) -> Result<String, Unfetched> {
+) -> Result<String, FetchError> {
     let mut url = source.manifest.clone();
     for _ in 0..=REDIRECTS {
         source.admits(&url)?;
@@ -94,18 +94,18 @@ pub(crate) async fn manifest(
         let place = response.headers().get(LOCATION).filter(|_| status.is_redirection());
         if let Some(place) = place {
             let next = place.to_str().ok().and_then(|place| url.join(place).ok());
-            url = next.ok_or_else(|| Unfetched::Failed(format!("{url} leads nowhere")))?;
+            url = next.ok_or_else(|| FetchError::Failed(format!("{url} leads nowhere")))?;
             continue;
         }
         if !status.is_success() {
-            return Err(Unfetched::Failed(format!("{url} answers with status {status}")));
+            return Err(FetchError::Failed(format!("{url} answers with status {status}")));
         }
         return body(response, &url, MAX_BYTES).await;
     }
-    Err(Unfetched::Failed(format!("{} leads from one place to the next", source.manifest)))
+    Err(FetchError::Failed(format!("{} leads from one place to the next", source.manifest)))
 }
 
-async fn ask(source: &Source, url: &Url, authority: Option<&[u8]>) -> Result<Response, Unfetched> {
+async fn ask(source: &Source, url: &Url, authority: Option<&[u8]>) -> Result<Response, FetchError> {
     let mut builder = builder();
     if source.reaches_private(url) {
         builder = builder.no_proxy();
@@ -114,12 +114,12 @@ async fn ask(source: &Source, url: &Url, authority: Option<&[u8]>) -> Result<Res
     }
     let client = trusting(builder, authority)
         .build()
-        .map_err(|error| Unfetched::Failed(error.to_string()))?;
+        .map_err(|error| FetchError::Failed(error.to_string()))?;
     let accept = "application/yaml, application/json;q=0.9";
     let sent = client.get(url.clone()).header("accept", accept).send().await;
     sent.map_err(|error| match private(&error) {
-        Some(private) => Unfetched::Private(private),
-        None => Unfetched::Failed(format!("{url} cannot be reached: {}", deepest(&error))),
+        Some(private) => FetchError::Private(private),
+        None => FetchError::Failed(format!("{url} cannot be reached: {}", deepest(&error))),
     })
 }
 
@@ -129,19 +129,19 @@ fn trusting(builder: ClientBuilder, authority: Option<&[u8]>) -> ClientBuilder {
 }
 
 fn builder() -> ClientBuilder {
-    http_client::builder().timeout(PATIENCE).redirect(Policy::none())
+    http_client::builder().timeout(TIMEOUT).redirect(Policy::none())
 }
 
-async fn body(response: Response, url: &Url, limit: usize) -> Result<String, Unfetched> {
+async fn body(response: Response, url: &Url, limit: usize) -> Result<String, FetchError> {
     let body = http_client::body(response, limit).await.map_err(|unread| match unread {
-        Unread::Broken(error) => {
-            Unfetched::Failed(format!("{url} breaks off: {}", deepest(&error)))
+        BodyError::Broken(error) => {
+            FetchError::Failed(format!("{url} breaks off: {}", deepest(&error)))
         }
-        Unread::TooLong { limit } => {
-            Unfetched::Unfit(format!("{url} is larger than {limit} bytes"))
+        BodyError::TooLong { limit } => {
+            FetchError::TlsError(format!("{url} is larger than {limit} bytes"))
         }
     })?;
-    String::from_utf8(body.into()).map_err(|_| Unfetched::Unfit(format!("{url} is not text")))
+    String::from_utf8(body.into()).map_err(|_| FetchError::TlsError(format!("{url} is not text")))
 }
 
 /// The private address among the causes, if that was it.

@@ -8,18 +8,18 @@ mod paths;
 mod wire;
 
 mod fetch;
-mod gate;
-mod local;
+mod local_socket;
 mod mounts;
+mod running;
 
+mod changed_file;
 mod exit;
-mod habits;
-mod ledger;
+mod ledger_file;
 mod secret;
-mod stamp;
 mod telemetry;
 mod terminal;
 mod time;
+mod usage_file;
 
 use std::process::ExitCode;
 

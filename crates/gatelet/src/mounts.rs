@@ -7,7 +7,7 @@
 //! must not be believed takes its server away.
 
 mod memory;
-mod place;
+mod mounted;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,28 +21,28 @@ use web::aggregate::label;
 use crate::config::{Config, Mount, Process, RawMount, meant};
 use crate::fetch;
 use crate::time::unix_seconds as now;
-use memory::{Known, Memory};
+use memory::{Memory, RememberedManifest};
 
-pub(crate) use place::{Origin, Place};
+pub(crate) use mounted::{MountedServer, Origin};
 
-/// All mounts of a gate.
+/// All mounts of a gatelet.
 pub(crate) struct Mounts {
     /// Where the state directory is; what is mounted by command is relative to it.
     base: PathBuf,
     document: JsonDocument<Memory>,
-    places: Mutex<Vec<Place>>,
+    servers: Mutex<Vec<MountedServer>>,
     /// Labels of everything that is not mounted.
     taken: Mutex<Vec<String>>,
-    /// Where this gate itself is reached, once it is known.
+    /// Where this gatelet itself is reached, once it is known.
     own: Mutex<Option<String>>,
     wake: Notify,
 }
 
 /// Why something is not mounted or unmounted.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Wrong {
+pub(crate) enum MountError {
     #[error("`{key}`: {message}")]
-    Wish { key: &'static str, message: String },
+    Request { key: &'static str, message: String },
     #[error("`{0}` is mounted already")]
     There(String),
     #[error("`{0}` is this gate itself: it cannot stand behind itself")]
@@ -55,14 +55,14 @@ pub(crate) enum Wrong {
     Configured(String),
 }
 
-impl Wrong {
+impl MountError {
     /// The HTTP status that says so.
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Wrong::Wish { .. } | Wrong::Itself(_) => 400,
-            Wrong::Unknown(_) => 404,
-            Wrong::There(_) | Wrong::Configured(_) => 409,
-            Wrong::Refused(_) => 422,
+            MountError::Request { .. } | MountError::Itself(_) => 400,
+            MountError::Unknown(_) => 404,
+            MountError::There(_) | MountError::Configured(_) => 409,
+            MountError::Refused(_) => 422,
         }
     }
 }
@@ -83,25 +83,25 @@ impl Mounts {
     pub(crate) fn open(state: &Path, configured: &[Mount]) -> Mounts {
         let document = memory::document(state);
         let memory = memory::load(&document);
-        let mut places: Vec<Place> = Vec::new();
+        let mut servers: Vec<MountedServer> = Vec::new();
         for mount in configured {
-            places.push(Place::new(mount.clone(), Origin::Configured, &memory));
+            servers.push(MountedServer::new(mount.clone(), Origin::Configured, &memory));
         }
         for raw in &memory.mounts {
             match meant(raw, state, &Process) {
-                Ok(mount) if !places.iter().any(|place| place.is_at(&mount)) => {
-                    places.push(Place::new(mount, Origin::Command, &memory));
+                Ok(mount) if !servers.iter().any(|server| server.is_at(&mount)) => {
+                    servers.push(MountedServer::new(mount, Origin::Command, &memory));
                 }
                 Ok(_) => {}
                 Err((key, message)) => tracing::warn!("a mount is left out: `{key}` {message}"),
             }
         }
         let (taken, own) = (Mutex::default(), Mutex::default());
-        let (base, places) = (state.to_owned(), Mutex::new(places));
-        Mounts { base, document, places, taken, own, wake: Notify::new() }
+        let (base, servers) = (state.to_owned(), Mutex::new(servers));
+        Mounts { base, document, servers, taken, own, wake: Notify::new() }
     }
 
-    /// Says where this gate itself is reached; nothing there is mounted.
+    /// Says where this gatelet itself is reached; nothing there is mounted.
     pub(crate) fn served_at(&self, endpoint: &str) {
         *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.to_owned());
     }
@@ -113,58 +113,59 @@ impl Mounts {
     /// Takes up a changed configuration.
     pub(crate) fn reconfigure(&self, configured: &[Mount]) {
         let memory = memory::load(&self.document);
-        let mut places = self.places();
-        let before = std::mem::take(&mut *places);
-        let (commanded, mut known): (Vec<Place>, Vec<Place>) =
-            before.into_iter().partition(|place| place.origin == Origin::Command);
+        let mut servers = self.servers();
+        let before = std::mem::take(&mut *servers);
+        let (commanded, mut known): (Vec<MountedServer>, Vec<MountedServer>) =
+            before.into_iter().partition(|server| server.origin == Origin::Command);
         for mount in configured {
-            let same = known.iter().position(|place| place.mount == *mount);
-            places.push(match same {
+            let same = known.iter().position(|server| server.mount == *mount);
+            servers.push(match same {
                 Some(at) => known.remove(at),
-                None => Place::new(mount.clone(), Origin::Configured, &memory),
+                None => MountedServer::new(mount.clone(), Origin::Configured, &memory),
             });
         }
-        places.extend(commanded);
-        drop(places);
+        servers.extend(commanded);
+        drop(servers);
         self.wake.notify_one();
     }
 
     /// Every mount with the label that it has beside those that are `taken`.
-    pub(crate) fn settled(&self, taken: Vec<String>) -> Vec<Place> {
+    pub(crate) fn with_labels(&self, taken: Vec<String>) -> Vec<MountedServer> {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = taken;
-        let mut places = self.places();
-        self.settle(&mut places);
-        places.clone()
+        let mut servers = self.servers();
+        self.assign_labels(&mut servers);
+        servers.clone()
     }
 
-    fn settle(&self, places: &mut [Place]) {
+    fn assign_labels(&self, servers: &mut [MountedServer]) {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let servers: Vec<label::Server<'_>> = places.iter().map(Place::server).collect();
-        let labels = label::assign(&taken, &servers);
-        for (place, label) in places.iter_mut().zip(labels) {
+        let descriptions: Vec<label::Server<'_>> =
+            servers.iter().map(MountedServer::server).collect();
+        let labels = label::assign(&taken, &descriptions);
+        for (server, label) in servers.iter_mut().zip(labels) {
             // A label is kept once there is something to call by it.
-            place.kept = place.manifest.as_ref().map(|_| label.clone()).or(place.kept.take());
-            place.label = label;
+            server.kept = server.manifest.as_ref().map(|_| label.clone()).or(server.kept.take());
+            server.label = label;
         }
     }
 
-    /// Looks at manifests when their time has come, for ever; says when
+    /// RefreshSchedule at manifests when their time has come, for ever; says when
     /// something is different.
     pub(crate) async fn keep(self: Arc<Self>, changed: impl Fn() + Send + 'static) {
         loop {
             let due: Vec<Mount> = {
-                let places = self.places();
+                let servers = self.servers();
                 let now = now();
-                let due = places.iter().filter(|place| place.looks.due() <= now);
-                due.map(|place| place.mount.clone()).collect()
+                let due = servers.iter().filter(|server| server.schedule.due() <= now);
+                due.map(|server| server.mount.clone()).collect()
             };
-            let looks = due.iter().map(|mount| self.look(mount));
-            let news = futures::future::join_all(looks).await;
+            let schedule = due.iter().map(|mount| self.look(mount));
+            let news = futures::future::join_all(schedule).await;
             if news.into_iter().any(|news| news) {
                 self.save(|_| ()).await;
                 changed();
             }
-            let next = self.places().iter().map(|place| place.looks.due()).min();
+            let next = self.servers().iter().map(|server| server.schedule.due()).min();
             let pause = next.map_or(NAP, |next| Duration::from_secs(next.saturating_sub(now())));
             tokio::select! {
                 () = tokio::time::sleep(pause.clamp(Duration::from_millis(200), NAP)) => {}
@@ -173,60 +174,60 @@ impl Mounts {
         }
     }
 
-    /// Looks at one manifest; whether something is different now.
+    /// RefreshSchedule at one manifest; whether something is different now.
     async fn look(&self, mount: &Mount) -> bool {
         let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
         let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
-        let mut places = self.places();
-        let Some(place) = places.iter_mut().find(|place| place.mount == *mount) else {
+        let mut servers = self.servers();
+        let Some(server) = servers.iter_mut().find(|server| server.mount == *mount) else {
             return false;
         };
-        place.take(seen, now())
+        server.take(seen, now())
     }
 
     /// Mounts a server while serving. Its manifest is fetched at once: what is
     /// refused is not mounted, what cannot be reached is tried again.
-    pub(crate) async fn mount(&self, raw: RawMount) -> Result<Value, Wrong> {
+    pub(crate) async fn mount(&self, raw: RawMount) -> Result<Value, MountError> {
         let mount = meant(&raw, &self.base, &Process)
-            .map_err(|(key, message)| Wrong::Wish { key, message })?;
-        if self.places().iter().any(|place| place.is_at(&mount)) {
-            return Err(Wrong::There(mount.source.manifest.to_string()));
+            .map_err(|(key, message)| MountError::Request { key, message })?;
+        if self.servers().iter().any(|server| server.is_at(&mount)) {
+            return Err(MountError::There(mount.source.manifest.to_string()));
         }
         let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
         let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));
         if let Err(why) = &seen
             && why.is_final()
         {
-            return Err(Wrong::Refused(why.to_string()));
+            return Err(MountError::Refused(why.to_string()));
         }
         if let Ok((_, endpoint)) = &seen
             && self.is_own(endpoint.as_str())
         {
-            return Err(Wrong::Itself(endpoint.to_string()));
+            return Err(MountError::Itself(endpoint.to_string()));
         }
         let manifest = mount.source.manifest.clone();
         let known = self.document.read().await.unwrap_or_default();
-        let mut place = Place::new(mount, Origin::Command, &known);
-        place.take(seen, now());
-        let told = self.add(place)?;
+        let mut server = MountedServer::new(mount, Origin::Command, &known);
+        server.take(seen, now());
+        let json = self.add(server)?;
         self.save(|memory| memory.add(raw.clone(), &manifest)).await;
-        Ok(told)
+        Ok(json)
     }
 
-    /// Takes a place in, unless somebody mounted the same while its manifest
+    /// Takes a server in, unless somebody mounted the same while its manifest
     /// was on the way.
-    fn add(&self, place: Place) -> Result<Value, Wrong> {
-        let mut places = self.places();
-        if places.iter().any(|known| known.is_at(&place.mount)) {
-            return Err(Wrong::There(place.mount.source.manifest.to_string()));
+    fn add(&self, server: MountedServer) -> Result<Value, MountError> {
+        let mut servers = self.servers();
+        if servers.iter().any(|known| known.is_at(&server.mount)) {
+            return Err(MountError::There(server.mount.source.manifest.to_string()));
         }
-        places.push(place);
-        self.settle(&mut places);
-        Ok(places.last().map(Place::told).unwrap_or_default())
+        servers.push(server);
+        self.assign_labels(&mut servers);
+        Ok(servers.last().map(MountedServer::to_json).unwrap_or_default())
     }
 
     /// Takes away what was mounted while serving, by its label or manifest.
-    pub(crate) async fn unmount(&self, which: &str) -> Result<Value, Wrong> {
+    pub(crate) async fn unmount(&self, which: &str) -> Result<Value, MountError> {
         let gone = self.remove(which)?;
         let manifest = &gone.mount.source.manifest;
         self.save(|memory| {
@@ -234,35 +235,36 @@ impl Mounts {
             memory.known.remove(manifest.as_str());
         })
         .await;
-        Ok(gone.told())
+        Ok(gone.to_json())
     }
 
-    fn remove(&self, which: &str) -> Result<Place, Wrong> {
-        let mut places = self.places();
-        let is_it = |place: &Place| {
-            catalog::name::same(&place.label, which)
-                || place.mount.source.manifest.as_str() == which
+    fn remove(&self, which: &str) -> Result<MountedServer, MountError> {
+        let mut servers = self.servers();
+        let is_it = |server: &MountedServer| {
+            catalog::name::same(&server.label, which)
+                || server.mount.source.manifest.as_str() == which
         };
-        let at = places.iter().position(is_it).ok_or_else(|| Wrong::Unknown(which.to_owned()))?;
-        match places[at].origin {
-            Origin::Configured => Err(Wrong::Configured(which.to_owned())),
-            Origin::Command => Ok(places.remove(at)),
+        let at =
+            servers.iter().position(is_it).ok_or_else(|| MountError::Unknown(which.to_owned()))?;
+        match servers[at].origin {
+            Origin::Configured => Err(MountError::Configured(which.to_owned())),
+            Origin::Command => Ok(servers.remove(at)),
         }
     }
 
     /// Every mount and how it fares.
-    pub(crate) fn told(&self) -> Value {
-        self.places().iter().map(Place::told).collect()
+    pub(crate) fn to_json(&self) -> Value {
+        self.servers().iter().map(MountedServer::to_json).collect()
     }
 
-    /// Remembers every place as it is called now, and makes one more change.
-    /// What another gate with the same state remembers is left as it is.
+    /// Remembers every server as it is called now, and makes one more change.
+    /// What another gatelet with the same state remembers is left as it is.
     async fn save(&self, mut change: impl FnMut(&mut Memory) + Send) {
-        let known: Vec<(String, Option<Known>)> = {
-            let mut places = self.places();
-            self.settle(&mut places);
-            let url = |place: &Place| place.mount.source.manifest.to_string();
-            places.iter().map(|place| (url(place), place.known())).collect()
+        let known: Vec<(String, Option<RememberedManifest>)> = {
+            let mut servers = self.servers();
+            self.assign_labels(&mut servers);
+            let url = |server: &MountedServer| server.mount.source.manifest.to_string();
+            servers.iter().map(|server| (url(server), server.known())).collect()
         };
         let saved = self.document.change(|memory| {
             for (url, known) in &known {
@@ -278,8 +280,8 @@ impl Mounts {
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn servers(&self) -> MutexGuard<'_, Vec<MountedServer>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::terminal::Color;
 /// What the program runs for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be a gate.
+    /// To be a gatelet.
     Serve,
     /// To do one thing and end.
     Command,
@@ -41,7 +41,7 @@ pub(crate) fn init(purpose: Purpose, filter: Option<&str>, color: Color) {
         .with_target(false)
         .compact()
         .with_filter(EnvFilter::new(filter));
-    // A gate keeps its last lines, with what upstreams wrote, for who asks later.
+    // A gatelet keeps its last lines, with what upstreams wrote, for who asks later.
     let kept = (purpose == Purpose::Serve).then(|| {
         tracing_subscriber::fmt::layer()
             .with_writer(|| Scrubbed(Recent))

@@ -1,20 +1,20 @@
 //! Where things are connected: the only place that starts programs, opens
 //! connections and knows every crate.
 
+mod artifact_store;
 pub(crate) mod bound_ledger;
 mod callers;
-mod card;
 pub(crate) mod chain;
 mod connector;
 mod credential;
 pub(crate) mod identity;
-mod keeping;
-mod shelf;
+mod listing_store;
+mod own_manifest;
 mod shutdown;
 pub(crate) mod skills;
 mod stages;
+mod stoppable_input;
 mod trust;
-mod until;
 mod watch;
 
 use std::collections::HashMap;
@@ -40,27 +40,27 @@ use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
 pub(crate) use shutdown::{HangUp, asked_to_end, children_have_ended};
-pub(crate) use until::Until;
+pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};
 
 use crate::config::{self, Config, Learning, Loaded, Mount, Reach, Upstream};
-use crate::habits;
-use crate::mounts::{self, Mounts, Place};
-use card::{Card, Contents};
+use crate::mounts::{self, MountedServer, Mounts};
+use crate::usage_file;
 use connector::{Remote, Site};
 use identity::Identities;
+use listing_store::ListingDirectory;
 use nested::{CashConnector, OpenSession};
-use shelf::Directory;
+use own_manifest::{Contents, OwnManifest};
 
 /// When upstreams are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum StartPolicy {
     /// As the configuration says.
     Configured,
     /// Only when something is asked of them, for a command that is over soon.
-    WhenAsked,
+    OnDemand,
     /// All of them, at once.
-    AtOnce,
+    AllAtOnce,
 }
 
 /// How long the last records may take to be written.
@@ -71,59 +71,63 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Wiring {
     state: PathBuf,
-    shelf: Arc<Directory>,
-    pace: Pace,
+    listings: Arc<ListingDirectory>,
+    start_policy: StartPolicy,
     records: Option<Arc<Events>>,
-    habits: Arc<habits::File>,
+    usage: Arc<usage_file::UsageFile>,
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
-    card: Arc<Card>,
+    own_manifest: Arc<OwnManifest>,
     /// What each label stands for.
     identities: Identities,
     /// How often each upstream was restarted by hand.
     restarts: Arc<Mutex<HashMap<String, u64>>>,
-    /// Tells this gate from every other.
+    /// Tells this gatelet from every other.
     instance: Arc<str>,
     /// The configurations that are served on the way to a program.
     chain: Arc<str>,
-    current: Arc<Mutex<TakenUp>>,
+    current: Arc<Mutex<AppliedConfig>>,
     /// Ends all upstreams together.
     shutdown: Shutdown,
 }
 
 /// The configuration that was taken up last, with its skills.
-struct TakenUp {
+struct AppliedConfig {
     config: Config,
     skills: Library,
     /// Of the files of the skills.
     digest: [u8; 32],
 }
 
-impl TakenUp {
-    fn of(config: &Config, skills: Library) -> TakenUp {
-        TakenUp { config: config.clone(), skills, digest: skills::digest(config) }
+impl AppliedConfig {
+    fn new(config: &Config, skills: Library) -> AppliedConfig {
+        AppliedConfig { config: config.clone(), skills, digest: skills::digest(config) }
     }
 }
 
 impl Wiring {
-    pub(crate) fn new(state: &Path, pace: Pace, loaded: &Loaded) -> anyhow::Result<Wiring> {
+    pub(crate) fn new(
+        state: &Path,
+        start_policy: StartPolicy,
+        loaded: &Loaded,
+    ) -> anyhow::Result<Wiring> {
         let config = &loaded.config;
-        let shelf = Arc::new(Directory::new(&state.join("listings")));
+        let listings = Arc::new(ListingDirectory::new(&state.join("listings")));
         let records = config.records.file.as_deref().map(open_records).transpose()?;
         Ok(Wiring {
             state: state.to_owned(),
-            shelf,
-            pace,
+            listings,
+            start_policy,
             records: records.map(Arc::new),
-            habits: Arc::new(habits::File::at(state)),
+            usage: Arc::new(usage_file::UsageFile::at(state)),
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
             controls: Arc::default(),
-            card: Arc::new(Card::new(config)),
+            own_manifest: Arc::new(OwnManifest::new(config)),
             identities: Identities::default(),
             restarts: Arc::default(),
             chain: chain::with(loaded.file.as_deref()).into(),
             instance: format!("{:032x}", rand::random::<u128>()).into(),
-            current: Arc::new(Mutex::new(TakenUp::of(config, Library::default()))),
+            current: Arc::new(Mutex::new(AppliedConfig::new(config, Library::default()))),
             shutdown: Shutdown::default(),
         })
     }
@@ -133,15 +137,15 @@ impl Wiring {
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(System::start());
         let skills = skills::library(config);
-        self.take_up(config, &skills);
+        self.apply(config, &skills);
         let upstreams = self.upstreams(config);
         let parts = Parts {
             surface: config.serve.surface.meant(),
             skills,
             gate: gate(config),
-            shelf: Arc::clone(&self.shelf) as _,
+            shelf: Arc::clone(&self.listings) as _,
             manifest: Some(self.manifest()),
-            artifacts: keeping::store(&config.artifacts, &self.state, &clock),
+            artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
             stages: self.controls.first(config, &self.state, &self.identities, &clock),
             visibility: config.visibility.clone().into(),
             meta: config.controls.meta.clone(),
@@ -152,16 +156,16 @@ impl Wiring {
                 None => Arc::new(Nowhere),
             },
             notebook: match config.learning {
-                Learning::On => Arc::clone(&self.habits) as _,
+                Learning::On => Arc::clone(&self.usage) as _,
                 Learning::Off => Arc::new(Closed),
             },
             roster: roster::Config {
                 meaning: config.meaning,
-                // A command asks once; a gate that stays should not keep its
+                // A command asks once; a gatelet that stays should not keep its
                 // clients waiting while it reads thousands of tools.
-                indexing: match self.pace {
-                    Pace::Configured => Indexing::Ahead,
-                    Pace::WhenAsked | Pace::AtOnce => Indexing::WhenNeeded,
+                indexing: match self.start_policy {
+                    StartPolicy::Configured => Indexing::Ahead,
+                    StartPolicy::OnDemand | StartPolicy::AllAtOnce => Indexing::WhenNeeded,
                 },
                 instance: Arc::clone(&self.instance),
                 ..roster::Config::default()
@@ -179,15 +183,15 @@ impl Wiring {
 
     /// Waits until every record and habit is written, at the end of the process.
     pub(crate) fn close(&self) {
-        self.habits.flush();
+        self.usage.flush();
         if let Some(events) = &self.records {
             events.flush(LAST_WORDS);
         }
     }
 
     /// Whether this configuration, and the skills as they are now, are what was
-    /// taken up last. Where the gate listens counts until it ends.
-    pub(crate) fn has_taken_up(&self, config: &Config) -> bool {
+    /// taken up last. Where gatelet listens counts until it ends.
+    pub(crate) fn has_applied(&self, config: &Config) -> bool {
         let current = self.current.lock();
         let serve = current.config.serve.clone();
         current.config == Config { serve, ..config.clone() }
@@ -197,7 +201,7 @@ impl Wiring {
     /// Takes up a changed configuration without dropping a session.
     pub(crate) fn reload(&self, gateway: &Gateway, config: &Config) {
         let skills = skills::library(config);
-        self.take_up(config, &skills);
+        self.apply(config, &skills);
         self.mounts.reconfigure(&config.mounts);
         // Before the upstreams, which are looked at by what is expected of them.
         gateway.control(Controls {
@@ -235,7 +239,7 @@ impl Wiring {
     pub(crate) fn remount(&self, gateway: &Gateway) {
         let config = self.current.lock().config.clone();
         let skills = skills::library(&config);
-        self.take_up(&config, &skills);
+        self.apply(&config, &skills);
         gateway.reload(self.upstreams(&config), skills);
         self.present(gateway);
     }
@@ -251,7 +255,7 @@ impl Wiring {
         }
     }
 
-    /// Has the gate say of itself what is so now.
+    /// Has gatelet say of itself what is so now.
     fn present(&self, gateway: &Gateway) {
         let hall = gateway.roster().halls().into_iter().next();
         let snapshot = hall.map(|hall| hall.snapshot());
@@ -260,32 +264,33 @@ impl Wiring {
 
     /// Tells what was last presented; nothing before it was first drawn.
     pub(crate) fn presented(&self) -> impl Fn() -> Option<Manifest> + Send + Sync + use<> {
-        let card = Arc::clone(&self.card);
+        let card = Arc::clone(&self.own_manifest);
         move || card.shown()
     }
 
-    /// What the gate says of itself, now and whenever it is asked.
+    /// What gatelet says of itself, now and whenever it is asked.
     fn manifest(&self) -> gateway::Manifest {
-        let (first, card) = (self.draw(None), Arc::clone(&self.card));
+        let (first, card) = (self.draw(None), Arc::clone(&self.own_manifest));
         Arc::new(move || card.shown().as_ref().unwrap_or(&first).to_json())
     }
 
     fn draw(&self, catalog: Option<&Catalog>) -> Manifest {
-        let TakenUp { config, skills, .. } = &*self.current.lock();
-        let mounts = self.mounts.settled(mounts::taken(config));
-        let manifest = self.card.draw(&Contents { config, mounts: &mounts, skills, catalog });
+        let AppliedConfig { config, skills, .. } = &*self.current.lock();
+        let mounts = self.mounts.with_labels(mounts::taken(config));
+        let manifest =
+            self.own_manifest.draw(&Contents { config, mounts: &mounts, skills, catalog });
         self.mounts.served_at(&manifest.endpoint);
         manifest
     }
 
-    fn take_up(&self, config: &Config, skills: &Library) {
+    fn apply(&self, config: &Config, skills: &Library) {
         tracing::debug!(upstreams = config.upstreams.len(), "taking up the configuration");
-        *self.current.lock() = TakenUp::of(config, skills.clone());
+        *self.current.lock() = AppliedConfig::new(config, skills.clone());
     }
 
     fn upstreams(&self, config: &Config) -> Vec<roster::Upstream> {
         let mut all = self.configured(config);
-        let places = self.mounts.settled(mounts::taken(config));
+        let places = self.mounts.with_labels(mounts::taken(config));
         all.extend(places.iter().map(|place| self.mounted(config, place)));
         all
     }
@@ -308,13 +313,17 @@ impl Wiring {
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {
         self.identities.note(upstream);
         let upstream = &chain::with_chain(upstream, &self.chain);
-        let start = match (self.pace, upstream.start) {
-            (Pace::Configured, config::Start::Eager) | (Pace::AtOnce, _) => Start::Eager,
-            (Pace::Configured, config::Start::OnDemand) | (Pace::WhenAsked, _) => Start::OnDemand,
+        let start = match (self.start_policy, upstream.start) {
+            (StartPolicy::Configured, config::Start::Eager) | (StartPolicy::AllAtOnce, _) => {
+                Start::Eager
+            }
+            (StartPolicy::Configured, config::Start::OnDemand) | (StartPolicy::OnDemand, _) => {
+                Start::OnDemand
+            }
         };
         let vault = credential::vault(&self.state);
-        let shown = credential::of(upstream, None, &vault);
-        let remote = Remote::new(upstream, Arc::clone(&self.shelf), shown, &self.shutdown);
+        let shown = credential::for_upstream(upstream, None, &vault);
+        let remote = Remote::new(upstream, Arc::clone(&self.listings), shown, &self.shutdown);
         let fingerprint = pinned(remote.fingerprint(), config, &upstream.label);
         let fingerprint = self.restarted(fingerprint, &upstream.label);
         let mut known = None;
@@ -327,8 +336,8 @@ impl Wiring {
             Reach::Program { .. } | Reach::Address { .. } | Reach::Nowhere { .. } => {
                 let access = &upstream.access;
                 if access.per_caller || !access.callers.is_empty() {
-                    let shelf = Arc::clone(&self.shelf);
-                    self.nesting(callers::Front::new(remote, upstream, shelf, vault))
+                    let listings = Arc::clone(&self.listings);
+                    self.nesting(callers::PerCallerSessions::new(remote, upstream, listings, vault))
                 } else {
                     self.nesting(remote)
                 }
@@ -351,7 +360,7 @@ impl Wiring {
 impl Wiring {
     /// A server that was found by its manifest. One whose manifest is not
     /// believed, or has not come yet, keeps its place and says why.
-    fn mounted(&self, config: &Config, place: &Place) -> roster::Upstream {
+    fn mounted(&self, config: &Config, place: &MountedServer) -> roster::Upstream {
         let Mount { source, headers, authority } = &place.mount;
         let reach = match &place.manifest {
             Some((_, endpoint)) => Reach::Address {
@@ -368,8 +377,8 @@ impl Wiring {
         };
         let upstream = Upstream::mounted(&place.label, place.description(), reach);
         let public = place.manifest.as_ref().is_some_and(|(_, url)| !source.reaches_private(url));
-        let shown = credential::of(&upstream, None, &credential::vault(&self.state));
-        let mut remote = Remote::new(&upstream, Arc::clone(&self.shelf), shown, &self.shutdown);
+        let shown = credential::for_upstream(&upstream, None, &credential::vault(&self.state));
+        let mut remote = Remote::new(&upstream, Arc::clone(&self.listings), shown, &self.shutdown);
         if public {
             remote = remote.public_only();
         }

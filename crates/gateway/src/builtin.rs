@@ -62,7 +62,7 @@ impl Builtin for BuiltinTools {
         let words = "This gate: search everything, read long results in parts, upstream health.";
         Source {
             description: Some(words.to_owned()),
-            role: Role::Own,
+            role: Role::Builtin,
             skills: self.skills.here().listed(),
             ..Source::new(BUILTIN, Arc::clone(&self.listing))
         }

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use catalog::Shares;
-use catalog::habits::Habits;
+use catalog::Priors;
+use catalog::usage::UsageHistory;
 use parking_lot::Mutex;
 use tool::Context;
 
@@ -17,10 +17,10 @@ use crate::record::{Ending, Note, Record, Sink};
 use roster::BUILTIN;
 use tool::clock::Clock;
 
-/// Where habits are kept.
+/// Where history are kept.
 pub trait Notebook: Send + Sync {
     /// What is known now.
-    fn read(&self) -> Arc<Habits>;
+    fn read(&self) -> Arc<UsageHistory>;
 
     /// Notes that a tool (`upstream/tool`) was called after a query, on the
     /// day of that number since 1970.
@@ -37,7 +37,7 @@ pub trait Notebook: Send + Sync {
 pub struct Closed;
 
 impl Notebook for Closed {
-    fn read(&self) -> Arc<Habits> {
+    fn read(&self) -> Arc<UsageHistory> {
         Arc::default()
     }
 
@@ -66,9 +66,9 @@ impl Learning {
     }
 
     /// Hears a search, and tells what was chosen after such searches before.
-    pub(crate) fn asked(&self, context: &Context, query: &str) -> Shares {
+    pub(crate) fn asked(&self, context: &Context, query: &str) -> Priors {
         if !self.notebook.is_open() {
-            return Shares::new();
+            return Priors::new();
         }
         let mut asked = self.asked.lock();
         if SESSIONS <= asked.len() && !asked.contains_key(&context.session) {
@@ -76,9 +76,9 @@ impl Learning {
         }
         asked.insert(Arc::clone(&context.session), catalog::summary::cut(query, 500));
         drop(asked);
-        let habits = self.notebook.read();
-        let shares = habits.shares(query, self.day());
-        shares.into_iter().map(|(tool, share)| (tool.to_owned(), share)).collect()
+        let history = self.notebook.read();
+        let priors = history.priors(query, self.day());
+        priors.into_iter().map(|(tool, share)| (tool.to_owned(), share)).collect()
     }
 
     fn called(&self, record: &Record) {

@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use catalog::Shares;
-use catalog::directory::Place;
+use catalog::{ItemRef, Priors};
 use tool::{Context, Json, Reply};
 
 use crate::learning::Learning;
@@ -53,7 +52,7 @@ impl SearchAnswer {
     /// What stands at these places, and how it is told.
     pub(crate) fn at(
         snapshot: &Snapshot,
-        places: impl IntoIterator<Item = Place>,
+        places: impl IntoIterator<Item = ItemRef>,
         reply: Reply,
     ) -> SearchAnswer {
         SearchAnswer {
@@ -136,7 +135,7 @@ impl Search {
 
     /// Hears what is looked for, and tells what was chosen after such searches
     /// before.
-    pub(crate) fn priors(&self, context: &Context, query: &str) -> Shares {
+    pub(crate) fn priors(&self, context: &Context, query: &str) -> Priors {
         self.learning.asked(context, query)
     }
 
@@ -159,13 +158,13 @@ impl Search {
 }
 
 /// The canonical id of what is at a place; `None` for skills, which have none.
-fn id(snapshot: &Snapshot, place: Place) -> Option<String> {
+fn id(snapshot: &Snapshot, place: ItemRef) -> Option<String> {
     let directory = snapshot.directory();
     let section = match place {
-        Place::Tool(slot) => return Some(snapshot.target(slot).callee.id.clone()),
-        Place::Resource { .. } | Place::Template { .. } => &directory.resources,
-        Place::Prompt { .. } => &directory.prompts,
-        Place::Skill { .. } => return None,
+        ItemRef::Tool(slot) => return Some(snapshot.target(slot).callee.id.clone()),
+        ItemRef::Resource { .. } | ItemRef::Template { .. } => &directory.resources,
+        ItemRef::Prompt { .. } => &directory.prompts,
+        ItemRef::Skill { .. } => return None,
     };
     directory.at(place).map(|at| section.entries()[at].id.clone())
 }
@@ -173,12 +172,12 @@ fn id(snapshot: &Snapshot, place: Place) -> Option<String> {
 /// The definitions of the tools among these ids.
 fn definitions(snapshot: &Snapshot, ids: &[String]) -> Vec<Json> {
     let tools = &snapshot.directory().tools;
-    let raw = |id: &String| match tools.entries()[tools.get(id)?].place {
-        Place::Tool(slot) => Some(snapshot.catalog.tool(slot).raw.clone()),
-        Place::Resource { .. }
-        | Place::Template { .. }
-        | Place::Prompt { .. }
-        | Place::Skill { .. } => None,
+    let raw = |id: &String| match tools.entries()[tools.get(id)?].item {
+        ItemRef::Tool(slot) => Some(snapshot.catalog.tool(slot).raw.clone()),
+        ItemRef::Resource { .. }
+        | ItemRef::Template { .. }
+        | ItemRef::Prompt { .. }
+        | ItemRef::Skill { .. } => None,
     };
     ids.iter().filter_map(raw).collect()
 }

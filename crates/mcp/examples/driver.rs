@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use mcp::connect::{self, Endpoint, Target};
 use mcp::message::{Invalid, Notification, Request, Response};
-use mcp::peer::{self, Incoming, Limits, Patience, Peer};
+use mcp::peer::{self, Incoming, Limits, Peer, Timeouts};
 use mcp::serve::stdio;
 use serde_json::{Map, Value, json};
 use tool::{Client, FixedProvider, Json, Reply, RpcError};
@@ -102,8 +102,9 @@ fn arguments(schema: &Value, example: &Value) -> Value {
 }
 
 async fn ask(peer: &Peer, method: &str, params: Value) -> Result<Value, Failed> {
-    let patience = Patience::of(Duration::from_secs(20));
-    let reply = peer.request(peer.ticket(), method, Some(&params.into()), patience).await?;
+    let timeouts = Timeouts::same(Duration::from_secs(20));
+    let reply =
+        peer.request(peer.next_request_id(), method, Some(&params.into()), timeouts).await?;
     match reply {
         Reply::Result(result) => Ok(result.value()?),
         // What a server refuses is for the suite to judge.
@@ -131,11 +132,11 @@ impl Incoming for Answers {
 
     fn notification(&self, _: Notification) {}
 
-    fn garbage(&self, _: &Invalid, _: &[u8]) -> Option<RpcError> {
+    fn invalid(&self, _: &Invalid, _: &[u8]) -> Option<RpcError> {
         None
     }
 
-    fn stray(&self, _: Response) {}
+    fn unexpected_response(&self, _: Response) {}
 }
 
 /// Content that fits a schema: the defaults where there are some.

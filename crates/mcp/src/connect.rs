@@ -53,7 +53,7 @@ use std::time::Duration;
 
 use tool::{Client, ClientHandle, Failure, NoClient, RpcError};
 
-use crate::peer::{Limits, Patience};
+use crate::peer::{Limits, Timeouts};
 use crate::revision::Revision;
 use steps::Steps;
 
@@ -105,7 +105,7 @@ pub struct Options {
     pub label: String,
     pub revision: KnownRevision,
     /// For answers once the session is open.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// For starting, opening the session and reading the lists, all together.
     pub opening: Duration,
     /// How long a server may leave `server/discover` unanswered before it is
@@ -243,7 +243,7 @@ impl Default for Options {
         Options {
             label: "upstream".to_owned(),
             revision: KnownRevision::Unknown,
-            patience: Patience {
+            timeouts: Timeouts {
                 quiet: Duration::from_secs(60),
                 whole: Duration::from_secs(15 * 60),
             },
@@ -285,7 +285,7 @@ impl KnownRevision {
 }
 
 impl ConnectError {
-    fn of(step: &str, failure: Failure) -> ConnectError {
+    fn at_step(step: &str, failure: Failure) -> ConnectError {
         let step = step.to_owned();
         match failure {
             Failure::Unavailable { reason } => ConnectError::Unreachable { reason, status: None },

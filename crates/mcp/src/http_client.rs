@@ -16,16 +16,16 @@ pub fn provide() {
 
 /// Why there is no body.
 #[derive(Debug)]
-pub enum Unread {
+pub enum BodyError {
     Broken(reqwest::Error),
     TooLong { limit: usize },
 }
 
 /// The whole body, within a limit. One chunk is not copied.
-pub async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes, Unread> {
+pub async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes, BodyError> {
     let length = response.content_length();
     if length.is_some_and(|length| u64::try_from(limit).unwrap_or(u64::MAX) < length) {
-        return Err(Unread::TooLong { limit });
+        return Err(BodyError::TooLong { limit });
     }
     let Some(first) = chunk(&mut response, 0, limit).await? else { return Ok(Bytes::new()) };
     let Some(second) = chunk(&mut response, first.len(), limit).await? else { return Ok(first) };
@@ -44,10 +44,10 @@ async fn chunk(
     response: &mut reqwest::Response,
     so_far: usize,
     limit: usize,
-) -> Result<Option<Bytes>, Unread> {
-    let chunk = response.chunk().await.map_err(Unread::Broken)?;
+) -> Result<Option<Bytes>, BodyError> {
+    let chunk = response.chunk().await.map_err(BodyError::Broken)?;
     let is_over = |chunk: &Bytes| limit < so_far + chunk.len();
-    if chunk.as_ref().is_some_and(is_over) { Err(Unread::TooLong { limit }) } else { Ok(chunk) }
+    if chunk.as_ref().is_some_and(is_over) { Err(BodyError::TooLong { limit }) } else { Ok(chunk) }
 }
 
 /// Whether an address is on this machine.

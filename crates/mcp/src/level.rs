@@ -16,7 +16,7 @@ impl Level {
     }
 
     /// The level that params ask for or speak at.
-    pub(crate) fn of(params: &Object, key: &str) -> Option<Level> {
+    pub(crate) fn read(params: &Object, key: &str) -> Option<Level> {
         Level::named(&params.get(key)?.text()?)
     }
 

@@ -22,7 +22,7 @@ use envelope::Envelope;
 pub use batch::MEMBERS as BATCH_MEMBERS;
 
 /// The byte order mark. It says nothing in UTF-8, and is sent all the same.
-pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +128,7 @@ where
 impl Frame {
     /// Reads one message or a batch of them.
     pub fn parse(bytes: &Bytes) -> Result<Frame, Invalid> {
-        let text = bytes.strip_prefix(MARK).unwrap_or(bytes);
+        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         if text.trim_ascii_start().first() != Some(&b'[') {
             return Message::parse(bytes).map(Frame::One);
         }
@@ -159,7 +159,11 @@ impl Invalid {
 
 /// The bytes without a mark before them.
 fn unmarked(bytes: &Bytes) -> Bytes {
-    if bytes.starts_with(MARK) { bytes.slice(MARK.len()..) } else { bytes.clone() }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.slice(BYTE_ORDER_MARK.len()..)
+    } else {
+        bytes.clone()
+    }
 }
 
 /// What a message says beside its method.

@@ -15,5 +15,5 @@ mod web;
 
 pub use credential::OAuthCredential;
 pub use grant::{Grant, GrantStore, Method, server_of};
-pub use login::{Login, LoginError, Wanted};
+pub use login::{Login, LoginError, LoginRequest};
 pub use revoke::{Revoked, revoke};

@@ -39,11 +39,11 @@ pub struct Peer(Arc<Shared>);
 
 /// The number under which a question travels. It is also its progress token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
+pub struct RequestId(pub u64);
 
 /// How long to wait for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// Without any sign of life. Progress starts it again.
     pub quiet: Duration,
     /// In all, however much progress there is.
@@ -77,10 +77,10 @@ pub trait Incoming: Send + Sync + 'static {
     fn notification(&self, notification: Notification);
 
     /// A line that is no message. An error that is returned is sent back.
-    fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError>;
+    fn invalid(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError>;
 
     /// An answer to a question that nobody asked, or waits for any more.
-    fn stray(&self, response: Response);
+    fn unexpected_response(&self, response: Response);
 }
 
 struct Shared {
@@ -117,24 +117,24 @@ impl Default for Limits {
     }
 }
 
-impl Patience {
+impl Timeouts {
     /// The same limit with and without progress.
-    pub fn of(quiet: Duration) -> Patience {
-        Patience { quiet, whole: quiet }
+    pub fn same(quiet: Duration) -> Timeouts {
+        Timeouts { quiet, whole: quiet }
     }
 }
 
-impl Ticket {
-    /// The ticket an id names. Our ids are numbers; a server that gives them back
+impl RequestId {
+    /// The request that an id names. Our ids are numbers; a server that gives them back
     /// as strings is understood.
-    fn of(id: &Json) -> Option<Ticket> {
+    fn parse(id: &Json) -> Option<RequestId> {
         let id = id.as_str();
         let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
-        bare.parse().ok().map(Ticket)
+        bare.parse().ok().map(RequestId)
     }
 }
 
-impl fmt::Display for Ticket {
+impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -155,23 +155,23 @@ impl Peer {
     }
 
     /// Takes the number for a question that is about to be asked.
-    pub fn ticket(&self) -> Ticket {
-        Ticket(self.0.next.fetch_add(1, Ordering::Relaxed))
+    pub fn next_request_id(&self) -> RequestId {
+        RequestId(self.0.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Asks, and waits for the answer.
     ///
-    /// Dropping the future, or running out of patience, tells the other side
+    /// Dropping the future, or a timeout, tells the other side
     /// that the answer is no longer wanted.
     pub async fn request(
         &self,
-        ticket: Ticket,
+        request_id: RequestId,
         method: &str,
         params: impl Into<Params<'_>>,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<Reply, Failure> {
-        let (pending, answer) = Pending::new(Instant::now(), patience);
-        let mut waiting = self.ask(ticket, method, params.into(), pending)?;
+        let (pending, answer) = Pending::new(Instant::now(), timeouts);
+        let mut waiting = self.ask(request_id, method, params.into(), pending)?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.lost()));
         waiting.ended(&answer);
         answer
@@ -183,18 +183,18 @@ impl Peer {
     }
 
     /// Notes a sign of life for a question, which gives it more time.
-    pub fn alive(&self, ticket: Ticket) {
-        self.lock().pending.touch(ticket, Instant::now());
+    pub fn alive(&self, request_id: RequestId) {
+        self.lock().pending.touch(request_id, Instant::now());
     }
 
     /// Stops the clock of a question, because the other side waits for us.
-    pub fn hold(&self, ticket: Ticket) {
-        self.lock().pending.hold(ticket, Instant::now());
+    pub fn hold(&self, request_id: RequestId) {
+        self.lock().pending.hold(request_id, Instant::now());
     }
 
     /// Lets the clock of a question go on.
-    pub fn release(&self, ticket: Ticket) {
-        self.lock().pending.release(ticket, Instant::now());
+    pub fn release(&self, request_id: RequestId) {
+        self.lock().pending.release(request_id, Instant::now());
     }
 
     /// Fails the questions whose clocks have been held for that long.
@@ -203,14 +203,14 @@ impl Peer {
     }
 
     /// Fails a question that did not arrive.
-    pub fn fail(&self, ticket: Ticket, failure: Failure) {
+    pub fn fail(&self, request_id: RequestId, failure: Failure) {
         // Whoever stopped waiting needs no answer.
-        drop(self.lock().pending.complete(ticket, Err(failure)));
+        drop(self.lock().pending.complete(request_id, Err(failure)));
     }
 
     /// Whether a question still waits for its answer.
-    pub fn is_open(&self, ticket: Ticket) -> bool {
-        self.lock().pending.contains(ticket)
+    pub fn is_open(&self, request_id: RequestId) -> bool {
+        self.lock().pending.contains(request_id)
     }
 
     /// Ends the conversation: open questions fail, the pipe is closed.
@@ -226,24 +226,24 @@ impl Peer {
 
     fn ask(
         &self,
-        ticket: Ticket,
+        request_id: RequestId,
         method: &str,
         params: Params<'_>,
         pending: Pending,
     ) -> Result<Waiting<'_>, Failure> {
-        let id = ticket.0.to_string();
+        let id = request_id.0.to_string();
         let mut state = self.lock();
         let at = state.queued;
         let writer = state.enqueue(self.0.limits.queue, |out| {
             message::write_request(out, &id, method, params);
         })?;
-        state.pending.insert(ticket, pending.queued_at(at));
+        state.pending.insert(request_id, pending.queued_at(at));
         drop(state);
         self.wake(writer);
         // What opens a session cannot be cancelled.
         let opens = matches!(method, method::INITIALIZE | method::DISCOVER);
         let reason = (!opens).then_some("no longer wanted");
-        Ok(Waiting { peer: self, ticket, reason, is_open: true })
+        Ok(Waiting { peer: self, request_id, reason, is_open: true })
     }
 
     fn send(&self, write: impl FnOnce(&mut String)) -> Result<(), Failure> {
@@ -319,7 +319,7 @@ impl State {
 /// A question that is being waited for. Dropped early, it cancels.
 struct Waiting<'a> {
     peer: &'a Peer,
-    ticket: Ticket,
+    request_id: RequestId,
     /// What to tell the other side, if anything.
     reason: Option<&'static str>,
     /// Whether it has not ended.
@@ -336,7 +336,7 @@ impl Waiting<'_> {
     }
 
     fn cancel(&self, reason: &str) {
-        let params = serde_json::json!({"requestId": self.ticket.0, "reason": reason});
+        let params = serde_json::json!({"requestId": self.request_id.0, "reason": reason});
         // A peer that is gone or does not read cannot be told.
         self.peer.notify(method::CANCELLED, Some(&params.into())).ok();
     }
@@ -348,7 +348,7 @@ impl Drop for Waiting<'_> {
         if !self.is_open {
             return;
         }
-        let was_open = self.peer.lock().pending.remove(self.ticket);
+        let was_open = self.peer.lock().pending.remove(self.request_id);
         if let Some(reason) = self.reason.filter(|_| was_open) {
             self.cancel(reason);
         }

@@ -145,7 +145,7 @@ impl Definition {
     /// Takes its arguments as this type.
     #[must_use]
     pub fn takes<T: JsonSchema>(self) -> Definition {
-        self.input_schema(schema::of_input::<T>())
+        self.input_schema(schema::input_schema::<T>())
     }
 
     #[must_use]
@@ -157,7 +157,7 @@ impl Definition {
     /// Answers with this type; under `result` when it is no object.
     #[must_use]
     pub fn returns<T: JsonSchema>(self) -> Definition {
-        self.output_schema(schema::of_output::<T>())
+        self.output_schema(schema::output_schema::<T>())
     }
 
     #[must_use]

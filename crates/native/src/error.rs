@@ -88,7 +88,7 @@ pub enum Which {
 
 /// How a condition reaches the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum ErrorChannel {
     /// A JSON-RPC error with this code.
     Rpc(i64),
     /// A result with `isError` and the fault as its body.
@@ -99,7 +99,7 @@ pub enum Wire {
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub error_type: &'static str,
-    pub wire: Wire,
+    pub wire: ErrorChannel,
     pub when: &'static str,
     pub remedy: &'static str,
 }
@@ -108,49 +108,49 @@ pub struct Row {
 pub const TABLE: &[Row] = &[
     Row {
         error_type: "TransportError",
-        wire: Wire::Rpc(-32000),
+        wire: ErrorChannel::Rpc(-32000),
         when: "the place where the tool runs cannot be reached, or broke off",
         remedy: "check that the server runs and how it is reached; try again later",
     },
     Row {
         error_type: "ToolNotFoundError",
-        wire: Wire::Rpc(-32602),
+        wire: ErrorChannel::Rpc(-32602),
         when: "no tool has the name that was called",
         remedy: "list the tools and check the name for typing mistakes",
     },
     Row {
         error_type: "SchemaError",
-        wire: Wire::Result,
+        wire: ErrorChannel::Result,
         when: "the arguments do not fit the tool's input schema",
         remedy: "correct the arguments by the tool's schema and call again",
     },
     Row {
         error_type: "ValidationError",
-        wire: Wire::Rpc(-32602),
+        wire: ErrorChannel::Rpc(-32602),
         when: "the message is not a tool call (no name, arguments that are no object)",
         remedy: "send `name` as text and `arguments` as an object",
     },
     Row {
         error_type: "SerializationError",
-        wire: Wire::Result,
+        wire: ErrorChannel::Result,
         when: "the tool ran, but its result is not what it declares",
         remedy: "tell the author of the tool; the call may have had its effect",
     },
     Row {
         error_type: "TimeoutError",
-        wire: Wire::Result,
+        wire: ErrorChannel::Result,
         when: "the tool took longer than it may (30 s unless it says otherwise)",
         remedy: "ask for less, or raise the tool's timeout; the call may still have its effect",
     },
     Row {
         error_type: "RegistrationError",
-        wire: Wire::Rpc(-32010),
+        wire: ErrorChannel::Rpc(-32010),
         when: "a tool was refused when it was registered (only at start, in the report)",
         remedy: "correct the tool; the report says what is wrong",
     },
     Row {
         error_type: "PanicError",
-        wire: Wire::Result,
+        wire: ErrorChannel::Result,
         when: "the tool broke off because of a bug of its own",
         remedy: "tell the author of the tool; the log has the message",
     },
@@ -162,7 +162,7 @@ impl Fault {
     pub fn new(error_type: impl Into<String>, message: impl Into<String>) -> Fault {
         Fault {
             error_type: error_type.into(),
-            error_message: told(message.into()),
+            error_message: one_line(message.into()),
             error_details: None,
         }
     }
@@ -224,7 +224,7 @@ const HEAD: usize = 1_500;
 const TAIL: usize = 500;
 
 /// A message without its middle where it is too long to be read.
-fn told(message: String) -> String {
+fn one_line(message: String) -> String {
     let Some((head, _)) = message.char_indices().nth(HEAD) else { return message };
     let Some((tail, _)) = message.char_indices().nth_back(TAIL - 1) else { return message };
     if tail <= head {
@@ -289,11 +289,11 @@ impl Error {
 
     /// The answer that tells the client.
     pub fn into_reply(self) -> Result<Reply, Failure> {
-        let wire = self.row().map_or(Wire::Result, |row| row.wire);
+        let wire = self.row().map_or(ErrorChannel::Result, |row| row.wire);
         match (self, wire) {
             (Error::Transport(failure), _) => Err(failure),
-            (error, Wire::Result) => Ok(error.fault().into_reply()),
-            (error, Wire::Rpc(code)) => {
+            (error, ErrorChannel::Result) => Ok(error.fault().into_reply()),
+            (error, ErrorChannel::Rpc(code)) => {
                 let fault = error.fault();
                 let data = Json::encode(&fault.body());
                 Ok(Reply::Error(RpcError::with_data(code, fault.error_message, &data)))

@@ -50,7 +50,7 @@ impl ToolCall {
         let message = object(value, "a call")?;
         if !message.contains_key("jsonrpc") {
             only(message, &["tool_name", "arguments"])?;
-            return ToolCall::of(message, "tool_name");
+            return ToolCall::from_members(message, "tool_name");
         }
         only(message, &["jsonrpc", "id", "method", "params"])?;
         if message["jsonrpc"] != "2.0" {
@@ -62,10 +62,13 @@ impl ToolCall {
         if !message.get("id").is_some_and(|id| id.is_string() || id.is_number()) {
             return Err(invalid("`id` must be text or a number"));
         }
-        ToolCall::of(object(message.get("params").unwrap_or(&Value::Null), "`params`")?, "name")
+        ToolCall::from_members(
+            object(message.get("params").unwrap_or(&Value::Null), "`params`")?,
+            "name",
+        )
     }
 
-    fn of(members: &Map<String, Value>, name_key: &str) -> Result<ToolCall, Error> {
+    fn from_members(members: &Map<String, Value>, name_key: &str) -> Result<ToolCall, Error> {
         let name = members.get(name_key).and_then(Value::as_str);
         let name = name.ok_or_else(|| invalid(&format!("`{name_key}` must be text")))?;
         let empty = Value::Object(Map::new());

@@ -16,13 +16,13 @@ pub struct Problem {
 }
 
 /// The schema of a type that is read from arguments (draft 2020-12).
-pub fn of_input<T: JsonSchema>() -> Value {
-    of::<T>(SchemaSettings::draft2020_12().for_deserialize())
+pub fn input_schema<T: JsonSchema>() -> Value {
+    schema_of::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// The schema of a type that is written as a result (draft 2020-12).
-pub fn of_output<T: JsonSchema>() -> Value {
-    of::<T>(SchemaSettings::draft2020_12().for_serialize())
+pub fn output_schema<T: JsonSchema>() -> Value {
+    schema_of::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
 /// Whether every value of this schema is an object.
@@ -77,7 +77,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-fn of<T: JsonSchema>(settings: SchemaSettings) -> Value {
+fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings.with(|settings| settings.meta_schema = None);
     let settings = settings.with_transform(RecursiveTransform(drop_number_formats));
     let mut schema = SchemaGenerator::from(settings).into_root_schema_for::<T>();

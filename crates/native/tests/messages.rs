@@ -78,8 +78,8 @@ fn the_guide_has_the_table_of_errors_as_it_is() {
     let guide = include_str!("../../../docs/guide/tools-in-rust.md");
     for row in native::error::TABLE {
         let wire = match row.wire {
-            native::error::Wire::Rpc(code) => code.to_string(),
-            native::error::Wire::Result => "`isError`".to_owned(),
+            native::error::ErrorChannel::Rpc(code) => code.to_string(),
+            native::error::ErrorChannel::Result => "`isError`".to_owned(),
         };
         let line = format!("| `{}` | {wire} | {} | {} |", row.error_type, row.when, row.remedy);
         assert!(guide.contains(&line), "{line}");

@@ -1,4 +1,4 @@
-//! A CaSH server behind this gate.
+//! A CaSH server behind this gatelet.
 //!
 //! Such a server shows three tools, `call`, `help` and `skill`. Mounted as it
 //! is, its functions would be hidden two levels deep; so what its `help` lists
@@ -30,7 +30,7 @@ use tool::{
 /// Opens sessions, and looks whether it is a CaSH server that answers.
 pub struct CashConnector<S> {
     pub sessions: S,
-    /// What tells this gate from every other.
+    /// What tells this gatelet from every other.
     pub instance: Arc<str>,
 }
 
@@ -55,7 +55,7 @@ pub struct OpenedSession {
 impl<S: OpenSession> Connector for CashConnector<S> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let OpenedSession { upstream, first } = self.sessions.open(client).await?;
-        // Before it is read: this gate would wait for what it tells itself.
+        // Before it is read: this gatelet would wait for what it tells itself.
         if let Some(reason) = gates::refuse(&upstream.listing().server, &self.instance) {
             return Err(Failure::Unavailable { reason });
         }
@@ -98,10 +98,10 @@ impl Shared {
         let (found, cuts) = functions::read(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
-        // Which gates stand behind it may be different now.
+        // Which gatelets stand behind it may be different now.
         let told = self.discover(&server).await.unwrap_or(server.capabilities);
         server.capabilities = capabilities(&told);
-        // Who this gate is is ours to say.
+        // Who this gatelet is is ours to say.
         let resources = own.resources.iter().filter(|one| one.uri != "cash://server");
         let listing = Listing {
             server,

@@ -9,7 +9,7 @@ use tool::{Ask, Call, Context, Failure, Provider, Reply, RpcError};
 /// decides what goes out, so that nothing has to run twice.
 pub(crate) const WHOLE: u32 = 16_000_000;
 
-/// The context of a question that the gate asks for itself.
+/// The context of a question that gatelet asks for itself.
 pub(crate) fn own_context() -> Context {
     Context { client: Arc::new(Profile::default().client()), ..Context::anonymous() }
 }

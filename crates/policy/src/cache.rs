@@ -192,7 +192,7 @@ impl ReplyCache {
     }
 
     fn key(call: &ValidCall, context: &Context) -> String {
-        let owner = Owner::of(context);
+        let owner = Owner::from_context(context);
         let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
         format!("{} {}", owner.as_str(), key(&call.callee.id, &arguments))
     }

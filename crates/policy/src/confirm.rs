@@ -68,7 +68,7 @@ impl Tokens {
 /// arguments.
 pub fn binding(context: &Context, call_key: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
-    for part in [context.caller.subject.as_str(), context.kin(), call_key] {
+    for part in [context.caller.subject.as_str(), context.session_or_client(), call_key] {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part.as_bytes());
     }

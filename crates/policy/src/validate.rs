@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Catalog, Contract, Folded, Problem, Slot};
+use catalog::{Catalog, Contract, NormalizedArguments, Problem, Slot};
 use tool::scan::duplicate_key;
 use tool::{Annotations, Ask, Call, GetPrompt, Json, Object, Read};
 
@@ -168,9 +168,13 @@ fn filled(catalog: &Catalog, source: usize, name: &str, given: Json) -> Result<J
 fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Problem>> {
     let object = Object::parse(&given)
         .map_err(|_| vec![Problem::new("", "the arguments must be an object".to_owned())])?;
-    let folded = if mode == Mode::Run { contract.fold(&object) } else { Folded::default() };
-    let arguments = folded.arguments.map_or(given, |folded| folded.to_json());
-    let problems = judged(contract, folded.problems, &arguments);
+    let normalized = if mode == Mode::Run {
+        contract.normalize(&object)
+    } else {
+        NormalizedArguments::default()
+    };
+    let arguments = normalized.arguments.map_or(given, |normalized| normalized.to_json());
+    let problems = judged(contract, normalized.problems, &arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(problems) }
 }
 
@@ -178,9 +182,13 @@ fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Pro
 /// to be.
 pub fn problems(contract: &Contract, mut known: Vec<Problem>, given: &Json) -> Vec<Problem> {
     let Ok(object) = Object::parse(given) else { return known };
-    let Folded { arguments, problems } = contract.fold(&object);
+    let NormalizedArguments { arguments, problems } = contract.normalize(&object);
     known.extend(problems);
-    judged(contract, known, &arguments.map_or_else(|| given.clone(), |folded| folded.to_json()))
+    judged(
+        contract,
+        known,
+        &arguments.map_or_else(|| given.clone(), |normalized| normalized.to_json()),
+    )
 }
 
 /// What can be forwarded but not understood is the upstream's to judge.

@@ -75,7 +75,7 @@ impl Primitives {
         let mut with_resources = Vec::new();
         let mut numbers = HashMap::new();
         for (at, source) in catalog.sources().iter().enumerate() {
-            if source.role == Role::Own {
+            if source.role == Role::Builtin {
                 continue;
             }
             let listing = &source.listing;

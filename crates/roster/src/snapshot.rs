@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use catalog::directory::Place;
+use catalog::ItemRef;
 use catalog::index::Meaning;
 use catalog::{Catalog, Directory, Slot, Source, id};
 use futures::future::Either;
@@ -63,8 +63,8 @@ impl Snapshot {
         let upstreams = links.iter().map(|link| link.source());
         let sources = std::iter::once(builtin.source()).chain(upstreams).collect();
         let (catalog, mut findings) = Catalog::build(sources);
-        let catalog = catalog.comparing(meaning);
-        let catalog = earlier.iter().fold(catalog, |catalog, earlier| catalog.inheriting(earlier));
+        let catalog = catalog.with_meaning(meaning);
+        let catalog = earlier.iter().fold(catalog, |catalog, earlier| catalog.reusing(earlier));
         for source in catalog.sources() {
             findings.extend(source.listing.findings.iter().cloned());
         }
@@ -113,7 +113,7 @@ impl Snapshot {
     fn callee(&self, slot: Slot) -> Callee {
         let directory = self.directory();
         let (label, name) = (&self.catalog.source(slot).label, &self.catalog.tool(slot).name);
-        match directory.at(Place::Tool(slot)) {
+        match directory.at(ItemRef::Tool(slot)) {
             Some(at) => Callee::new(&directory.tools.entries()[at].id, label, name),
             // Built-in functions have no lasting id.
             None => Callee::new(&format!("{label}:{name}"), label, name),
@@ -131,7 +131,7 @@ impl Snapshot {
         let directory = self.directory();
         let listed = &self.catalog.sources()[source].listing.resources;
         let at = listed.iter().position(|resource| resource.uri == uri);
-        let at = at.and_then(|at| directory.at(Place::Resource { source, at }));
+        let at = at.and_then(|at| directory.at(ItemRef::Resource { source, at }));
         let id = match at {
             Some(at) => directory.resources.entries()[at].id.clone(),
             None => {
@@ -148,7 +148,7 @@ impl Snapshot {
         let directory = self.directory();
         let listed = &self.catalog.sources()[source].listing.prompts;
         let at = listed.iter().position(|prompt| prompt.name == name);
-        let at = at.and_then(|at| directory.at(Place::Prompt { source, at }));
+        let at = at.and_then(|at| directory.at(ItemRef::Prompt { source, at }));
         let id = at.map_or(name, |at| &directory.prompts.entries()[at].id);
         self.thing(id, source, name, What::Prompt { source, name: name.to_owned() })
     }

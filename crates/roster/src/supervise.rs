@@ -190,7 +190,7 @@ impl Surroundings {
             return Err(why);
         }
         if !listing.unread.is_empty() {
-            listing = Arc::new(listing.recalling(&link.listing()));
+            listing = Arc::new(listing.keeping_unread(&link.listing()));
         }
         let label = link.label().to_owned();
         // Looking at many schemas takes a while.

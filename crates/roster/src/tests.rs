@@ -48,7 +48,7 @@ struct Nothing;
 #[async_trait]
 impl Builtin for Nothing {
     fn source(&self) -> Source {
-        Source { role: Role::Own, ..Source::new(BUILTIN, Arc::default()) }
+        Source { role: Role::Builtin, ..Source::new(BUILTIN, Arc::default()) }
     }
 
     async fn ask(&self, _: Ask, _: &Snapshot, _: &Context) -> Result<Reply, Failure> {

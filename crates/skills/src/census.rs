@@ -53,8 +53,8 @@ impl Known {
 /// Skills to be searched like everything in a catalog, made for the occasion.
 pub fn searchable<'s>(skills: impl Iterator<Item = &'s Arc<Skill>>, like: &Catalog) -> Catalog {
     let skills = skills.map(|skill| skill.listed()).collect();
-    let source = Source { skills, role: Role::Own, ..Source::new(BUILTIN, Arc::default()) };
-    Catalog::build(vec![source]).0.comparing(like.meaning())
+    let source = Source { skills, role: Role::Builtin, ..Source::new(BUILTIN, Arc::default()) };
+    Catalog::build(vec![source]).0.with_meaning(like.meaning())
 }
 
 /// How an upstream is asked for its skills.

@@ -71,7 +71,7 @@ struct Written {
 }
 
 impl Written {
-    fn of(artifact: &Artifact) -> Written {
+    fn new(artifact: &Artifact) -> Written {
         Written {
             handle: artifact.handle.clone(),
             owner: artifact.owner.as_str().to_owned(),
@@ -174,7 +174,7 @@ impl Disk {
     }
 
     async fn write(&self, artifact: &Artifact) -> std::io::Result<()> {
-        let (text, path) = (Json::encode(&Written::of(artifact)), self.path(&artifact.handle));
+        let (text, path) = (Json::encode(&Written::new(artifact)), self.path(&artifact.handle));
         let write = move || file::replace(&path, text.as_bytes().as_ref(), Safety::Unsynced);
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }

@@ -68,11 +68,11 @@ impl Events {
     }
 
     /// Waits until what was put so far is in the file, but no longer than
-    /// `patience`. For the end of a process, which nothing else waits for.
-    pub fn flush(&self, patience: Duration) {
+    /// `limit`. For the end of a process, which nothing else waits for.
+    pub fn flush(&self, limit: Duration) {
         let (done, told) = channel();
         if self.queue.try_send(Task::Tell(done)).is_ok() {
-            let _ = told.recv_timeout(patience);
+            let _ = told.recv_timeout(limit);
         }
     }
 
@@ -110,7 +110,7 @@ impl<F: Write> Writer<F> {
         }
         self.lost += self.dropped.swap(0, Ordering::Relaxed);
         if self.lost != 0 {
-            self.tell("more came than could be written");
+            self.report("more came than could be written");
             let gap = gap(&event, self.lost);
             if self.write(gap).is_ok() {
                 self.lost = 0;
@@ -119,7 +119,7 @@ impl<F: Write> Writer<F> {
         // A full disk must not stop calls; the next line tries again.
         if let Err(error) = self.write(event) {
             self.lost += 1;
-            self.tell(&error.to_string());
+            self.report(&error.to_string());
         }
     }
 
@@ -130,7 +130,7 @@ impl<F: Write> Writer<F> {
         self.file.write_all(format!("{event}\n").as_bytes())
     }
 
-    fn tell(&mut self, reason: &str) {
+    fn report(&mut self, reason: &str) {
         if self.told.is_none_or(|told| PACE <= told.elapsed()) {
             self.told = Some(Instant::now());
             tracing::warn!(lost = self.lost, reason, "records of calls are lost");

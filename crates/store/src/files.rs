@@ -9,8 +9,8 @@
 //!
 //! A process that dies in the middle leaves the state as it was before or after,
 //! never between. No runtime thread waits here for a disk or a lock: see
-//! [`attempt`]. Lives are measured by a clock that does not jump as long as the
-//! process runs, and by the machine's clock across restarts ([`lives`]).
+//! [`attempt`]. Lifetimes are measured by a clock that does not jump as long as the
+//! process runs, and by the machine's clock across restarts ([`lifetimes`]).
 
 mod attempt;
 
@@ -20,7 +20,7 @@ mod leases;
 mod lines;
 mod values;
 
-pub mod lives;
+pub mod lifetimes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ use crate::file::{Lock, Safety};
 use crate::memory::{self, Memory};
 use crate::state::{Claim, Counters, Spending, StateError, StateFuture};
 use attempt::Attempt;
-use lives::Lives;
+use lifetimes::Lifetimes;
 
 /// What a directory may hold.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ struct Directory {
     limits: Limits,
     safety: Safety,
     memory: Memory,
-    lives: Lives,
+    lifetimes: Lifetimes,
     /// What this process watches, told at once of its own changes.
     watched: Mutex<HashMap<String, watch::Sender<()>>>,
     /// The locks of the leases that this process holds.
@@ -96,7 +96,7 @@ impl Files {
             limits,
             safety,
             memory: Memory::new(Arc::clone(&clock), memory::Limits::default()),
-            lives: Lives::new(clock),
+            lifetimes: Lifetimes::new(clock),
             watched: Mutex::default(),
             leases: Mutex::default(),
         }))

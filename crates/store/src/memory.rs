@@ -1,6 +1,6 @@
 //! State that lasts as long as the process.
 //!
-//! Nothing here waits, so every answer is ready. Lives and windows are measured
+//! Nothing here waits, so every answer is ready. Lifetimes and windows are measured
 //! by the [`Clock`] as it runs in this process, which never jumps. What there may
 //! be many of is bounded.
 

@@ -17,20 +17,22 @@ use crate::{Failure, Json, Object, Reply};
 pub struct Context {
     pub client: Arc<Client>,
     pub caller: Arc<Identity>,
-    /// The session the question came on, empty where there are none. One that
-    /// begins with [`VISIT`] or [`IMPLIED`] only stands for one.
+    /// The session the question came on, empty where there are none. Where a
+    /// client opened none, a text that begins with [`CONNECTION_PREFIX`] or
+    /// [`SUBJECT_PREFIX`] stands for it.
     pub session: Arc<str>,
     /// How long the caller waits; the provider's own limit when `None`.
     pub timeout: Option<Duration>,
     pub client_handle: Arc<dyn ClientHandle>,
 }
 
-/// How the session of an anonymous caller begins who has none: what follows is
-/// the connection, a space, and what its client is called.
-pub const VISIT: &str = "visit:";
+/// Stands for the session of an anonymous caller that opened none: followed by
+/// the connection, a space, and the client's name.
+pub const CONNECTION_PREFIX: &str = "visit:";
 
-/// How what stands for the session of an identified caller begins who has none.
-pub const IMPLIED: &str = "implied:";
+/// Stands for the session of an identified caller that opened none: followed by
+/// the subject and the client's name.
+pub const SUBJECT_PREFIX: &str = "implied:";
 
 /// What a client says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,19 +111,22 @@ impl Context {
     }
 
     /// Whether nothing is known of the caller but the connection.
-    pub fn is_visit(&self) -> bool {
-        self.session.starts_with(VISIT)
+    pub fn is_connection_only(&self) -> bool {
+        self.session.starts_with(CONNECTION_PREFIX)
     }
 
     /// Whether there is a session, and not only what stands for one.
     pub fn has_session(&self) -> bool {
-        !self.session.is_empty() && !self.is_visit() && !self.session.starts_with(IMPLIED)
+        !self.session.is_empty()
+            && !self.is_connection_only()
+            && !self.session.starts_with(SUBJECT_PREFIX)
     }
 
-    /// The session, or what all visits of clients like this one share.
-    pub fn kin(&self) -> &str {
-        let visit = self.session.strip_prefix(VISIT);
-        visit.map_or(&self.session, |visit| visit.split_once(' ').map_or("", |(_, kin)| kin))
+    /// The session, or the client's name where the session is only a connection.
+    pub fn session_or_client(&self) -> &str {
+        let connection = self.session.strip_prefix(CONNECTION_PREFIX);
+        connection
+            .map_or(&self.session, |rest| rest.split_once(' ').map_or("", |(_, client)| client))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a tool is.
 //!
 //! Anything that offers tools and answers calls is a [`Provider`]: a server
-//! somewhere else, a toolset in this process, and each surface the gate shows
+//! somewhere else, a toolset in this process, and each surface gatelet shows
 //! its clients. A provider lists what it has from memory ([`Listing`]) and
 //! answers what it is asked ([`Ask`]) with a [`Reply`], or with a [`Failure`]
 //! when no answer came. What travels beside the question is one [`Context`].

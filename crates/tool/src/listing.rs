@@ -29,7 +29,7 @@ pub struct Listing {
 
 impl Listing {
     /// The listing, with what could not be read as it was before.
-    pub fn recalling(&self, before: &Listing) -> Listing {
+    pub fn keeping_unread(&self, before: &Listing) -> Listing {
         let mut listing = self.clone();
         for kind in &self.unread {
             match kind {

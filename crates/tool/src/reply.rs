@@ -163,7 +163,7 @@ impl RpcError {
     }
 }
 
-/// A view of a tool result: the parts that a gate looks at.
+/// A view of a tool result: the parts that a gatelet looks at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     pub content: Vec<Json>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tool::{Json, Severity, Tool};
-use toolspec::{Against, Definition, Options};
+use toolspec::{Comparison, Definition, Options};
 
 #[derive(Default)]
 struct Tally {
@@ -52,7 +52,8 @@ fn tools(text: &str) -> Option<Vec<Definition>> {
     let value: Value = serde_json::from_str(text).ok()?;
     let listed = value.get("tools")?;
     let list = listed.as_array().or_else(|| listed.get("tools")?.as_array())?.clone();
-    let read = |raw: Value| Tool::read(Json::from(raw)).ok().map(|tool| Definition::of(&tool));
+    let read =
+        |raw: Value| Tool::read(Json::from(raw)).ok().map(|tool| Definition::from_tool(&tool));
     Some(list.into_iter().filter_map(read).collect())
 }
 
@@ -76,7 +77,7 @@ fn one(name: &str, text: &str, tally: &mut Tally) {
     let (parsed, _) = toolspec::parse(&document);
     tally.parsing += start.elapsed();
     let start = Instant::now();
-    let (_, findings) = toolspec::lint(&document, &Against::default());
+    let (_, findings) = toolspec::lint(&document, &Comparison::default());
     tally.linting += start.elapsed();
     tally.files += 1;
     tally.tools += tools.len();

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 use crate::markdown::{is_delimiter_row, split_row};
 
 /// One block, with the lines it covers (zero-based).
@@ -69,7 +69,7 @@ impl Scan<'_> {
         let start = self.at;
         if line.trim().is_empty() {
             self.at += 1;
-        } else if let Some(fence) = Opening::of(line) {
+        } else if let Some(fence) = Opening::parse(line) {
             self.fence(&fence);
         } else if let Some((level, text)) = heading(line) {
             self.push_line(Kind::Heading { level, text });
@@ -101,7 +101,7 @@ impl Scan<'_> {
         let body: Vec<&str> =
             self.lines[start + 1..end].iter().map(|line| unindent(line, fence.indent)).collect();
         if end == self.lines.len() {
-            let place = Place { line: start + 1, column: fence.indent + 1, length: fence.ticks };
+            let place = Position { line: start + 1, column: fence.indent + 1, length: fence.ticks };
             let finding = Finding::new("E01", place, "this fence is never closed");
             self.findings.push(finding.hint("close it with the same marks on a line of their own"));
         }
@@ -141,7 +141,7 @@ impl Scan<'_> {
     /// followed by a row again is a cell torn by a line break.
     fn continues_table(&self) -> bool {
         let line = self.lines[self.at];
-        if line.trim().is_empty() || heading(line).is_some() || Opening::of(line).is_some() {
+        if line.trim().is_empty() || heading(line).is_some() || Opening::parse(line).is_some() {
             return false;
         }
         if line.trim_start().starts_with('|') || line.contains(" | ") {
@@ -156,7 +156,7 @@ impl Scan<'_> {
     fn row(&mut self, n_columns: usize, rows: &mut Vec<(usize, Vec<String>)>) {
         let line = self.lines[self.at];
         let row = split_row(line);
-        let place = Place { line: self.at + 1, column: 1, length: line.chars().count() };
+        let place = Position { line: self.at + 1, column: 1, length: line.chars().count() };
         let mut damage = |message: &str, hint: &str| {
             self.findings.push(Finding::new("E06", place, message).hint(hint));
         };
@@ -210,7 +210,7 @@ impl Scan<'_> {
 
     fn continues_text(&self, line: &str) -> bool {
         !line.trim().is_empty()
-            && Opening::of(line).is_none()
+            && Opening::parse(line).is_none()
             && heading(line).is_none()
             && bullet(line).is_none()
             && !is_rule(line)
@@ -228,7 +228,7 @@ struct Opening {
 }
 
 impl Opening {
-    fn of(line: &str) -> Option<Opening> {
+    fn parse(line: &str) -> Option<Opening> {
         let body = line.trim_start();
         let mark = body.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let ticks = body.chars().take_while(|&letter| letter == mark).count();

@@ -2,7 +2,7 @@
 
 use crate::diff::{Change, diff, undocumented};
 use crate::document::{Definition, Document};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 
 /// Missing tools, extra tools, and schemas that disagree.
 pub fn check(document: &Document, live: &[Definition]) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub fn check(document: &Document, live: &[Definition]) -> Vec<Finding> {
 
 fn disagreement(document: &Document, change: &Change) -> Finding {
     let tool = document.tool(&change.tool);
-    let place = tool.map_or(Place::line(1), |tool| {
+    let place = tool.map_or(Position::line(1), |tool| {
         let input = tool.input.schema.as_ref().map(|schema| schema.place);
         input
             .or_else(|| tool.input.tables.first().map(|table| table.place))
@@ -34,7 +34,7 @@ fn disagreement(document: &Document, change: &Change) -> Finding {
     });
     let message = format!("the server disagrees with the document: {}", change.what);
     Finding::new("E13", place, message)
-        .of(&change.tool)
+        .in_tool(&change.tool)
         .hint("generate the document again, or correct it")
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::document::{Definition, Document};
 use crate::example::resolve;
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 use crate::types;
 
 /// How much a change asks of a version.
@@ -35,7 +35,7 @@ pub struct Change {
 
 /// A version that should have been raised further.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Owed {
+pub struct MissingBump {
     pub tool: String,
     pub needed: Bump,
     pub from: String,
@@ -48,7 +48,7 @@ pub struct Owed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub changes: Vec<Change>,
-    pub owed: Vec<Owed>,
+    pub owed: Vec<MissingBump>,
 }
 
 /// Compares two states of the same tools.
@@ -77,14 +77,14 @@ pub(crate) fn undocumented(document: &Document, live: &[Definition]) -> Vec<Find
     for tool in &document.tools {
         if !live.iter().any(|other| other.name == tool.name) {
             let message = format!("`{}` is documented, but the server does not have it", tool.name);
-            findings.push(Finding::new("E13", tool.heading.place, message).of(&tool.name));
+            findings.push(Finding::new("E13", tool.heading.place, message).in_tool(&tool.name));
         }
     }
     let missing = live.iter().filter(|tool| document.tool(&tool.name).is_none());
     for tool in missing {
-        let place = document.says_no_tools.unwrap_or(Place::line(1));
+        let place = document.says_no_tools.unwrap_or(Position::line(1));
         let message = format!("the server has `{}`, which is not documented", tool.name);
-        findings.push(Finding::new("E13", place, message).of(&tool.name));
+        findings.push(Finding::new("E13", place, message).in_tool(&tool.name));
     }
     findings
 }
@@ -356,7 +356,7 @@ impl<'a> Walk<'a> {
 /// The version that a tool, or a whole server, owes when it was not raised far
 /// enough for the greatest of its changes. What is no version is never far
 /// enough; without a change a version may only not fall.
-pub fn owed(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<Owed> {
+pub fn owed(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<MissingBump> {
     let old = numbers(from)?;
     let expected = match needed {
         Some(Bump::Major) => [old[0].saturating_add(1), 0, 0],
@@ -365,7 +365,7 @@ pub fn owed(name: &str, from: &str, to: &str, needed: Option<Bump>) -> Option<Ow
         None => old,
     };
     let text = |v: [u64; 3]| format!("{}.{}.{}", v[0], v[1], v[2]);
-    numbers(to).is_none_or(|new| new < expected).then(|| Owed {
+    numbers(to).is_none_or(|new| new < expected).then(|| MissingBump {
         tool: name.to_owned(),
         needed: needed.unwrap_or(Bump::Patch),
         from: from.to_owned(),

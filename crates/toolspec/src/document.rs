@@ -6,7 +6,7 @@ use tool::{Json, Listing, Tool};
 
 pub use crate::section::{TOPICS, Topic};
 
-use crate::finding::Place;
+use crate::finding::Position;
 
 /// A tool as a server defines it: the common ground of documents and listings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,7 +33,7 @@ pub struct Document {
     /// `Version`, `Status`, `Last Updated`, … as written.
     pub pairs: Vec<(String, Located<String>)>,
     /// Where it says that there are no tools.
-    pub says_no_tools: Option<Place>,
+    pub says_no_tools: Option<Position>,
     pub tools: Vec<Documented>,
 }
 
@@ -41,7 +41,7 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located<T> {
     pub value: T,
-    pub place: Place,
+    pub place: Position,
 }
 
 /// One tool of a document.
@@ -69,7 +69,7 @@ pub struct Documented {
 /// How a tool is introduced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
-    pub place: Place,
+    pub place: Position,
     /// 0 where a row of a table or a bullet introduces it.
     pub level: usize,
     pub text: String,
@@ -84,7 +84,7 @@ pub struct Section {
     pub form: Form,
     /// The title as written.
     pub title: String,
-    pub place: Place,
+    pub place: Position,
     /// First line after it (one-based).
     pub end: usize,
     /// The prose in it, fences and tables left out.
@@ -126,7 +126,7 @@ pub struct Field {
     pub default: Option<String>,
     pub description: String,
     pub example: Option<String>,
-    pub place: Place,
+    pub place: Position,
 }
 
 /// Whether a parameter must be given.
@@ -141,7 +141,7 @@ pub enum Required {
 /// Where a table stands and what its columns are called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableShape {
-    pub place: Place,
+    pub place: Position,
     /// First line after it (one-based).
     pub end: usize,
     pub columns: Vec<String>,
@@ -150,7 +150,7 @@ pub struct TableShape {
 /// One usage example.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    pub place: Place,
+    pub place: Position,
     /// The call, or why it cannot be read.
     pub call: Result<Call, String>,
 }
@@ -310,7 +310,7 @@ fn fill(node: &mut Value, field: &Field) {
 impl Definition {
     /// Reads a tool of a listing. Schemas that cannot be understood (nested
     /// deeper than 128 levels, say) are left open.
-    pub fn of(tool: &Tool) -> Definition {
+    pub fn from_tool(tool: &Tool) -> Definition {
         let value = |json: &Json| json.value().ok();
         let about = tool.raw.member("_meta").and_then(|meta| meta.member("gatelet/tool"));
         Definition {
@@ -326,7 +326,7 @@ impl Definition {
 
     /// All tools of a listing.
     pub fn all(listing: &Listing) -> Vec<Definition> {
-        listing.tools.iter().map(Definition::of).collect()
+        listing.tools.iter().map(Definition::from_tool).collect()
     }
 
     /// The definition as MCP lists it.
@@ -343,7 +343,7 @@ impl Definition {
 
 #[cfg(test)]
 mod tests {
-    use crate::lint::{Against, lint};
+    use crate::lint::{Comparison, lint};
     use crate::rules::CLEAN;
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
             let text = CLEAN.replacen(&CLEAN[from..to], "", 1);
             let text =
                 text.replacen("`max_lines` | `integer`", &format!("`{deep}` | `integer`"), 1);
-            let (document, findings) = lint(&text, &Against::default());
+            let (document, findings) = lint(&text, &Comparison::default());
             let input = &document.definitions()[0].input;
             assert_eq!(input["properties"][&deep]["type"], "integer");
             let told = findings.iter().any(|finding| finding.message.contains("32 levels"));

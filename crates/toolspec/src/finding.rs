@@ -5,7 +5,7 @@ use tool::Severity;
 
 /// Where something stands: one-based line and column, and how many characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Place {
+pub struct Position {
     pub line: usize,
     pub column: usize,
     pub length: usize,
@@ -17,7 +17,7 @@ pub struct Finding {
     /// The rule, such as `E09`.
     pub code: &'static str,
     pub severity: Severity,
-    pub place: Place,
+    pub place: Position,
     /// The tool it is about, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -41,15 +41,15 @@ pub struct Edit {
     pub text: String,
 }
 
-impl Place {
+impl Position {
     /// The whole of a line.
-    pub fn line(line: usize) -> Place {
-        Place { line, column: 1, length: 0 }
+    pub fn line(line: usize) -> Position {
+        Position { line, column: 1, length: 0 }
     }
 }
 
 impl Finding {
-    pub(crate) fn new(code: &'static str, place: Place, message: impl Into<String>) -> Finding {
+    pub(crate) fn new(code: &'static str, place: Position, message: impl Into<String>) -> Finding {
         let severity = match code.as_bytes().first() {
             Some(b'E') => Severity::Error,
             Some(b'W') => Severity::Warning,
@@ -59,7 +59,7 @@ impl Finding {
         Finding { code, severity, place, tool: None, message, hint: None, fix: None }
     }
 
-    pub(crate) fn of(mut self, tool: &str) -> Finding {
+    pub(crate) fn in_tool(mut self, tool: &str) -> Finding {
         self.tool = Some(tool.to_owned());
         self
     }

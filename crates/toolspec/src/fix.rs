@@ -2,7 +2,7 @@
 //! prose. What a machine cannot know stays as it is.
 
 use crate::finding::{Edit, Finding};
-use crate::lint::{Against, lint};
+use crate::lint::{Comparison, lint};
 
 /// How often the rules look again at what they repaired. Repairs only make
 /// documents more canonical, so they settle; the bound is for the unexpected.
@@ -15,7 +15,7 @@ const MOST_PASSES: usize = 8;
 /// so repairing a repaired text changes nothing.
 pub fn fix(text: &str) -> (String, Vec<Finding>) {
     let mut text = text.to_owned();
-    let mut findings = lint(&text, &Against::default()).1;
+    let mut findings = lint(&text, &Comparison::default()).1;
     for _ in 0..MOST_PASSES {
         // Behind an open fence nobody knows what is text.
         if findings.iter().any(|finding| finding.code == "E01") {
@@ -23,7 +23,7 @@ pub fn fix(text: &str) -> (String, Vec<Finding>) {
         }
         let edits: Vec<Edit> = findings.iter().filter_map(|finding| finding.fix.clone()).collect();
         let next = apply(&text, edits);
-        let left = lint(&next, &Against::default()).1;
+        let left = lint(&next, &Comparison::default()).1;
         if next == text || repairable(&left) == repairable(&findings) {
             break;
         }

@@ -37,10 +37,10 @@ mod diff;
 pub mod mock;
 
 pub use check::check;
-pub use diff::{Bump, Change, Owed, diff, owed};
+pub use diff::{Bump, Change, MissingBump, diff, owed};
 pub use document::{Definition, Document, Documented};
-pub use finding::{Edit, Finding, Place};
+pub use finding::{Edit, Finding, Position};
 pub use fix::fix;
 pub use generate::{Options, generate};
-pub use lint::{Against, lint};
+pub use lint::{Comparison, lint};
 pub use parse::parse;

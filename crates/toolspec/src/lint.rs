@@ -6,10 +6,10 @@ use crate::parse::parse;
 use crate::rules;
 use crate::subject::Subject;
 
-pub use crate::subject::Against;
+pub use crate::subject::Comparison;
 
 /// Reads and checks a document.
-pub fn lint(text: &str, against: &Against<'_>) -> (Document, Vec<Finding>) {
+pub fn lint(text: &str, against: &Comparison<'_>) -> (Document, Vec<Finding>) {
     let (document, mut findings) = parse(text);
     let lines: Vec<&str> = text.lines().collect();
     for rule in rules::all() {

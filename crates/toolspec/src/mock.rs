@@ -13,7 +13,7 @@ use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcErro
 
 use crate::document::{Definition, Document, Documented, Field};
 use crate::example::{compile, problems, synthesise, tell};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 
 /// A provider that does what a document says.
 pub struct Mock {
@@ -39,8 +39,8 @@ enum Answer {
 pub fn serve(document: &Document) -> (Arc<Mock>, Vec<Finding>) {
     let (mut tools, mut listed, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for documented in &document.tools {
-        let mut report = |code, place: Place, message: String| {
-            findings.push(Finding::new(code, place, message).of(&documented.name));
+        let mut report = |code, place: Position, message: String| {
+            findings.push(Finding::new(code, place, message).in_tool(&documented.name));
         };
         let mut definition = documented.definition();
         let validator = match input(&mut definition) {
@@ -88,7 +88,7 @@ fn input(definition: &mut Definition) -> Result<Validator, String> {
 fn answer(
     tool: &Documented,
     promised: bool,
-    report: &mut impl FnMut(&'static str, Place, String),
+    report: &mut impl FnMut(&'static str, Position, String),
 ) -> Answer {
     let schema = tool.output.effective();
     let misfit = |value: &Value| {

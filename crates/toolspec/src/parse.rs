@@ -7,7 +7,7 @@ pub(crate) mod names;
 
 use crate::block::{Block, Kind, scan};
 use crate::document::{Document, Documented, Heading, Located, Topic};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 use crate::markdown::{label, pairs};
 use names::{bare_bullet_tool, inventory_tools, says_no_tools, tool_names};
 
@@ -44,7 +44,7 @@ fn read_front(blocks: &[Block], document: &mut Document) {
             Kind::Heading { level, .. } if 1 < *level => break,
             Kind::Text(text) => {
                 for (offset, line) in text.lines().enumerate() {
-                    let place = Place::line(block.lines.start + 1 + offset);
+                    let place = Position::line(block.lines.start + 1 + offset);
                     for (name, value) in pairs(line) {
                         document.pairs.push((name, Located { value, place }));
                     }
@@ -65,7 +65,7 @@ fn read_front(blocks: &[Block], document: &mut Document) {
 }
 
 fn located(text: &str, block: &Block) -> Located<String> {
-    Located { value: text.to_owned(), place: Place::line(block.lines.start + 1) }
+    Located { value: text.to_owned(), place: Position::line(block.lines.start + 1) }
 }
 
 /// Where a tool starts.
@@ -95,7 +95,7 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
             continue;
         }
         inside = None;
-        let around = names::Around {
+        let around = names::HeadingContext {
             in_group,
             marked,
             has_sections: has_sections(&blocks[at + 1..], *level),
@@ -107,7 +107,7 @@ fn tool_starts(blocks: &[Block]) -> Vec<Start> {
         match names {
             Some(names) => {
                 inside = Some(*level);
-                let place = Place {
+                let place = Position {
                     line: block.lines.start + 1,
                     column: 1,
                     length: level + 1 + text.chars().count(),
@@ -175,7 +175,7 @@ fn loose_tools(blocks: &[Block]) -> Vec<Documented> {
             Kind::Heading { text, .. } => in_group = names::is_group(text),
             Kind::Bullet { indent: 0 | 1, text } if in_group => {
                 if let Some((name, rest)) = bare_bullet_tool(text) {
-                    let place = Place::line(block.lines.start + 1);
+                    let place = Position::line(block.lines.start + 1);
                     tools.push(body::of_bullet(name, rest, place));
                 }
             }

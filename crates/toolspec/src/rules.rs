@@ -81,14 +81,14 @@ fn with_second(rename: &str, change: impl Fn(&str) -> String) -> Example {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::{Against, lint};
+    use crate::lint::{Comparison, lint};
 
     fn codes(example: &Example) -> Vec<&'static str> {
-        let against = Against {
+        let against = Comparison {
             previous: example.previous.as_ref(),
             live: example.live.as_deref(),
             today: Some((2026, 11)),
-            ..Against::default()
+            ..Comparison::default()
         };
         let (_, findings) = lint(&example.text, &against);
         findings
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn every_info_shows_in_its_example() {
         for rule in all().filter(|rule| rule.severity() == Severity::Info) {
-            let (_, findings) = lint(&rule.example().text, &Against::default());
+            let (_, findings) = lint(&rule.example().text, &Comparison::default());
             assert!(findings.iter().any(|finding| finding.code == rule.code), "{}", rule.code);
         }
     }

@@ -5,7 +5,7 @@ use crate::finding::Finding;
 
 /// What a document is compared with. Nothing by default.
 #[derive(Clone, Copy, Debug)]
-pub struct Against<'a> {
+pub struct Comparison<'a> {
     /// What the live server has.
     pub live: Option<&'a [Definition]>,
     /// The document's previous revision.
@@ -16,9 +16,9 @@ pub struct Against<'a> {
     pub description_budget: usize,
 }
 
-impl Default for Against<'_> {
+impl Default for Comparison<'_> {
     fn default() -> Self {
-        Against { live: None, previous: None, today: None, description_budget: 400 }
+        Comparison { live: None, previous: None, today: None, description_budget: 400 }
     }
 }
 
@@ -26,7 +26,7 @@ impl Default for Against<'_> {
 pub(crate) struct Subject<'a> {
     pub(crate) document: &'a Document,
     pub(crate) lines: &'a [&'a str],
-    pub(crate) against: &'a Against<'a>,
+    pub(crate) against: &'a Comparison<'a>,
     /// What is known already: the parser's findings, and those of earlier rules.
     pub(crate) so_far: &'a [Finding],
 }

@@ -11,7 +11,7 @@ pub mod refresh;
 
 use url::{Host, Url};
 
-use crate::manifest::sign::{Distrust, PublicKey, verify};
+use crate::manifest::sign::{PublicKey, SignatureError, verify};
 use crate::manifest::{Manifest, Problem, read};
 
 /// Where a manifest is, and what it takes to believe it.
@@ -62,7 +62,7 @@ pub enum Refused {
     #[error("it is no manifest: {}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
     NoManifest(Vec<Problem>),
     #[error(transparent)]
-    Distrusted(#[from] Distrust),
+    Distrusted(#[from] SignatureError),
 }
 
 impl Source {

@@ -68,7 +68,7 @@ impl Denied {
 pub struct Policy {
     /// Whether a request without credentials is anonymous or refused.
     pub anonymous: Anonymous,
-    pub keys: key::Ring,
+    pub keys: key::KeyRing,
     pub tokens: Vec<token::Issuer>,
     /// A scope that every caller needs; an anonymous one has none.
     pub scope: Option<String>,
@@ -81,11 +81,11 @@ pub enum Anonymous {
 }
 
 impl Policy {
-    /// Everybody is anonymous: what a gate on loopback starts with.
+    /// Everybody is anonymous: what a gatelet on loopback starts with.
     pub fn open() -> Policy {
         Policy {
             anonymous: Anonymous::Allowed,
-            keys: key::Ring::default(),
+            keys: key::KeyRing::default(),
             tokens: Vec::new(),
             scope: None,
         }

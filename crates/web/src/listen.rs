@@ -37,12 +37,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::descriptors;
-use crate::identity::certificate::{Holder, holder};
+use crate::identity::certificate::{CertificateHolder, holder};
 use connections::{Connections, Entry};
 use in_flight::InFlight;
 use paced::Paced;
 
-pub use connections::{Acquaintance, Connection};
+pub use connections::{CallerStanding, Connection};
 
 /// What a client may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct Limits {
     /// How long a client may keep us waiting before it takes what we send.
     pub write_time: Duration,
     /// How long open requests may take when the server is told to stop.
-    pub farewell: Duration,
+    pub drain_time: Duration,
 }
 
 impl Default for Limits {
@@ -67,7 +67,7 @@ impl Default for Limits {
             head_time: Duration::from_secs(30),
             head_bytes: 64 << 10,
             write_time: Duration::from_secs(30),
-            farewell: Duration::from_secs(5),
+            drain_time: Duration::from_secs(5),
         }
     }
 }
@@ -123,7 +123,7 @@ where
     let connections = Connections::new(limit);
     let turned_away = Arc::new(Semaphore::new((limit / 8).clamp(1, TURNED_AWAY)));
     let in_flight = InFlight::default();
-    let mut over = pin!(over(shutdown, limits.farewell, in_flight.clone()));
+    let mut over = pin!(over(shutdown, limits.drain_time, in_flight.clone()));
     loop {
         let (stream, peer) = tokio::select! {
             accepted = accept(&listener, &connections) => accepted?,
@@ -189,9 +189,9 @@ fn bound(wanted: usize) -> usize {
 
 /// Ready when it is time to go: told to, and nothing is under way any more or
 /// has been for long enough.
-async fn over(shutdown: impl Future<Output = ()>, farewell: Duration, in_flight: InFlight) {
+async fn over(shutdown: impl Future<Output = ()>, drain_time: Duration, in_flight: InFlight) {
     shutdown.await;
-    drop(timeout(farewell, in_flight.none()).await);
+    drop(timeout(drain_time, in_flight.none()).await);
 }
 
 /// The next connection, for small messages. An error is one for good: what goes
@@ -252,7 +252,7 @@ async fn over_tls<S, F>(
     let Some(stream) = stream else { return };
     let (_, connection) = stream.get_ref();
     let shown = connection.peer_certificates().and_then(|chain| chain.first());
-    let caller = shown.map(|certificate| Holder(Arc::new(holder(certificate))));
+    let caller = shown.map(|certificate| CertificateHolder(Arc::new(holder(certificate))));
     serve(stream, caller, limits, site, in_flight, entry).await;
 }
 
@@ -268,7 +268,7 @@ async fn shake_hands(stream: TcpStream, shown: Arc<ServerConfig>) -> Option<TlsS
 /// Answers the requests of one connection.
 async fn serve<T, S, F>(
     stream: T,
-    caller: Option<Holder>,
+    caller: Option<CertificateHolder>,
     limits: Limits,
     site: S,
     in_flight: InFlight,

@@ -1,7 +1,7 @@
 //! The site: which path answers what, and to whom.
 //!
 //! A [`Site`] is a function from a request to a response. It knows the caller
-//! before anything else looks at the request, answers what everybody may know
+//! before anything else schedule at the request, answers what everybody may know
 //! by itself (the manifest, where to get a token, whether we are well), and
 //! hands the rest to the MCP endpoints with the identity beside it. How many
 //! requests are worked on at once is bounded, and shared fairly between callers.
@@ -25,9 +25,9 @@ use tokio::time::timeout;
 use tool::Identity;
 use url::Url;
 
-use crate::identity::certificate::Holder;
+use crate::identity::certificate::CertificateHolder;
 use crate::identity::{Denied, Policy, credential};
-use crate::listen::{Acquaintance, Connection, HEALTH_PATH};
+use crate::listen::{CallerStanding, Connection, HEALTH_PATH};
 use crate::manifest::Manifest;
 use admin::Admin;
 
@@ -119,7 +119,7 @@ impl Site {
         let origin = self.listed_origin(&request);
         let mut response = match (&origin, request.method()) {
             (Some(_), &Method::OPTIONS) => plain(StatusCode::NO_CONTENT, "", ""),
-            (None, _) if self.is_namesake(&request) => strange(),
+            (None, _) if self.is_namesake(&request) => foreign_host(),
             _ => self.route(request).await,
         };
         if let Some(origin) = origin {
@@ -154,8 +154,8 @@ impl Site {
         };
         if let Some(connection) = request.extensions().get::<Connection>() {
             connection.learn(match caller.is_anonymous() {
-                true => Acquaintance::Anonymous,
-                false => Acquaintance::Identified,
+                true => CallerStanding::Anonymous,
+                false => CallerStanding::Identified,
             });
         }
         // An operator must come through when nobody else does.
@@ -225,7 +225,7 @@ impl Site {
             Some(Err(_)) => Err(Denied::Invalid),
         };
         let shown = credential(text(&header::AUTHORIZATION)?, text(&API_KEY)?);
-        let holder = request.extensions().get::<Holder>().map(|holder| &*holder.0);
+        let holder = request.extensions().get::<CertificateHolder>().map(|holder| &*holder.0);
         let policy = (self.0.parts.policy)();
         let mut caller = policy.identify(shown, holder, (self.0.parts.now)())?;
         if caller.is_anonymous() {
@@ -362,7 +362,7 @@ fn allow(response: &mut Response<Body>, origin: HeaderValue) {
 }
 
 /// What a page gets that may not call us, as the endpoints say it.
-fn strange() -> Response<Body> {
+fn foreign_host() -> Response<Body> {
     let message = "pages of this origin may not talk to this server: another scheme or port is \
                    another origin";
     let error =

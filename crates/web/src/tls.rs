@@ -23,7 +23,7 @@ pub struct Pem {
 
 /// Whether a caller has to show a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Callers {
+pub enum ClientCertificates {
     /// One that is shown must be good.
     #[default]
     May,
@@ -32,7 +32,7 @@ pub enum Callers {
 
 /// Why no server can be made of this.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum TlsError {
     #[error("there is no certificate in the chain")]
     NoCertificate,
     #[error("there is no private key")]
@@ -44,10 +44,10 @@ pub enum Unfit {
 }
 
 /// A server of these certificates.
-pub fn server(pem: &Pem, callers: Callers) -> Result<Arc<ServerConfig>, Unfit> {
-    let useless = |error: &dyn std::fmt::Display| Unfit::Useless(error.to_string());
-    let chain = certificates(&pem.chain).ok_or(Unfit::NoCertificate)?;
-    let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|_| Unfit::NoKey)?;
+pub fn server(pem: &Pem, callers: ClientCertificates) -> Result<Arc<ServerConfig>, TlsError> {
+    let useless = |error: &dyn std::fmt::Display| TlsError::Useless(error.to_string());
+    let chain = certificates(&pem.chain).ok_or(TlsError::NoCertificate)?;
+    let key = PrivateKeyDer::from_pem_slice(&pem.key).map_err(|_| TlsError::NoKey)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -56,13 +56,13 @@ pub fn server(pem: &Pem, callers: Callers) -> Result<Arc<ServerConfig>, Unfit> {
         None => builder.with_no_client_auth(),
         Some(authority) => {
             let mut roots = RootCertStore::empty();
-            for root in certificates(authority).ok_or(Unfit::NoCallers)? {
+            for root in certificates(authority).ok_or(TlsError::NoCallers)? {
                 roots.add(root).map_err(|error| useless(&error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
             let verifier = match callers {
-                Callers::May => verifier.allow_unauthenticated(),
-                Callers::Must => verifier,
+                ClientCertificates::May => verifier.allow_unauthenticated(),
+                ClientCertificates::Must => verifier,
             };
             builder.with_client_cert_verifier(verifier.build().map_err(|error| useless(&error))?)
         }
@@ -92,7 +92,7 @@ mod tests {
     fn check(change: impl FnOnce(&mut Pem), expected: &str) {
         let mut pem = pem();
         change(&mut pem);
-        let made = server(&pem, Callers::Must);
+        let made = server(&pem, ClientCertificates::Must);
         let told = made.map_or_else(|unfit| unfit.to_string(), |_| "good".to_owned());
         assert!(told.starts_with(expected), "{told}");
     }

@@ -21,7 +21,7 @@ use super::web;
 /// Answers that are waited for, by id.
 type Waiting = Arc<Mutex<HashMap<u64, Sender<String>>>>;
 
-/// A gate that runs, with everything it keeps in a directory of its own.
+/// A running gatelet, with everything it keeps in a directory of its own.
 pub(crate) struct Gate {
     process: Child,
     input: Option<ChildStdin>,
@@ -127,7 +127,7 @@ impl Gate {
         self.process.id()
     }
 
-    /// Ends the gate, and returns how many processes it left.
+    /// Ends gatelet, and returns how many processes it left.
     pub(crate) fn end(mut self) -> Result<usize> {
         drop(self.input.take());
         let end = Instant::now() + Duration::from_secs(30);

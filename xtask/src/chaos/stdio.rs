@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// Longer than the gate waits for a call.
+/// Longer than gatelet waits for a call.
 pub(crate) const LATE: Duration = Duration::from_secs(5);
 
 /// Serves until the pipe is closed, or the fault ends it.

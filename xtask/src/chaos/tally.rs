@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     pub(crate) twice: usize,
     /// Calls to a healthy upstream that went wrong meanwhile.
     beside: usize,
-    /// Processes that outlived the gate.
+    /// Processes that outlived gatelet.
     pub(crate) left: usize,
 }
 

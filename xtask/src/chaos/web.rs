@@ -15,7 +15,7 @@ pub(crate) struct Server {
     port: u16,
 }
 
-/// Where calls that were carried out are noted; known once the gate has a place.
+/// Where calls that were carried out are noted; known once gatelet has a place.
 static EFFECTS: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Says where to note calls that were carried out.

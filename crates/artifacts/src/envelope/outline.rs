@@ -43,7 +43,7 @@ const FACT: usize = 80;
 const ROW_BYTES: usize = 128 * ROW;
 
 impl<'a> Outline<'a> {
-    pub(super) fn of(text: &'a str) -> Outline<'a> {
+    pub(super) fn read(text: &'a str) -> Outline<'a> {
         match text.trim_start().chars().next() {
             Some('[') => serde_json::from_str(text).map_or(Outline::Plain, Outline::Array),
             Some('{') => serde_json::from_str(text).map_or(Outline::Plain, Outline::Object),
@@ -155,7 +155,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, rows: Option<&str>, facts: Option<&[&str]>) {
-        let outline = Outline::of(text);
+        let outline = Outline::read(text);
         assert_eq!(outline.first_rows().as_deref(), rows);
         let found: Option<Vec<String>> = outline.facts().map(Iterator::collect);
         let facts = facts.map(|facts| facts.iter().map(|&fact| fact.to_owned()).collect());

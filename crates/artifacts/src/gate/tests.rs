@@ -142,9 +142,9 @@ fn a_shape_is_that_of_what_is_long() {
         "structuredContent": {"rows": rows},
     });
     let result = Reply::Result(result.into()).tool_result().unwrap();
-    assert_eq!(Shape::of(&result).count(), "9,000 items in `.rows`");
+    assert_eq!(Shape::of_result(&result).count(), "9,000 items in `.rows`");
     let text = json!({"rows": [1, 2]}).to_string();
     let told = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"n": 2}});
     let told = Reply::Result(told.into()).tool_result().unwrap();
-    assert_eq!(Shape::of(&told).count(), "2 items in `.rows`");
+    assert_eq!(Shape::of_result(&told).count(), "2 items in `.rows`");
 }

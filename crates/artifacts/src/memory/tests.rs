@@ -5,7 +5,7 @@ use super::*;
 use crate::artifact::Parts;
 
 fn owner(session: &str) -> Owner {
-    Owner::of(&Context { session: session.into(), ..Context::anonymous() })
+    Owner::from_context(&Context { session: session.into(), ..Context::anonymous() })
 }
 
 fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {

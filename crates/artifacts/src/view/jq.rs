@@ -21,7 +21,7 @@ use offload::Stop;
 
 use crate::view::error::ViewError;
 use crate::view::piece::{Budget, View, clip};
-use fuel::{Fuel, Fueled, Tank};
+use fuel::{Fuel, FuelTank, Fueled};
 use instrument::{Checks, Scope};
 
 /// What a filter makes of a value.
@@ -88,7 +88,7 @@ fn run(
     let no_json = |_| ViewError::NoJson { media_type: media_type.to_owned() };
     let input = jaq_json::read::parse_single(bytes).map_err(no_json)?;
     let program = compile(text)?;
-    let tank = Tank::new(budget.jq_steps, stop);
+    let tank = FuelTank::new(budget.jq_steps, stop);
     let fuel = Fuel { lut: &program.lut, tank: &tank };
     let context = Ctx::<Fueled>::new(fuel, Vars::new([]));
     let mut out = Bounded { text: String::new(), room: budget.chars, over: 0 };

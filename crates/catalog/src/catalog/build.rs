@@ -15,12 +15,12 @@ const LINE: usize = 150;
 
 pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
     let mut findings = Vec::new();
-    // The gate's own label is reserved, so it is given away first.
-    sources.sort_by_key(|source| source.role != Role::Own);
-    settle_labels(&mut sources, &mut findings);
+    // gatelet's own label is reserved, so it is given away first.
+    sources.sort_by_key(|source| source.role != Role::Builtin);
+    resolve_labels(&mut sources, &mut findings);
     let mut tree = Tree::new();
     for (at, source) in sources.iter().enumerate() {
-        tree.plant(at, source, &mut findings);
+        tree.add_source(at, source, &mut findings);
     }
     let mut catalog = Catalog {
         sources,
@@ -35,7 +35,7 @@ pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
 }
 
 /// Gives every source a legal label of its own.
-fn settle_labels(sources: &mut [Source], findings: &mut Vec<Finding>) {
+fn resolve_labels(sources: &mut [Source], findings: &mut Vec<Finding>) {
     let mut taken: HashSet<String> = HashSet::new();
     for source in sources {
         let legal = name::alias(&source.label);
@@ -61,7 +61,7 @@ struct Tree {
 }
 
 /// A tool on its way to its place.
-struct Seedling<'a> {
+struct NewFunction<'a> {
     tool: usize,
     original: &'a str,
     alias: String,
@@ -77,39 +77,39 @@ impl Tree {
         }
     }
 
-    fn plant(&mut self, at: usize, source: &Source, findings: &mut Vec<Finding>) {
+    fn add_source(&mut self, at: usize, source: &Source, findings: &mut Vec<Finding>) {
         let top = self.namespace(0, &source.label, at);
-        let seedlings = self.seedlings(top, at, source, findings);
-        let (names, groups) = names(&seedlings);
+        let new_functions = self.new_functions(top, at, source, findings);
+        let (names, groups) = names(&new_functions);
         let first = self.functions.len();
         for group in groups {
-            let key = name::canonical(&seedlings[group[0]].alias);
+            let key = name::canonical(&new_functions[group[0]].alias);
             let slots = group.iter().map(|at| Slot((first + at) as u32)).collect();
-            self.namespaces[seedlings[group[0]].namespace].alike.insert(key, slots);
+            self.namespaces[new_functions[group[0]].namespace].alike.insert(key, slots);
         }
-        for (seedling, name) in seedlings.iter().zip(names) {
+        for (function, name) in new_functions.iter().zip(names) {
             // Who writes the upstream's own name still reaches it: no news.
-            let last = seedling.original.rsplit('.').next().unwrap_or_default();
+            let last = function.original.rsplit('.').next().unwrap_or_default();
             if !name::same(&name, last) {
-                let subject = format!("{}/{}", source.label, seedling.original);
-                let path = &self.namespaces[seedling.namespace].path;
+                let subject = format!("{}/{}", source.label, function.original);
+                let path = &self.namespaces[function.namespace].path;
                 let message = format!("is called `{name}` in namespace `{path}` here");
                 findings.push(renamed("name-alias", &subject, message));
             }
-            self.add(at, seedling, name);
+            self.add(at, function, name);
         }
     }
 
-    fn seedlings<'a>(
+    fn new_functions<'a>(
         &mut self,
         top: usize,
         at: usize,
         source: &'a Source,
         findings: &mut Vec<Finding>,
-    ) -> Vec<Seedling<'a>> {
+    ) -> Vec<NewFunction<'a>> {
         let listing: &'a Listing = &source.listing;
         let mut seen: HashSet<&str> = HashSet::new();
-        let mut seedlings = Vec::with_capacity(listing.tools.len());
+        let mut new_functions = Vec::with_capacity(listing.tools.len());
         for (tool, definition) in listing.tools.iter().enumerate() {
             let original = definition.name.as_str();
             if !seen.insert(original) {
@@ -123,9 +123,9 @@ impl Tree {
             for level in &levels {
                 namespace = self.namespace(namespace, level, at);
             }
-            seedlings.push(Seedling { tool, original, alias, namespace });
+            new_functions.push(NewFunction { tool, original, alias, namespace });
         }
-        seedlings
+        new_functions
     }
 
     /// The namespace called `label` below `parent`, made when it is missing.
@@ -149,56 +149,56 @@ impl Tree {
         at
     }
 
-    fn add(&mut self, source: usize, seedling: &Seedling<'_>, name: String) {
+    fn add(&mut self, source: usize, function: &NewFunction<'_>, name: String) {
         let slot = Slot(self.functions.len() as u32);
-        let namespace = &mut self.namespaces[seedling.namespace];
+        let namespace = &mut self.namespaces[function.namespace];
         namespace.functions.push(slot);
         namespace.by_name.insert(name::canonical(&name), slot);
         self.functions.push(Function {
             name,
-            namespace: seedling.namespace,
+            namespace: function.namespace,
             source,
-            tool: seedling.tool,
+            tool: function.tool,
             contract: Arc::default(),
         });
     }
 }
 
-/// One name for each seedling, unique within its namespace.
+/// One name for each function, unique within its namespace.
 ///
 /// Of several that mean the same, the one that is spelled legally upstream
 /// comes first, then alphabetical order; it keeps the name and the others get
 /// a tag of their original name. So no name depends on the order of arrival.
 /// Also gives those several, by their positions.
-fn names(seedlings: &[Seedling<'_>]) -> (Vec<String>, Vec<Vec<usize>>) {
+fn names(new_functions: &[NewFunction<'_>]) -> (Vec<String>, Vec<Vec<usize>>) {
     let mut groups: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
-    for (at, seedling) in seedlings.iter().enumerate() {
-        let key = (seedling.namespace, name::canonical(&seedling.alias));
+    for (at, function) in new_functions.iter().enumerate() {
+        let key = (function.namespace, name::canonical(&function.alias));
         groups.entry(key).or_default().push(at);
     }
     let mut taken: HashSet<(usize, String)> = groups.keys().cloned().collect();
-    let mut names: Vec<String> = seedlings.iter().map(|s| s.alias.clone()).collect();
+    let mut names: Vec<String> = new_functions.iter().map(|s| s.alias.clone()).collect();
     groups.retain(|_, group| 1 < group.len());
     for group in groups.values_mut() {
         group.sort_by_key(|at| {
-            let seedling = &seedlings[*at];
-            let last = seedling.original.rsplit('.').next();
-            (last != Some(seedling.alias.as_str()), seedling.original)
+            let function = &new_functions[*at];
+            let last = function.original.rsplit('.').next();
+            (last != Some(function.alias.as_str()), function.original)
         });
         for at in &group[1..] {
-            names[*at] = tagged(&seedlings[*at], &mut taken);
+            names[*at] = tagged(&new_functions[*at], &mut taken);
         }
     }
     (names, groups.into_values().collect())
 }
 
-fn tagged(seedling: &Seedling<'_>, taken: &mut HashSet<(usize, String)>) -> String {
-    let tags = (4..=16).map(|digits| name::tag(seedling.original, digits));
-    let numbers = (2..).map(|number| format!("{}_{number}", name::tag(seedling.original, 16)));
+fn tagged(function: &NewFunction<'_>, taken: &mut HashSet<(usize, String)>) -> String {
+    let tags = (4..=16).map(|digits| name::tag(function.original, digits));
+    let numbers = (2..).map(|number| format!("{}_{number}", name::tag(function.original, 16)));
     let free = tags
         .chain(numbers)
-        .map(|tag| format!("{}_{tag}", seedling.alias))
-        .find(|name| taken.insert((seedling.namespace, name::canonical(name))));
+        .map(|tag| format!("{}_{tag}", function.alias))
+        .find(|name| taken.insert((function.namespace, name::canonical(name))));
     free.unwrap_or_default()
 }
 

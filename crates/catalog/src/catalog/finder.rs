@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tool::{Json, Prompt, Tool};
 
-use super::{Catalog, Place, Slot};
+use super::{Catalog, ItemRef, Slot};
 use crate::index::{self, Document, Index, Kind};
 use crate::summary;
 
@@ -12,18 +12,18 @@ use crate::summary;
 pub(super) struct Finder {
     pub(super) index: Index,
     /// By document; the functions first, in the order of their slots.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ItemRef>,
 }
 
 impl Finder {
-    pub(super) fn of(catalog: &Catalog) -> Finder {
-        let mut places: Vec<Place> = catalog.slots().map(Place::Tool).collect();
+    pub(super) fn new(catalog: &Catalog) -> Finder {
+        let mut places: Vec<ItemRef> = catalog.slots().map(ItemRef::Tool).collect();
         for (source, own) in catalog.sources().iter().enumerate() {
             let listing = &own.listing;
-            places.extend((0..listing.resources.len()).map(|at| Place::Resource { source, at }));
-            places.extend((0..listing.templates.len()).map(|at| Place::Template { source, at }));
-            places.extend((0..listing.prompts.len()).map(|at| Place::Prompt { source, at }));
-            places.extend((0..own.skills.len()).map(|at| Place::Skill { source, at }));
+            places.extend((0..listing.resources.len()).map(|at| ItemRef::Resource { source, at }));
+            places.extend((0..listing.templates.len()).map(|at| ItemRef::Template { source, at }));
+            places.extend((0..listing.prompts.len()).map(|at| ItemRef::Prompt { source, at }));
+            places.extend((0..own.skills.len()).map(|at| ItemRef::Skill { source, at }));
         }
         let homes = homes(catalog);
         let documents: Vec<Document> =
@@ -45,10 +45,10 @@ fn homes(catalog: &Catalog) -> Vec<&str> {
     homes
 }
 
-fn document(catalog: &Catalog, homes: &[&str], place: Place) -> Document {
+fn document(catalog: &Catalog, homes: &[&str], place: ItemRef) -> Document {
     match place {
-        Place::Tool(slot) => of_function(catalog, slot),
-        Place::Resource { source, at } => {
+        ItemRef::Tool(slot) => of_function(catalog, slot),
+        ItemRef::Resource { source, at } => {
             let resource = &catalog.sources()[source].listing.resources[at];
             let home = homes[source];
             Document {
@@ -60,7 +60,7 @@ fn document(catalog: &Catalog, homes: &[&str], place: Place) -> Document {
                 ..blank(catalog, source, home)
             }
         }
-        Place::Template { source, at } => {
+        ItemRef::Template { source, at } => {
             let template = &catalog.sources()[source].listing.templates[at];
             let home = homes[source];
             let words = template.description.as_ref().unwrap_or(&template.uri_template);
@@ -73,7 +73,7 @@ fn document(catalog: &Catalog, homes: &[&str], place: Place) -> Document {
                 ..blank(catalog, source, home)
             }
         }
-        Place::Prompt { source, at } => {
+        ItemRef::Prompt { source, at } => {
             let prompt = &catalog.sources()[source].listing.prompts[at];
             let home = homes[source];
             Document {
@@ -86,7 +86,7 @@ fn document(catalog: &Catalog, homes: &[&str], place: Place) -> Document {
                 ..blank(catalog, source, home)
             }
         }
-        Place::Skill { source, at } => {
+        ItemRef::Skill { source, at } => {
             let skill = &catalog.sources()[source].skills[at];
             Document {
                 id: format!("skill:{}/{}", skill.namespace, skill.name),

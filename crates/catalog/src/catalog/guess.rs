@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Catalog, Namespace, Place, Shares, Slot};
+use super::{Catalog, ItemRef, Namespace, Priors, Slot};
 use crate::index::Kind;
 use crate::nearest::{self, CLOSE};
 
@@ -16,7 +16,7 @@ use crate::nearest::{self, CLOSE};
 /// The index knows the words of everything, also of what a reader may not see,
 /// so what it finds tells a little of that. Spelling tells nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum GuessBy {
     Spelling,
     SpellingAndMeaning,
 }
@@ -31,7 +31,7 @@ impl Catalog {
         &self,
         path: &str,
         limit: usize,
-        by: By,
+        by: GuessBy,
         keep: &dyn Fn(Slot) -> bool,
     ) -> Vec<&Namespace> {
         let kept = self.namespaces[1..].iter().filter(|namespace| self.keeps(namespace, keep));
@@ -39,9 +39,9 @@ impl Catalog {
         let spelt = nearest::rated(path, paths);
         let (close, faint): (Vec<_>, Vec<_>) =
             spelt.into_iter().partition(|(score, _)| CLOSE <= *score);
-        let mut guesses = Guesses::of(limit);
+        let mut guesses = Guesses::new(limit);
         guesses.extend(close.into_iter().map(|(_, path)| path));
-        if by == By::SpellingAndMeaning && guesses.has_room() {
+        if by == GuessBy::SpellingAndMeaning && guesses.has_room() {
             let hits = self.find(path, 4 * limit, keep);
             guesses.extend(hits.iter().map(|hit| self.path(hit.slot)));
         }
@@ -58,21 +58,21 @@ impl Catalog {
         namespace: &str,
         function: &str,
         limit: usize,
-        by: By,
+        by: GuessBy,
         keep: &dyn Fn(Slot) -> bool,
     ) -> Vec<Slot> {
         let home = self.namespace(namespace).ok().filter(|found| self.keeps(found, keep));
         let home = home.map(|namespace| namespace.path.as_str());
         let is_here = |slot: Slot| home == Some(self.path(slot));
         let spelt = self.spelt_like(function, keep);
-        let mut guesses = Guesses::of(limit);
+        let mut guesses = Guesses::new(limit);
         let among = |from: f32, wanted: &dyn Fn(Slot) -> bool| -> Vec<Slot> {
             let fits = |(score, slot): &&(f32, Slot)| from <= *score && wanted(*slot);
             spelt.iter().filter(fits).map(|(_, slot)| *slot).collect()
         };
         guesses.extend(among(CLOSE, &is_here));
         guesses.extend(among(1.0, &|_| true).into_iter().take(1));
-        let by_meaning = by == By::SpellingAndMeaning;
+        let by_meaning = by == GuessBy::SpellingAndMeaning;
         if by_meaning && home.is_some() && guesses.has_room() {
             guesses.extend(self.meant(function, limit, &|slot| keep(slot) && is_here(slot)));
         }
@@ -100,14 +100,14 @@ impl Catalog {
     }
 
     /// The things of one kind that `name` may mean, by the index alone.
-    pub fn nearest_things(
+    pub fn nearest_items(
         &self,
         kind: Kind,
         name: &str,
         limit: usize,
-        keep: &dyn Fn(Place) -> bool,
-    ) -> Vec<Place> {
-        let found = self.seek(&[kind], name, limit, &Shares::new(), keep);
+        keep: &dyn Fn(ItemRef) -> bool,
+    ) -> Vec<ItemRef> {
+        let found = self.search_items(&[kind], name, limit, &Priors::new(), keep);
         found.hits.into_iter().map(|(place, _)| place).collect()
     }
 
@@ -145,7 +145,7 @@ struct Guesses<T> {
 }
 
 impl<T: PartialEq> Guesses<T> {
-    fn of(limit: usize) -> Guesses<T> {
+    fn new(limit: usize) -> Guesses<T> {
         Guesses { found: Vec::with_capacity(limit), limit }
     }
 

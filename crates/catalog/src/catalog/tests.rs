@@ -119,7 +119,7 @@ fn labels_that_mean_the_same_are_told_apart_in_the_operators_order() {
 
 #[test]
 fn the_gates_own_label_is_reserved() {
-    let own = Source { role: Role::Own, ..source("gatelet", &["find"]) };
+    let own = Source { role: Role::Builtin, ..source("gatelet", &["find"]) };
     check(vec![source("gatelet", &["x"]), own], &["gatelet/find", "gatelet_2/x"]);
 }
 
@@ -170,7 +170,7 @@ fn a_namespace_without_functions_stays() {
 fn near_functions_come_from_the_namespace_first() {
     let (catalog, _) =
         Catalog::build(vec![source("a", &["serch"]), source("b", &["search", "list"])]);
-    let near = catalog.nearest_functions("b", "saerch", 3, By::SpellingAndMeaning, &|_| true);
+    let near = catalog.nearest_functions("b", "saerch", 3, GuessBy::SpellingAndMeaning, &|_| true);
     let names: Vec<&str> = near.iter().map(|slot| catalog.function(*slot).name.as_str()).collect();
     assert_eq!(names, ["search", "serch"]);
 }
@@ -209,18 +209,18 @@ fn resources_templates_and_prompts_are_found_beside_functions_and_never_among_th
         ..Listing::default()
     };
     let (catalog, _) = Catalog::build(vec![Source::new("ops", Arc::new(listing))]);
-    let places = |kind, query| -> Vec<Place> {
-        let found = catalog.seek(&[kind], query, 5, &Shares::new(), &|_| true);
+    let places = |kind, query| -> Vec<ItemRef> {
+        let found = catalog.search_items(&[kind], query, 5, &Priors::new(), &|_| true);
         found.hits.into_iter().map(|(place, _)| place).collect()
     };
     assert_eq!(catalog.find("log", 5, &|_| true).len(), 1);
-    assert_eq!(places(Kind::Tool, "log"), [Place::Tool(Slot(0))]);
+    assert_eq!(places(Kind::Tool, "log"), [ItemRef::Tool(Slot(0))]);
     let mut resources = places(Kind::Resource, "log of a day");
-    assert_eq!(resources.remove(0), Place::Template { source: 0, at: 0 });
-    assert_eq!(resources, [Place::Resource { source: 0, at: 0 }]);
-    assert_eq!(places(Kind::Prompt, "sum up the log")[0], Place::Prompt { source: 0, at: 1 });
-    assert_eq!(places(Kind::Prompt, "hello")[0], Place::Prompt { source: 0, at: 0 });
-    let hidden = catalog.seek(&[Kind::Resource], "log", 5, &Shares::new(), &|_| false);
+    assert_eq!(resources.remove(0), ItemRef::Template { source: 0, at: 0 });
+    assert_eq!(resources, [ItemRef::Resource { source: 0, at: 0 }]);
+    assert_eq!(places(Kind::Prompt, "sum up the log")[0], ItemRef::Prompt { source: 0, at: 1 });
+    assert_eq!(places(Kind::Prompt, "hello")[0], ItemRef::Prompt { source: 0, at: 0 });
+    let hidden = catalog.search_items(&[Kind::Resource], "log", 5, &Priors::new(), &|_| false);
     assert_eq!(hidden.hits, []);
 }
 
@@ -231,13 +231,13 @@ fn a_catalog_takes_over_what_was_found_out_about_the_same_listings() {
     let c = before.resolve("one", "c").unwrap();
     let contract: *const Contract = before.contract(c);
     let (after, _) = Catalog::build(vec![source("zero", &["x"]), one.clone()]);
-    let after = after.inheriting(&before);
+    let after = after.reusing(&before);
     let again = after.resolve("one", "c").unwrap();
     assert!(std::ptr::eq(after.contract(again), contract));
     let away = Source { state: State::Unavailable { reason: "x".into() }, ..one };
     let (moved, _) = Catalog::build(vec![after.sources()[0].clone(), away]);
     after.warm();
-    let moved = moved.inheriting(&after);
+    let moved = moved.reusing(&after);
     assert!(Arc::ptr_eq(&moved.finder, &after.finder));
 }
 

@@ -5,7 +5,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use tool::Json;
 
-use super::weight::{self, Weight};
+use super::cost::{self, Cost};
 use super::{Contract, kind, members};
 use crate::nearest;
 use crate::summary::echo;
@@ -53,7 +53,7 @@ pub(super) struct Checker {
     /// None where it would keep a validator busy for ever: even compiling such
     /// a schema has no end.
     validator: Option<Validator>,
-    weight: Weight,
+    cost: Cost,
 }
 
 impl Checker {
@@ -69,15 +69,15 @@ impl Checker {
         {
             members.remove("$schema");
         }
-        let Ok(weight) = weight::of(&value) else {
-            return Ok(Checker { validator: None, weight: Weight::Depends });
+        let Ok(cost) = cost::measure(&value) else {
+            return Ok(Checker { validator: None, cost: Cost::Depends });
         };
         let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
         jsonschema::options()
             .offline()
             .with_pattern_options(patterns)
             .build(&value)
-            .map(|validator| Checker { validator: Some(validator), weight })
+            .map(|validator| Checker { validator: Some(validator), cost })
             .map_err(|error| error.masked().to_string())
     }
 }
@@ -97,7 +97,7 @@ impl Contract {
         if let Some((validator, schema)) = self.judge(arguments, problems.is_empty()) {
             let mut errors = validator.iter_errors(arguments);
             for error in errors.by_ref().take(TOLD - problems.len()) {
-                let problem = tell(&error, &schema);
+                let problem = describe(&error, &schema);
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
@@ -108,9 +108,9 @@ impl Contract {
         if problems.is_empty() {
             return problems;
         }
-        let mut strangers = self.strangers(arguments).filter(|_| !told);
-        problems.extend(strangers.by_ref().take(TOLD - problems.len()));
-        if is_cut || strangers.next().is_some() {
+        let mut unknown_arguments = self.unknown_arguments(arguments).filter(|_| !told);
+        problems.extend(unknown_arguments.by_ref().take(TOLD - problems.len()));
+        if is_cut || unknown_arguments.next().is_some() {
             problems.push(Problem::new("", "there is more; these come first".to_owned()));
         }
         problems
@@ -119,24 +119,24 @@ impl Contract {
     /// What says everything that is wrong with arguments, where something is
     /// and that can be said in time.
     fn judge(&self, arguments: &Value, is_open: bool) -> Option<(&Validator, Value)> {
-        let Ok(Checker { validator: Some(validator), weight }) = self.checker() else {
+        let Ok(Checker { validator: Some(validator), cost }) = self.checker() else {
             return None;
         };
         // Most arguments fit, and need no schema to be read anew.
-        if is_open && *weight == Weight::Light && validator.is_valid(arguments) {
+        if is_open && *cost == Cost::Light && validator.is_valid(arguments) {
             return None;
         }
         let schema = self.schema.value().unwrap_or(Value::Null);
-        let is_bounded = match weight {
-            Weight::Light => true,
-            Weight::Depends => weight::fits_budget(&schema, arguments),
+        let is_bounded = match cost {
+            Cost::Light => true,
+            Cost::Depends => cost::fits_budget(&schema, arguments),
         };
         (is_bounded && !validator.is_valid(arguments)).then_some((validator, schema))
     }
 
     /// Arguments that the schema tolerates but does not name. When something is
     /// wrong they are worth telling: most are what was meant, misspelt.
-    fn strangers<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = Problem> + 'a {
+    fn unknown_arguments<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = Problem> + 'a {
         let keys = arguments.as_object().into_iter().flat_map(|members| members.keys());
         let unknown = keys.filter(|key| self.parameter(key).is_none());
         unknown.map(|key| {
@@ -149,7 +149,7 @@ impl Contract {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum; its own words do for the rest")]
-fn tell(error: &ValidationError<'_>, schema: &Value) -> Problem {
+fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     let at = place(error.instance_path().as_str());
     let message = match error.kind() {
         ValidationErrorKind::Required { property } => {

@@ -24,7 +24,7 @@ impl Types {
     pub(crate) const ARRAY: Types = Types(32);
     pub(crate) const NULL: Types = Types(64);
 
-    pub(crate) fn of(root: &Value, schema: &Value) -> Types {
+    pub(crate) fn of_schema(root: &Value, schema: &Value) -> Types {
         read(root, schema, DEPTH)
     }
 

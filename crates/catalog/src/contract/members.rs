@@ -27,7 +27,7 @@ pub(super) struct Member {
 }
 
 /// The arguments that a schema names, in its order.
-pub(super) fn of(schema: &Value) -> Vec<(String, Member)> {
+pub(super) fn read(schema: &Value) -> Vec<(String, Member)> {
     Reader::new(schema).members(schema)
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Reader<'a> {
 
 /// What is known of a member while it is read.
 #[derive(Clone, Default)]
-struct Known<'a> {
+struct MemberDraft<'a> {
     /// What its value may be: any of these.
     parts: Vec<&'a Value>,
     required: bool,
@@ -51,21 +51,21 @@ struct Known<'a> {
 /// Members in the order in which they were found.
 #[derive(Default)]
 struct Members<'a> {
-    known: Vec<(&'a str, Known<'a>)>,
+    known: Vec<(&'a str, MemberDraft<'a>)>,
     at: HashMap<&'a str, usize>,
 }
 
 impl<'a> Members<'a> {
-    fn get(&mut self, key: &'a str) -> &mut Known<'a> {
+    fn get(&mut self, key: &'a str) -> &mut MemberDraft<'a> {
         let at = *self.at.entry(key).or_insert_with(|| {
-            self.known.push((key, Known::default()));
+            self.known.push((key, MemberDraft::default()));
             self.known.len() - 1
         });
         &mut self.known[at].1
     }
 
     /// Something that holds as well as what is known already.
-    fn add(&mut self, key: &'a str, more: Known<'a>) {
+    fn add(&mut self, key: &'a str, more: MemberDraft<'a>) {
         let known = self.get(key);
         known.required |= more.required;
         // A part that only says what is required says nothing of a value.
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn members(&mut self, schema: &'a Value) -> Vec<(String, Member)> {
         let members = self.read(schema, DEPTH).unwrap_or_default();
-        let owned = |(key, known): (&str, Known<'_>)| {
+        let owned = |(key, known): (&str, MemberDraft<'_>)| {
             let part = match known.parts.as_slice() {
                 [] => json!({}),
                 [one] => (*one).clone(),

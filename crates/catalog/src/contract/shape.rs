@@ -18,26 +18,26 @@ impl Contract {
             return Vec::new();
         }
         let Ok(schema) = self.schema.value() else { return Vec::new() };
-        let all = members::of(&schema);
+        let all = members::read(&schema);
         let shape = |parameter: &Parameter| {
             let (_, member) = all.iter().find(|(name, _)| *name == parameter.name)?;
-            of(&schema, &member.part, DEPTH)
+            describe(&schema, &member.part, DEPTH)
         };
         required().filter_map(|parameter| Some((parameter, shape(parameter)?))).collect()
     }
 }
 
-fn of(root: &Value, part: &Value, depth: usize) -> Option<String> {
+fn describe(root: &Value, part: &Value, depth: usize) -> Option<String> {
     let part = kind::resolve(root, part);
     if let Some(items) = part.get("items").filter(|_| 0 < depth) {
-        return Some(format!("{}[]", of(root, items, depth - 1)?));
+        return Some(format!("{}[]", describe(root, items, depth - 1)?));
     }
     let choice = ["anyOf", "oneOf"].iter().find_map(|key| part.get(key)?.as_array());
     if let (Some(choice), true) = (choice, 0 < depth && part.get("properties").is_none()) {
         let is_null = |one: &&Value| one.get("type").and_then(Value::as_str) == Some("null");
         let mut others = choice.iter().filter(|one| !is_null(one));
         let only = others.next().filter(|_| others.next().is_none())?;
-        return of(root, only, depth - 1);
+        return describe(root, only, depth - 1);
     }
     let form = members::Reader::new(root).form(part);
     let fits = form.starts_with('{') && form.chars().count() <= LONGEST;

@@ -26,7 +26,7 @@ fn orders() -> Contract {
 #[track_caller]
 fn check_fold(contract: &Contract, given: &str, expected: &str) {
     let object = Object::parse(&Json::parse(given.to_owned()).unwrap()).unwrap();
-    let Folded { arguments, problems } = contract.fold(&object);
+    let NormalizedArguments { arguments, problems } = contract.normalize(&object);
     let outcome = match arguments {
         None => "unchanged".to_owned(),
         Some(folded) if problems.is_empty() => folded.to_json().to_string(),
@@ -239,7 +239,7 @@ fn what_is_wrong_is_told_in_short_and_that_there_is_more() {
 
 #[track_caller]
 fn check_parameters(schema: Value, expected: &str) {
-    assert_eq!(crate::signature::of("f", &contract(schema), 200), expected);
+    assert_eq!(crate::signature::one_line("f", &contract(schema), 200), expected);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub fn run(
         documents.iter().enumerate().map(|(at, document)| (&*document.id, at)).collect();
     let outcomes: Vec<Outcome> =
         queries.iter().map(|gold| ask(&index, gold, &places, stopwatch)).collect();
-    let mut report = Report::of(set, documents.len(), &outcomes);
+    let mut report = Report::new(set, documents.len(), &outcomes);
     report.build_seconds = build.as_secs_f64();
     report.index_bytes = index.bytes();
     report

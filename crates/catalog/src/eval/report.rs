@@ -47,7 +47,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn of(set: &str, n_documents: usize, outcomes: &[Outcome]) -> Report {
+    pub(crate) fn new(set: &str, n_documents: usize, outcomes: &[Outcome]) -> Report {
         let gold: Vec<&Outcome> = outcomes.iter().filter(|one| !one.ranks.is_empty()).collect();
         let silent: Vec<&Outcome> = outcomes.iter().filter(|one| one.ranks.is_empty()).collect();
         let average = |figure: &dyn Fn(&Outcome) -> f64| {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn figures_are_those_of_the_definitions() {
         let report =
-            Report::of("s", 9, &[outcome(&[Some(1), Some(7)]), outcome(&[None]), outcome(&[])]);
+            Report::new("s", 9, &[outcome(&[Some(1), Some(7)]), outcome(&[None]), outcome(&[])]);
         assert_eq!((report.recall_1, report.recall_5, report.recall_10), (0.25, 0.25, 0.5));
         assert_eq!((report.mrr_10, report.silence), (0.5, Some(0.0)));
         let ideal = 1.0 + 1.0 / 3.0_f64.log2();
@@ -214,14 +214,14 @@ mod tests {
 
     #[test]
     fn nothing_to_average_is_zero_without_a_sign() {
-        let report = Report::of("s", 1, &[outcome(&[])]);
+        let report = Report::new("s", 1, &[outcome(&[])]);
         let shown = table(&[report.clone(), mean(&[report]), mean(&[])]);
         assert!(shown.contains(" 0.000") && !shown.contains('-'), "{shown}");
     }
 
     #[test]
     fn json_names_the_figures_as_everyone_does() {
-        let text = serde_json::to_string(&Report::of("s", 1, &[outcome(&[Some(2)])])).unwrap();
+        let text = serde_json::to_string(&Report::new("s", 1, &[outcome(&[Some(2)])])).unwrap();
         assert!(text.contains(r#""recall@5":1.0"#) && text.contains(r#""mrr@10":0.5"#), "{text}");
     }
 }

@@ -54,7 +54,7 @@ impl Verbs {
     }
 
     /// The actions that a text names.
-    pub(crate) fn of(&self, stemmer: &Stemmer, text: &str) -> Actions {
+    pub(crate) fn of_text(&self, stemmer: &Stemmer, text: &str) -> Actions {
         let mut actions = Actions::default();
         words::each(text, |word, shape| {
             if shape == Shape::Word {
@@ -128,7 +128,7 @@ mod tests {
     fn check(query: &str, name: &str, expected: Relation) {
         let stemmer = words::stemmer();
         let verbs = Verbs::new(&stemmer);
-        let found = verbs.of(&stemmer, query).relation(verbs.of(&stemmer, name));
+        let found = verbs.of_text(&stemmer, query).relation(verbs.of_text(&stemmer, name));
         assert_eq!(found, expected);
     }
 

@@ -12,7 +12,7 @@ const SHORTEST: usize = 3;
 const LONGEST: usize = 30;
 
 /// The clauses of a text; empty when it is only one.
-pub(crate) fn of(text: &str) -> Vec<String> {
+pub(crate) fn split(text: &str) -> Vec<String> {
     let mut clauses = Vec::new();
     let mut current: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
@@ -54,18 +54,18 @@ mod tests {
 
     #[test]
     fn a_task_falls_into_its_steps() {
-        let clauses = of("Read the annual report, translate it well and mail it to Ann.");
+        let clauses = split("Read the annual report, translate it well and mail it to Ann.");
         assert_eq!(clauses, ["Read the annual report,", "translate it well", "mail it to Ann."]);
     }
 
     #[test]
     fn one_wish_stays_whole() {
-        assert!(of("create a github issue").is_empty());
-        assert!(of("").is_empty());
+        assert!(split("create a github issue").is_empty());
+        assert!(split("").is_empty());
     }
 
     #[test]
     fn a_page_has_a_bounded_number_of_clauses() {
-        assert_eq!(of(&"one two three, ".repeat(1000)).len(), MOST);
+        assert_eq!(split(&"one two three, ".repeat(1000)).len(), MOST);
     }
 }

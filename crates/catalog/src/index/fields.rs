@@ -30,7 +30,7 @@ const LONGEST: usize = 6_000;
 
 impl Fields {
     /// Reads everything but the surroundings, which need the other documents.
-    pub(crate) fn of(document: &Document) -> Fields {
+    pub(crate) fn new(document: &Document) -> Fields {
         let mut fields = Fields::default();
         fields.text[NAME] = match &document.title {
             Some(title) => format!("{} {}", document.name, bounded(title)),

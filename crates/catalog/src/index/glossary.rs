@@ -148,8 +148,8 @@ impl<'a> Iterator for Pieces<'a> {
     type Item = Piece<'a>;
 
     fn next(&mut self) -> Option<Piece<'a>> {
-        let script = Script::of(self.rest.chars().next()?);
-        let end = self.rest.find(|c| Script::of(c) != script).unwrap_or(self.rest.len());
+        let script = Script::of_char(self.rest.chars().next()?);
+        let end = self.rest.find(|c| Script::of_char(c) != script).unwrap_or(self.rest.len());
         let (piece, rest) = self.rest.split_at(end);
         self.rest = rest;
         Some(match script {
@@ -169,7 +169,7 @@ enum Script {
 }
 
 impl Script {
-    fn of(c: char) -> Script {
+    fn of_char(c: char) -> Script {
         match c {
             c if words::is_unspaced(c) => Script::Unspaced,
             c if c.is_alphabetic() => Script::Spaced,

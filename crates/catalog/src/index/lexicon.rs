@@ -7,7 +7,7 @@
 use rust_stemmers::Stemmer;
 
 use super::strings::Strings;
-use super::typo::Pairs;
+use super::typo::TypoIndex;
 use super::words::{self, Shape};
 
 /// The words and terms of an index.
@@ -17,12 +17,12 @@ pub(crate) struct Lexicon {
     words: Strings,
     /// By word: its term, or [`NONE`] for a word without meaning of its own.
     term_of: Vec<u32>,
-    pairs: Pairs,
+    pairs: TypoIndex,
     beginnings: Beginnings,
 }
 
 /// The words so far, while an index is built.
-pub(crate) struct Collecting {
+pub(crate) struct LexiconBuilder {
     stemmer: Stemmer,
     terms: Strings,
     words: Strings,
@@ -37,9 +37,9 @@ struct Beginnings {
 
 const NONE: u32 = u32::MAX;
 
-impl Collecting {
-    pub(crate) fn new() -> Collecting {
-        Collecting {
+impl LexiconBuilder {
+    pub(crate) fn new() -> LexiconBuilder {
+        LexiconBuilder {
             stemmer: words::stemmer(),
             terms: Strings::new(),
             words: Strings::new(),
@@ -61,12 +61,12 @@ impl Collecting {
     }
 
     pub(crate) fn finish(self) -> Lexicon {
-        let Collecting { mut terms, mut words, mut term_of, .. } = self;
+        let LexiconBuilder { mut terms, mut words, mut term_of, .. } = self;
         terms.shrink();
         words.shrink();
         term_of.shrink_to_fit();
-        let pairs = Pairs::of(&words, |word| term_of[word as usize] != NONE);
-        let beginnings = Beginnings::of(&terms);
+        let pairs = TypoIndex::new(&words, |word| term_of[word as usize] != NONE);
+        let beginnings = Beginnings::new(&terms);
         Lexicon { terms, words, term_of, pairs, beginnings }
     }
 }
@@ -120,7 +120,7 @@ const LONGEST: usize = 8;
 const ENDING: usize = 6;
 
 impl Beginnings {
-    fn of(terms: &Strings) -> Beginnings {
+    fn new(terms: &Strings) -> Beginnings {
         // Six beginnings a term and 64 bits for them: one in ten others passes.
         let mut filter = Beginnings { bits: vec![0; terms.len().next_power_of_two()] };
         for term in 0..terms.len() as u32 {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn lexicon(words: &[&str]) -> Lexicon {
-        let mut collecting = Collecting::new();
+        let mut collecting = LexiconBuilder::new();
         for word in words {
             collecting.term(word, Shape::Word);
         }

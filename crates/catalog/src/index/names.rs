@@ -28,7 +28,7 @@ pub(crate) struct Builder {
 }
 
 /// What a query asks for, word by word.
-pub(crate) struct Asked {
+pub(crate) struct QueryNames {
     outlines: Vec<Steps<OUTLINE>>,
 }
 
@@ -71,11 +71,11 @@ impl Builder {
 impl Names {
     /// How far a query understands each name, from 0 to 1: of each word of a
     /// name, how near the nearest word of the query is.
-    pub(crate) fn understood<'a>(&'a self, asked: &'a Asked) -> impl FnMut(usize) -> f32 + 'a {
+    pub(crate) fn understood<'a>(&'a self, asked: &'a QueryNames) -> impl FnMut(usize) -> f32 + 'a {
         let mut nearest: Vec<f32> = vec![f32::NAN; self.outlines.len()];
         move |entry| {
             let (mut sum, mut all) = (0.0, 0.0);
-            for word in self.of(entry) {
+            for word in self.words_of(entry) {
                 let Some(near) = nearest.get_mut(*word as usize) else { return 0.0 };
                 if near.is_nan() {
                     let cosines = asked.outlines.iter();
@@ -95,19 +95,19 @@ impl Names {
             + self.outlines.bytes()
     }
 
-    fn of(&self, entry: usize) -> &[u32] {
+    fn words_of(&self, entry: usize) -> &[u32] {
         &self.words[self.starts[entry] as usize..self.starts[entry + 1] as usize]
     }
 }
 
-impl Asked {
+impl QueryNames {
     /// `compares` says whether meanings count.
-    pub(crate) fn of(query: &str, compares: bool) -> Asked {
+    pub(crate) fn new(query: &str, compares: bool) -> QueryNames {
         let mut outlines = Vec::new();
         if compares {
-            content(query, |word| outlines.push(Steps::of(&vectors::word(word))));
+            content(query, |word| outlines.push(Steps::new(&vectors::word(word))));
         }
-        Asked { outlines }
+        QueryNames { outlines }
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     fn a_word_near_in_meaning_counts_almost_like_the_word() {
         let names = names(&["delete_file", "get_weather"]);
         let of = |query: &str| -> Vec<f32> {
-            let asked = Asked::of(query, true);
+            let asked = QueryNames::new(query, true);
             let mut understood = names.understood(&asked);
             vec![understood(0), understood(1)]
         };

@@ -5,7 +5,7 @@
 //! small integer. A search then only multiplies and adds.
 
 use super::fields::{Fields, NAME, SERVER, SURROUNDINGS, WEIGHTS};
-use super::lexicon::{Collecting, Lexicon};
+use super::lexicon::{Lexicon, LexiconBuilder};
 use super::words::{self, Shape};
 
 /// BM25 saturation: how soon repetition stops to count.
@@ -54,7 +54,7 @@ pub(crate) struct Weights {
 
 /// Collects documents, then turns them into [`Postings`].
 pub(crate) struct Builder {
-    lexicon: Collecting,
+    lexicon: LexiconBuilder,
     /// One entry per term, document and place, in order of document.
     counts: Vec<Count>,
     lengths: Vec<[u32; 6]>,
@@ -71,7 +71,7 @@ struct Count {
 
 impl Builder {
     pub(crate) fn new() -> Builder {
-        Builder { lexicon: Collecting::new(), counts: Vec::new(), lengths: Vec::new() }
+        Builder { lexicon: LexiconBuilder::new(), counts: Vec::new(), lengths: Vec::new() }
     }
 
     /// The terms of a text, repeated as they occur.
@@ -193,7 +193,7 @@ impl Postings {
     }
 
     /// Every document with the term.
-    pub(crate) fn of(&self, term: u32) -> impl Iterator<Item = Posting> {
+    pub(crate) fn of_term(&self, term: u32) -> impl Iterator<Item = Posting> {
         let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
         let (shares, places) = (&self.shares[range.clone()], &self.places[range.clone()]);
         self.documents[range].iter().zip(shares).zip(places).map(|((document, share), places)| {

@@ -8,7 +8,7 @@
 use super::actions::Relation;
 use super::directions::Directions;
 use super::fields::{DESCRIPTION, NAME, SERVER};
-use super::names::Asked;
+use super::names::QueryNames;
 use super::reading::{Origin, Reader, Reading};
 use super::vectors::Steps;
 use super::{Index, clauses, words};
@@ -82,7 +82,7 @@ pub(crate) struct Ranked {
 /// A query with its clauses, and which documents count.
 struct Look<'a> {
     index: &'a Index,
-    asked: Asked,
+    asked: QueryNames,
     whole: Reading,
     parts: Vec<Reading>,
     allowed: &'a [bool],
@@ -91,7 +91,7 @@ struct Look<'a> {
 }
 
 /// What the first look saw of every document; 0 for those that do not count.
-struct Glance {
+struct FirstPass {
     /// By words, in proportion to the best.
     words: Vec<f32>,
     /// By the words of the best clause, in proportion to that clause's best
@@ -106,9 +106,9 @@ struct Glance {
 pub(crate) fn rank(index: &Index, text: &str, allowed: &[bool]) -> Vec<Ranked> {
     let text = &*words::plain(text);
     let mut reader = Reader::new(index);
-    let parts: Vec<Reading> = clauses::of(text).iter().map(|part| reader.read(part)).collect();
+    let parts: Vec<Reading> = clauses::split(text).iter().map(|part| reader.read(part)).collect();
     let whole = reader.read_whole(text, &parts);
-    let asked = Asked::of(text, whole.steps.is_some());
+    let asked = QueryNames::new(text, whole.steps.is_some());
     let hides = allowed.contains(&false);
     Look { index, asked, whole, parts, allowed, hides }.rank()
 }
@@ -120,11 +120,11 @@ pub(crate) fn length(n_words: usize) -> f32 {
 
 impl Look<'_> {
     fn rank(&self) -> Vec<Ranked> {
-        let glance = self.glance();
+        let first_pass = self.first_pass();
         let (candidates, cosines) = match &self.whole.steps {
-            Some(steps) => self.with_directions(&glance, steps),
+            Some(steps) => self.with_directions(&first_pass, steps),
             None => {
-                let scores: Vec<f32> = (0..self.index.len()).map(|at| glance.at(at)).collect();
+                let scores: Vec<f32> = (0..self.index.len()).map(|at| first_pass.at(at)).collect();
                 let candidates = best(&scores, CANDIDATES);
                 (candidates, vec![0.0; CANDIDATES])
             }
@@ -133,13 +133,13 @@ impl Look<'_> {
         let mut ranked: Vec<Ranked> = Vec::with_capacity(candidates.len());
         for (at, cosine) in candidates.into_iter().zip(cosines) {
             let mut features = Features::default();
-            features[0] = glance.words[at];
+            features[0] = first_pass.words[at];
             features[1] = cosine / farthest;
-            features[2] = glance.clauses.get(at).copied().unwrap_or(glance.words[at]);
+            features[2] = first_pass.clauses.get(at).copied().unwrap_or(first_pass.words[at]);
             let cosine = if self.whole.makes_sense { cosine } else { 0.0 };
             ranked.push(Ranked { entry: at, score: 0.0, features, cosine });
         }
-        self.look_closely(&mut ranked);
+        self.second_pass(&mut ranked);
         let long = length(self.whole.n_words);
         for one in &mut ranked {
             let weigh =
@@ -150,7 +150,7 @@ impl Look<'_> {
         ranked
     }
 
-    fn glance(&self) -> Glance {
+    fn first_pass(&self) -> FirstPass {
         let n_documents = self.index.len();
         let share = match &self.whole.steps {
             Some(_) => 0.35 + 0.30 * length(self.whole.n_words),
@@ -172,7 +172,7 @@ impl Look<'_> {
                 }
             }
         }
-        Glance { words, clauses, share }
+        FirstPass { words, clauses, share }
     }
 
     /// Adds BM25F to the score of every document that counts; says by what to
@@ -180,7 +180,7 @@ impl Look<'_> {
     fn score(&self, reading: &Reading, scores: &mut [f32]) -> f32 {
         for term in &reading.terms {
             let weight = term.weight * self.index.postings.idf(term.term);
-            for posting in self.index.postings.of(term.term) {
+            for posting in self.index.postings.of_term(term.term) {
                 scores[posting.document as usize] += weight * posting.share;
             }
         }
@@ -198,12 +198,12 @@ impl Look<'_> {
 
     /// The candidates by words and directions, with their cosines. Where there
     /// are many documents, outlines decide which of them are compared in full.
-    fn with_directions(&self, glance: &Glance, steps: &Steps) -> (Vec<usize>, Vec<f32>) {
+    fn with_directions(&self, first_pass: &FirstPass, steps: &Steps) -> (Vec<usize>, Vec<f32>) {
         let Directions { whole, outlines, .. } = &self.index.directions;
         if outlines.len() == 0 {
             let mut cosines: Vec<f32> = whole.cosines(steps).map(not_below_zero).collect();
             self.hide(&mut cosines);
-            let candidates = best(&glance.scores(&cosines), CANDIDATES);
+            let candidates = best(&first_pass.scores(&cosines), CANDIDATES);
             let cosines = candidates.iter().map(|at| cosines[*at]).collect();
             return (candidates, cosines);
         }
@@ -211,18 +211,18 @@ impl Look<'_> {
         let guesses = outlines.cosines(&outline).map(not_below_zero);
         let mut guesses: Vec<f32> = guesses.collect();
         self.hide(&mut guesses);
-        let listed = best(&glance.scores(&guesses), SHORTLIST);
+        let listed = best(&first_pass.scores(&guesses), SHORTLIST);
         let cosine = |at: &usize| not_below_zero(whole.cosine(*at, steps));
         let cosines: Vec<f32> = listed.iter().map(cosine).collect();
         let farthest = most(&cosines).max(f32::MIN_POSITIVE);
-        let score = |(at, cosine): (&usize, &f32)| glance.with(*at, cosine / farthest);
+        let score = |(at, cosine): (&usize, &f32)| first_pass.with(*at, cosine / farthest);
         let scores: Vec<f32> = listed.iter().zip(&cosines).map(score).collect();
         best(&scores, CANDIDATES).into_iter().map(|at| (listed[at], cosines[at])).unzip()
     }
 
     /// Fills in the features that need more than a sum over postings. `ranked`
     /// is in the order of the entries.
-    fn look_closely(&self, ranked: &mut [Ranked]) {
+    fn second_pass(&self, ranked: &mut [Ranked]) {
         self.cover(ranked);
         let directions = &self.index.directions;
         let mut understood = self.index.words.understood(&self.asked);
@@ -277,7 +277,7 @@ impl Look<'_> {
             }
             let idf = self.index.postings.idf(term.term);
             let mut next = 0;
-            for posting in self.index.postings.of(term.term) {
+            for posting in self.index.postings.of_term(term.term) {
                 let document = posting.document as usize;
                 while ranked.get(next).is_some_and(|one| one.entry < document) {
                     next += 1;
@@ -312,7 +312,7 @@ impl Look<'_> {
     }
 }
 
-impl Glance {
+impl FirstPass {
     /// The score of a document by words alone.
     fn at(&self, at: usize) -> f32 {
         self.share * self.words[at] + CLAUSE * self.clauses.get(at).copied().unwrap_or(0.0)

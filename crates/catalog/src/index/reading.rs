@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
             (true, Some(sum)) => sum,
             (true, None) => vectors::sum(&text),
         };
-        let steps = compares.then(|| Steps::of(&vectors::normalised(sum)));
+        let steps = compares.then(|| Steps::new(&vectors::normalised(sum)));
         let (n_words, actions) = (words.count, words.actions);
         Reading { terms, n_words, makes_sense, wanted, actions, steps, sum }
     }

@@ -11,7 +11,7 @@ use super::strings::Strings;
 
 /// By pair of letters: the words that have it.
 #[derive(Clone, Debug)]
-pub(crate) struct Pairs {
+pub(crate) struct TypoIndex {
     /// By bucket: where its words start. One longer than there are buckets.
     starts: Vec<u32>,
     words: Vec<u32>,
@@ -19,7 +19,7 @@ pub(crate) struct Pairs {
     letters: Vec<u32>,
 }
 
-/// Buckets for pairs; a power of two. Pairs that share one cost a look more.
+/// Buckets for pairs; a power of two. TypoIndex that share one cost a look more.
 const BUCKETS: usize = 1 << 10;
 /// The most stand-ins for one word.
 const MOST: usize = 3;
@@ -29,9 +29,9 @@ const LONGEST: usize = 24;
 /// One slip changes at most this many pairs: swapped neighbours change three.
 const TOUCHED: usize = 3;
 
-impl Pairs {
+impl TypoIndex {
     /// Of the words that pass `counts`.
-    pub(crate) fn of(words: &Strings, counts: impl Fn(u32) -> bool) -> Pairs {
+    pub(crate) fn new(words: &Strings, counts: impl Fn(u32) -> bool) -> TypoIndex {
         let eligible = |number: &u32| {
             let word = words.get(*number);
             (SHORTEST..=LONGEST).contains(&word.len())
@@ -57,7 +57,7 @@ impl Pairs {
             }
         }
         let letters = (0..words.len() as u32).map(|number| letters(words.get(number))).collect();
-        Pairs { starts, words: listed, letters }
+        TypoIndex { starts, words: listed, letters }
     }
 
     /// The closest of `words` to one that is not among them.
@@ -67,7 +67,7 @@ impl Pairs {
             4..8 => 1,
             _ => 2,
         };
-        let Some(letters) = Letters::of(wanted) else { return Vec::new() };
+        let Some(letters) = Letters::new(wanted) else { return Vec::new() };
         let mut found: Vec<(u8, &str, u32)> = Vec::new();
         for number in self.candidates(wanted, slips) {
             let word = words.get(number);
@@ -133,7 +133,7 @@ const WIDTH: usize = LONGEST + 8;
 
 impl Letters {
     /// None when there is no room.
-    fn of(word: &str) -> Option<Letters> {
+    fn new(word: &str) -> Option<Letters> {
         let mut letters = Letters([' '; WIDTH], 0);
         for letter in word.chars() {
             *letters.0.get_mut(letters.1)? = letter;
@@ -146,7 +146,7 @@ impl Letters {
 /// Insertions, deletions, replacements and swaps of neighbours between two
 /// words, or none when there are more than `most`.
 fn distance(Letters(left, n_left): &Letters, right: &str, most: u8) -> Option<u8> {
-    let Letters(right, n_right) = Letters::of(right)?;
+    let Letters(right, n_right) = Letters::new(right)?;
     let mut before = [0_u8; WIDTH + 1];
     let mut last = [0_u8; WIDTH + 1];
     (0..).zip(&mut last).for_each(|(column, edits)| *edits = column);
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn slips(wrong: &str, right: &str, most: u8) -> Option<u8> {
-        distance(&Letters::of(wrong).unwrap(), right, most)
+        distance(&Letters::new(wrong).unwrap(), right, most)
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
             assert_eq!(slips(wrong, right, 2), Some(edits), "{wrong}");
         }
         assert_eq!(slips("weather", "whether", 1), None);
-        assert!(Letters::of(&"x".repeat(100)).is_none());
+        assert!(Letters::new(&"x".repeat(100)).is_none());
     }
 
     /// Whatever one or two slips make of a word, it is found again.
@@ -202,7 +202,7 @@ mod tests {
         let all = ["search", "calendar", "repository", "file", "message", "größe", "searches"];
         let mut words = Strings::new();
         all.iter().for_each(|word| _ = words.intern(word));
-        let pairs = Pairs::of(&words, |_| true);
+        let pairs = TypoIndex::new(&words, |_| true);
         for word in all {
             for wrong in slipped(word) {
                 if wrong.chars().count() < SHORTEST || all.contains(&&*wrong) {

@@ -74,7 +74,7 @@ impl<const N: usize> Vectors<N> {
 
 impl<const N: usize> Steps<N> {
     /// Of a direction that is no longer than one.
-    pub(crate) fn of(direction: &[f32; N]) -> Steps<N> {
+    pub(crate) fn new(direction: &[f32; N]) -> Steps<N> {
         Steps { values: direction.map(|value| rounded(value * ONE) as i16) }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
         let exact: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
         let mut vectors = Vectors::<WIDTH>::default();
         vectors.add(&a);
-        assert!((vectors.cosine(0, &Steps::of(&b)) - exact).abs() < 0.01);
+        assert!((vectors.cosine(0, &Steps::new(&b)) - exact).abs() < 0.01);
     }
 
     /// The longest that rounding can make of two directions that are the same.
@@ -218,7 +218,7 @@ mod tests {
             for one in [direction(text), level] {
                 let mut vectors = Vectors::<WIDTH>::default();
                 vectors.add(&one);
-                let cosine = vectors.cosine(0, &Steps::of(&one));
+                let cosine = vectors.cosine(0, &Steps::new(&one));
                 assert!((cosine - 1.0).abs() < 0.05, "{text}: {cosine}");
             }
         }

@@ -38,7 +38,7 @@ const NAME_COVERED: usize = 4;
 const SERVER_DIRECTION: usize = 12;
 
 /// `n_documents` is how many were looked through.
-pub(crate) fn of(index: &Index, ranked: &[Ranked], n_documents: usize) -> Verdict {
+pub(crate) fn judge(index: &Index, ranked: &[Ranked], n_documents: usize) -> Verdict {
     let relevance = |one: &Ranked| match index.directions.are_compared() {
         true => relevance(one) / asked_among(n_documents),
         false => words(one) / WORDS_ALONE,

@@ -179,7 +179,7 @@ fn humps(run: &str, parts: &mut Parts) {
     parts.end();
 }
 
-/// Pairs of neighbouring characters; a single character stands for itself.
+/// TypoIndex of neighbouring characters; a single character stands for itself.
 fn pairs(run: &str, emit: &mut impl FnMut(&str, Shape)) {
     let starts = || run.char_indices().map(|(at, _)| at).chain([run.len()]);
     if starts().count() == 2 {

@@ -16,9 +16,9 @@ pub(super) fn next(text: &str) -> (&str, &str) {
 fn length(text: &str) -> usize {
     let mut rest = text.chars();
     let Some(first) = rest.next() else { return 0 };
-    let kind = Kind::of(first);
+    let kind = Kind::of_char(first);
     let after = rest.as_str();
-    let second = rest.next().map(Kind::of);
+    let second = rest.next().map(Kind::of_char);
     if first == '\''
         && let Some(length) = contraction(after)
     {
@@ -28,7 +28,7 @@ fn length(text: &str) -> usize {
         return run(text, Kind::Letter);
     }
     if kind == Kind::Digit {
-        let digits = text.chars().take(3).take_while(|c| Kind::of(*c) == Kind::Digit);
+        let digits = text.chars().take(3).take_while(|c| Kind::of_char(*c) == Kind::Digit);
         return digits.map(char::len_utf8).sum();
     }
     if kind != Kind::Break && second == Some(Kind::Letter) {
@@ -69,7 +69,7 @@ fn contraction(after: &str) -> Option<usize> {
 
 /// How far characters of one kind go on from the front.
 fn run(text: &str, kind: Kind) -> usize {
-    text.find(|c| Kind::of(c) != kind).unwrap_or(text.len())
+    text.find(|c| Kind::of_char(c) != kind).unwrap_or(text.len())
 }
 
 /// All that the rule knows about a character.
@@ -83,7 +83,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(c: char) -> Kind {
+    fn of_char(c: char) -> Kind {
         match c {
             'a'..='z' | 'A'..='Z' => Kind::Letter,
             '0'..='9' => Kind::Digit,

@@ -11,20 +11,20 @@ const RANK: u32 = (1 << 17) - 1;
 
 /// Where a token belongs, and how its slot is marked.
 #[derive(Clone, Copy)]
-pub(crate) struct Home {
+pub(crate) struct Probe {
     pub(crate) slot: usize,
     pub(crate) mark: u32,
 }
 
-impl Home {
-    pub(crate) fn of(token: &[u8]) -> Home {
+impl Probe {
+    pub(crate) fn of_token(token: &[u8]) -> Probe {
         let hash = hash(token);
-        Home { slot: hash as usize % N_SLOTS, mark: (hash >> 32) as u32 & !RANK }
+        Probe { slot: hash as usize % N_SLOTS, mark: (hash >> 32) as u32 & !RANK }
     }
 
-    /// The next home, where this one is taken by another.
-    pub(crate) fn next(self) -> Home {
-        Home { slot: (self.slot + 1) % N_SLOTS, ..self }
+    /// The next probe, where this one is taken by another.
+    pub(crate) fn next(self) -> Probe {
+        Probe { slot: (self.slot + 1) % N_SLOTS, ..self }
     }
 
     /// The rank that a slot holds, and whether it may be the one that is meant;

@@ -4,7 +4,7 @@
 //! list into a map of its own at the first count: 50 ms and 10 MB, for 2 MB
 //! that never change.
 
-use super::slots::Home;
+use super::slots::Probe;
 use crate::packed::read_u32;
 
 /// No token has more bytes.
@@ -19,13 +19,13 @@ pub(super) fn rank(token: &[u8]) -> Option<u32> {
     if token.len() > LONGEST {
         return None;
     }
-    let mut home = Home::of(token);
+    let mut probe = Probe::of_token(token);
     loop {
-        let (rank, marked) = home.read(read_u32(SLOTS, home.slot))?;
+        let (rank, marked) = probe.read(read_u32(SLOTS, probe.slot))?;
         if marked && bytes(rank) == token {
             return Some(rank);
         }
-        home = home.next();
+        probe = probe.next();
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tool::Tool;
 
-use super::{Check, Seen, none_of, unseen, when};
+use super::{Check, Observation, none_of, unseen, when};
 use crate::answer::Answer;
 use crate::survey::Transcript;
 
@@ -41,7 +41,7 @@ fn extras(transcript: &Transcript) -> Vec<&str> {
     transcript.tools.iter().filter(|tool| name(tool)).map(|tool| tool.name.as_str()).collect()
 }
 
-fn only_three(transcript: &Transcript) -> Seen {
+fn only_three(transcript: &Transcript) -> Observation {
     let extras = extras(transcript);
     when(
         extras.is_empty() && transcript.tools.len() <= 3,
@@ -50,11 +50,11 @@ fn only_three(transcript: &Transcript) -> Seen {
     )
 }
 
-fn extra_tools(transcript: &Transcript) -> Seen {
-    Seen::Good(format!("{} extra tools", extras(transcript).len()))
+fn extra_tools(transcript: &Transcript) -> Observation {
+    Observation::Good(format!("{} extra tools", extras(transcript).len()))
 }
 
-fn all_three(transcript: &Transcript) -> Seen {
+fn all_three(transcript: &Transcript) -> Observation {
     let wrong: Vec<String> = NAMES
         .iter()
         .filter_map(|name| match schema(transcript, name) {
@@ -69,7 +69,11 @@ fn all_three(transcript: &Transcript) -> Seen {
 }
 
 /// Problems of a tool's schema against `(name, type)` pairs.
-pub(super) fn parameters(schema: &Value, wanted: &[(&str, &str)], required: &[&[&str]]) -> Seen {
+pub(super) fn parameters(
+    schema: &Value,
+    wanted: &[(&str, &str)],
+    required: &[&[&str]],
+) -> Observation {
     let mut wrong = Vec::new();
     for (name, kind) in wanted {
         let property = &schema["properties"][name];
@@ -94,8 +98,10 @@ pub(super) fn parameters(schema: &Value, wanted: &[(&str, &str)], required: &[&[
     none_of(&wrong, "parameters are as the document says")
 }
 
-fn call_parameters(transcript: &Transcript) -> Seen {
-    let Some(schema) = schema(transcript, "call") else { return Seen::Bad("no `call`".into()) };
+fn call_parameters(transcript: &Transcript) -> Observation {
+    let Some(schema) = schema(transcript, "call") else {
+        return Observation::Bad("no `call`".into());
+    };
     let wanted = [
         ("namespace", "string"),
         ("function", "string"),
@@ -105,7 +111,7 @@ fn call_parameters(transcript: &Transcript) -> Seen {
     parameters(&schema, &wanted, &[&["function"]])
 }
 
-fn empty_namespace_is_root(transcript: &Transcript) -> Seen {
+fn empty_namespace_is_root(transcript: &Transcript) -> Observation {
     let (omitted, empty) = (&transcript.root_function, &transcript.root_function_empty);
     when(
         omitted == empty,
@@ -114,7 +120,7 @@ fn empty_namespace_is_root(transcript: &Transcript) -> Seen {
     )
 }
 
-fn omitted_kwargs(transcript: &Transcript) -> Seen {
+fn omitted_kwargs(transcript: &Transcript) -> Observation {
     let Some((without, null)) = &transcript.bare else {
         return unseen("no harmless function without required arguments");
     };
@@ -127,7 +133,7 @@ fn omitted_kwargs(transcript: &Transcript) -> Seen {
 
 pub(super) const NO_TRIAL: &str = "no harmless function to try: name one with --trial";
 
-fn functions_are_no_tools(transcript: &Transcript) -> Seen {
+fn functions_are_no_tools(transcript: &Transcript) -> Observation {
     let listed = transcript.rooms.iter().flat_map(|room| &room.outline.functions);
     let wrong: Vec<String> = listed
         .filter(|entry| extras(transcript).contains(&entry.name.as_str()))
@@ -137,7 +143,7 @@ fn functions_are_no_tools(transcript: &Transcript) -> Seen {
 }
 
 /// An error that names what was wrong and says where to look.
-fn teaches(answer: &Answer, names: &str, points_to: &str) -> Seen {
+fn teaches(answer: &Answer, names: &str, points_to: &str) -> Observation {
     let text = answer.text.to_ascii_lowercase();
     let problem = if !answer.is_error {
         "not reported as an error"
@@ -146,23 +152,23 @@ fn teaches(answer: &Answer, names: &str, points_to: &str) -> Seen {
     } else if !text.contains(points_to) {
         "does not say where to look"
     } else {
-        return Seen::Good(answer.excerpt());
+        return Observation::Good(answer.excerpt());
     };
-    Seen::Bad(format!("{problem}: {}", answer.excerpt()))
+    Observation::Bad(format!("{problem}: {}", answer.excerpt()))
 }
 
-fn unknown_namespace(transcript: &Transcript) -> Seen {
+fn unknown_namespace(transcript: &Transcript) -> Observation {
     teaches(&transcript.unknown_namespace, "zzznope", "help")
 }
 
-fn unknown_function(transcript: &Transcript) -> Seen {
+fn unknown_function(transcript: &Transcript) -> Observation {
     match &transcript.unknown_function {
         Some(answer) => teaches(answer, "zzznope", "help"),
         None => unseen("no namespace is listed"),
     }
 }
 
-fn valid_call(transcript: &Transcript) -> Seen {
+fn valid_call(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
     when(
         !tried.plain.is_error && 0 < tried.plain.blocks,
@@ -171,14 +177,14 @@ fn valid_call(transcript: &Transcript) -> Seen {
     )
 }
 
-fn missing_function(transcript: &Transcript) -> Seen {
+fn missing_function(transcript: &Transcript) -> Observation {
     let both = [&transcript.no_function, &transcript.empty_function];
     let wrong: Vec<String> =
         both.iter().filter(|a| !a.is_error).map(|a| format!("answered: {}", a.excerpt())).collect();
     none_of(&wrong, both[0].excerpt())
 }
 
-fn bad_arguments(transcript: &Transcript) -> Seen {
+fn bad_arguments(transcript: &Transcript) -> Observation {
     let Some((parameter, answer)) = &transcript.bad_arguments else {
         return unseen("no function that reads has a required parameter");
     };
@@ -190,7 +196,7 @@ fn bad_arguments(transcript: &Transcript) -> Seen {
     )
 }
 
-fn normalised_before_routing(transcript: &Transcript) -> Seen {
+fn normalised_before_routing(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
     when(
         !tried.respelled.is_error,
@@ -199,7 +205,7 @@ fn normalised_before_routing(transcript: &Transcript) -> Seen {
     )
 }
 
-fn errors_use_the_channel(transcript: &Transcript) -> Seen {
+fn errors_use_the_channel(transcript: &Transcript) -> Observation {
     let errors = [
         ("unknown namespace", Some(&transcript.unknown_namespace)),
         ("unknown function", transcript.unknown_function.as_ref()),
@@ -212,7 +218,7 @@ fn errors_use_the_channel(transcript: &Transcript) -> Seen {
     none_of(&wrong, "unknown names are errors")
 }
 
-fn function_is_separate(transcript: &Transcript) -> Seen {
+fn function_is_separate(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
     when(
         tried.dotted.is_error,
@@ -221,7 +227,7 @@ fn function_is_separate(transcript: &Transcript) -> Seen {
     )
 }
 
-fn merged_help(transcript: &Transcript) -> Seen {
+fn merged_help(transcript: &Transcript) -> Observation {
     let n = transcript.root.namespaces.len();
     when(0 < n, format!("help() lists {n} namespaces"), "help() lists no namespace")
 }

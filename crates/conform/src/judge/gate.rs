@@ -1,8 +1,8 @@
 //! The size gate.
 
 use super::call::NO_TRIAL;
-use super::{Check, Seen, unseen, when};
-use crate::survey::{Transcript, Tried};
+use super::{Check, Observation, unseen, when};
+use crate::survey::{Transcript, TrialResult};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C015", |t| with(t, gated)),
@@ -22,11 +22,11 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C126", |t| with(t, narrowing_first)),
 ];
 
-fn with(transcript: &Transcript, check: impl Fn(&Tried) -> Seen) -> Seen {
+fn with(transcript: &Transcript, check: impl Fn(&TrialResult) -> Observation) -> Observation {
     transcript.tried.as_ref().map_or_else(|| unseen(NO_TRIAL), check)
 }
 
-fn gated(tried: &Tried) -> Seen {
+fn gated(tried: &TrialResult) -> Observation {
     when(
         tried.gated.is_gated(),
         tried.gated.excerpt(),
@@ -34,7 +34,7 @@ fn gated(tried: &Tried) -> Seen {
     )
 }
 
-fn holds_back(tried: &Tried) -> Seen {
+fn holds_back(tried: &TrialResult) -> Observation {
     let tail: String = tried.plain.text.chars().rev().take(24).collect();
     let tail: String = tail.chars().rev().collect();
     let leaks = 24 <= tried.plain.chars() && tried.gated.text.contains(&tail);
@@ -46,7 +46,7 @@ fn holds_back(tried: &Tried) -> Seen {
     )
 }
 
-fn counts(tried: &Tried) -> Seen {
+fn counts(tried: &TrialResult) -> Observation {
     let actual = tried.plain.chars();
     let near = |n: &usize| n.abs_diff(actual) * 20 <= actual.max(20);
     when(
@@ -56,16 +56,16 @@ fn counts(tried: &Tried) -> Seen {
     )
 }
 
-fn suggests(tried: &Tried) -> Seen {
+fn suggests(tried: &TrialResult) -> Observation {
     match tried.gated.suggested_limit() {
-        Some(limit) => Seen::Good(format!("sizelimit={limit}")),
-        None => Seen::Bad(format!("suggests no sizelimit: {}", tried.gated.excerpt())),
+        Some(limit) => Observation::Good(format!("sizelimit={limit}")),
+        None => Observation::Bad(format!("suggests no sizelimit: {}", tried.gated.excerpt())),
     }
 }
 
-fn suggestion_works(tried: &Tried) -> Seen {
+fn suggestion_works(tried: &TrialResult) -> Observation {
     let Some(answer) = &tried.accommodated else {
-        return Seen::Bad("suggests no sizelimit".into());
+        return Observation::Bad("suggests no sizelimit".into());
     };
     when(
         !answer.is_gated() && !answer.is_error && !answer.text.is_empty(),
@@ -74,9 +74,9 @@ fn suggestion_works(tried: &Tried) -> Seen {
     )
 }
 
-fn has_margin(tried: &Tried) -> Seen {
+fn has_margin(tried: &TrialResult) -> Observation {
     let Some(limit) = tried.gated.suggested_limit() else {
-        return Seen::Bad("suggests no sizelimit".into());
+        return Observation::Bad("suggests no sizelimit".into());
     };
     let actual = tried.plain.chars();
     when(
@@ -88,7 +88,7 @@ fn has_margin(tried: &Tried) -> Seen {
 
 const NARROW: &[&str] = &["narrow", "filter", "fewer", "smaller page", "part"];
 
-fn directs(tried: &Tried) -> Seen {
+fn directs(tried: &TrialResult) -> Observation {
     let text = tried.gated.text.to_ascii_lowercase();
     let narrows = NARROW.iter().any(|word| text.contains(word));
     when(
@@ -98,7 +98,7 @@ fn directs(tried: &Tried) -> Seen {
     )
 }
 
-fn narrowing_first(tried: &Tried) -> Seen {
+fn narrowing_first(tried: &TrialResult) -> Observation {
     let text = tried.gated.text.to_ascii_lowercase();
     let narrow = NARROW.iter().filter_map(|word| text.find(word)).min();
     let limit = text.find("sizelimit");
@@ -109,7 +109,7 @@ fn narrowing_first(tried: &Tried) -> Seen {
     )
 }
 
-fn one_request_only(tried: &Tried) -> Seen {
+fn one_request_only(tried: &TrialResult) -> Observation {
     when(
         !tried.afterwards.is_gated() && !tried.afterwards.is_error && tried.bad_limit.is_error,
         "the limit holds for one request, and a limit of 0 is refused",
@@ -121,7 +121,7 @@ fn one_request_only(tried: &Tried) -> Seen {
     )
 }
 
-fn default_threshold(transcript: &Transcript) -> Seen {
+fn default_threshold(transcript: &Transcript) -> Observation {
     let Some((gated, full)) = &transcript.large else {
         return unseen("needs a function with a long answer: name one with --large");
     };
@@ -134,7 +134,7 @@ fn default_threshold(transcript: &Transcript) -> Seen {
 }
 
 /// The threshold itself cannot be asked for; what is gated above it shows it.
-fn advertised(transcript: &Transcript) -> Seen {
+fn advertised(transcript: &Transcript) -> Observation {
     let Some((gated, _)) = &transcript.large else {
         return unseen("needs a function with a long answer: name one with --large");
     };

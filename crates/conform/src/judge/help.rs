@@ -1,9 +1,9 @@
 //! `help` and its layers.
 
 use super::call::{parameters, schema};
-use super::{Check, Seen, none_of, unseen, when};
+use super::{Check, Observation, none_of, unseen, when};
 use crate::outline::Entry;
-use crate::survey::{Leaf, Transcript, canonical};
+use crate::survey::{FunctionPage, Transcript, canonical};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C016", help_parameters),
@@ -37,10 +37,12 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C127", everything_is_addressable),
 ];
 
-fn help_parameters(transcript: &Transcript) -> Seen {
-    let Some(schema) = schema(transcript, "help") else { return Seen::Bad("no `help`".into()) };
+fn help_parameters(transcript: &Transcript) -> Observation {
+    let Some(schema) = schema(transcript, "help") else {
+        return Observation::Bad("no `help`".into());
+    };
     if schema["additionalProperties"] == false {
-        return Seen::Bad(
+        return Observation::Bad(
             "a host would refuse unknown arguments before the server sees them".into(),
         );
     }
@@ -48,14 +50,14 @@ fn help_parameters(transcript: &Transcript) -> Seen {
     parameters(&schema, &wanted, &[&[]])
 }
 
-fn root_lists_namespaces(transcript: &Transcript) -> Seen {
+fn root_lists_namespaces(transcript: &Transcript) -> Observation {
     if transcript.help.is_error {
-        return Seen::Bad(format!("help() fails: {}", transcript.help.excerpt()));
+        return Observation::Bad(format!("help() fails: {}", transcript.help.excerpt()));
     }
     let entries = transcript.root.namespaces.iter().chain(&transcript.root.functions);
     let wrong = bad_lines(entries.clone());
     match entries.count() {
-        0 => Seen::Bad("help() lists nothing".into()),
+        0 => Observation::Bad("help() lists nothing".into()),
         n => none_of(&wrong, format!("{n} entries, one line each")),
     }
 }
@@ -75,7 +77,7 @@ fn bad_lines<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<String> {
         .collect()
 }
 
-fn rooms_list_entries(transcript: &Transcript) -> Seen {
+fn rooms_list_entries(transcript: &Transcript) -> Observation {
     if transcript.rooms.is_empty() {
         return unseen("there are no namespaces");
     }
@@ -92,7 +94,7 @@ fn rooms_list_entries(transcript: &Transcript) -> Seen {
     none_of(&wrong, format!("{} namespaces list their entries", transcript.rooms.len()))
 }
 
-fn leaves_document(transcript: &Transcript) -> Seen {
+fn leaves_document(transcript: &Transcript) -> Observation {
     if transcript.leaves.is_empty() {
         return unseen("no functions are listed");
     }
@@ -105,11 +107,11 @@ fn leaves_document(transcript: &Transcript) -> Seen {
     none_of(&wrong, format!("{} functions have a page", transcript.leaves.len()))
 }
 
-fn name(leaf: &Leaf) -> String {
+fn name(leaf: &FunctionPage) -> String {
     format!("{}.{}", leaf.namespace, leaf.function)
 }
 
-fn more_on_request(transcript: &Transcript) -> Seen {
+fn more_on_request(transcript: &Transcript) -> Observation {
     let shorter: Vec<String> = transcript
         .leaves
         .iter()
@@ -120,7 +122,7 @@ fn more_on_request(transcript: &Transcript) -> Seen {
     none_of(&shorter, "a full page never says less")
 }
 
-fn detail_is_advertised_on_the_leaf(transcript: &Transcript) -> Seen {
+fn detail_is_advertised_on_the_leaf(transcript: &Transcript) -> Observation {
     let silent: Vec<String> = transcript
         .leaves
         .iter()
@@ -141,7 +143,7 @@ fn leaked(transcript: &Transcript, text: &str) -> Option<String> {
     })
 }
 
-fn no_signatures_in_rooms(transcript: &Transcript) -> Seen {
+fn no_signatures_in_rooms(transcript: &Transcript) -> Observation {
     let mut wrong = Vec::new();
     for room in &transcript.rooms {
         if let Some(parameter) = leaked(transcript, &room.answer.text) {
@@ -159,7 +161,7 @@ fn no_signatures_in_rooms(transcript: &Transcript) -> Seen {
     none_of(&wrong, "no listing shows parameters")
 }
 
-fn root_shows_no_functions(transcript: &Transcript) -> Seen {
+fn root_shows_no_functions(transcript: &Transcript) -> Observation {
     if transcript.root.namespaces.is_empty() {
         return unseen("the root holds the functions themselves");
     }
@@ -181,23 +183,23 @@ fn root_shows_no_functions(transcript: &Transcript) -> Seen {
     none_of(&wrong, "help() names no function of a namespace")
 }
 
-fn layers_stay_apart(transcript: &Transcript) -> Seen {
+fn layers_stay_apart(transcript: &Transcript) -> Observation {
     let rooms = no_signatures_in_rooms(transcript);
-    if matches!(rooms, Seen::Good(_)) { root_shows_no_functions(transcript) } else { rooms }
+    if matches!(rooms, Observation::Good(_)) { root_shows_no_functions(transcript) } else { rooms }
 }
 
-fn namespace_lines(transcript: &Transcript) -> Seen {
+fn namespace_lines(transcript: &Transcript) -> Observation {
     let below = transcript.rooms.iter().flat_map(|room| &room.outline.namespaces);
     let wrong = bad_lines(transcript.root.namespaces.iter().chain(below));
     none_of(&wrong, "namespaces have one descriptive line each")
 }
 
-fn function_lines(transcript: &Transcript) -> Seen {
+fn function_lines(transcript: &Transcript) -> Observation {
     let wrong = bad_lines(transcript.rooms.iter().flat_map(|room| &room.outline.functions));
     none_of(&wrong, "functions have one descriptive line each")
 }
 
-fn empty_namespace(transcript: &Transcript) -> Seen {
+fn empty_namespace(transcript: &Transcript) -> Observation {
     when(
         transcript.help_empty == transcript.help,
         "help(namespace=\"\") equals help()",
@@ -205,20 +207,20 @@ fn empty_namespace(transcript: &Transcript) -> Seen {
     )
 }
 
-fn root_is_one_kind(transcript: &Transcript) -> Seen {
+fn root_is_one_kind(transcript: &Transcript) -> Observation {
     let mixed = !transcript.root.namespaces.is_empty() && !transcript.root.functions.is_empty();
     when(!mixed, "the root holds one kind", "the root holds functions and namespaces")
 }
 
-fn mixed_rooms(transcript: &Transcript) -> Seen {
+fn mixed_rooms(transcript: &Transcript) -> Observation {
     let mixed = transcript
         .rooms
         .iter()
         .filter(|room| !room.outline.namespaces.is_empty() && !room.outline.functions.is_empty());
-    Seen::Good(format!("{} namespaces hold both kinds", mixed.count()))
+    Observation::Good(format!("{} namespaces hold both kinds", mixed.count()))
 }
 
-fn shallow(transcript: &Transcript) -> Seen {
+fn shallow(transcript: &Transcript) -> Observation {
     let depth = transcript.rooms.iter().map(|room| room.path.split('.').count()).max().unwrap_or(0);
     when(depth <= 3, format!("depth {depth}"), format!("{depth} levels deep"))
 }
@@ -235,11 +237,11 @@ fn honoured(transcript: &Transcript) -> Vec<&'static str> {
     honoured
 }
 
-fn extra_arguments(transcript: &Transcript) -> Seen {
-    Seen::Good(format!("honours {:?}", honoured(transcript)))
+fn extra_arguments(transcript: &Transcript) -> Observation {
+    Observation::Good(format!("honours {:?}", honoured(transcript)))
 }
 
-fn arguments_are_advertised(transcript: &Transcript) -> Seen {
+fn arguments_are_advertised(transcript: &Transcript) -> Observation {
     let wrong: Vec<String> = honoured(transcript)
         .into_iter()
         .filter(|argument| !transcript.help.text.contains(argument))
@@ -248,7 +250,7 @@ fn arguments_are_advertised(transcript: &Transcript) -> Seen {
     none_of(&wrong, "help() names the arguments it honours")
 }
 
-fn unknown_arguments_never_fail(transcript: &Transcript) -> Seen {
+fn unknown_arguments_never_fail(transcript: &Transcript) -> Observation {
     let answers = [&transcript.help_unknown, &transcript.help_unknown_flat];
     let names = transcript.root.namespaces.iter().map(|entry| entry.name.as_str());
     let names: Vec<&str> = names.collect();
@@ -260,7 +262,7 @@ fn unknown_arguments_never_fail(transcript: &Transcript) -> Seen {
     none_of(&wrong, "unknown arguments do no harm")
 }
 
-fn unknown_arguments_are_ignored(transcript: &Transcript) -> Seen {
+fn unknown_arguments_are_ignored(transcript: &Transcript) -> Observation {
     let same = transcript.help_unknown.text.starts_with(transcript.help.text.trim_end());
     when(
         same || transcript.help_unknown.text.contains("zzz"),
@@ -269,24 +271,27 @@ fn unknown_arguments_are_ignored(transcript: &Transcript) -> Seen {
     )
 }
 
-fn may_mention_ignored(transcript: &Transcript) -> Seen {
+fn may_mention_ignored(transcript: &Transcript) -> Observation {
     let mentions = transcript.help_unknown.text.contains("zzz");
-    Seen::Good(if mentions { "says what it ignored" } else { "ignores silently" }.to_owned())
+    Observation::Good(if mentions { "says what it ignored" } else { "ignores silently" }.to_owned())
 }
 
-fn is_markdown(transcript: &Transcript) -> Seen {
+fn is_markdown(transcript: &Transcript) -> Observation {
     let text = transcript.help.text.trim();
     let marked = text.lines().any(|line| line.starts_with('#') || line.starts_with("- "));
     let is_json = serde_json::from_str::<serde_json::Value>(text).is_ok();
     when(marked && !is_json, "Markdown", format!("not Markdown: {}", transcript.help.excerpt()))
 }
 
-fn other_formats(transcript: &Transcript) -> Seen {
+fn other_formats(transcript: &Transcript) -> Observation {
     if !transcript.help.text.contains("format") {
         return unseen("no other format is advertised");
     }
     let Ok(json) = serde_json::from_str::<serde_json::Value>(&transcript.help_json.text) else {
-        return Seen::Bad(format!("format=\"json\" gives: {}", transcript.help_json.excerpt()));
+        return Observation::Bad(format!(
+            "format=\"json\" gives: {}",
+            transcript.help_json.excerpt()
+        ));
     };
     let text = json.to_string();
     let missing: Vec<String> = transcript
@@ -299,7 +304,7 @@ fn other_formats(transcript: &Transcript) -> Seen {
     none_of(&missing, "the JSON form has the same entries")
 }
 
-fn kinds_are_told_apart(transcript: &Transcript) -> Seen {
+fn kinds_are_told_apart(transcript: &Transcript) -> Observation {
     let wrong: Vec<String> = transcript
         .rooms
         .iter()
@@ -309,7 +314,7 @@ fn kinds_are_told_apart(transcript: &Transcript) -> Seen {
     none_of(&wrong, "namespaces and functions stand under their own headings")
 }
 
-fn no_skills_in_help(transcript: &Transcript) -> Seen {
+fn no_skills_in_help(transcript: &Transcript) -> Observation {
     let skills: Vec<String> = transcript
         .lessons
         .iter()
@@ -328,7 +333,7 @@ fn no_skills_in_help(transcript: &Transcript) -> Seen {
     none_of(&wrong, "help mentions no skill")
 }
 
-fn everything_is_addressable(transcript: &Transcript) -> Seen {
+fn everything_is_addressable(transcript: &Transcript) -> Observation {
     let rooms = transcript.rooms.iter().filter(|room| room.answer.is_error);
     let leaves = transcript.leaves.iter().filter(|leaf| leaf.answer.is_error);
     let wrong: Vec<String> = rooms

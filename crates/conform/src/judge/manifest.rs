@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Check, Seen, none_of, unseen, when};
+use super::{Check, Observation, none_of, unseen, when};
 use crate::survey::Transcript;
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -37,7 +37,7 @@ enum Need {
     Optional,
 }
 
-fn is_published(transcript: &Transcript) -> Seen {
+fn is_published(transcript: &Transcript) -> Observation {
     let Some(page) = &transcript.manifest else { return unseen(NO_WEB) };
     when(
         page.status == 200,
@@ -46,7 +46,7 @@ fn is_published(transcript: &Transcript) -> Seen {
     )
 }
 
-fn is_yaml(transcript: &Transcript) -> Seen {
+fn is_yaml(transcript: &Transcript) -> Observation {
     let Some(page) = transcript.manifest.as_ref().filter(|page| page.status == 200) else {
         return unseen("there is no manifest");
     };
@@ -54,12 +54,12 @@ fn is_yaml(transcript: &Transcript) -> Seen {
     when(kind == "application/yaml", kind, format!("content type is `{}`", page.content_type))
 }
 
-fn json_by_negotiation(transcript: &Transcript) -> Seen {
+fn json_by_negotiation(transcript: &Transcript) -> Observation {
     let Some(page) = transcript.manifest_json.as_ref().filter(|page| page.status == 200) else {
         return unseen("there is no manifest");
     };
     if page.content_type.starts_with("application/yaml") {
-        return Seen::Good("YAML only".into());
+        return Observation::Good("YAML only".into());
     }
     let varies = page.vary.to_ascii_lowercase().contains("accept");
     let parses = serde_json::from_str::<Value>(&page.body).is_ok();
@@ -71,27 +71,27 @@ fn json_by_negotiation(transcript: &Transcript) -> Seen {
 }
 
 /// The manifest as a tree, from its YAML form.
-fn manifest(transcript: &Transcript) -> Result<Value, Seen> {
+fn manifest(transcript: &Transcript) -> Result<Value, Observation> {
     let page = transcript.manifest.as_ref().filter(|page| page.status == 200);
     let Some(page) = page else { return Err(unseen("there is no manifest")) };
     // Whoever is judged may be hostile: a walk over the tree must come to an end.
     let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: 64 } };
     let tree = serde_saphyr::from_str_with_options(&page.body, options);
-    tree.map_err(|error| Seen::Bad(format!("not YAML: {error}")))
+    tree.map_err(|error| Observation::Bad(format!("not YAML: {error}")))
 }
 
-fn field(transcript: &Transcript, name: &str, need: Need, is: fn(&Value) -> bool) -> Seen {
+fn field(transcript: &Transcript, name: &str, need: Need, is: fn(&Value) -> bool) -> Observation {
     match manifest(transcript) {
         Ok(manifest) => member(&manifest[name], name, need, is),
         Err(seen) => seen,
     }
 }
 
-fn member(value: &Value, name: &str, need: Need, is: fn(&Value) -> bool) -> Seen {
+fn member(value: &Value, name: &str, need: Need, is: fn(&Value) -> bool) -> Observation {
     if value.is_null() {
         return match need {
-            Need::Required => Seen::Bad(format!("`{name}` is missing")),
-            Need::Optional => Seen::Good(format!("`{name}` is left out")),
+            Need::Required => Observation::Bad(format!("`{name}` is missing")),
+            Need::Optional => Observation::Good(format!("`{name}` is left out")),
         };
     }
     when(is(value), format!("`{name}` is there"), format!("`{name}` is {value}"))
@@ -103,15 +103,17 @@ fn inside(
     name: &str,
     need: Need,
     is: fn(&Value) -> bool,
-) -> Seen {
+) -> Observation {
     match manifest(transcript) {
-        Ok(manifest) if manifest[block].is_null() => Seen::Good(format!("no `{block}` block")),
+        Ok(manifest) if manifest[block].is_null() => {
+            Observation::Good(format!("no `{block}` block"))
+        }
         Ok(manifest) => member(&manifest[block][name], name, need, is),
         Err(seen) => seen,
     }
 }
 
-fn each(transcript: &Transcript, list: &str, name: &str, is: fn(&Value) -> bool) -> Seen {
+fn each(transcript: &Transcript, list: &str, name: &str, is: fn(&Value) -> bool) -> Observation {
     let manifest = match manifest(transcript) {
         Ok(manifest) => manifest,
         Err(seen) => return seen,
@@ -177,7 +179,7 @@ fn entries(value: &Value) -> bool {
     value.as_array().is_some_and(|entries| !entries.is_empty())
 }
 
-fn identity_exists(transcript: &Transcript) -> Seen {
+fn identity_exists(transcript: &Transcript) -> Observation {
     when(
         transcript.identity.is_some() && transcript.has_resources,
         "cash://server can be read",
@@ -185,10 +187,10 @@ fn identity_exists(transcript: &Transcript) -> Seen {
     )
 }
 
-fn identity_is_the_manifest(transcript: &Transcript) -> Seen {
+fn identity_is_the_manifest(transcript: &Transcript) -> Observation {
     let Some(identity) = &transcript.identity else { return unseen("there is no cash://server") };
     if transcript.identity_type != "application/json" {
-        return Seen::Bad(format!("media type `{}`", transcript.identity_type));
+        return Observation::Bad(format!("media type `{}`", transcript.identity_type));
     }
     match manifest(transcript) {
         Ok(manifest) => when(
@@ -196,7 +198,9 @@ fn identity_is_the_manifest(transcript: &Transcript) -> Seen {
             "the resource equals the manifest",
             "the resource differs from the manifest",
         ),
-        Err(Seen::Unseen(_)) => Seen::Good("JSON; no web manifest to compare with".into()),
+        Err(Observation::Unseen(_)) => {
+            Observation::Good("JSON; no web manifest to compare with".into())
+        }
         Err(seen) => seen,
     }
 }

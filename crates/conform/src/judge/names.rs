@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::call::NO_TRIAL;
-use super::{Check, Seen, none_of, unseen, when};
+use super::{Check, Observation, none_of, unseen, when};
 use crate::survey::{Transcript, canonical};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
@@ -29,7 +29,7 @@ fn labels(transcript: &Transcript) -> impl Iterator<Item = &str> {
     transcript.rooms.iter().flat_map(|room| room.path.split('.'))
 }
 
-fn labels_are_plain(transcript: &Transcript) -> Seen {
+fn labels_are_plain(transcript: &Transcript) -> Observation {
     let wrong: Vec<String> = labels(transcript)
         .filter(|label| !is_plain(label))
         .map(|label| format!("`{label}` is no label"))
@@ -37,7 +37,7 @@ fn labels_are_plain(transcript: &Transcript) -> Seen {
     none_of(&wrong, "labels are letters, digits and underscores")
 }
 
-fn labels_are_normalised(transcript: &Transcript) -> Seen {
+fn labels_are_normalised(transcript: &Transcript) -> Observation {
     if transcript.rooms.is_empty() {
         return unseen("there are no namespaces");
     }
@@ -50,7 +50,7 @@ fn labels_are_normalised(transcript: &Transcript) -> Seen {
     none_of(&wrong, "another spelling of a namespace gives the same page")
 }
 
-fn labels_are_unique(transcript: &Transcript) -> Seen {
+fn labels_are_unique(transcript: &Transcript) -> Observation {
     let mut seen = BTreeMap::new();
     let mut wrong = Vec::new();
     for room in &transcript.rooms {
@@ -62,12 +62,12 @@ fn labels_are_unique(transcript: &Transcript) -> Seen {
     none_of(&wrong, "no two labels are the same")
 }
 
-fn display_forms(transcript: &Transcript) -> Seen {
+fn display_forms(transcript: &Transcript) -> Observation {
     let fancy = labels(transcript).filter(|label| canonical(label) != *label).count();
-    Seen::Good(format!("{fancy} labels are written with capitals or underscores"))
+    Observation::Good(format!("{fancy} labels are written with capitals or underscores"))
 }
 
-fn no_dot_in_a_label(transcript: &Transcript) -> Seen {
+fn no_dot_in_a_label(transcript: &Transcript) -> Observation {
     let below = transcript.rooms.iter().flat_map(|room| &room.outline.namespaces);
     let wrong: Vec<String> = transcript
         .root
@@ -80,7 +80,7 @@ fn no_dot_in_a_label(transcript: &Transcript) -> Seen {
     none_of(&wrong, "no label holds a dot")
 }
 
-fn every_level_is_a_label(transcript: &Transcript) -> Seen {
+fn every_level_is_a_label(transcript: &Transcript) -> Observation {
     if transcript.help_bad_paths.is_empty() {
         return unseen("there are no namespaces");
     }
@@ -93,7 +93,7 @@ fn every_level_is_a_label(transcript: &Transcript) -> Seen {
     none_of(&wrong, "empty levels are refused")
 }
 
-fn identifiers_are_plain(transcript: &Transcript) -> Seen {
+fn identifiers_are_plain(transcript: &Transcript) -> Observation {
     let functions = transcript.rooms.iter().flat_map(|room| &room.outline.functions);
     let functions = functions.map(|entry| entry.name.as_str());
     let skills = transcript.lessons.iter().map(|lesson| lesson.name.as_str());
@@ -105,7 +105,7 @@ fn identifiers_are_plain(transcript: &Transcript) -> Seen {
     none_of(&wrong, "functions and skills are letters, digits and underscores")
 }
 
-fn identifiers_are_normalised(transcript: &Transcript) -> Seen {
+fn identifiers_are_normalised(transcript: &Transcript) -> Observation {
     let Some(tried) = &transcript.tried else { return unseen(NO_TRIAL) };
     when(
         !tried.respelled.is_error,
@@ -114,7 +114,7 @@ fn identifiers_are_normalised(transcript: &Transcript) -> Seen {
     )
 }
 
-fn arguments_are_normalised(transcript: &Transcript) -> Seen {
+fn arguments_are_normalised(transcript: &Transcript) -> Observation {
     let Some((exact, respelled)) = &transcript.respelled_arguments else {
         return unseen("the trial has no arguments");
     };
@@ -125,7 +125,7 @@ fn arguments_are_normalised(transcript: &Transcript) -> Seen {
     )
 }
 
-fn expressive_names(transcript: &Transcript) -> Seen {
+fn expressive_names(transcript: &Transcript) -> Observation {
     const BARE: &[&str] = &["do", "run", "exec", "action", "handle", "process"];
     let wrong: Vec<String> = transcript
         .rooms

@@ -3,8 +3,8 @@
 use regex::Regex;
 
 use super::call::{parameters, schema};
-use super::{Check, Seen, none_of, unseen, when};
-use crate::survey::{Lesson, Transcript};
+use super::{Check, Observation, none_of, unseen, when};
+use crate::survey::{SkillPage, Transcript};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[
     ("C040", skill_parameters),
@@ -24,13 +24,15 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
 
 const NO_SKILLS: &str = "the server has no skills";
 
-fn skill_parameters(transcript: &Transcript) -> Seen {
-    let Some(schema) = schema(transcript, "skill") else { return Seen::Bad("no `skill`".into()) };
+fn skill_parameters(transcript: &Transcript) -> Observation {
+    let Some(schema) = schema(transcript, "skill") else {
+        return Observation::Bad("no `skill`".into());
+    };
     let wanted = [("namespace", "string"), ("skillname", "string"), ("kwargs", "object")];
     parameters(&schema, &wanted, &[&[], &["skillname"]])
 }
 
-fn empty_namespace(transcript: &Transcript) -> Seen {
+fn empty_namespace(transcript: &Transcript) -> Observation {
     when(
         transcript.skills == transcript.skill_again,
         "skill(namespace=\"\") equals skill()",
@@ -39,7 +41,11 @@ fn empty_namespace(transcript: &Transcript) -> Seen {
 }
 
 /// Judges every skill; good when none is wrong.
-fn each(transcript: &Transcript, good: &str, wrong: impl Fn(&Lesson) -> Option<String>) -> Seen {
+fn each(
+    transcript: &Transcript,
+    good: &str,
+    wrong: impl Fn(&SkillPage) -> Option<String>,
+) -> Observation {
     if transcript.lessons.is_empty() {
         return unseen(NO_SKILLS);
     }
@@ -51,7 +57,7 @@ fn each(transcript: &Transcript, good: &str, wrong: impl Fn(&Lesson) -> Option<S
     none_of(&wrong, format!("{}: {good}", transcript.lessons.len()))
 }
 
-fn is_text(transcript: &Transcript) -> Seen {
+fn is_text(transcript: &Transcript) -> Observation {
     each(transcript, "skills are one text each", |lesson| {
         let answer = &lesson.answer;
         let bad = answer.is_error || answer.blocks != 1 || answer.text.trim().is_empty();
@@ -88,7 +94,7 @@ const LANGUAGES: &[&str] = &[
     "zsh",
 ];
 
-fn no_code(transcript: &Transcript) -> Seen {
+fn no_code(transcript: &Transcript) -> Observation {
     each(transcript, "skills without executable content", |lesson| {
         if let Some(kind) = lesson.answer.other_kinds.first() {
             return Some(format!("returns {kind} content"));
@@ -107,7 +113,7 @@ fn no_code(transcript: &Transcript) -> Seen {
     })
 }
 
-fn self_contained(transcript: &Transcript) -> Seen {
+fn self_contained(transcript: &Transcript) -> Observation {
     each(transcript, "skills stand alone", |lesson| {
         let lower = lesson.answer.text.to_ascii_lowercase();
         let leans = ["previous message", "as discussed above", "earlier in this conversation"];
@@ -115,7 +121,7 @@ fn self_contained(transcript: &Transcript) -> Seen {
     })
 }
 
-fn references_resolve(transcript: &Transcript) -> Seen {
+fn references_resolve(transcript: &Transcript) -> Observation {
     let reference = Regex::new(r#"skill\([^)]*skillname="([^"]+)""#).expect("a fixed expression");
     let known: Vec<&str> = transcript.lessons.iter().map(|lesson| lesson.name.as_str()).collect();
     each(transcript, "references to other skills resolve", |lesson| {
@@ -132,7 +138,7 @@ fn same(a: &str, b: &str) -> bool {
     fold(a) == fold(b)
 }
 
-fn targets_resolve(transcript: &Transcript) -> Seen {
+fn targets_resolve(transcript: &Transcript) -> Observation {
     let target = Regex::new(r#"(?:call|help)\(namespace="([^"]+)""#).expect("a fixed expression");
     each(transcript, "namespaces that skills name exist", |lesson| {
         let names = target.captures_iter(&lesson.answer.text).map(|found| found[1].to_owned());
@@ -143,7 +149,7 @@ fn targets_resolve(transcript: &Transcript) -> Seen {
     })
 }
 
-fn unknown_skill(transcript: &Transcript) -> Seen {
+fn unknown_skill(transcript: &Transcript) -> Observation {
     let answer = &transcript.skill_unknown;
     let named = answer.text.contains("zzznope") && answer.text.contains("skill(");
     when(
@@ -153,13 +159,13 @@ fn unknown_skill(transcript: &Transcript) -> Seen {
     )
 }
 
-fn read_only(transcript: &Transcript) -> Seen {
+fn read_only(transcript: &Transcript) -> Observation {
     let tool = transcript.tools.iter().find(|tool| tool.name == "skill");
     let hint = tool.and_then(|tool| tool.annotations.read_only);
     when(hint == Some(true), "annotated as read-only", "`skill` lacks readOnlyHint: true")
 }
 
-fn no_bundled_files(transcript: &Transcript) -> Seen {
+fn no_bundled_files(transcript: &Transcript) -> Observation {
     when(
         transcript.skill_path.is_error,
         "a path instead of a name is refused",
@@ -167,7 +173,7 @@ fn no_bundled_files(transcript: &Transcript) -> Seen {
     )
 }
 
-fn is_structured(transcript: &Transcript) -> Seen {
+fn is_structured(transcript: &Transcript) -> Observation {
     each(transcript, "skills have a heading and steps", |lesson| {
         let lines: Vec<&str> = lesson.answer.text.lines().map(str::trim_start).collect();
         let heading = lines.iter().any(|line| line.starts_with('#'));
@@ -181,7 +187,7 @@ fn is_structured(transcript: &Transcript) -> Seen {
     })
 }
 
-fn lists_itself(transcript: &Transcript) -> Seen {
+fn lists_itself(transcript: &Transcript) -> Observation {
     when(
         !transcript.skills.is_error,
         transcript.skills.excerpt(),

@@ -92,7 +92,7 @@ pub(crate) fn search(arguments: &Value, limits: &Limits) -> Result<Documents, In
         template: arguments.integer("template"),
         filters: if reach == Reach::Nowhere { Vec::new() } else { filters },
         tags,
-        ..Documents::of(reach, order, tvs, page)
+        ..Documents::new(reach, order, tvs, page)
     })
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn get(arguments: &Value, _: &Limits) -> Result<Documents, Invalid> {
     let arguments = Arguments::read(arguments, &[ID, WITH_TVS, EACH_TV])?;
     let reach = Reach::One(arguments.required("id")?);
     let page = Page { limit: 1, offset: 0 };
-    Ok(Documents::of(reach, vec![Order::up("id")], with_tvs(&arguments)?, page))
+    Ok(Documents::new(reach, vec![Order::up("id")], with_tvs(&arguments)?, page))
 }
 
 pub(crate) fn root_tree(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
@@ -108,7 +108,7 @@ pub(crate) fn root_tree(arguments: &Value, limits: &Limits) -> Result<Documents,
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let depth = arguments.depth(limits)?.unwrap_or(1);
     let tvs = with_tvs(&arguments)?;
-    Ok(Documents::of(Reach::Roots { depth }, vec![Order::up("id")], tvs, page))
+    Ok(Documents::new(Reach::Roots { depth }, vec![Order::up("id")], tvs, page))
 }
 
 pub(crate) fn descendants(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
@@ -117,7 +117,7 @@ pub(crate) fn descendants(arguments: &Value, limits: &Limits) -> Result<Document
     let depth = arguments.depth(limits)?.unwrap_or(1);
     let reach = Reach::Below { parent: arguments.required("id")?, depth };
     let order = vec![Order::up("parent"), Order::up("menuindex"), Order::up("id")];
-    Ok(Documents::of(reach, order, with_tvs(&arguments)?, page))
+    Ok(Documents::new(reach, order, with_tvs(&arguments)?, page))
 }
 
 pub(crate) fn ancestors(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
@@ -125,7 +125,7 @@ pub(crate) fn ancestors(arguments: &Value, limits: &Limits) -> Result<Documents,
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let reach = Reach::Above { depth: arguments.depth(limits)?, id: arguments.required("id")? };
     let order = vec![Order { by: Key::Distance, direction: Direction::Down }, Order::up("id")];
-    Ok(Documents::of(reach, order, with_tvs(&arguments)?, page))
+    Ok(Documents::new(reach, order, with_tvs(&arguments)?, page))
 }
 
 pub(crate) fn children(arguments: &Value, limits: &Limits) -> Result<Documents, Invalid> {
@@ -166,7 +166,7 @@ fn near(
     let arguments = Arguments::read(arguments, &[ID, WITH_TVS, EACH_TV, LIMIT, OFFSET])?;
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let tvs = with_tvs(&arguments)?;
-    Ok(Documents::of(reach(arguments.required("id")?), BY_MENU(), tvs, page))
+    Ok(Documents::new(reach(arguments.required("id")?), BY_MENU(), tvs, page))
 }
 
 /// A tool that takes a document, a range of menu indexes and a page.
@@ -183,12 +183,12 @@ fn ranged(
     }
     let page = arguments.page(limits.content_items(), limits.content_offset)?;
     let tvs = with_tvs(&arguments)?;
-    Ok(Documents::of(reach(arguments.required("id")?, range), BY_MENU(), tvs, page))
+    Ok(Documents::new(reach(arguments.required("id")?, range), BY_MENU(), tvs, page))
 }
 
 impl Documents {
     /// Live documents, without further conditions.
-    fn of(reach: Reach, order: Vec<Order>, tvs: Vec<Tv>, page: Page) -> Documents {
+    fn new(reach: Reach, order: Vec<Order>, tvs: Vec<Tv>, page: Page) -> Documents {
         Documents {
             reach,
             deleted: false,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Arguments, Invalid, coerce, shown};
-use crate::query::{Comparison, Direction, Place};
+use crate::query::{Comparison, Direction, TextPosition};
 
 /// The values of a list, or of an object that is used as one.
 pub(super) fn members(value: Option<&Value>) -> impl Iterator<Item = &Value> {
@@ -19,7 +19,7 @@ pub(super) fn members(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 #[derive(Clone, Copy)]
 pub(super) enum Operator {
     Compare(Comparison),
-    Like(Place),
+    Like(TextPosition),
     In,
     NotIn,
     Null,
@@ -39,9 +39,9 @@ pub(super) fn operator(op: &str) -> Option<Operator> {
         ">=" => Operator::Compare(Comparison::GreaterOrEqual),
         "<" => Operator::Compare(Comparison::Less),
         "<=" => Operator::Compare(Comparison::LessOrEqual),
-        "like" => Operator::Like(Place::Anywhere),
-        "like-l" => Operator::Like(Place::AtEnd),
-        "like-r" => Operator::Like(Place::AtStart),
+        "like" => Operator::Like(TextPosition::Anywhere),
+        "like-l" => Operator::Like(TextPosition::AtEnd),
+        "like-r" => Operator::Like(TextPosition::AtStart),
         "in" => Operator::In,
         "not_in" => Operator::NotIn,
         "null" => Operator::Null,

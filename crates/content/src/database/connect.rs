@@ -10,14 +10,14 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{Opener, Pool};
 use super::sqlite::{Sqlite, with_numbers};
-use super::{Engine, NoConnection};
+use super::{ConnectError, Engine};
 use crate::config::{self, Source};
 
 /// The site that comes with gatelet, as SQL for SQLite. Computed for this
 /// project; invented content.
 const SAMPLE: &str = include_str!("../../assets/sample.sql");
 
-pub(super) async fn open(source: &Source, pool: &config::Pool) -> Result<Engine, NoConnection> {
+pub(super) async fn open(source: &Source, pool: &config::Pool) -> Result<Engine, ConnectError> {
     let url = match source {
         Source::Sample => return sample(pool).await,
         Source::Url(url) => url.as_str(),
@@ -27,15 +27,15 @@ pub(super) async fn open(source: &Source, pool: &config::Pool) -> Result<Engine,
         Some(("mysql", _)) => mysql(url, pool).await,
         Some(("mariadb", rest)) => mysql(&format!("mysql:{rest}"), pool).await,
         Some(("postgres" | "postgresql", _)) => postgres(url, pool).await,
-        Some((scheme, _)) => Err(NoConnection::Scheme(format!("{scheme}:…"))),
+        Some((scheme, _)) => Err(ConnectError::Scheme(format!("{scheme}:…"))),
         // Anything else may be a password typed into the wrong place.
-        None => Err(NoConnection::Scheme("…".to_owned())),
+        None => Err(ConnectError::Scheme("…".to_owned())),
     }
 }
 
-async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> {
+async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> {
     let options = SqliteConnectOptions::from_str(url)
-        .map_err(NoConnection::Url)?
+        .map_err(ConnectError::Url)?
         .read_only(true)
         .create_if_missing(false)
         .busy_timeout(Duration::from_secs(2))
@@ -45,28 +45,28 @@ async fn sqlite(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> 
     let opener = Sqlite::File(Box::new(with_numbers(options)));
     match opened(opener, pool.connections, pool).await {
         Ok(pool) => Ok(Engine::Sqlite(pool)),
-        Err(NoConnection::Unreachable(_)) if !file.exists() => {
-            Err(NoConnection::NoFile(file.display().to_string()))
+        Err(ConnectError::Unreachable(_)) if !file.exists() => {
+            Err(ConnectError::NoFile(file.display().to_string()))
         }
         Err(error) => Err(error),
     }
 }
 
 /// Every connection would have its own copy, so one is enough.
-async fn sample(pool: &config::Pool) -> Result<Engine, NoConnection> {
+async fn sample(pool: &config::Pool) -> Result<Engine, ConnectError> {
     opened(Sqlite::Memory(SAMPLE), 1, pool).await.map(Engine::Sqlite)
 }
 
-async fn mysql(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> {
+async fn mysql(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> {
     let options =
-        MySqlConnectOptions::from_str(url).map_err(NoConnection::Url)?.disable_statement_logging();
+        MySqlConnectOptions::from_str(url).map_err(ConnectError::Url)?.disable_statement_logging();
     let opener = MySql { options: Box::new(options), limit: pool.statement };
     opened(opener, pool.connections, pool).await.map(Engine::MySql)
 }
 
-async fn postgres(url: &str, pool: &config::Pool) -> Result<Engine, NoConnection> {
+async fn postgres(url: &str, pool: &config::Pool) -> Result<Engine, ConnectError> {
     let options = PgConnectOptions::from_str(url)
-        .map_err(NoConnection::Url)?
+        .map_err(ConnectError::Url)?
         .options([
             ("default_transaction_read_only", "on".to_owned()),
             ("statement_timeout", pool.statement.as_millis().to_string()),
@@ -79,8 +79,8 @@ async fn opened<O: Opener>(
     opener: O,
     n_connections: u32,
     pool: &config::Pool,
-) -> Result<Pool<O>, NoConnection> {
-    Pool::open(opener, n_connections, pool.acquire).await.map_err(NoConnection::Unreachable)
+) -> Result<Pool<O>, ConnectError> {
+    Pool::open(opener, n_connections, pool.acquire).await.map_err(ConnectError::Unreachable)
 }
 
 /// MariaDB and MySQL.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use sqlx::Error;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often unused connections are looked for.
 const ROUND: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ impl<O: Opener> Clone for Pool<O> {
 struct Shared<O: Opener> {
     opener: O,
     /// How long a statement waits for a connection.
-    patience: Duration,
+    timeout: Duration,
     permits: Semaphore,
     idle: Mutex<Vec<Kept<O::Connection>>>,
 }
@@ -68,13 +68,15 @@ impl<O: Opener> Pool<O> {
     pub(super) async fn open(
         opener: O,
         n_connections: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Pool<O>, Error> {
-        let first = timeout(patience, opener.open()).await.unwrap_or(Err(Error::PoolTimedOut))?;
+        let first = tokio::time::timeout(timeout, opener.open())
+            .await
+            .unwrap_or(Err(Error::PoolTimedOut))?;
         let n_connections = usize::try_from(n_connections).unwrap_or(usize::MAX);
         let shared = Arc::new(Shared {
             opener,
-            patience,
+            timeout,
             permits: Semaphore::new(n_connections.clamp(1, Semaphore::MAX_PERMITS)),
             idle: Mutex::new(vec![Kept::new(first)]),
         });
@@ -83,8 +85,8 @@ impl<O: Opener> Pool<O> {
     }
 
     /// A connection for one statement, waited for no longer than is allowed.
-    pub(super) async fn take(&self) -> Result<Lent<'_, O>, Error> {
-        let taken = timeout(self.0.patience, async {
+    pub(super) async fn take(&self) -> Result<LentConnection<'_, O>, Error> {
+        let taken = tokio::time::timeout(self.0.timeout, async {
             let permit = self.0.permits.acquire().await.map_err(|_| Error::PoolClosed)?;
             let (kept, stale) = self.0.pick();
             for connection in stale {
@@ -94,7 +96,7 @@ impl<O: Opener> Pool<O> {
                 Some(kept) => kept,
                 None => Kept::new(self.0.opener.open().await?),
             };
-            Ok(Lent { shared: &self.0, kept, _permit: permit })
+            Ok(LentConnection { shared: &self.0, kept, _permit: permit })
         });
         taken.await.unwrap_or(Err(Error::PoolTimedOut))
     }
@@ -157,13 +159,13 @@ impl<C> Kept<C> {
 
 /// A connection while a statement runs on it. Dropped, it is gone: whoever
 /// stops waiting leaves it in the middle of something.
-pub(super) struct Lent<'a, O: Opener> {
+pub(super) struct LentConnection<'a, O: Opener> {
     shared: &'a Shared<O>,
     kept: Kept<O::Connection>,
     _permit: SemaphorePermit<'a>,
 }
 
-impl<O: Opener> Lent<'_, O> {
+impl<O: Opener> LentConnection<'_, O> {
     /// Keeps the connection for the next statement, unless there will be none.
     pub(super) fn give_back(mut self) {
         self.kept.used = Instant::now();
@@ -175,7 +177,7 @@ impl<O: Opener> Lent<'_, O> {
     }
 }
 
-impl<O: Opener> Deref for Lent<'_, O> {
+impl<O: Opener> Deref for LentConnection<'_, O> {
     type Target = O::Connection;
 
     fn deref(&self) -> &O::Connection {
@@ -183,7 +185,7 @@ impl<O: Opener> Deref for Lent<'_, O> {
     }
 }
 
-impl<O: Opener> DerefMut for Lent<'_, O> {
+impl<O: Opener> DerefMut for LentConnection<'_, O> {
     fn deref_mut(&mut self) -> &mut O::Connection {
         &mut self.kept.connection
     }

@@ -82,18 +82,18 @@ pub(super) fn with_numbers(options: SqliteConnectOptions) -> SqliteConnectOption
 
 impl Reader {
     /// Gives the next statement its time, and no more than the caller waits.
-    pub(super) fn allow(&self, patience: Duration) -> Allowance {
-        let deadline = self.opened.elapsed().saturating_add(patience);
+    pub(super) fn allow(&self, timeout: Duration) -> StatementTime {
+        let deadline = self.opened.elapsed().saturating_add(timeout);
         self.deadline.store(nanoseconds(deadline), Ordering::Relaxed);
-        Allowance(Arc::clone(&self.deadline))
+        StatementTime(Arc::clone(&self.deadline))
     }
 }
 
 /// The time that a statement has; it is over when this is dropped, and so is
 /// the statement.
-pub(super) struct Allowance(Arc<AtomicU64>);
+pub(super) struct StatementTime(Arc<AtomicU64>);
 
-impl Drop for Allowance {
+impl Drop for StatementTime {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -19,7 +19,7 @@ use super::auth::Caller;
 use super::errors::Refusal;
 use super::state::{StateError, seconds};
 use super::tokens::hash;
-use super::{Edge, Incoming, Inner, Outcome, session};
+use super::{Edge, Incoming, MessageHandler, Outcome, session};
 use tasks::{FAILED, FINISHED, QUEUED};
 
 /// Where dispatched requests go.
@@ -98,7 +98,7 @@ fn listed(value: &Value) -> Value {
 }
 
 /// What is known of a request that was asked before.
-struct Known {
+struct EarlierRequest {
     payload_hash: String,
     task_id: Option<i64>,
     trace_id: String,
@@ -109,7 +109,7 @@ struct Known {
 enum Claim {
     /// Ours to run; as this task where there is a queue.
     New(Option<i64>),
-    Before(Known),
+    Before(EarlierRequest),
     /// Too many tasks of this owner, or of all, wait already.
     Full,
 }
@@ -130,7 +130,7 @@ impl Edge {
         incoming: &Incoming,
         caller: &Caller,
         record: &mut Record,
-        inner: &Arc<dyn Inner>,
+        inner: &Arc<dyn MessageHandler>,
     ) -> Result<Outcome, Refusal> {
         if !incoming.envelope.is_object() {
             return Err(Refusal::InvalidPayload("Invalid payload"));
@@ -188,7 +188,7 @@ impl Edge {
             .fetch_optional(&mut *work)
             .await?;
             if let Some(row) = row {
-                return Ok(Claim::Before(Known {
+                return Ok(Claim::Before(EarlierRequest {
                     payload_hash: row.try_get("payload_hash")?,
                     task_id: row.try_get("task_id")?,
                     trace_id: row.try_get("trace_id")?,
@@ -263,7 +263,7 @@ impl Edge {
         &self,
         request: &Request<'_>,
         caller: &Caller,
-        inner: &Arc<dyn Inner>,
+        inner: &Arc<dyn MessageHandler>,
     ) -> Result<Outcome, Refusal> {
         let incoming = request.incoming;
         let session = session(&incoming.headers);
@@ -334,7 +334,7 @@ fn key(incoming: &Incoming) -> Result<Option<String>, Refusal> {
     }
 }
 
-fn reuse(request: &Request<'_>, known: Known) -> Result<Outcome, Refusal> {
+fn reuse(request: &Request<'_>, known: EarlierRequest) -> Result<Outcome, Refusal> {
     if known.payload_hash != request.hash {
         return Err(Refusal::Conflict);
     }

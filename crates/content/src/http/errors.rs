@@ -81,7 +81,7 @@ impl Refusal {
     }
 
     /// What a task keeps of it, for whoever asks how it went.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn message(&self) -> String {
         let (_, code, message) = self.parts();
         if let Refusal::Forbidden { detail } = self {
             return format!("{code}: {detail}");

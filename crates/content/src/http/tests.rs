@@ -18,7 +18,7 @@ struct Echo {
 }
 
 #[async_trait]
-impl Inner for Echo {
+impl MessageHandler for Echo {
     async fn respond(&self, message: Bytes, caller: &Arc<Identity>, _: Option<&str>) -> Answered {
         self.n_calls.fetch_add(1, Ordering::SeqCst);
         let message: Value = serde_json::from_slice(&message).unwrap();
@@ -60,7 +60,7 @@ async fn house_with(inner: Arc<Echo>, change: impl FnOnce(&mut Config)) -> House
         Arc::new(move || *clock.lock().unwrap()),
         Arc::new(move |line| lines.lock().unwrap().push(serde_json::from_str(line).unwrap())),
     );
-    let edge = edge.with("content", Arc::clone(&inner) as Arc<dyn Inner>);
+    let edge = edge.with("content", Arc::clone(&inner) as Arc<dyn MessageHandler>);
     House { edge, inner, time, audit }
 }
 
@@ -293,7 +293,7 @@ async fn a_result_over_its_limit_is_refused() {
 struct Refusing(Value);
 
 #[async_trait]
-impl Inner for Refusing {
+impl MessageHandler for Refusing {
     async fn respond(&self, _: Bytes, _: &Arc<Identity>, _: Option<&str>) -> Answered {
         Answered { body: Some(self.0.to_string().into()), ..Answered::default() }
     }
@@ -596,7 +596,7 @@ async fn tasks_survive_the_process() {
     let clock: Clock = Arc::new(|| Duration::from_secs(1_800_000_000));
     let make = async || {
         let state = State::open(&path).await.unwrap();
-        let inner: Arc<dyn Inner> = Arc::new(Echo::default());
+        let inner: Arc<dyn MessageHandler> = Arc::new(Echo::default());
         Edge::new(Config::contract(jwt()), state, Arc::clone(&clock), Arc::new(|_| {}))
             .with("content", inner)
     };

@@ -12,8 +12,8 @@ use crate::statement::Statement;
 /// Renders a question about documents, seen with the given eyes.
 pub(crate) fn documents(site: &Site, query: &Documents, visibility: Visibility) -> Statement {
     let mut writer = Writer::new(site);
-    let slots = Slots::of(query, site);
-    match Paging::of(site, query) {
+    let slots = Slots::new(query, site);
+    match Paging::new(site, query) {
         Paging::Whole => {
             writer.walk(query.reach, visibility).columns(query, &slots, visibility).push(" from ");
             writer.place(query.reach).matching(query.reach, query, &slots, visibility);

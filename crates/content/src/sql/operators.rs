@@ -1,7 +1,7 @@
 //! Comparisons, the same for documents and for records.
 
 use super::writer::Writer;
-use crate::query::{Comparison, Operand, Place};
+use crate::query::{Comparison, Operand, TextPosition};
 
 impl Writer<'_> {
     pub(super) fn comparison(&mut self, op: Comparison) -> &mut Self {
@@ -30,11 +30,11 @@ impl Writer<'_> {
 pub(super) const ESCAPE: &str = " escape '|'";
 
 /// `%` and `_` in the text stay wildcards, as the contract says.
-pub(super) fn pattern(place: Place, text: &str) -> String {
+pub(super) fn pattern(place: TextPosition, text: &str) -> String {
     let text = text.replace('|', "||");
     match place {
-        Place::Anywhere => format!("%{text}%"),
-        Place::AtEnd => format!("%{text}"),
-        Place::AtStart => format!("{text}%"),
+        TextPosition::Anywhere => format!("%{text}%"),
+        TextPosition::AtEnd => format!("%{text}"),
+        TextPosition::AtStart => format!("{text}%"),
     }
 }

@@ -49,7 +49,7 @@ impl Part {
 }
 
 impl Paging {
-    pub(super) fn of(site: &Site, query: &Documents) -> Paging {
+    pub(super) fn new(site: &Site, query: &Documents) -> Paging {
         let closure = site.tree == TreeBy::Closure;
         match (query.reach, query.order.as_slice()) {
             (Reach::Below { parent, depth }, order) if closure && parent != 0 && depth > 1 => {

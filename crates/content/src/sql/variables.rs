@@ -18,7 +18,7 @@ struct Slot<'q> {
 }
 
 impl<'q> Slots<'q> {
-    pub(super) fn of(query: &'q Documents, site: &Site) -> Slots<'q> {
+    pub(super) fn new(query: &'q Documents, site: &Site) -> Slots<'q> {
         let mut slots = Slots(Vec::new());
         if !site.has_tvs() {
             return slots;

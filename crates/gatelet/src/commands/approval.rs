@@ -1,6 +1,6 @@
 //! The person at the terminal agrees to a call, or does not.
 //!
-//! The gate answers a call that somebody has to agree to with a question and a
+//! gatelet answers a call that somebody has to agree to with a question and a
 //! token that is good once. Here the question is put to the person, and the
 //! same call is made again with the token.
 
@@ -11,7 +11,7 @@ use tool::Reply;
 use crate::exit::Stop;
 use crate::terminal::{WARNING, foreign, paint, say};
 
-/// What the gate asks before a call.
+/// What gatelet asks before a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
     /// What is to be agreed to.
@@ -23,7 +23,7 @@ pub(super) struct Question {
 /// How a token begins.
 const TOKEN: &str = "confirm-";
 
-/// What stands behind the question in the gate's answer.
+/// What stands behind the question in gatelet's answer.
 const UNDONE: &str = ". Nothing was done.";
 
 impl Question {

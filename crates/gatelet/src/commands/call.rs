@@ -1,15 +1,15 @@
-//! `gatelet call`: call a function behind the gate.
+//! `gatelet call`: call a function behind gatelet.
 
 use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
 use super::approval;
+use super::asking::{self, Author, Wait};
 use super::output::Output;
-use super::verb::{self, Wait, Words};
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
-use crate::wire::Pace;
+use crate::wire::StartPolicy;
 
 /// Call a function
 ///
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHARACTERS")]
     sizelimit: Option<u64>,
 
-    /// Agree beforehand to what the gate would ask about, such as a tool that destroys
+    /// Agree beforehand to what gatelet would ask about, such as a tool that destroys
     #[arg(long, short)]
     yes: bool,
 
@@ -59,21 +59,21 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     if let Some(limit) = args.sizelimit.or(for_a_program) {
         arguments.insert("sizelimit".to_owned(), json!(limit));
     }
-    verb::with_gate(paths, Pace::WhenAsked, async |gate| {
+    asking::with_gateway_or_running(paths, StartPolicy::OnDemand, async |gate| {
         let label = args.function.split('.').next().unwrap_or_default();
-        gate.settle(Wait::For(label)).await;
+        gate.wait_until_known(Wait::For(label)).await;
         let mut reply = gate.ask("call", arguments.clone()).await?;
         if let Some(question) = approval::Question::in_reply(&reply) {
             if !args.yes && !question.is_agreed_to() {
                 if args.output.is_json() {
-                    verb::answer(&reply, Words::Theirs, args.output)?;
+                    asking::answer(&reply, Author::Upstream, args.output)?;
                 }
                 return Err(question.refused(&args.function).into());
             }
             arguments.insert("confirm".to_owned(), json!(question.token));
             reply = gate.ask("call", arguments).await?;
         }
-        let done = verb::answer(&reply, Words::Theirs, args.output)?;
+        let done = asking::answer(&reply, Author::Upstream, args.output)?;
         let down = done == Done::AnswerIsError && gate.is_down(label);
         Ok(if down { Done::NoAnswer } else { done })
     })
@@ -90,7 +90,7 @@ fn read(words: &[String]) -> Result<Map<String, Value>, Stop> {
         } else if word.trim_start().starts_with('{') {
             arguments.extend(object(word)?);
         } else {
-            let (key, value) = verb::pair(word)?;
+            let (key, value) = asking::pair(word)?;
             arguments.insert(key, value);
         }
     }

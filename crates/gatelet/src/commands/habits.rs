@@ -1,13 +1,13 @@
 //! `gatelet habits`: what searches learnt from use, and how to erase it.
 
-use catalog::habits::Habits;
+use catalog::usage::UsageHistory;
 
 use super::output::Output;
 use crate::config::{self, Learning};
 use crate::exit::{Done, Stop};
-use crate::habits::File;
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
+use crate::usage_file::UsageFile;
 
 /// See and erase what searches learnt from use
 ///
@@ -31,7 +31,7 @@ pub(crate) enum Action {
 }
 
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
-    let file = File::at(&paths.state_directory()?);
+    let file = UsageFile::at(&paths.state_directory()?);
     match action {
         Action::Show { output } if output.is_json() => {
             out(&serde_json::to_string_pretty(&*file.load()?)?);
@@ -59,7 +59,7 @@ fn learning(paths: &Paths) -> Learning {
     config::load(paths).map_or(Learning::Off, |loaded| loaded.config.learning)
 }
 
-fn show(habits: &Habits, file: &File, learning: Learning) {
+fn show(habits: &UsageHistory, file: &UsageFile, learning: Learning) {
     if habits.is_empty() {
         say(match learning {
             Learning::On => "nothing is learnt yet",

@@ -1,13 +1,13 @@
-//! `gatelet help`: what there is behind the gate.
+//! `gatelet help`: what there is behind gatelet.
 
 use serde_json::{Map, Value, json};
 use tool::Reply;
 
+use super::asking::{self, Author, Wait};
 use super::output::Output;
-use super::verb::{self, Wait, Words};
 use crate::exit::Done;
 use crate::paths::Paths;
-use crate::wire::Pace;
+use crate::wire::StartPolicy;
 
 /// Ask what there is: namespaces, functions, one function, or a search
 ///
@@ -43,9 +43,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    verb::with_gate(paths, Pace::WhenAsked, async |gate| {
+    asking::with_gateway_or_running(paths, StartPolicy::OnDemand, async |gate| {
         let first = args.names.first().and_then(|name| name.split('.').next());
-        gate.settle(first.map_or(Wait::Brief, Wait::For)).await;
+        gate.wait_until_known(first.map_or(Wait::Brief, Wait::For)).await;
         let mut reply = gate.ask("help", args.arguments(&args.names)).await?;
         if let [name] = &args.names[..]
             && is_error(&reply)
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             let names = [namespace.to_owned(), function.to_owned()];
             reply = gate.ask("help", args.arguments(&names)).await?;
         }
-        verb::answer(&reply, Words::Ours, args.output)
+        asking::answer(&reply, Author::Gatelet, args.output)
     })
 }
 

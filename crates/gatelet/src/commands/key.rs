@@ -1,4 +1,4 @@
-//! `gatelet key`: the API keys of this gate.
+//! `gatelet key`: the API keys of this gatelet.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use store::document::{IfDamaged, JsonDocument};
 use store::files::Files;
 use store::state::wait;
-use web::identity::key::{Key, KeyError, Ring};
+use web::identity::key::{Key, KeyError, KeyRing};
 
 use super::output::Output;
 use crate::exit::{Done, Stop};
@@ -89,11 +89,11 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
 /// refuses changes nothing.
 fn change<T: Send>(
     state: &Path,
-    change: impl Fn(&mut Ring) -> Result<T, KeyError> + Sync,
+    change: impl Fn(&mut KeyRing) -> Result<T, KeyError> + Sync,
 ) -> anyhow::Result<T> {
     let document = JsonDocument::new(Arc::new(Files::at(state)), NAME, IfDamaged::Fail);
     let mut outcome = None;
-    let changed = wait(document.change(|ring: &mut Ring| {
+    let changed = wait(document.change(|ring: &mut KeyRing| {
         let before = ring.clone();
         let done = change(ring);
         if done.is_err() {
@@ -117,11 +117,11 @@ pub(crate) fn file(state: &Path) -> PathBuf {
 }
 
 /// The keys in a file; none when there is no file.
-pub(crate) fn load(file: &Path) -> anyhow::Result<Ring> {
+pub(crate) fn load(file: &Path) -> anyhow::Result<KeyRing> {
     match std::fs::read_to_string(file) {
         Ok(text) => serde_json::from_str(&text)
             .with_context(|| format!("`{}` is damaged: mend it or remove it", file.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Ring::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(KeyRing::default()),
         Err(error) => Err(error).with_context(|| format!("cannot read `{}`", file.display())),
     }
 }
@@ -140,7 +140,7 @@ fn days(text: &str) -> Option<SignedDuration> {
     SignedDuration::try_from_hours(n.checked_mul(24)?)
 }
 
-fn table(ring: &Ring, now: u64) -> String {
+fn table(ring: &KeyRing, now: u64) -> String {
     if ring.keys.is_empty() {
         return "no keys: make one with `gatelet key create NAME`".to_owned();
     }

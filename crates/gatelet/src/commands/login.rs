@@ -7,7 +7,7 @@ use anyhow::Context;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use mcp::connect::Certificates;
-use mcp::oauth::{Grant, Login, Revoked, Wanted, revoke};
+use mcp::oauth::{Grant, Login, LoginRequest, Revoked, revoke};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 
 /// Forget the token of an upstream, and give it back where the server takes that
 #[derive(Debug, clap::Args)]
-pub(crate) struct Out {
+pub(crate) struct LogoutArgs {
     /// The upstream's label
     label: String,
     /// Forget the token of one caller only
@@ -66,12 +66,12 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let grant = runtime.block_on(log_in(&wanted, port, args))?;
     vault.save(&name, &serde_json::to_vec(&grant)?)?;
-    say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), upstream.label, told(&grant)));
+    say(&format!("{} to `{}`{}", paint(GOOD, "logged in"), upstream.label, summary(&grant)));
     say(&paint(DIM, "A running gate takes it up by itself within a minute."));
     Ok(Done::Fine)
 }
 
-pub(crate) fn forget(args: &Out, paths: &Paths) -> anyhow::Result<Done> {
+pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
     let loaded = config::load(paths).ok();
     let upstreams = loaded.as_ref().map(|loaded| loaded.config.upstreams.as_slice());
     // What is no longer configured can be forgotten all the same.
@@ -113,7 +113,7 @@ fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, Stop
     })
 }
 
-fn wanted(upstream: &Upstream, args: &Args) -> Result<Wanted, Stop> {
+fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, Stop> {
     let label = &upstream.label;
     let Reach::Address { url, headers, certificates, .. } = &upstream.reach else {
         return Err(Stop::Usage(match &upstream.reach {
@@ -138,7 +138,7 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<Wanted, Stop> {
     let oauth = access.oauth.clone();
     let mut scopes = oauth.scopes;
     scopes.extend(args.scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned));
-    Ok(Wanted {
+    Ok(LoginRequest {
         url: url.clone(),
         client_id: oauth.client_id,
         client_secret: oauth.client_secret,
@@ -150,7 +150,7 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<Wanted, Stop> {
     })
 }
 
-async fn log_in(wanted: &Wanted, port: u16, args: &Args) -> anyhow::Result<Grant> {
+async fn log_in(wanted: &LoginRequest, port: u16, args: &Args) -> anyhow::Result<Grant> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
@@ -231,7 +231,7 @@ fn open(url: &str) {
     command.spawn().ok();
 }
 
-fn told(grant: &Grant) -> String {
+fn summary(grant: &Grant) -> String {
     match grant.scopes.as_slice() {
         [] => String::new(),
         scopes => format!(", allowed: {}", scopes.join(" ")),

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::output::Output;
 use crate::config::{self, RawMount};
 use crate::exit::{Done, Stop};
-use crate::gate;
-use crate::mounts::{Mounts, Wrong, taken};
+use crate::mounts::{MountError, Mounts, taken};
 use crate::paths::Paths;
+use crate::running;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, is_read_by_a_person, out, paint, say};
 
-/// Mount a server by its manifest, in the gate that runs or when it next starts
+/// Mount a server by its manifest, in the running gatelet or when it next starts
 #[derive(Debug, clap::Args)]
 pub(crate) struct MountArgs {
     /// Where the manifest is, such as `https://shop.example/.well-known/cash-mcp.yaml`
@@ -59,25 +59,25 @@ pub(crate) fn mount(args: &MountArgs, paths: &Paths) -> anyhow::Result<Done> {
         ..RawMount::default()
     };
     let body = serde_json::to_value(&raw)?;
-    let (status, told) =
+    let (status, body) =
         asked(paths, Method::POST, &body, async |mounts| mounts.mount(raw.clone()).await)?;
-    report(status, &told, "mounted")
+    report(status, &body, "mounted")
 }
 
 pub(crate) fn unmount(args: &UnmountArgs, paths: &Paths) -> anyhow::Result<Done> {
     let which = json!({"mount": args.which});
-    let (status, told) =
+    let (status, body) =
         asked(paths, Method::DELETE, &which, async |mounts| mounts.unmount(&args.which).await)?;
-    report(status, &told, "unmounted")
+    report(status, &body, "unmounted")
 }
 
 pub(crate) fn list(args: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let (_, told) = asked(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.told()))?;
+    let (_, body) = asked(paths, Method::GET, &json!({}), async |mounts| Ok(mounts.to_json()))?;
     if args.output.is_json() {
-        out(&serde_json::to_string_pretty(&told)?);
+        out(&serde_json::to_string_pretty(&body)?);
         return Ok(Done::Fine);
     }
-    let mounts = told.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mounts = body.as_array().map(Vec::as_slice).unwrap_or_default();
     if mounts.is_empty() {
         out("nothing is mounted: `gatelet mount URL`, or `[[mount]]` in the configuration");
     }
@@ -87,40 +87,40 @@ pub(crate) fn list(args: &MountsArgs, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-/// Asks the gate that runs, or does it here for the one that starts next.
+/// Asks the running gatelet, or does it here for the one that starts next.
 fn asked(
     paths: &Paths,
     method: Method,
     body: &Value,
-    here: impl AsyncFnOnce(&Mounts) -> Result<Value, Wrong>,
+    here: impl AsyncFnOnce(&Mounts) -> Result<Value, MountError>,
 ) -> anyhow::Result<(u16, Value)> {
     let state = paths.state_directory()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        if let Some(answer) = gate::ask(&state, method, "/mounts", body).await? {
-            return Ok((answer.status, answer.told));
+        if let Some(answer) = running::ask(&state, method, "/mounts", body).await? {
+            return Ok((answer.status, answer.body));
         }
         say(&paint(DIM, "No gate runs here: this counts when one starts."));
         // What the configuration mounts is there, and has its label first.
         let config = config::load(paths)?.config;
         let mounts = Mounts::open(&state, &config.mounts);
-        mounts.settled(taken(&config));
+        mounts.with_labels(taken(&config));
         Ok(match here(&mounts).await {
-            Ok(told) => (200, told),
+            Ok(body) => (200, body),
             Err(wrong) => (wrong.status(), json!({"error": wrong.to_string()})),
         })
     })
 }
 
-fn report(status: u16, told: &Value, done: &str) -> anyhow::Result<Done> {
+fn report(status: u16, body: &Value, done: &str) -> anyhow::Result<Done> {
     if 400 <= status {
-        let why = told["error"].as_str().unwrap_or("the gate refused");
+        let why = body["error"].as_str().unwrap_or("the gate refused");
         return Err(Stop::Usage(why.to_owned()).into());
     }
     if is_read_by_a_person() {
-        say(&format!("{} {}", paint(GOOD, done), line(told)));
+        say(&format!("{} {}", paint(GOOD, done), line(body)));
     } else {
-        out(&told.to_string());
+        out(&body.to_string());
     }
     Ok(Done::Fine)
 }

@@ -1,14 +1,14 @@
-//! `gatelet status`, `gatelet logs` and `gatelet restart`: the gate that runs.
+//! `gatelet status`, `gatelet logs` and `gatelet restart`: the running gatelet.
 
 use serde_json::Value;
 
 use super::output::Output;
 use crate::exit::{Done, Stop};
-use crate::local::{self, Wish};
+use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
 use crate::terminal::{GOOD, foreign, out, paint, say};
 
-/// Print the last lines that the gate that runs wrote to its log, and what its upstreams said
+/// Print the last lines that the running gatelet wrote to its log, and what its upstreams said
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
     /// How many lines
@@ -19,21 +19,23 @@ pub(crate) struct LogsArgs {
     output: Output,
 }
 
-/// Stop an upstream of the gate that runs, and start it again
+/// Stop an upstream of the running gatelet, and start it again
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestartArgs {
     /// The label of the upstream
     label: String,
 }
 
-/// Asks the gate that runs for this configuration; `None` when none does.
-pub(super) fn ask(paths: &Paths, wish: &Wish) -> anyhow::Result<Option<Value>> {
+/// Asks the gatelet that runs for this configuration; `None` when none does.
+pub(super) fn ask(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<Value>> {
     let state = paths.state_directory()?;
     let file = paths.config_file();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let Some(stream) = local::connect(&state, file.as_deref()).await else { return Ok(None) };
-        let told = local::ask(stream, wish).await;
+        let Some(stream) = local_socket::connect(&state, file.as_deref()).await else {
+            return Ok(None);
+        };
+        let told = local_socket::ask(stream, wish).await;
         let told = told.map_err(|error| {
             Stop::NoAnswer(format!("the gate that runs gave no answer: {error}"))
         })?;
@@ -41,8 +43,8 @@ pub(super) fn ask(paths: &Paths, wish: &Wish) -> anyhow::Result<Option<Value>> {
     })
 }
 
-/// Asks the gate that must be running.
-pub(super) fn demand(paths: &Paths, wish: &Wish) -> anyhow::Result<Value> {
+/// Asks the gatelet that must be running.
+pub(super) fn ask_or_fail(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Value> {
     ask(paths, wish)?.ok_or_else(|| {
         let why =
             "no gate runs for this configuration and state directory; `gatelet serve` starts one";
@@ -51,7 +53,7 @@ pub(super) fn demand(paths: &Paths, wish: &Wish) -> anyhow::Result<Value> {
 }
 
 pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let told = demand(paths, &Wish::Logs { lines: args.lines })?;
+    let told = ask_or_fail(paths, &LocalRequest::Logs { lines: args.lines })?;
     if args.output.is_json() {
         out(&serde_json::to_string_pretty(&told)?);
         return Ok(Done::Fine);
@@ -63,7 +65,7 @@ pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
 }
 
 pub(crate) fn restart(args: &RestartArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let told = demand(paths, &Wish::Restart { label: args.label.clone() })?;
+    let told = ask_or_fail(paths, &LocalRequest::Restart { label: args.label.clone() })?;
     match told["restarted"].as_str() {
         Some(label) => {
             say(&format!("{} `{label}`", paint(GOOD, "restarted")));

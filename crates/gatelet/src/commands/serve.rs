@@ -1,14 +1,14 @@
-//! `gatelet serve`: the gate itself.
+//! `gatelet serve`: gatelet itself.
 
 mod serving;
 
 mod port;
 
 mod admin;
+mod certificates;
 mod greeting;
 mod local_socket;
 mod ready;
-mod showing;
 mod site;
 
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use crate::config::{self, Loaded};
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
 use crate::terminal::say;
-use crate::wire::{self, HangUp, Pace, Watched, Wiring, chain};
+use crate::wire::{self, HangUp, StartPolicy, Watched, Wiring, chain};
 use port::Listening;
 use serving::Serving;
 
@@ -67,7 +67,7 @@ fn runtime(args: &Args) -> std::io::Result<Runtime> {
     builder.worker_threads(n_threads).enable_all().build()
 }
 
-/// Opens a gate, and closes it when its clients are gone or a signal says so.
+/// Opens a gatelet, and closes it when its clients are gone or a signal says so.
 /// Changes are seen by comparison with what is `written`, without the flags.
 async fn serve(
     args: &Args,
@@ -76,7 +76,7 @@ async fn serve(
     written: Loaded,
 ) -> anyhow::Result<Done> {
     let state = paths.state_directory()?;
-    // What the gate says of itself includes where it is.
+    // What gatelet says of itself includes where it is.
     let listening = match args.stdio {
         true => None,
         false => Some(port::listen(args, &loaded.config, &state)?),
@@ -84,7 +84,7 @@ async fn serve(
     if let Some(listening) = &listening {
         loaded.config.serve.listen = listening.socket.local_addr()?;
     }
-    let wiring = Wiring::new(&state, Pace::Configured, &loaded)?;
+    let wiring = Wiring::new(&state, StartPolicy::Configured, &loaded)?;
     let gateway = wiring.gateway(&loaded);
     let serving = Serving { args, paths, state, loaded, wiring, gateway };
     let listen = listening.as_ref().map(|_| serving.config().serve.listen);
@@ -118,7 +118,8 @@ impl Serving<'_> {
     /// nothing more is read, and what was asked is still answered for a while.
     async fn over_stdio(&self) -> anyhow::Result<Done> {
         let surface = self.config().serve.surface.meant();
-        let input = wire::Until::new(stdio::stdin()?, wire::asked_to_end(HangUp::Reloads)?);
+        let input =
+            wire::StoppableInput::new(stdio::stdin()?, wire::asked_to_end(HangUp::Reloads)?);
         let (source, options) = (self.gateway.surface(surface), stdio::Options::default());
         // A task is run again as soon as it is woken. What is waited for here is
         // looked at only after the whole system was asked for news.
@@ -129,10 +130,10 @@ impl Serving<'_> {
 
     async fn over_http(&self, listening: Listening) -> anyhow::Result<Done> {
         let serve = &self.config().serve;
-        let shown = serve.tls.as_ref().map(showing::showing).transpose();
+        let shown = serve.tls.as_ref().map(certificates::tls_configs).transpose();
         let shown = shown.map_err(Stop::Usage)?;
         let Listening { socket, operator, _note } = listening;
-        let issuers = site::Issuers::of(self.config());
+        let issuers = site::Issuers::new(self.config());
         let site = site::site(self, operator, issuers.clone());
         self.gateway.warm();
         // The file that was read, whatever is found later.

@@ -9,14 +9,14 @@ use gateway::skill::{Flag, Library, Lock, Reference, Sight, Skill, export, lock}
 use serde_json::{Map, Value, json};
 use tool::{Finding, Severity};
 
+use super::asking::{self, Author, Wait};
 use super::help::is_error;
 use super::output::Output;
-use super::verb::{self, Wait, Words};
 use crate::config::{self, Config};
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint, say};
-use crate::wire::{Pace, skills};
+use crate::wire::{StartPolicy, skills};
 
 /// List skills, print one, or check and write them
 ///
@@ -82,7 +82,7 @@ fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let (given, names): (Vec<&String>, Vec<&String>) = args.words.iter().partition(is_argument);
     let mut kwargs = Map::new();
     for word in given {
-        let (key, value) = verb::pair(word)?;
+        let (key, value) = asking::pair(word)?;
         kwargs.insert(key, value);
     }
     for (key, value) in [("version", &args.version), ("query", &args.query)] {
@@ -97,7 +97,7 @@ fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             return Err(Stop::Usage("name a skill, or a namespace and a skill".to_owned()).into());
         }
     };
-    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
+    asking::with_gateway(paths, StartPolicy::OnDemand, async |gateway| {
         let ask = async |keys: &[&str]| {
             let names = keys.iter().zip(&names);
             let mut arguments: Map<String, Value> =
@@ -107,18 +107,19 @@ fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
             if keys.contains(&"skillname") {
                 arguments.insert("sizelimit".to_owned(), json!(LONGEST));
             }
-            verb::ask(gateway, "skill", arguments).await
+            asking::ask(gateway, "skill", arguments).await
         };
         let mut reply = ask(keys).await?;
-        let mut words = if keys.contains(&"skillname") { Words::Theirs } else { Words::Ours };
+        let mut words =
+            if keys.contains(&"skillname") { Author::Upstream } else { Author::Gatelet };
         if keys == ["skillname"] && is_error(&reply) {
             // What is no skill may be a namespace that has some.
             let listed = ask(&["namespace"]).await?;
             if !is_error(&listed) {
-                (reply, words) = (listed, Words::Ours);
+                (reply, words) = (listed, Author::Gatelet);
             }
         }
-        verb::answer(&reply, words, args.output)
+        asking::answer(&reply, words, args.output)
     })
 }
 
@@ -139,8 +140,8 @@ fn with_skills<T>(
     let loaded = config::load(paths)?;
     let (library, findings) = skills::read(&loaded.config);
     // What was listed some time ago tells nothing about changes.
-    verb::with_gateway(paths, Pace::AtOnce, async |gateway| {
-        verb::settle(gateway, Wait::All).await;
+    asking::with_gateway(paths, StartPolicy::AllAtOnce, async |gateway| {
+        asking::wait_until_known(gateway, Wait::All).await;
         run(&loaded.config, &library, findings, &Everything(gateway))
     })
 }

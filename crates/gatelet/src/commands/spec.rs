@@ -7,7 +7,7 @@ mod subject;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use toolspec::{Against, Finding, Options};
+use toolspec::{Comparison, Finding, Options};
 
 use crate::exit::{Done, Stop};
 use crate::paths::Paths;
@@ -130,7 +130,7 @@ fn lint(
         };
         let previous = since.map(|revision| subject::revision(revision, &path)).transpose()?;
         let previous = previous.flatten().map(|text| toolspec::parse(&text).0);
-        let against = Against { previous: previous.as_ref(), today, ..Against::default() };
+        let against = Comparison { previous: previous.as_ref(), today, ..Comparison::default() };
         let (_, findings) = toolspec::lint(&text, &against);
         reports.push(Report { path: path.display().to_string(), text, findings });
     }
@@ -146,7 +146,7 @@ fn finish(
 ) -> anyhow::Result<Done> {
     if let Some(file) = baseline {
         if write_baseline {
-            let known = Baseline::of(&reports);
+            let known = Baseline::new(&reports);
             known.save(file)?;
             say(&format!(
                 "{} {} findings in `{}`",
@@ -317,10 +317,10 @@ fn explain(code: Option<&str>) -> anyhow::Result<Done> {
     };
     out(&format!("{}: {}\n\n{}\n", paint(HEADING, rule.code), rule.title, rule.explanation));
     let example = rule.example();
-    let against = Against {
+    let against = Comparison {
         previous: example.previous.as_ref(),
         live: example.live.as_deref(),
-        ..Against::default()
+        ..Comparison::default()
     };
     let (_, findings) = toolspec::lint(&example.text, &against);
     let findings = findings.into_iter().filter(|finding| finding.code == rule.code).collect();

@@ -1,12 +1,12 @@
-//! `gatelet status`: how the upstreams of the gate that runs fare.
+//! `gatelet status`: how the upstreams of the running gatelet fare.
 
 use super::output::Output;
 use super::{running, upstreams};
 use crate::exit::Done;
-use crate::local::Wish;
+use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 
-/// Show how the upstreams of the gate that runs fare; starts nothing
+/// Show how the upstreams of the running gatelet fare; starts nothing
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -14,5 +14,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    upstreams::show(running::demand(paths, &Wish::Status)?, args.output)
+    upstreams::show(running::ask_or_fail(paths, &LocalRequest::Status)?, args.output)
 }

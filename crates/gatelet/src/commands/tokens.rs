@@ -1,4 +1,4 @@
-//! `gatelet tokens`: what the definitions behind the gate would cost a model,
+//! `gatelet tokens`: what the definitions behind gatelet would cost a model,
 //! and what they cost through it.
 
 use comfy_table::{Cell, CellAlignment};
@@ -7,12 +7,12 @@ use gateway::{Gateway, Surface};
 use serde_json::json;
 use tool::Listing;
 
+use super::asking::{self, Wait};
 use super::output::Output;
-use super::verb::{self, Wait};
 use crate::exit::Done;
 use crate::paths::Paths;
 use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, out, paint};
-use crate::wire::Pace;
+use crate::wire::StartPolicy;
 
 /// Count what every upstream's tool definitions cost a model, and what gatelet's do
 #[derive(Debug, clap::Args)]
@@ -29,8 +29,8 @@ struct Cost {
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
-    verb::with_gateway(paths, Pace::WhenAsked, async |gateway| {
-        verb::settle(gateway, Wait::Known).await;
+    asking::with_gateway(paths, StartPolicy::OnDemand, async |gateway| {
+        asking::wait_until_known(gateway, Wait::Known).await;
         let (mut direct, gate) = costs(gateway);
         let uncounted = uncounted(gateway);
         direct
@@ -57,7 +57,7 @@ fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
         let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
         Cost { label: link.label().to_owned(), tools, tokens }
     });
-    let context = verb::context();
+    let context = asking::context();
     let source = gateway.surface(Surface::Cash);
     let listing = source.provider_for(&context.client, &context.caller).listing();
     let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
@@ -125,16 +125,16 @@ fn chart(direct: &[Cost], gate: &Cost, uncounted: &[(String, String)]) -> String
     format!("{table}\n{}", lines.join("\n"))
 }
 
-/// What the gate saves. Nothing is said of few definitions where some are not
+/// What gatelet saves. Nothing is said of few definitions where some are not
 /// known.
 fn saving(total: &Cost, gate: &Cost, n_uncounted: usize) -> Option<String> {
     if total.tokens <= gate.tokens && n_uncounted != 0 {
         return None;
     }
-    Some(told(total, gate))
+    Some(summary(total, gate))
 }
 
-fn told(total: &Cost, gate: &Cost) -> String {
+fn summary(total: &Cost, gate: &Cost) -> String {
     if total.tokens <= gate.tokens {
         return paint(DIM, "so few definitions cost no more without a gate");
     }

@@ -9,7 +9,7 @@ use super::output::Output;
 use super::spec::live;
 use crate::config;
 use crate::exit::{Done, Stop};
-use crate::ledger::File;
+use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
 use crate::time::unix_millis as now;
@@ -44,12 +44,12 @@ pub(crate) enum Action {
 pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
     let state = paths.state_directory()?;
     if let Action::Reset { tool: None } = action {
-        File::reset(&state)?;
+        LedgerFile::reset(&state)?;
         say(&format!("{} the ledger is empty and has a new key", paint(GOOD, "reset")));
         return Ok(Done::Fine);
     }
     let upstreams = config::load(paths)?.config.upstreams;
-    let file = BoundLedger::new(File::at(&state), Identities::of(upstreams.iter()));
+    let file = BoundLedger::new(LedgerFile::at(&state), Identities::new(upstreams.iter()));
     let known = file.read()?;
     match action {
         Action::List { output } => {
@@ -201,7 +201,7 @@ fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
 }
 
 fn grant(
-    file: &BoundLedger<File>,
+    file: &BoundLedger<LedgerFile>,
     wanted: &str,
     state: TrustLevel,
     paths: &Paths,
@@ -220,7 +220,7 @@ fn grant(
 /// Takes trust away from what is known, and from what its upstream offers but
 /// nobody called yet.
 fn revoke(
-    file: &BoundLedger<File>,
+    file: &BoundLedger<LedgerFile>,
     known: &Ledger,
     wanted: &str,
     paths: &Paths,

@@ -11,14 +11,14 @@ use mcp::revision::{Revision, method};
 use serde_json::{Value, json};
 use tool::{Ask, CredentialHealth, Object};
 
+use super::asking::{self, Wait};
 use super::output::Output;
 use super::running;
-use super::verb::{self, Wait};
 use crate::exit::{Done, Stop};
-use crate::local::Wish;
+use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{self, out, paint, say};
-use crate::wire::Pace;
+use crate::wire::StartPolicy;
 
 /// Connect to every upstream and show how each fares
 #[derive(Debug, clap::Args)]
@@ -33,12 +33,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     if !args.report
-        && let Some(rows) = running::ask(paths, &Wish::Status)?
+        && let Some(rows) = running::ask(paths, &LocalRequest::Status)?
     {
         return show(rows, args.output);
     }
-    verb::with_gateway(paths, Pace::AtOnce, async |gateway| {
-        verb::settle(gateway, Wait::All).await;
+    asking::with_gateway(paths, StartPolicy::AllAtOnce, async |gateway| {
+        asking::wait_until_known(gateway, Wait::All).await;
         if args.report {
             return report(args, &gateway.roster().default_hall().snapshot());
         }
@@ -122,7 +122,7 @@ async fn ping(link: &Link) -> Option<Duration> {
     let method = if is_modern { method::DISCOVER } else { method::PING };
     let ask = Ask::Other { method: method.to_owned(), params: Object::new() };
     let since = Instant::now();
-    link.ask(ask, &verb::context()).await.ok().map(|_| since.elapsed())
+    link.ask(ask, &asking::context()).await.ok().map(|_| since.elapsed())
 }
 
 /// What stands in each column.

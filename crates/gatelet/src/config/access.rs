@@ -50,7 +50,7 @@ pub(crate) struct Access {
     /// Whether everybody needs credentials of their own.
     pub(crate) per_caller: bool,
     /// By the name of the identity; or why a caller's cannot be used.
-    pub(crate) callers: BTreeMap<String, Result<Own, String>>,
+    pub(crate) callers: BTreeMap<String, Result<CallerCredential, String>>,
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(crate) struct Oauth {
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(crate) struct CallerCredential {
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) env: BTreeMap<String, String>,
 }
@@ -75,8 +75,8 @@ impl fmt::Debug for Oauth {
     }
 }
 
-impl fmt::Debug for Own {
+impl fmt::Debug for CallerCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Own").finish_non_exhaustive()
+        f.debug_struct("CallerCredential").finish_non_exhaustive()
     }
 }

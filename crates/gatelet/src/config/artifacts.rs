@@ -29,7 +29,7 @@ pub(crate) struct Raw {
     #[schemars(range(min = 1))]
     total_megabytes: Option<usize>,
     /// Whether results are kept as they came, too, beside what may be looked at with secrets masked. Off
-    /// when left out. Nobody reads them through the gate: they stand in the files of `disk`, under `raw`.
+    /// when left out. Nobody reads them through gatelet: they stand in the files of `disk`, under `raw`.
     #[serde(default)]
     raw: bool,
 }

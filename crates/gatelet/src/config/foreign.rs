@@ -11,9 +11,9 @@ mod variable;
 
 use catalog::name;
 
-use super::itself::{self, Here};
 use super::node::{Node, Path, Value};
 use super::problem::Problems;
+use super::self_reference::{self, OwnAddress};
 use super::text::Environment;
 use super::upstream::{Entry, Raw};
 
@@ -40,7 +40,7 @@ pub(super) fn is_foreign(root: &Node) -> bool {
 /// Reads every server in the file, noting what could not be carried over.
 pub(super) fn read(
     root: &Node,
-    here: &Here,
+    here: &OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Vec<Entry> {
@@ -64,16 +64,16 @@ pub(super) fn read(
     relabel(found, problems)
 }
 
-/// Whether an entry is another server than this gate. That it is not is told.
+/// Whether an entry is another server than this gatelet. That it is not is told.
 fn is_another(
     raw: &Raw,
-    here: &Here,
+    here: &OwnAddress,
     environment: &dyn Environment,
     path: &Path,
     problems: &mut Problems,
 ) -> bool {
-    // How the client starts the gate, whatever it gives it to read.
-    let itself = itself::is_a_gate(raw).then(String::new);
+    // How the client starts gatelet, whatever it gives it to read.
+    let itself = self_reference::is_a_gate(raw).then(String::new);
     let why = itself.or_else(|| Some(format!(" ({})", here.is(raw, environment)?.1)));
     if let Some(why) = &why {
         problems.warning(path, format!("is gatelet itself and was left out{why}"), None);
@@ -82,7 +82,7 @@ fn is_another(
 }
 
 /// What a number without a unit means as a time.
-fn time(root: &Node, table: &Path, here: &Here) -> entry::Unit {
+fn time(root: &Node, table: &Path, here: &OwnAddress) -> entry::Unit {
     let file = here.file.to_string_lossy();
     let is_at = |part: &str| file.contains(part);
     let has = |key: &str| root.get(key).is_some();

@@ -1,4 +1,4 @@
-//! `[manifest]`: what the gate says of itself to anybody.
+//! `[manifest]`: what gatelet says of itself to anybody.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -9,12 +9,12 @@ use web::manifest::sign::SecretKey;
 use super::node::Path;
 use super::problem::Problems;
 
-/// What the gate says of itself to anybody, at `/.well-known/cash-mcp.yaml`.
+/// What gatelet says of itself to anybody, at `/.well-known/cash-mcp.yaml`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Manifest")]
 pub(crate) struct Raw {
-    /// Who runs this gate. `gatelet` when left out.
+    /// Who runs this gatelet. `gatelet` when left out.
     publisher: Option<String>,
     copyright: Option<String>,
     /// Where it is explained how to get credentials.

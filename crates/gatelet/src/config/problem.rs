@@ -154,8 +154,9 @@ impl Problems {
         let line = |problem: &Problem| {
             let (line, column) = self.place(problem.span.start);
             let hint = problem.hint.as_ref();
-            let hint = hint.map(|hint| format!(" ({})", told(hint, &scrubber))).unwrap_or_default();
-            let message = told(&problem.message, &scrubber);
+            let hint =
+                hint.map(|hint| format!(" ({})", masked(hint, &scrubber))).unwrap_or_default();
+            let message = masked(&problem.message, &scrubber);
             format!("{}:{line}:{column} {message}{hint}", self.document.name)
         };
         let mut lines: Vec<String> = errors.clone().take(MOST_SHOWN).map(line).collect();
@@ -175,7 +176,7 @@ impl Problems {
             Weight::Error => (BAD, "error"),
             Weight::Warning => (WARNING, "warning"),
         };
-        writeln!(f, "{}: {}", paint(style, word), told(&problem.message, scrubber))?;
+        writeln!(f, "{}: {}", paint(style, word), masked(&problem.message, scrubber))?;
         let place = format!("{}:{line}:{column}", self.document.name);
         writeln!(f, "  {} {}", paint(DIM, "-->"), paint(PLACE, place))?;
         let whole = self.document.text.lines().nth(line - 1).unwrap_or_default();
@@ -189,7 +190,7 @@ impl Problems {
         writeln!(f, "  {} {bar} {text}", paint(DIM, line))?;
         writeln!(f, "  {gutter} {bar} {indent}{}", paint(style, "^".repeat(wide)))?;
         if let Some(hint) = &problem.hint {
-            writeln!(f, "  {gutter} {} {}", paint(DIM, "= hint:"), told(hint, scrubber))?;
+            writeln!(f, "  {gutter} {} {}", paint(DIM, "= hint:"), masked(hint, scrubber))?;
         }
         Ok(())
     }
@@ -229,7 +230,7 @@ fn unshown(n_found: usize) -> Option<String> {
 }
 
 /// A message as it may be read by anybody.
-fn told(message: &str, scrubber: &Scrubber) -> String {
+fn masked(message: &str, scrubber: &Scrubber) -> String {
     let message = scrubber.scrub(message);
     match message.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &message[..at]),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use web::tls::{Callers, Pem};
+use web::tls::{ClientCertificates, Pem};
 
 use super::node::Path;
 use super::problem::Problems;
@@ -70,10 +70,10 @@ pub(crate) struct RawLimits {
     /// How long a caller may take nothing of what it is sent. `30s` when left out.
     write_time: Option<String>,
     /// How long open requests may take when gatelet is told to end. `5s` when left out.
-    farewell: Option<String>,
+    drain_time: Option<String>,
 }
 
-/// What clients see of everything behind the gate.
+/// What clients see of everything behind gatelet.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, clap::ValueEnum,
 )]
@@ -134,7 +134,7 @@ pub(crate) struct Tls {
     pub(crate) cert: PathBuf,
     pub(crate) key: PathBuf,
     pub(crate) client_ca: Option<PathBuf>,
-    pub(crate) callers: Callers,
+    pub(crate) callers: ClientCertificates,
 }
 
 /// What a caller may cost.
@@ -168,7 +168,7 @@ impl Tls {
 
 pub(crate) const PORT: u16 = 4747;
 
-/// Where a gate listens that is told nothing.
+/// Where a gatelet listens that is told nothing.
 pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
 pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve {
@@ -189,11 +189,11 @@ pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve
 
 fn tls(raw: RawTls, base: &FilePath, problems: &mut Problems) -> Option<Tls> {
     let callers = match raw.client_required {
-        Some(true) => Callers::Must,
-        Some(false) | None => Callers::May,
+        Some(true) => ClientCertificates::Must,
+        Some(false) | None => ClientCertificates::May,
     };
     let path = Path::default().key("serve").key("tls");
-    if callers == Callers::Must && raw.client_ca.is_none() {
+    if callers == ClientCertificates::Must && raw.client_ca.is_none() {
         problems.error(&path.key("client_required"), "only goes with `client_ca`", None);
     }
     let client_ca = raw.client_ca.map(|file| base.join(file));
@@ -236,7 +236,7 @@ fn limits(raw: &RawLimits, problems: &mut Problems) -> Limits {
             head_time: time("head_time", &raw.head_time, usual.head_time),
             head_bytes: count(raw.head_bytes, usual.head_bytes),
             write_time: time("write_time", &raw.write_time, usual.write_time),
-            farewell: time("farewell", &raw.farewell, usual.farewell),
+            drain_time: time("drain_time", &raw.drain_time, usual.drain_time),
         },
         requests: count(raw.requests, 1024),
         body_bytes: count(raw.body_bytes, 16 << 20),

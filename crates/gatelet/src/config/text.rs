@@ -21,7 +21,7 @@ impl Environment for Process {
 
 /// Why a text cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Hole {
+pub(crate) enum PlaceholderError {
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
     #[error("the secret file `{path}` cannot be read: {reason}")]
@@ -32,20 +32,26 @@ pub(crate) enum Hole {
     Open,
 }
 
-impl Hole {
+impl PlaceholderError {
     /// What to do about it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            Hole::Unset(_) => "set it, or give a default: ${env:NAME:-default}",
-            Hole::File { .. } => "it is looked for beside this file; `~` is your home",
-            Hole::Unknown(_) | Hole::Open => "write `$${` where `${` is meant as it is",
+            PlaceholderError::Unset(_) => "set it, or give a default: ${env:NAME:-default}",
+            PlaceholderError::File { .. } => "it is looked for beside this file; `~` is your home",
+            PlaceholderError::Unknown(_) | PlaceholderError::Open => {
+                "write `$${` where `${` is meant as it is"
+            }
         }
     }
 }
 
 /// Fills in `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}`; `$${`
 /// stands for `${` itself. Files are looked for at `base`.
-pub(crate) fn fill(text: &str, base: &Path, environment: &dyn Environment) -> Result<String, Hole> {
+pub(crate) fn fill(
+    text: &str,
+    base: &Path,
+    environment: &dyn Environment,
+) -> Result<String, PlaceholderError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -56,7 +62,7 @@ pub(crate) fn fill(text: &str, base: &Path, environment: &dyn Environment) -> Re
             continue;
         }
         filled.push_str(&rest[..at]);
-        let end = rest[at..].find('}').ok_or(Hole::Open)? + at;
+        let end = rest[at..].find('}').ok_or(PlaceholderError::Open)? + at;
         filled.push_str(&value(&rest[at + 2..end], base, environment)?);
         rest = &rest[end + 1..];
     }
@@ -64,24 +70,31 @@ pub(crate) fn fill(text: &str, base: &Path, environment: &dyn Environment) -> Re
     Ok(filled)
 }
 
-fn value(hole: &str, base: &Path, environment: &dyn Environment) -> Result<String, Hole> {
+fn value(
+    hole: &str,
+    base: &Path,
+    environment: &dyn Environment,
+) -> Result<String, PlaceholderError> {
     match hole.split_once(':') {
         Some(("env", name)) => {
             let (name, default) = match name.split_once(":-") {
                 Some((name, default)) => (name, Some(default.to_owned())),
                 None => (name, None),
             };
-            environment.get(name).or(default).ok_or_else(|| Hole::Unset(name.to_owned()))
+            environment
+                .get(name)
+                .or(default)
+                .ok_or_else(|| PlaceholderError::Unset(name.to_owned()))
         }
         Some(("file", path)) => {
             let file = place(PathBuf::from(path), base, environment);
             let text = std::fs::read_to_string(&file).map_err(|error| {
                 let path = file.display().to_string();
-                Hole::File { path, reason: error.to_string() }
+                PlaceholderError::File { path, reason: error.to_string() }
             })?;
             Ok(text.trim_end_matches(['\r', '\n']).to_owned())
         }
-        Some(_) | None => Err(Hole::Unknown(hole.to_owned())),
+        Some(_) | None => Err(PlaceholderError::Unknown(hole.to_owned())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[trust]`: how strict the gate is with tools that change or destroy.
+//! `[trust]`: how strict gatelet is with tools that change or destroy.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::controls::known;
 use super::node::Path;
 use super::problem::Problems;
 
-/// How strict the gate is with tools that change behind our back or destroy something.
+/// How strict gatelet is with tools that change behind our back or destroy something.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Trust")]

@@ -1,4 +1,4 @@
-//! `[[upstream]]`: the servers behind the gate.
+//! `[[upstream]]`: the servers behind gatelet.
 
 pub(super) mod raw;
 
@@ -10,10 +10,10 @@ use catalog::name;
 use mcp::connect::{Certificates, Inherit};
 use mcp::revision::Revision;
 
-use super::access::{Access, Oauth, Own, RawCaller};
-use super::itself::Here;
+use super::access::{Access, CallerCredential, Oauth, RawCaller};
 use super::node::Path;
 use super::problem::Problems;
+use super::self_reference::OwnAddress;
 use super::site::Rules;
 use super::text::{self, Environment};
 
@@ -82,7 +82,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Reads every entry; what is wrong with one does not hide the others.
 pub(super) fn parse(
     entries: Vec<Entry>,
-    here: &Here,
+    here: &OwnAddress,
     environment: &dyn Environment,
     problems: &mut Problems,
 ) -> Vec<Upstream> {
@@ -172,7 +172,7 @@ impl Parser<'_> {
         path: &Path,
         raw: &RawCaller,
         environment: &dyn Environment,
-    ) -> Result<Own, String> {
+    ) -> Result<CallerCredential, String> {
         let mut holes = Vec::new();
         let mut fill = |key: &str, values: &BTreeMap<String, String>| -> BTreeMap<String, String> {
             let path = path.key(key);
@@ -182,7 +182,8 @@ impl Parser<'_> {
             });
             filled.collect()
         };
-        let own = Own { headers: fill("headers", &raw.headers), env: fill("env", &raw.env) };
+        let own =
+            CallerCredential { headers: fill("headers", &raw.headers), env: fill("env", &raw.env) };
         holes.into_iter().next().map_or(Ok(own), Err)
     }
 

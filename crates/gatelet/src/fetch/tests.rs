@@ -64,14 +64,14 @@ async fn a_redirect_is_looked_at_like_the_address_it_comes_from() {
     let target = serve(ok("stolen")).await;
     let server = serve(redirect(target.url.as_str())).await;
     let refused = manifest(&server.source(), None).await.unwrap_err();
-    assert!(matches!(refused, Unfetched::Refused(Refused::OtherHost { .. })), "{refused}");
+    assert!(matches!(refused, FetchError::Refused(Refused::OtherHost { .. })), "{refused}");
     assert!(!target.was_asked(), "nobody is asked whom the source does not admit");
     let trusting = Source { trusted_hosts: vec!["127.0.0.1".into()], ..server.source() };
     assert_eq!(manifest(&trusting, None).await.unwrap(), "stolen");
     for place in ["http://shop.example/", "file:///etc/passwd", "http://169.254.169.254/"] {
         let server = serve(redirect(place)).await;
         let refused = manifest(&server.source(), None).await.unwrap_err();
-        assert!(matches!(refused, Unfetched::Refused(Refused::NotHttps(_))), "{place}: {refused}");
+        assert!(matches!(refused, FetchError::Refused(Refused::NotHttps(_))), "{place}: {refused}");
     }
 }
 
@@ -90,22 +90,22 @@ async fn what_leads_in_circles_is_too_large_or_no_manifest_is_given_up() {
     assert!(told.is_final() && told.to_string().contains("not text"), "{told}");
     let gone = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned()).await;
     let told = manifest(&gone.source(), None).await.unwrap_err();
-    assert!(matches!(told, Unfetched::Failed(_)), "an outage passes: {told}");
+    assert!(matches!(told, FetchError::Failed(_)), "an outage passes: {told}");
 }
 
 #[tokio::test]
 async fn nothing_leaves_for_what_may_not_be_asked() {
     let server = serve(ok("secret")).await;
     let refused = manifest(&Source::new(server.url.clone()), None).await.unwrap_err();
-    assert!(matches!(refused, Unfetched::Refused(Refused::NotHttps(_))));
+    assert!(matches!(refused, FetchError::Refused(Refused::NotHttps(_))));
     let mut https = server.url.clone();
     https.set_scheme("https").unwrap();
     let refused = manifest(&Source::new(https), None).await.unwrap_err();
-    assert!(matches!(refused, Unfetched::Private(_)), "{refused}");
+    assert!(matches!(refused, FetchError::Private(_)), "{refused}");
     let mut named = server.url.clone();
     named.set_host(Some("localhost")).unwrap();
     named.set_scheme("https").unwrap();
     let refused = manifest(&Source::new(named), None).await.unwrap_err();
-    assert!(matches!(refused, Unfetched::Private(_)), "a name is looked up first: {refused}");
+    assert!(matches!(refused, FetchError::Private(_)), "a name is looked up first: {refused}");
     assert!(!server.was_asked());
 }

@@ -19,12 +19,12 @@ pub(crate) struct Memory {
     pub(crate) mounts: Vec<RawMount>,
     /// By the address of the manifest.
     #[serde(default)]
-    pub(crate) known: BTreeMap<String, Known>,
+    pub(crate) known: BTreeMap<String, RememberedManifest>,
 }
 
 /// What is remembered of one mount.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Known {
+pub(crate) struct RememberedManifest {
     pub(crate) label: String,
     /// As it was written. Believed again only if it would be believed now;
     /// empty when there is none.

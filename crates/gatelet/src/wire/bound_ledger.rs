@@ -129,7 +129,7 @@ mod tests {
         let text = format!("[[upstream]]\nlabel = \"files\"\ncommand = \"f\"\nargs = [{root:?}]\n");
         let source = Source { name: "gatelet.toml".to_owned(), text };
         let read = config::read(source, std::path::Path::new(""), &config::Process).unwrap();
-        Identities::of(read.0.upstreams.iter())
+        Identities::new(read.0.upstreams.iter())
     }
 
     fn tool() -> Tool {

@@ -14,22 +14,22 @@ use tool::{Client, CredentialHealth, Failure, Identity, Provider};
 
 use super::connector::Remote;
 use super::credential;
-use super::shelf::Directory;
+use super::listing_store::ListingDirectory;
 use crate::config::{Reach, Upstream};
 
 /// How many callers' tokens are watched over at once.
 const WATCHED: usize = 1_024;
 
 /// Opens one session for all and more for single callers.
-pub(super) struct Front {
+pub(super) struct PerCallerSessions {
     shared: Remote,
-    desk: Arc<Desk>,
+    connections: Arc<CallerConnections>,
 }
 
 /// Knows every caller's way in.
-struct Desk {
+struct CallerConnections {
     upstream: Upstream,
-    shelf: Arc<Directory>,
+    listings: Arc<ListingDirectory>,
     vault: Vault,
     /// Kept while the process lives, so that what is known of a dead token is
     /// not forgotten with a session.
@@ -37,22 +37,22 @@ struct Desk {
     shutdown: Shutdown,
 }
 
-impl Front {
+impl PerCallerSessions {
     pub(super) fn new(
         shared: Remote,
         upstream: &Upstream,
-        shelf: Arc<Directory>,
+        listings: Arc<ListingDirectory>,
         vault: Vault,
-    ) -> Front {
+    ) -> PerCallerSessions {
         let upstream = upstream.clone();
-        let desk = Desk {
+        let connections = CallerConnections {
             upstream,
-            shelf,
+            listings,
             vault,
             shutdown: shared.shutdown().clone(),
             remotes: Mutex::default(),
         };
-        Front { shared, desk: Arc::new(desk) }
+        PerCallerSessions { shared, connections: Arc::new(connections) }
     }
 
     /// The session that is listed from: the shared one, or where everybody has
@@ -62,10 +62,10 @@ impl Front {
             Err(refused @ (Failure::Unauthorized { .. } | Failure::Forbidden { .. })) => refused,
             other => return other,
         };
-        let access = &self.desk.upstream.access;
+        let access = &self.connections.upstream.access;
         let callers = access.callers.iter().filter(|(_, own)| own.is_ok() && access.per_caller);
         for (subject, _) in callers.take(3) {
-            if let Ok(session) = self.desk.open(subject, client).await {
+            if let Ok(session) = self.connections.open(subject, client).await {
                 return Ok(session);
             }
         }
@@ -74,13 +74,13 @@ impl Front {
 }
 
 #[async_trait]
-impl OpenSession for Front {
+impl OpenSession for PerCallerSessions {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let first = self.first(client).await?;
-        let desk = Arc::clone(&self.desk) as Arc<dyn Opener>;
-        let idle = self.desk.upstream.idle_stop.unwrap_or(Limits::default().idle);
+        let connections = Arc::clone(&self.connections) as Arc<dyn Opener>;
+        let idle = self.connections.upstream.idle_stop.unwrap_or(Limits::default().idle);
         let limits = Limits { idle, ..Limits::default() };
-        let callers = Callers::new(Arc::clone(&first), desk, client, limits);
+        let callers = Callers::new(Arc::clone(&first), connections, client, limits);
         Ok(OpenedSession { upstream: Arc::new(callers), first })
     }
 
@@ -90,7 +90,7 @@ impl OpenSession for Front {
 }
 
 #[async_trait]
-impl Opener for Desk {
+impl Opener for CallerConnections {
     fn way(&self, caller: &Identity) -> Way {
         let Upstream { label, access, .. } = &self.upstream;
         let subject = &caller.subject;
@@ -115,7 +115,7 @@ impl Opener for Desk {
     }
 }
 
-impl Desk {
+impl CallerConnections {
     fn remote(&self, subject: &str) -> Arc<Remote> {
         let mut remotes = self.remotes.lock();
         if let Some(remote) = remotes.get(subject) {
@@ -125,9 +125,9 @@ impl Desk {
             remotes.clear();
         }
         let upstream = as_caller(&self.upstream, subject);
-        let shown = credential::of(&upstream, Some(subject), &self.vault);
+        let shown = credential::for_upstream(&upstream, Some(subject), &self.vault);
         let remote =
-            Arc::new(Remote::new(&upstream, Arc::clone(&self.shelf), shown, &self.shutdown));
+            Arc::new(Remote::new(&upstream, Arc::clone(&self.listings), shown, &self.shutdown));
         remotes.insert(subject.to_owned(), Arc::clone(&remote));
         remote
     }

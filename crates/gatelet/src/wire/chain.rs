@@ -1,7 +1,7 @@
-//! Gates that start each other.
+//! gatelets that start each other.
 //!
-//! A gate notices when it connects to itself. One that starts itself as a
-//! program never gets that far: the program is another gate, which starts the
+//! A gatelet notices when it connects to itself. One that starts itself as a
+//! program never gets that far: the program is another gatelet, which starts the
 //! next one. So programs are told in their environment which configurations are
 //! served above them, and nobody serves one of those again over a pipe.
 
@@ -31,7 +31,7 @@ pub(super) fn with_chain(upstream: &Upstream, chain: &str) -> Upstream {
     upstream
 }
 
-/// Stops a gate that is started by a gate that serves the same.
+/// Stops a gatelet that is started by a gatelet that serves the same.
 pub(crate) fn not_again(file: Option<&Path>) -> Result<(), String> {
     let Some(file) = file else { return Ok(()) };
     let above = Process.get(VARIABLE).unwrap_or_default();

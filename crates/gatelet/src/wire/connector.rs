@@ -11,14 +11,14 @@ use mcp::connect::{
     Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program,
     Shutdown, Target, connect,
 };
-use mcp::peer::Patience;
+use mcp::peer::Timeouts;
 use mcp::revision::Revision;
 use nested::{OpenSession, OpenedSession};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
-use super::shelf::Directory;
+use super::listing_store::ListingDirectory;
 use crate::config::{Reach, Upstream, Wire};
 
 /// A provider in this process.
@@ -63,7 +63,7 @@ pub(super) struct Remote {
     fingerprint: String,
     credential: Option<Arc<dyn Credential>>,
     /// Where the protocol revision is remembered, which spares the probe.
-    shelf: Arc<Directory>,
+    listings: Arc<ListingDirectory>,
 }
 
 impl Remote {
@@ -71,7 +71,7 @@ impl Remote {
     /// environment.
     pub(super) fn new(
         upstream: &Upstream,
-        shelf: Arc<Directory>,
+        listings: Arc<ListingDirectory>,
         credential: Option<Arc<dyn Credential>>,
         shutdown: &Shutdown,
     ) -> Remote {
@@ -81,7 +81,7 @@ impl Remote {
             label: upstream.label.clone(),
             revision: pinned.unwrap_or_default(),
             // Whoever allows a call five minutes means a silent one, too.
-            patience: Patience::of(upstream.call_timeout),
+            timeouts: Timeouts::same(upstream.call_timeout),
             // A little less than the roster allows: only the connection knows
             // the step that hung.
             opening: upstream.start_timeout.mul_f32(0.95),
@@ -89,13 +89,20 @@ impl Remote {
             launcher: Some(Launcher::Ourselves),
             credential: credential.clone(),
             shutdown: shutdown.clone(),
-            // A client sees one gate, whoever asks behind it.
+            // A client sees one gatelet, whoever asks behind it.
             attribution: Attribution::Labelled,
             ..defaults
         };
         let fingerprint = fingerprint(&upstream.reach);
         let limit = upstream.start_timeout;
-        Remote { targets: targets(&upstream.reach), options, limit, fingerprint, credential, shelf }
+        Remote {
+            targets: targets(&upstream.reach),
+            options,
+            limit,
+            fingerprint,
+            credential,
+            listings,
+        }
     }
 
     pub(super) fn shutdown(&self) -> &Shutdown {
@@ -127,7 +134,7 @@ impl Remote {
     /// The options with what is remembered of the last time.
     fn options(&self) -> Options {
         let remembered = || {
-            let text = String::from_utf8(self.shelf.load(&self.memory())?).ok()?;
+            let text = String::from_utf8(self.listings.load(&self.memory())?).ok()?;
             text.parse().ok()
         };
         let revision = match self.options.revision {
@@ -141,7 +148,7 @@ impl Remote {
 
     fn remember(&self, revision: Revision) {
         if self.options.revision == KnownRevision::Unknown {
-            self.shelf.save(&self.memory(), revision.as_str().as_bytes());
+            self.listings.save(&self.memory(), revision.as_str().as_bytes());
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn entry(label: &str, subject: Option<&str>) -> String {
 /// What an address is shown, for everybody or for one caller. A token that
 /// somebody logged in for, unless there is an `Authorization` in the
 /// configuration.
-pub(super) fn of(
+pub(super) fn for_upstream(
     upstream: &Upstream,
     subject: Option<&str>,
     vault: &Vault,
@@ -38,7 +38,7 @@ pub(super) fn of(
         return Some(Arc::new(FixedHeaders::new(&todo, now)));
     }
     let todo = login(label, subject);
-    let keep = Drawer { vault: vault.clone(), name: entry(label, subject) };
+    let keep = VaultEntry { vault: vault.clone(), name: entry(label, subject) };
     let keeper = OAuthCredential::new(&todo, url, Arc::new(keep), now, rand::random);
     Some(Arc::new(keeper.with_certificates(certificates.clone())))
 }
@@ -60,17 +60,17 @@ fn now() -> Now {
 }
 
 /// One grant in the vault.
-struct Drawer {
+struct VaultEntry {
     vault: Vault,
     name: String,
 }
 
 /// What is kept for an upstream, or for one caller there.
 pub(crate) fn kept(vault: &Vault, name: &str) -> Result<Option<Grant>, String> {
-    Drawer { vault: vault.clone(), name: name.to_owned() }.load()
+    VaultEntry { vault: vault.clone(), name: name.to_owned() }.load()
 }
 
-impl GrantStore for Drawer {
+impl GrantStore for VaultEntry {
     fn load(&self) -> Result<Option<Grant>, String> {
         let bytes = self.vault.load(&self.name).map_err(|error| error.to_string())?;
         let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes);

@@ -22,7 +22,7 @@ pub(crate) struct UpstreamIdentity(String);
 impl UpstreamIdentity {
     /// What an upstream is: where it is reached and what it is told. Secrets are
     /// left out, so that one that is renewed changes nothing.
-    pub(crate) fn of(upstream: &Upstream) -> UpstreamIdentity {
+    pub(crate) fn new(upstream: &Upstream) -> UpstreamIdentity {
         let mut digest = Sha256::new();
         let mut add = |text: &str| {
             digest.update(text.len().to_le_bytes());
@@ -71,12 +71,12 @@ fn is_relative(argument: &str, directory: &Path) -> bool {
         && (argument.starts_with('.') || !argument.is_empty() && directory.join(path).exists())
 }
 
-/// What each label of a running gate stands for. Clones are the same.
+/// What each label of a running gatelet stands for. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Identities(Arc<RwLock<Known>>);
+pub(crate) struct Identities(Arc<RwLock<ByLabel>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct ByLabel {
     labels: HashMap<String, UpstreamIdentity>,
     /// Counts the changes.
     version: u64,
@@ -84,14 +84,14 @@ struct Known {
 
 impl Identities {
     /// What the labels of these upstreams stand for.
-    pub(crate) fn of<'a>(upstreams: impl Iterator<Item = &'a Upstream>) -> Identities {
+    pub(crate) fn new<'a>(upstreams: impl Iterator<Item = &'a Upstream>) -> Identities {
         let identities = Identities::default();
         upstreams.for_each(|upstream| identities.note(upstream));
         identities
     }
 
     pub(crate) fn note(&self, upstream: &Upstream) {
-        let identity = UpstreamIdentity::of(upstream);
+        let identity = UpstreamIdentity::new(upstream);
         let mut known = self.0.write();
         if known.labels.get(&upstream.label) != Some(&identity) {
             known.labels.insert(upstream.label.clone(), identity);
@@ -118,7 +118,7 @@ mod tests {
         let text = format!("[[upstream]]\nlabel = \"x\"\n{entry}\n");
         let source = Source { name: "gatelet.toml".to_owned(), text };
         let (config, _) = config::read(source, Path::new("/base"), &config::Process).unwrap();
-        UpstreamIdentity::of(&config.upstreams[0])
+        UpstreamIdentity::new(&config.upstreams[0])
     }
 
     #[test]

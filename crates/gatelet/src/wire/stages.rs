@@ -33,7 +33,7 @@ struct Made {
 }
 
 impl Current {
-    /// The stages of the configuration that a gate begins with.
+    /// The stages of the configuration that a gatelet begins with.
     pub(super) fn first(
         &self,
         config: &Config,

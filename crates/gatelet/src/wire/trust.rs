@@ -9,7 +9,7 @@ use gateway::policy::trust::{LedgerStore, Memory, Policy, Tampered, TrustCheck};
 use super::bound_ledger::BoundLedger;
 use super::identity::Identities;
 use crate::config::Config;
-use crate::ledger;
+use crate::ledger_file;
 
 /// The trust check, where there is one. Our own tools are what they are: nothing
 /// of them changes behind our back, so they are never asked about.
@@ -33,12 +33,12 @@ pub(super) fn trust(
 /// Where the ledger is kept: on disk, or where that cannot be and nothing has to
 /// be refused for it, in memory.
 fn store(state: &Path, strict: bool, identities: Identities) -> Arc<dyn LedgerStore> {
-    // Nobody waits for a gate that starts, so it may wait for others.
-    if !strict && let Err(Tampered::Homeless(why)) = ledger::File::at(state).read() {
+    // Nobody waits for a gatelet that starts, so it may wait for others.
+    if !strict && let Err(Tampered::Homeless(why)) = ledger_file::LedgerFile::at(state).read() {
         tracing::warn!("what is known of tools is forgotten when this gate ends: {why}");
         return Arc::new(BoundLedger::new(Memory::default(), identities));
     }
-    Arc::new(BoundLedger::new(ledger::File::for_calls(state), identities))
+    Arc::new(BoundLedger::new(ledger_file::LedgerFile::for_calls(state), identities))
 }
 
 /// Whether two configurations trust alike.

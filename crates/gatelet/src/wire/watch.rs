@@ -1,6 +1,6 @@
 //! Taking up changes of the configuration while serving.
 
-mod spot;
+mod watched_paths;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ use tokio::sync::mpsc;
 use super::Wiring;
 use crate::config::{self, LoadError, Loaded};
 use crate::paths::Paths;
-use spot::Spots;
+use watched_paths::WatchedPaths;
 
 /// Editors write a file in several steps.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Where a gate reads its configuration, and what that said.
+/// Where a gatelet reads its configuration, and what that said.
 pub(crate) struct Watched {
     pub(crate) paths: Paths,
-    /// Where the gate listens, which a file that leaves it open does not say.
+    /// Where gatelet listens, which a file that leaves it open does not say.
     pub(crate) listen: Option<SocketAddr>,
     /// What the file says, without the flags of the command line.
     pub(crate) written: Loaded,
@@ -36,7 +36,7 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
     let Ok(mut hang_ups) = signal(SignalKind::hangup()) else { return };
     let Watched { paths, listen, written: mut current } = watched;
     loop {
-        let mut files = Files::of(&current);
+        let mut files = Files::new(&current);
         // What changed before the watch began is taken up at once.
         let mut began = true;
         loop {
@@ -45,7 +45,7 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
             let read = tokio::task::spawn_blocking(move || config::load_for(&named, listen)).await;
             match read {
                 Ok(Ok(loaded)) => {
-                    if !began || !wiring.has_taken_up(&loaded.config) {
+                    if !began || !wiring.has_applied(&loaded.config) {
                         wiring.reload(&gateway, &loaded.config);
                         announce(&current, &loaded);
                     }
@@ -56,7 +56,7 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
             }
             // A link that leads elsewhere now, or a directory that is another
             // one under the old name, has to be looked at anew.
-            if Spots::of_configuration(&current) != files.spots {
+            if WatchedPaths::for_configuration(&current) != files.paths {
                 break;
             }
             began = false;
@@ -68,11 +68,13 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
     }
 }
 
-impl Spots {
+impl WatchedPaths {
     /// What to look at for a configuration; nothing for the embedded one.
-    fn of_configuration(loaded: &Loaded) -> Spots {
+    fn for_configuration(loaded: &Loaded) -> WatchedPaths {
         let file = loaded.file.as_deref();
-        file.map_or_else(Spots::default, |file| Spots::of(file, &loaded.config.skills.directories))
+        file.map_or_else(WatchedPaths::default, |file| {
+            WatchedPaths::new(file, &loaded.config.skills.directories)
+        })
     }
 }
 
@@ -94,24 +96,24 @@ fn report(error: &LoadError) {
 
 /// The files of a configuration, and news of them.
 struct Files {
-    spots: Spots,
+    paths: WatchedPaths,
     /// `None` where there is nothing to watch, or no way to.
     news: Option<(RecommendedWatcher, mpsc::Receiver<()>)>,
 }
 
 impl Files {
     /// Watches from now on.
-    fn of(loaded: &Loaded) -> Files {
-        let spots = Spots::of_configuration(loaded);
-        let Some(file) = &loaded.file else { return Files { spots, news: None } };
-        let news = changes(&spots).ok();
+    fn new(loaded: &Loaded) -> Files {
+        let paths = WatchedPaths::for_configuration(loaded);
+        let Some(file) = &loaded.file else { return Files { paths, news: None } };
+        let news = changes(&paths).ok();
         if news.is_none() {
             tracing::warn!(
                 file = %file.display(),
                 "cannot watch the configuration for changes: SIGHUP has it read"
             );
         }
-        Files { spots, news }
+        Files { paths, news }
     }
 
     /// Ready when something has changed, and for a moment nothing more.
@@ -126,9 +128,9 @@ impl Files {
 }
 
 /// Says when something changes at one of these places.
-fn changes(spots: &Spots) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<()>)> {
+fn changes(paths: &WatchedPaths) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<()>)> {
     let (sender, receiver) = mpsc::channel(1);
-    let watched = spots.clone();
+    let watched = paths.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else { return };
         let matters = !matches!(event.kind, EventKind::Access(_));
@@ -137,7 +139,7 @@ fn changes(spots: &Spots) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<
             let _ = sender.try_send(());
         }
     })?;
-    let mut parents: Vec<PathBuf> = spots.parents();
+    let mut parents: Vec<PathBuf> = paths.parents();
     parents.dedup();
     for (at, directory) in parents.iter().enumerate() {
         match watcher.watch(directory, RecursiveMode::NonRecursive) {
@@ -145,7 +147,7 @@ fn changes(spots: &Spots) -> notify::Result<(RecommendedWatcher, mpsc::Receiver<
             Ok(()) | Err(_) => {}
         }
     }
-    for directory in spots.trees() {
+    for directory in paths.trees() {
         let _ = watcher.watch(directory, RecursiveMode::Recursive);
     }
     Ok((watcher, receiver))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::index::{Kind, Verdict};
-use catalog::{Catalog, Place, Shares, Slot, Sought, reply};
+use catalog::{Catalog, ItemRef, ItemSearchResult, Priors, Slot, reply};
 use tool::{Context, Json, Reply};
 
 use super::{BuiltinTools, FOUND, MOST_FOUND};
@@ -29,17 +29,17 @@ struct Query<'a> {
 }
 
 /// What is said of what was found, and where that is.
-type Answer = (String, Vec<Place>);
+type Answer = (String, Vec<ItemRef>);
 
 impl Query<'_> {
     fn config(&self) -> reply::Config {
-        reply::Config::of(self.limit, reply::Spelling::Apart)
+        reply::Config::with_limit(self.limit, reply::Spelling::Apart)
     }
 
     /// The best of the catalog, of all kinds where none is named.
-    fn sought(&self, kinds: &[Kind], limit: usize) -> Sought {
-        let sees = |place| self.visible.shows_place(self.catalog, place);
-        self.catalog.seek(kinds, &self.words, limit, &Shares::new(), &sees)
+    fn sought(&self, kinds: &[Kind], limit: usize) -> ItemSearchResult {
+        let sees = |place| self.visible.shows_item(self.catalog, place);
+        self.catalog.search_items(kinds, &self.words, limit, &Priors::new(), &sees)
     }
 }
 
@@ -87,8 +87,8 @@ impl BuiltinTools {
         let Query { words, limit, catalog, visible } = query;
         let all = visible.shows_all();
         let sees = |slot| all || visible.shows_function(catalog, slot);
-        let shares = self.search.priors(context, words);
-        found(catalog, words, *limit, &shares, &sees, unsearched(catalog, visible))
+        let priors = self.search.priors(context, words);
+        found(catalog, words, *limit, &priors, &sees, unsearched(catalog, visible))
     }
 
     /// Skills, here and at upstreams.
@@ -101,7 +101,7 @@ impl BuiltinTools {
             None => {
                 let sought = query.sought(&[Kind::Skill], config.limit);
                 places = self::places(&sought);
-                reply::things(query.catalog, &sought, config)
+                reply::items(query.catalog, &sought, config)
             }
             Some(catalog) => sought_among(catalog, query, config),
         });
@@ -117,7 +117,7 @@ impl BuiltinTools {
         let Query { words, limit, catalog, .. } = query;
         let theirs = self.seen(query, known).filter(|skill| skill.is_distant());
         let theirs = searchable(theirs, catalog);
-        let sees = |place| query.visible.shows_place(catalog, place);
+        let sees = |place| query.visible.shows_item(catalog, place);
         let n_here = n_hits(catalog, &[], words, *limit, &sees);
         let room = limit.div_ceil(5).min(limit - 1).max(limit - n_here);
         let n_theirs = n_hits(&theirs, &[Kind::Skill], words, room, &|_| true);
@@ -125,7 +125,7 @@ impl BuiltinTools {
         let mut here = |config: &reply::Config| {
             let sought = query.sought(&[], config.limit);
             places = self::places(&sought);
-            reply::things(catalog, &sought, config)
+            reply::items(catalog, &sought, config)
         };
         let text = reply::with_line(self.missing(query, known), &query.config(), |config| {
             if n_theirs == 0 {
@@ -169,18 +169,18 @@ fn listed(query: &Query<'_>, kind: Kind, how: &str) -> Answer {
     let missing = unsearched(query.catalog, &query.visible);
     let sought = query.sought(&[kind], query.limit);
     let found = reply::with_line(missing, &query.config(), |config| {
-        reply::things(query.catalog, &sought, config)
+        reply::items(query.catalog, &sought, config)
     });
     (format!("{}\n\n{how}", found.trim_end()), places(&sought))
 }
 
-fn places(sought: &Sought) -> Vec<Place> {
+fn places(sought: &ItemSearchResult) -> Vec<ItemRef> {
     sought.hits.iter().map(|(place, _)| *place).collect()
 }
 
 /// The best of skills that the caller sees.
 fn sought_among(skills: &Catalog, query: &Query<'_>, config: &reply::Config) -> String {
-    reply::seek(skills, &[Kind::Skill], &query.words, config, &Shares::new(), &|_| true)
+    reply::search_items(skills, &[Kind::Skill], &query.words, config, &Priors::new(), &|_| true)
 }
 
 fn n_hits(
@@ -188,9 +188,9 @@ fn n_hits(
     kinds: &[Kind],
     query: &str,
     limit: usize,
-    sees: &dyn Fn(Place) -> bool,
+    sees: &dyn Fn(ItemRef) -> bool,
 ) -> usize {
-    let found = catalog.seek(kinds, query, limit, &Shares::new(), sees);
+    let found = catalog.search_items(kinds, query, limit, &Priors::new(), sees);
     if found.verdict == Verdict::Nothing { 0 } else { found.hits.len() }
 }
 
@@ -205,13 +205,13 @@ pub(crate) fn found(
     catalog: &Catalog,
     query: &str,
     limit: usize,
-    shares: &Shares,
+    priors: &Priors,
     sees: &dyn Fn(Slot) -> bool,
     missing: Option<String>,
 ) -> Answer {
-    let config = reply::Config::of(limit, reply::Spelling::Apart);
-    let found = catalog.search_with(query, config.limit, shares, sees);
-    let places = found.hits.iter().map(|hit| Place::Tool(hit.slot)).collect();
+    let config = reply::Config::with_limit(limit, reply::Spelling::Apart);
+    let found = catalog.search_with(query, config.limit, priors, sees);
+    let places = found.hits.iter().map(|hit| ItemRef::Tool(hit.slot)).collect();
     let text =
         reply::with_line(missing, &config, |config| reply::functions(catalog, &found, config));
     (text, places)

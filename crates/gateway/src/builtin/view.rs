@@ -82,7 +82,7 @@ pub(crate) async fn view(
     context: &Context,
 ) -> Reply {
     let limits = budget.limits();
-    let owner = Owner::of(context);
+    let owner = Owner::from_context(context);
     let selector = match selector(arguments) {
         Ok(selector) => selector,
         Err(why) => return Reply::error_text(&format!("**Error:** {why}")),
@@ -171,7 +171,7 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
         | Selector::Image => false,
     };
     let result: Option<ToolResult> = Reply::Result(artifact.result.clone()).tool_result();
-    let text = result.as_ref().and_then(|result| Some(Reading::of(result).main()?.to_owned()));
+    let text = result.as_ref().and_then(|result| Some(Reading::new(result).main()?.to_owned()));
     match (text, result.and_then(|result| result.structured)) {
         (Some(text), _) if is_json(&text) => (text, "application/json"),
         (_, Some(structured)) if wants_json => (structured.to_string(), "application/json"),

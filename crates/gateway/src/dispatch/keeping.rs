@@ -22,7 +22,7 @@ impl Dispatcher {
         token: Option<&str>,
         context: &Context,
     ) -> Result<Option<Arc<Artifact>>, Refusal> {
-        let found = self.artifacts.get(&Owner::of(context), handle).await;
+        let found = self.artifacts.get(&Owner::from_context(context), handle).await;
         if let Some(artifact) = &found
             && let in_force = self.live.now()
             && let Admission::Ask(question) = in_force.admit_view(artifact)?
@@ -59,7 +59,7 @@ impl Dispatcher {
         wanted: usize,
         context: &Context,
     ) -> Option<Outcome> {
-        let owner = Owner::of(context);
+        let owner = Owner::from_context(context);
         let key = Artifact::fingerprint(&call.key());
         let artifact = self.artifacts.made_by(&owner, &key).await?;
         let gated = gate::decide(
@@ -100,7 +100,7 @@ impl Dispatcher {
         raw: Option<Reply>,
         context: &Context,
     ) -> Outcome {
-        let owner = Owner::of(context);
+        let owner = Owner::from_context(context);
         let artifact = Artifact {
             handle: Artifact::new_handle(&owner),
             owner,

@@ -11,10 +11,10 @@ use tool::clock::Fake;
 
 /// Kept in memory.
 #[derive(Default)]
-struct Pad(Mutex<Habits>);
+struct Pad(Mutex<UsageHistory>);
 
 impl Notebook for Pad {
-    fn read(&self) -> Arc<Habits> {
+    fn read(&self) -> Arc<UsageHistory> {
         Arc::new(self.0.lock().clone())
     }
 

@@ -67,7 +67,7 @@ impl Names {
         let catalog = &snapshot.catalog;
         let (mut tools, mut slots) = (Vec::new(), QuickMap::default());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
-        for slot in catalog.slots().filter(|slot| !catalog.is_own(*slot)) {
+        for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
             let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
             let mut name = legal(label, &tool.name);
             if slots.contains_key(&name) {

@@ -53,7 +53,7 @@ impl Provider for Gateway {
         listings::listing(&snapshot, Surface::Gateway, visible.key(), || {
             let catalog = &snapshot.catalog;
             let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
-            let seen = |entry: &Entry| visible.shows_place(catalog, entry.place);
+            let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
             let names = names(snapshot.directory(), &seen);
             listing(&self.tools.about, &snapshot, tools(&names, &map), &visible)
         })

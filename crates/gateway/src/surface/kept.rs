@@ -16,13 +16,13 @@ pub(crate) const SCHEME: &str = "artifact://";
 
 /// Everything that is kept for whoever asks, part by part, the latest first.
 pub(crate) async fn listed(store: &dyn Store, context: &Context) -> Vec<Resource> {
-    let kept = store.list(&Owner::of(context)).await;
+    let kept = store.list(&Owner::from_context(context)).await;
     kept.into_iter().flat_map(described).collect()
 }
 
 /// Where a kept answer comes from, as its envelope says.
 pub(crate) fn provenance<'a>(artifact: &Artifact, tool_id: &'a str) -> Provenance<'a> {
-    Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of(tool_id) }
+    Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of_tool(tool_id) }
 }
 
 fn described(header: Header) -> Vec<Resource> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use catalog::directory::Entry;
 use catalog::summary::{cut, echo};
-use catalog::{By, Catalog, Directory, Slot};
+use catalog::{Catalog, Directory, GuessBy, Slot};
 use offload::Stop;
 use serde_json::{Map, Value, json};
 use tool::{Context, Json, Listing, Object, Reply, Tool};
@@ -292,7 +292,7 @@ impl<'a> Meta<'a> {
         self.visible.shows_function(&self.snapshot.catalog, slot)
     }
 
-    fn guessed_by(&self) -> By {
+    fn guessed_by(&self) -> GuessBy {
         self.visible.guesses_by()
     }
 
@@ -303,7 +303,7 @@ impl<'a> Meta<'a> {
 
     /// Whether an entry exists as far as this caller is concerned.
     pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        self.visible.shows_place(&self.snapshot.catalog, entry.place)
+        self.visible.shows_item(&self.snapshot.catalog, entry.item)
     }
 
     fn config(&self) -> Arc<Config> {
@@ -364,7 +364,7 @@ impl<'a> Meta<'a> {
     /// What is kept for the caller, as many as go into an answer; a selector
     /// picks others.
     async fn listed(&self, selector: Option<&Json>) -> Answer {
-        let kept = self.tools.pipeline.artifacts.list(&Owner::of(self.context)).await;
+        let kept = self.tools.pipeline.artifacts.list(&Owner::from_context(self.context)).await;
         if kept.is_empty() {
             return Ok(Reply::text("nothing is kept; results too long to send are"));
         }
@@ -387,9 +387,13 @@ impl<'a> Meta<'a> {
     /// Remembers that an id was seen, for stable browsing.
     pub(crate) fn note(&self, id: &str) {
         if self.config().cache_stable {
-            self.history.with(self.tools.origin.surface, Owner::of(self.context), |seen| {
-                seen.note(self.snapshot.generation, id);
-            });
+            self.history.with(
+                self.tools.origin.surface,
+                Owner::from_context(self.context),
+                |seen| {
+                    seen.note(self.snapshot.generation, id);
+                },
+            );
         }
     }
 }

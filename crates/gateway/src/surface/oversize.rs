@@ -32,9 +32,9 @@ pub(crate) fn kept(
     over: &Over,
 ) -> Reply {
     let (handle, suggested) = (&artifact.handle, gate::suggestion(over.chars));
-    let tokens = tokens::about(&artifact.text());
+    let tokens = tokens::estimate(&artifact.text());
     let result = Reply::Result(artifact.result.clone()).tool_result();
-    let shape = result.as_ref().map(Shape::of);
+    let shape = result.as_ref().map(Shape::of_result);
     let mut lines = vec![
         format!(
             "**Gated:** {what} exceeds size limit (~{} characters, ~{} tokens; limit {}). It is \

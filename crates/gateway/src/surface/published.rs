@@ -24,7 +24,7 @@ impl Observer for Published {
     fn published(&self, snapshot: &Snapshot) {
         self.recorder.tell_everybody(|| {
             let sources = snapshot.catalog.sources().iter();
-            let sources = sources.filter(|source| source.role != Role::Own);
+            let sources = sources.filter(|source| source.role != Role::Builtin);
             let namespaces = sources.clone().map(|s| (s.label.clone(), s.listing.tools.len()));
             let tools = sources.flat_map(|source| &source.listing.tools);
             Happening::Published {

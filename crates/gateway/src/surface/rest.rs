@@ -108,7 +108,7 @@ impl Rest {
         context: &Context,
     ) -> Result<Slot, RpcError> {
         let id = params.get("taskId").and_then(Json::text).unwrap_or_default();
-        let began = self.tasks.began(&Owner::of(context), &id);
+        let began = self.tasks.began(&Owner::from_context(context), &id);
         let visible = self.pipeline.live.visible_to(&context.caller);
         let slot = match began.as_slice() {
             [] => None,
@@ -207,7 +207,7 @@ impl Rest {
             Ok(Outcome::Kept { artifact, over }) => match self.origin.surface {
                 Surface::Gateway | Surface::Proxy => {
                     let provenance = kept::provenance(&artifact, &callee.id);
-                    Envelope::of(&artifact, provenance, over.is_error).to_reply()
+                    Envelope::new(&artifact, provenance, over.is_error).to_reply()
                 }
                 Surface::Cash | Surface::Direct | Surface::Auto => {
                     oversize::kept(&self.pipeline.gate.load(), "Result", None, &artifact, &over)

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use catalog::directory::Place;
-use catalog::{Slot, card};
+use catalog::{ItemRef, Slot, card};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tool::{Json, Tool, hex};
@@ -94,7 +93,7 @@ impl Stripped {
                 "description": card::truncate(entry.card.description(), DESCRIPTION),
                 "inputSchema": {"type": "object"},
             });
-            if let (Place::Tool(slot), Ok(tool)) = (entry.place, Tool::read(raw.into())) {
+            if let (ItemRef::Tool(slot), Ok(tool)) = (entry.item, Tool::read(raw.into())) {
                 stripped.tools.push((Some(slot), tool));
             }
         }

@@ -50,7 +50,7 @@ impl Tasks {
             return;
         }
         let Some(id) = task(json) else { return };
-        let owner = Owner::of(context);
+        let owner = Owner::from_context(context);
         let began = Began { upstream: upstream.to_owned(), tool: tool.to_owned() };
         let mut tasks = self.0.lock();
         let own = tasks.iter().filter(|task| task.owner == owner).count();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn upstreams(tasks: &Tasks, session: &str, id: &str) -> Vec<String> {
-        let began = tasks.began(&Owner::of(&by(session)), id);
+        let began = tasks.began(&Owner::from_context(&by(session)), id);
         began.into_iter().map(|began| format!("{}/{}", began.upstream, began.tool)).collect()
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tool::{Client, ClientHandle, Context, Failure, Json, QuickMap};
 
-use crate::peer::Ticket;
+use crate::peer::RequestId;
 
 /// Who is asked when the server asks back.
 #[derive(Clone)]
@@ -23,9 +23,9 @@ pub(super) struct CallInFlight {
     pub(super) client_ref: ClientRef,
     /// Empty where there are no sessions.
     session: Arc<str>,
-    /// The client's own progress token, which travels as our ticket.
+    /// The client's own progress token, which travels as our request id.
     pub(super) token: Option<Json>,
-    ticket: Ticket,
+    request_id: RequestId,
     /// When it last gave a sign of life, if it did.
     alive: Option<Instant>,
     kind: Kind,
@@ -42,7 +42,7 @@ enum Kind {
     /// It waits for an answer.
     Asked,
     /// It said that its roots changed, and may be asked for them.
-    Rooted,
+    RootsChanged,
 }
 
 /// What has no name of its own: anything, or a question for roots.
@@ -76,7 +76,7 @@ const QUESTIONS: usize = 64;
 /// Every call under way.
 #[derive(Default)]
 pub(super) struct CallsInFlight {
-    under_way: Mutex<QuickMap<Ticket, CallInFlight>>,
+    under_way: Mutex<QuickMap<RequestId, CallInFlight>>,
     /// One of them failed.
     one_failed: Notify,
 }
@@ -84,27 +84,31 @@ pub(super) struct CallsInFlight {
 /// A place among the calls, given up when dropped.
 pub(super) struct CallGuard<'a> {
     calls: &'a CallsInFlight,
-    ticket: Ticket,
+    request_id: RequestId,
 }
 
 impl CallsInFlight {
     pub(super) fn enter(
         &self,
-        ticket: Ticket,
+        request_id: RequestId,
         context: &Context,
         token: Option<Json>,
     ) -> CallGuard<'_> {
-        self.take(ticket, context, token, Kind::Asked)
+        self.take(request_id, context, token, Kind::Asked)
     }
 
     /// A place for a client that said that its roots changed.
-    pub(super) fn enter_for_roots(&self, ticket: Ticket, context: &Context) -> CallGuard<'_> {
-        self.take(ticket, context, None, Kind::Rooted)
+    pub(super) fn enter_for_roots(
+        &self,
+        request_id: RequestId,
+        context: &Context,
+    ) -> CallGuard<'_> {
+        self.take(request_id, context, None, Kind::RootsChanged)
     }
 
     fn take(
         &self,
-        ticket: Ticket,
+        request_id: RequestId,
         context: &Context,
         token: Option<Json>,
         kind: Kind,
@@ -117,23 +121,23 @@ impl CallsInFlight {
             client_ref,
             session: Arc::clone(&context.session),
             token,
-            ticket,
+            request_id,
             alive: None,
             kind,
             held: PausedTime::default(),
             questions: Vec::new(),
             failed: None,
         };
-        self.lock().insert(ticket, call);
-        CallGuard { calls: self, ticket }
+        self.lock().insert(request_id, call);
+        CallGuard { calls: self, request_id }
     }
 
     pub(super) fn n_under_way(&self) -> usize {
         self.lock().len()
     }
 
-    pub(super) fn get(&self, ticket: Ticket) -> Option<CallInFlight> {
-        self.lock().get(&ticket).cloned()
+    pub(super) fn get(&self, request_id: RequestId) -> Option<CallInFlight> {
+        self.lock().get(&request_id).cloned()
     }
 
     /// The call that something without a name must belong to: the only one
@@ -142,32 +146,32 @@ impl CallsInFlight {
     /// client's questions to another. A call whose answer is there already
     /// (`is_open` says no) is no longer under way. Who just said that its roots
     /// changed counts where roots are asked for.
-    pub(super) fn only(&self, about: About, is_open: impl Fn(Ticket) -> bool) -> CallOwner {
+    pub(super) fn only(&self, about: About, is_open: impl Fn(RequestId) -> bool) -> CallOwner {
         let calls = self.lock();
-        let counts = |ticket: Ticket, call: &CallInFlight| match call.kind {
-            Kind::Asked => is_open(ticket),
-            Kind::Rooted => about == About::Roots,
+        let counts = |request_id: RequestId, call: &CallInFlight| match call.kind {
+            Kind::Asked => is_open(request_id),
+            Kind::RootsChanged => about == About::Roots,
         };
-        let open = || calls.iter().filter(|(ticket, call)| counts(**ticket, call));
-        let Some((last, latest)) = open().max_by_key(|(ticket, _)| **ticket) else {
+        let open = || calls.iter().filter(|(request_id, call)| counts(**request_id, call));
+        let Some((last, latest)) = open().max_by_key(|(request_id, _)| **request_id) else {
             return CallOwner::Nobody;
         };
         let same = |call: &CallInFlight| !call.session.is_empty() && call.session == latest.session;
-        let ours = open().all(|(ticket, call)| ticket == last || same(call));
+        let ours = open().all(|(request_id, call)| request_id == last || same(call));
         if ours { CallOwner::Call(latest.clone()) } else { CallOwner::Ambiguous }
     }
 
     /// Notes a sign of life.
-    pub(super) fn touch(&self, ticket: Ticket) {
-        if let Some(call) = self.lock().get_mut(&ticket) {
+    pub(super) fn touch(&self, request_id: RequestId) {
+        if let Some(call) = self.lock().get_mut(&request_id) {
             call.alive = Some(Instant::now());
         }
     }
 
     /// When the call last gave a sign of life since it was `asked`, and how long
     /// it has been held.
-    pub(super) fn alive(&self, ticket: Ticket, asked: Instant) -> (Instant, Duration) {
-        match self.lock().get(&ticket) {
+    pub(super) fn alive(&self, request_id: RequestId, asked: Instant) -> (Instant, Duration) {
+        match self.lock().get(&request_id) {
             Some(call) => match call.held.since {
                 Some(since) => (Instant::now(), call.held.before + since.elapsed()),
                 None => (call.alive.unwrap_or(asked), call.held.before),
@@ -178,16 +182,16 @@ impl CallsInFlight {
 
     /// The calls that wait with this one for its client: itself, and on a pipe
     /// the others of its session, any of which may be the one that asked.
-    pub(super) fn with(&self, call: &CallInFlight) -> Vec<Ticket> {
+    pub(super) fn with(&self, call: &CallInFlight) -> Vec<RequestId> {
         let same = |other: &CallInFlight| !call.session.is_empty() && other.session == call.session;
         let calls = self.lock();
-        let all = calls.values().filter(|other| other.ticket == call.ticket || same(other));
-        all.map(|call| call.ticket).collect()
+        let all = calls.values().filter(|other| other.request_id == call.request_id || same(other));
+        all.map(|call| call.request_id).collect()
     }
 
     /// Notes that the server asked something as part of a call.
-    pub(super) fn note_question(&self, ticket: Ticket, id: &Json) {
-        if let Some(call) = self.lock().get_mut(&ticket)
+    pub(super) fn note_question(&self, request_id: RequestId, id: &Json) {
+        if let Some(call) = self.lock().get_mut(&request_id)
             && call.questions.len() < QUESTIONS
         {
             call.questions.push(id.clone());
@@ -195,25 +199,25 @@ impl CallsInFlight {
     }
 
     /// The call that a question of the server is part of.
-    pub(super) fn asking(&self, id: &Json) -> Option<Ticket> {
+    pub(super) fn asking(&self, id: &Json) -> Option<RequestId> {
         let calls = self.lock();
         let asking = calls.iter().find(|(_, call)| call.questions.contains(id));
-        asking.map(|(ticket, _)| *ticket)
+        asking.map(|(request_id, _)| *request_id)
     }
 
     /// Ends the waiting for a call.
-    pub(super) fn fail(&self, ticket: Ticket, failure: Failure) {
-        if let Some(call) = self.lock().get_mut(&ticket) {
+    pub(super) fn fail(&self, request_id: RequestId, failure: Failure) {
+        if let Some(call) = self.lock().get_mut(&request_id) {
             call.failed = Some(failure);
         }
         self.one_failed.notify_waiters();
     }
 
     /// Waits until a call is [failed](CallsInFlight::fail).
-    pub(super) async fn failed(&self, ticket: Ticket) -> Failure {
+    pub(super) async fn failed(&self, request_id: RequestId) -> Failure {
         loop {
             let next = self.one_failed.notified();
-            let failed = self.lock().get_mut(&ticket).and_then(|call| call.failed.take());
+            let failed = self.lock().get_mut(&request_id).and_then(|call| call.failed.take());
             if let Some(failure) = failed {
                 return failure;
             }
@@ -222,16 +226,16 @@ impl CallsInFlight {
     }
 
     /// Stops a call's clock.
-    pub(super) fn hold(&self, ticket: Ticket) {
-        if let Some(call) = self.lock().get_mut(&ticket) {
+    pub(super) fn hold(&self, request_id: RequestId) {
+        if let Some(call) = self.lock().get_mut(&request_id) {
             call.held.n_open += 1;
             call.held.since.get_or_insert_with(Instant::now);
         }
     }
 
     /// Lets it go on.
-    pub(super) fn release(&self, ticket: Ticket) {
-        if let Some(call) = self.lock().get_mut(&ticket) {
+    pub(super) fn release(&self, request_id: RequestId) {
+        if let Some(call) = self.lock().get_mut(&request_id) {
             call.held.n_open = call.held.n_open.saturating_sub(1);
             if call.held.n_open == 0 {
                 call.held.before += call.held.since.take().map(|s| s.elapsed()).unwrap_or_default();
@@ -240,14 +244,14 @@ impl CallsInFlight {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QuickMap<Ticket, CallInFlight>> {
+    fn lock(&self) -> MutexGuard<'_, QuickMap<RequestId, CallInFlight>> {
         self.under_way.lock()
     }
 }
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.ticket);
+        self.calls.lock().remove(&self.request_id);
     }
 }
 
@@ -264,7 +268,9 @@ mod tests {
         let calls = CallsInFlight::default();
         let numbered = sessions.iter().zip(1..);
         let places: Vec<_> = numbered
-            .map(|(session, n)| calls.enter(Ticket(n), &context(session), Some(Json::encode(&n))))
+            .map(|(session, n)| {
+                calls.enter(RequestId(n), &context(session), Some(Json::encode(&n)))
+            })
             .collect();
         let token = match calls.only(About::Anything, |_| true) {
             CallOwner::Call(call) => call.token.and_then(|token| token.read().ok()),
@@ -286,31 +292,31 @@ mod tests {
     #[test]
     fn an_answered_call_is_no_longer_under_way() {
         let calls = CallsInFlight::default();
-        let _place = calls.enter(Ticket(1), &context("a"), None);
+        let _place = calls.enter(RequestId(1), &context("a"), None);
         assert!(matches!(calls.only(About::Anything, |_| false), CallOwner::Nobody));
     }
 
     #[test]
     fn who_said_that_its_roots_changed_is_asked_for_them_and_for_nothing_else() {
         let calls = CallsInFlight::default();
-        let _place = calls.enter_for_roots(Ticket(1), &context("a"));
+        let _place = calls.enter_for_roots(RequestId(1), &context("a"));
         assert!(matches!(calls.only(About::Anything, |_| false), CallOwner::Nobody));
         assert!(matches!(calls.only(About::Roots, |_| false), CallOwner::Call(_)));
-        let _stranger = calls.enter(Ticket(2), &context("b"), None);
+        let _stranger = calls.enter(RequestId(2), &context("b"), None);
         assert!(matches!(calls.only(About::Roots, |_| true), CallOwner::Ambiguous));
     }
 
     #[test]
     fn a_held_call_counts_only_the_time_outside() {
         let calls = CallsInFlight::default();
-        let _place = calls.enter(Ticket(1), &context("a"), None);
-        calls.hold(Ticket(1));
-        calls.hold(Ticket(1));
-        calls.release(Ticket(1));
-        assert!(calls.lock()[&Ticket(1)].held.since.is_some(), "one question is still open");
-        calls.release(Ticket(1));
-        let (_, held) = calls.alive(Ticket(1), Instant::now());
-        assert_eq!(calls.alive(Ticket(1), Instant::now()).1, held, "it no longer grows");
+        let _place = calls.enter(RequestId(1), &context("a"), None);
+        calls.hold(RequestId(1));
+        calls.hold(RequestId(1));
+        calls.release(RequestId(1));
+        assert!(calls.lock()[&RequestId(1)].held.since.is_some(), "one question is still open");
+        calls.release(RequestId(1));
+        let (_, held) = calls.alive(RequestId(1), Instant::now());
+        assert_eq!(calls.alive(RequestId(1), Instant::now()).1, held, "it no longer grows");
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn command(program: &Program, launcher: Option<&Launcher>, mark: &str) -> Comman
         .env_clear()
         .envs(environment::inherited(program.inherit))
         .envs(&program.env)
-        .env(reaper::MARK, mark)
+        .env(reaper::MARK_VARIABLE, mark)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -159,7 +159,7 @@ fn live(
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
     }
     group.disband();
-    let n_strays = platform::kill_marked(reaper::MARK, mark);
+    let n_strays = platform::kill_marked(reaper::MARK_VARIABLE, mark);
     if 0 < n_strays {
         tracing::debug!(n_strays, "what a program left behind is killed");
     }

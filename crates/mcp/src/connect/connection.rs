@@ -17,7 +17,7 @@ use super::subscriptions::Subscriptions;
 use super::transport::Transport;
 use super::{ListLimits, Options, params};
 use crate::level::Level;
-use crate::peer::Patience;
+use crate::peer::Timeouts;
 use crate::revision::{Revision, meta, method};
 
 /// After how many timeouts in a row a server is asked whether it is there.
@@ -43,7 +43,7 @@ pub(super) struct Connection {
     pub(super) client: Arc<Client>,
     pub(super) listing: ArcSwap<Listing>,
     pub(super) lists: ListLimits,
-    patience: Patience,
+    timeouts: Timeouts,
     pub(super) subscriptions: Subscriptions,
     pub(super) listening: Mutex<Option<Listening>>,
     /// How much an older server was told to log.
@@ -78,7 +78,7 @@ impl Connection {
             client,
             listing: ArcSwap::from_pointee(listing),
             lists: options.lists,
-            patience: options.patience,
+            timeouts: options.timeouts,
             subscriptions: Subscriptions::default(),
             listening: Mutex::new(None),
             level: Mutex::new(None),
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// Asks something for ourselves.
-    pub(super) async fn request_own(
+    pub(super) async fn request_internal(
         &self,
         method: &'static str,
         params: Object,
@@ -111,9 +111,9 @@ impl Connection {
         };
         let mode = self.mode(|| headers::plain(method, None));
         let question = Question {
-            ticket: self.transport.ticket(),
-            payload: Payload::Own { method, params },
-            patience: self.patience,
+            request_id: self.transport.next_request_id(),
+            payload: Payload::Internal { method, params },
+            timeouts: self.timeouts,
             mode,
         };
         self.transport.request(question).await
@@ -123,12 +123,12 @@ impl Connection {
         if let Some(level) = wanted_level(&ask) {
             Box::pin(self.log_at(level)).await;
         }
-        let ticket = self.transport.ticket();
-        let mode = self.mode(|| headers::of(&ask, &self.listing.load()));
-        let (ask, token) = params::prepare(ask, &context.client, ticket, self.session.revision);
-        let _place = self.relay.calls.enter(ticket, context, token);
-        let (payload, patience) = (Payload::Forwarded(ask), self.patience_of(context.timeout));
-        let answer = self.transport.request(Question { ticket, payload, patience, mode }).await;
+        let request_id = self.transport.next_request_id();
+        let mode = self.mode(|| headers::for_ask(&ask, &self.listing.load()));
+        let (ask, token) = params::prepare(ask, &context.client, request_id, self.session.revision);
+        let _place = self.relay.calls.enter(request_id, context, token);
+        let (payload, timeouts) = (Payload::Forwarded(ask), self.timeouts_for(context.timeout));
+        let answer = self.transport.request(Question { request_id, payload, timeouts, mode }).await;
         match answer {
             Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,
             Ok(_) | Err(_) => self.n_timeouts.store(0, Ordering::Relaxed),
@@ -151,9 +151,9 @@ impl Connection {
         let is_modern = self.session.revision.is_modern();
         let params = is_modern.then(|| params::modern(&Object::new(), &self.client));
         let question = Question {
-            ticket: self.transport.ticket(),
-            payload: Payload::Own { method, params },
-            patience: Patience::of(SIGN_OF_LIFE.min(self.patience.quiet)),
+            request_id: self.transport.next_request_id(),
+            payload: Payload::Internal { method, params },
+            timeouts: Timeouts::same(SIGN_OF_LIFE.min(self.timeouts.quiet)),
             mode: self.mode(|| headers::plain(method, None)),
         };
         if let Err(Failure::Timeout { .. }) = self.transport.request(question).await {
@@ -178,7 +178,7 @@ impl Connection {
     pub(super) async fn rediscover(&self) -> Result<Reply, Failure> {
         match &*self.transport {
             _ if self.session.revision.is_modern() => {
-                self.request_own(method::DISCOVER, Object::new()).await
+                self.request_internal(method::DISCOVER, Object::new()).await
             }
             Transport::Http(http) => http.greet_on_new_session().await,
             Transport::Pipe(_) => {
@@ -197,7 +197,7 @@ impl Connection {
     ) -> Result<Reply, Failure> {
         let reply = self.ask(ask.clone(), context).await?;
         if matches!(reply, Reply::Result(_)) {
-            *self.level.lock().await = Level::of(params, "level");
+            *self.level.lock().await = Level::read(params, "level");
         }
         Ok(reply)
     }
@@ -225,7 +225,7 @@ impl Connection {
 
     async fn tell_level(&self, level: Level) {
         let params = Object::from_iter([("level".to_owned(), level.to_json())]);
-        let why = match self.request_own(method::SET_LEVEL, params).await {
+        let why = match self.request_internal(method::SET_LEVEL, params).await {
             Ok(Reply::Result(_)) => return,
             Ok(Reply::Error(error)) => error.message,
             Err(failure) => failure.to_string(),
@@ -234,12 +234,12 @@ impl Connection {
     }
 
     /// The caller's limit counts in all; ours counts without progress.
-    fn patience_of(&self, caller: Option<Duration>) -> Patience {
+    fn timeouts_for(&self, caller: Option<Duration>) -> Timeouts {
         match caller {
-            None => self.patience,
-            Some(caller) => Patience {
-                quiet: self.patience.quiet.min(caller),
-                whole: self.patience.whole.min(caller),
+            None => self.timeouts,
+            Some(caller) => Timeouts {
+                quiet: self.timeouts.quiet.min(caller),
+                whole: self.timeouts.whole.min(caller),
             },
         }
     }
@@ -251,5 +251,5 @@ fn wanted_level(ask: &Ask) -> Option<Level> {
     if !about.mentions(meta::LOG_LEVEL) {
         return None;
     }
-    Level::of(&Object::parse(about).ok()?, meta::LOG_LEVEL)
+    Level::read(&Object::parse(about).ok()?, meta::LOG_LEVEL)
 }

@@ -49,7 +49,7 @@ pub struct Refusal {
 impl Refusal {
     /// What a response says against our credentials, if it does. A plain 403
     /// is about what we asked, not about who we are.
-    pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
+    pub fn read(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
         let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| value.to_str().ok());
         let bearer = challenges.find(|text| text.to_ascii_lowercase().starts_with("bearer"));
@@ -101,13 +101,13 @@ pub(super) async fn send_with_credential<E: From<Failure>>(
     let Some(credential) = credential else { return request(None).send().await.map_err(lost) };
     let shown = credential.present().await?;
     let response = request(shown.as_ref()).send().await.map_err(&lost)?;
-    let Some(refusal) = Refusal::of(response.status(), response.headers()) else {
+    let Some(refusal) = Refusal::read(response.status(), response.headers()) else {
         credential.accepted();
         return Ok(response);
     };
     let other = credential.refused(shown.as_ref(), &refusal).await?;
     let response = request(Some(&other)).send().await.map_err(&lost)?;
-    match Refusal::of(response.status(), response.headers()) {
+    match Refusal::read(response.status(), response.headers()) {
         Some(refusal) => Err(credential.refused_again(Some(&other), &refusal).into()),
         None => {
             credential.accepted();

@@ -1,6 +1,6 @@
 //! What a started program finds in its environment.
 //!
-//! Ours holds secrets of every upstream and of the gate itself. A program gets
+//! Ours holds secrets of every upstream and of gatelet itself. A program gets
 //! what it needs to find its files, its network and its user, and what the
 //! operator names for it.
 

@@ -20,7 +20,7 @@ pub(super) type Annotations = Vec<(Vec<String>, String)>;
 pub(super) type Headers = Vec<(HeaderName, HeaderValue)>;
 
 /// The headers of one question.
-pub(super) fn of(ask: &Ask, listing: &Listing) -> Headers {
+pub(super) fn for_ask(ask: &Ask, listing: &Listing) -> Headers {
     let mut headers = plain(ask.method(), name(ask).as_deref());
     if let Ask::Call(call) = ask
         && let Some(arguments) = &call.arguments

@@ -30,7 +30,7 @@ use super::credential::{self, Credential};
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
 use super::{ConnectError, Endpoint, Options};
-use crate::peer::Ticket;
+use crate::peer::RequestId;
 use crate::revision::{Revision, header, method};
 use answer::NoAnswer;
 use outbox::{DELIVERY_TIMEOUT, Delivery, WAITING};
@@ -109,30 +109,30 @@ impl Http {
         Ok(http)
     }
 
-    pub(super) fn ticket(&self) -> Ticket {
-        Ticket(self.next.fetch_add(1, Ordering::Relaxed))
+    pub(super) fn next_request_id(&self) -> RequestId {
+        RequestId(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(super) async fn request(self: &Arc<Http>, question: Question) -> Result<Reply, Failure> {
         let asked = Instant::now();
-        let patience = question.patience;
-        let ticket = question.ticket;
-        let mut cancel = Cancel::of(self, &question);
+        let timeouts = question.timeouts;
+        let request_id = question.request_id;
+        let mut cancel = Cancel::new(self, &question);
         let mut exchange = std::pin::pin!(self.exchange(&question));
-        let mut deadline = asked + patience.quiet.min(patience.whole);
+        let mut deadline = asked + timeouts.quiet.min(timeouts.whole);
         loop {
             let answer = tokio::select! {
                 biased;
                 answer = timeout_at(deadline, &mut exchange) => answer,
                 () = self.closing.cancelled() => Ok(Err(self.lost(Sent::Perhaps))),
-                failure = self.relay.calls.failed(ticket) => return Err(failure),
+                failure = self.relay.calls.failed(request_id) => return Err(failure),
             };
             if let Ok(answer) = answer {
                 cancel.reason = None;
                 return answer;
             }
-            let (alive, held) = self.relay.calls.alive(ticket, asked);
-            let later = (alive + patience.quiet).min(asked + held + patience.whole);
+            let (alive, held) = self.relay.calls.alive(request_id, asked);
+            let later = (alive + timeouts.quiet).min(asked + held + timeouts.whole);
             if later <= deadline {
                 cancel.reason = cancel.reason.and(Some("no answer in time"));
                 return Err(Failure::Timeout { after: deadline - asked });
@@ -375,9 +375,9 @@ impl Http {
     /// The question that opens a session.
     fn opening(&self, params: Json) -> (Question, Bytes) {
         let question = Question {
-            ticket: self.ticket(),
-            payload: Payload::Own { method: method::INITIALIZE, params: Some(params) },
-            patience: crate::peer::Patience::of(DELIVERY_TIMEOUT),
+            request_id: self.next_request_id(),
+            payload: Payload::Internal { method: method::INITIALIZE, params: Some(params) },
+            timeouts: crate::peer::Timeouts::same(DELIVERY_TIMEOUT),
             mode: RequestMode::InSession,
         };
         let mut body = String::new();
@@ -415,23 +415,23 @@ impl Http {
 /// Cancels a question that is dropped early, where closing its stream does not.
 struct Cancel<'a> {
     http: &'a Http,
-    ticket: Ticket,
+    request_id: RequestId,
     reason: Option<&'static str>,
 }
 
 impl<'a> Cancel<'a> {
-    fn of(http: &'a Http, question: &Question) -> Cancel<'a> {
+    fn new(http: &'a Http, question: &Question) -> Cancel<'a> {
         let on_session = matches!(question.mode, RequestMode::InSession);
         let opens = question.method() == method::INITIALIZE;
         let reason = (on_session && !opens).then_some("no longer wanted");
-        Cancel { http, ticket: question.ticket, reason }
+        Cancel { http, request_id: question.request_id, reason }
     }
 }
 
 impl Drop for Cancel<'_> {
     fn drop(&mut self) {
         if let Some(reason) = self.reason {
-            let params = serde_json::json!({"requestId": self.ticket.0, "reason": reason});
+            let params = serde_json::json!({"requestId": self.request_id.0, "reason": reason});
             self.http.notify(method::CANCELLED, Some(&params.into()));
         }
     }

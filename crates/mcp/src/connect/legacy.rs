@@ -25,7 +25,7 @@ use super::relay::Relay;
 use super::sse::{Event, Parser};
 use super::{ConnectError, Endpoint, Options, pipe};
 use crate::message::Message;
-use crate::peer::{Line, Lines, Peer, Ticket};
+use crate::peer::{Line, Lines, Peer, RequestId};
 use crate::revision::method;
 
 /// What may wait between the streams and the conversation.
@@ -59,7 +59,7 @@ pub(super) async fn start(
     let response: Result<_, Failure> =
         credential::send_with_credential(credential.as_deref(), get, |error| unreachable(&error))
             .await;
-    let response = response.map_err(|failure| ConnectError::of("GET", failure))?;
+    let response = response.map_err(|failure| ConnectError::at_step("GET", failure))?;
     let mut stream = Stream::new(response, options.limits.line)?;
     let post = stream.endpoint(&url).await?;
     let (ours, theirs) = duplex(BUFFER);
@@ -212,8 +212,8 @@ impl Outbox {
         let post = self.posting(&line);
         let message = Message::parse(&line);
         if let Ok(Message::Request(request)) = &message {
-            if let (Err(failure), Ok(ticket)) = (self.ask(post).await, request.id.read()) {
-                self.peer.fail(Ticket(ticket), failure);
+            if let (Err(failure), Ok(request_id)) = (self.ask(post).await, request.id.read()) {
+                self.peer.fail(RequestId(request_id), failure);
             }
             return;
         }

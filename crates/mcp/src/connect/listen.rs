@@ -14,7 +14,7 @@ use tool::{Backoff, Failure, Json, Kind, Object, Reply};
 use super::connection::{Connection, Listening};
 use super::request::{Payload, Question, RequestMode};
 use super::{headers, params};
-use crate::peer::Patience;
+use crate::peer::Timeouts;
 use crate::revision::method;
 
 /// How long to wait for an acknowledgement before going on without it.
@@ -55,12 +55,12 @@ async fn listen(connection: Arc<Connection>, filter: Map<String, Value>) {
     let mut n_failed = 0;
     loop {
         let question = Question {
-            ticket: connection.transport.ticket(),
-            payload: Payload::Own {
+            request_id: connection.transport.next_request_id(),
+            payload: Payload::Internal {
                 method: method::LISTEN,
                 params: Some(params::modern(&wants, &connection.client)),
             },
-            patience: Patience::of(FOR_EVER),
+            timeouts: Timeouts::same(FOR_EVER),
             mode: RequestMode::Stateless(headers::plain(method::LISTEN, None)),
         };
         let before = connection.relay.stale.n_acknowledged();

@@ -15,7 +15,7 @@ const FINDINGS: usize = 100;
 
 /// Why a list could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
+pub(super) enum ListError {
     #[error("{0}")]
     Failed(Failure),
     #[error("{} ({})", .0.message, .0.code)]
@@ -31,7 +31,7 @@ pub(super) struct Items {
 }
 
 /// Reads one list to its end.
-pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, Unread> {
+pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, ListError> {
     let mut list = Items::default();
     if connection.session.server.capabilities.member(capability(kind)).is_none() {
         return Ok(list);
@@ -42,7 +42,7 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, U
     for _ in 0..connection.lists.pages {
         let page = match ask(connection, kind, cursor.take()).await {
             // Templates came later than resources; not every server has them.
-            Err(Unread::Refused(error)) if error.code == code::METHOD_NOT_FOUND => {
+            Err(ListError::Refused(error)) if error.code == code::METHOD_NOT_FOUND => {
                 return Ok(list);
             }
             page => page?,
@@ -73,15 +73,15 @@ fn ends(cursor: &Json) -> bool {
     cursor.is_null() || cursor.text().is_some_and(|text| text.is_empty())
 }
 
-async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Result<Json, Unread> {
+async fn ask(connection: &Connection, kind: Kind, cursor: Option<Json>) -> Result<Json, ListError> {
     let mut params = Object::new();
     if let Some(cursor) = cursor {
         params.push("cursor", cursor);
     }
-    match connection.request_own(list_method(kind), params).await {
+    match connection.request_internal(list_method(kind), params).await {
         Ok(Reply::Result(page)) => Ok(page),
-        Ok(Reply::Error(error)) => Err(Unread::Refused(error)),
-        Err(failure) => Err(Unread::Failed(failure)),
+        Ok(Reply::Error(error)) => Err(ListError::Refused(error)),
+        Err(failure) => Err(ListError::Failed(failure)),
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn place(listing: &mut Listing, kind: Kind, list: Items, is_modern_ht
 }
 
 /// Notes that a list could not be read, and leaves what was there.
-pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &Unread) {
+pub(super) fn unread(listing: &mut Listing, kind: Kind, why: &ListError) {
     listing.findings.retain(|finding| finding.subject != subject(kind));
     if !listing.unread.contains(&kind) {
         listing.unread.push(kind);

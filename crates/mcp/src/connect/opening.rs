@@ -12,7 +12,7 @@ use super::calls::ClientRef;
 use super::connection::{Connection, Session};
 use super::http::Http;
 use super::launcher::CANNOT_RUN;
-use super::lists::{self, Unread};
+use super::lists::{self, ListError};
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
 use super::steps::Steps;
@@ -21,7 +21,7 @@ use super::upstream::Upstream;
 use super::{
     ConnectError, KnownRevision, Options, Target, headers, legacy, listen, params, pipe, refresh,
 };
-use crate::peer::{Patience, Peer};
+use crate::peer::{Peer, Timeouts};
 use crate::revision::{Revision, code, meta, method};
 
 type Answer = Result<Reply, Failure>;
@@ -246,10 +246,10 @@ impl Opening<'_> {
                 | Failure::Forbidden { .. }
                 | Failure::RateLimited { .. }),
             ) => {
-                return Err(ConnectError::of(method::DISCOVER, failure));
+                return Err(ConnectError::at_step(method::DISCOVER, failure));
             }
             Err(failure @ Failure::Lost { .. }) if !self.transport().is_http() => {
-                return Err(ConnectError::of(method::DISCOVER, failure));
+                return Err(ConnectError::at_step(method::DISCOVER, failure));
             }
             Err(_) => return Ok(None),
         };
@@ -281,7 +281,7 @@ impl Opening<'_> {
             Ok(Reply::Error(error)) => {
                 return Err(ConnectError::Refused { step: step.to_owned(), error });
             }
-            Err(failure) => return Err(ConnectError::of(step, failure)),
+            Err(failure) => return Err(ConnectError::at_step(step, failure)),
         };
         let version: String = result.member_as("protocolVersion").unwrap_or_default();
         let agreed = version.parse::<Revision>().ok().filter(|revision| !revision.is_modern());
@@ -298,9 +298,9 @@ impl Opening<'_> {
         let _step = self.steps.enter(method);
         let transport = self.transport();
         let question = Question {
-            ticket: transport.ticket(),
-            payload: Payload::Own { method, params: Some(params) },
-            patience: Patience::of(self.options.opening),
+            request_id: transport.next_request_id(),
+            payload: Payload::Internal { method, params: Some(params) },
+            timeouts: Timeouts::same(self.options.opening),
             mode,
         };
         transport.request(question).await
@@ -353,11 +353,11 @@ async fn read_all(connection: &Arc<Connection>, steps: &Steps) -> Result<Vec<Kin
                 });
             }
             // A list that is refused is missing; a server that is gone is gone.
-            Err(why @ Unread::Refused(_)) => {
+            Err(why @ ListError::Refused(_)) => {
                 connection.replace(|listing| lists::unread(listing, kind, &why));
                 refused.push(kind);
             }
-            Err(Unread::Failed(failure)) => return Err(ConnectError::of("list", failure)),
+            Err(ListError::Failed(failure)) => return Err(ConnectError::at_step("list", failure)),
         }
     }
     Ok(refused)

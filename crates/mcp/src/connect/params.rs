@@ -7,7 +7,7 @@
 
 use tool::{Ask, Client, Json, Object};
 
-use crate::peer::Ticket;
+use crate::peer::RequestId;
 use crate::revision::{Revision, meta};
 
 /// Keys that only mean something between two modern neighbours.
@@ -18,7 +18,7 @@ const MODERN: [&str; 4] =
 pub(super) fn prepare(
     ask: Ask,
     client: &Client,
-    ticket: Ticket,
+    request_id: RequestId,
     revision: Revision,
 ) -> (Ask, Option<Json>) {
     let before = ask.rest().get("_meta");
@@ -31,7 +31,7 @@ pub(super) fn prepare(
     let before_was_full = !tags.is_empty();
     let token = tags.get(meta::PROGRESS_TOKEN).cloned();
     if token.is_some() {
-        tags.set(meta::PROGRESS_TOKEN, Json::encode(&ticket.0));
+        tags.set(meta::PROGRESS_TOKEN, Json::encode(&request_id.0));
     }
     if revision.is_modern() {
         tag(&mut tags, client, revision);
@@ -76,7 +76,7 @@ mod tests {
             raw: Json::parse(r#"{"name":"c"}"#).unwrap(),
             ..Client::named("c", "")
         };
-        let (ask, found) = prepare(ask, &client, Ticket(7), revision);
+        let (ask, found) = prepare(ask, &client, RequestId(7), revision);
         assert_eq!(ask.params().as_str(), expected);
         assert_eq!(found.as_ref().map(Json::as_str), token);
     }

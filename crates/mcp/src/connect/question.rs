@@ -1,6 +1,6 @@
 //! A server's question, as the client sees it.
 //!
-//! A human who reads a question behind a gate sees one program asking for all
+//! A human who reads a question behind a gatelet sees one program asking for all
 //! of them. So the question says which server asks, without the characters that
 //! could make it look like something else, and nothing can be opened that is
 //! not a page of the web.

@@ -26,7 +26,7 @@ const RUN: &str = "__reaper";
 
 /// The variable that marks whatever is started here. Its value begins with
 /// [`INSTANCE`].
-pub(super) const MARK: &str = "GATELET_CHILD";
+pub(super) const MARK_VARIABLE: &str = "GATELET_CHILD";
 
 /// What the marks of this process begin with.
 static INSTANCE: LazyLock<String> =
@@ -106,7 +106,7 @@ fn run(orders: impl BufRead) -> io::Result<()> {
         kill_process_group(group, Signal::KILL).ok();
     }
     if !instance.is_empty() {
-        platform::kill_marked(MARK, &instance);
+        platform::kill_marked(MARK_VARIABLE, &instance);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use tool::{Backoff, Event, Json, Kind, Object, Reply};
 
 use super::connection::Connection;
-use super::lists::{self, Unread};
+use super::lists::{self, ListError};
 use crate::revision::method;
 
 /// How long to wait for the rest of a burst.
@@ -60,7 +60,7 @@ pub(super) async fn keep_fresh(connection: Arc<Connection>) {
 
 /// Tries lists again that could not be read, soon at first, and says so when
 /// that does not help.
-async fn again(connection: &Connection, failed: Vec<(Kind, Unread)>, n_failed: u32) {
+async fn again(connection: &Connection, failed: Vec<(Kind, ListError)>, n_failed: u32) {
     if failed.is_empty() || connection.relay.stale.has_ended() {
         return;
     }
@@ -94,7 +94,7 @@ async fn watch_again(connection: &Connection) {
     for uri in connection.subscriptions.uris() {
         let mut params = Object::new();
         params.push("uri", Json::encode(&uri));
-        let why = match connection.request_own(method::SUBSCRIBE, params).await {
+        let why = match connection.request_internal(method::SUBSCRIBE, params).await {
             Ok(Reply::Result(_)) => continue,
             Ok(Reply::Error(error)) => error.message,
             Err(failure) => failure.to_string(),

@@ -21,7 +21,7 @@ use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
 use super::stale::Stale;
 use super::{Attribution, Options, question};
 use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
-use crate::peer::{Incoming, Peer, Ticket};
+use crate::peer::{Incoming, Peer, RequestId};
 use crate::revision::{code, meta, method};
 
 /// How many events may wait for a slow reader before it is told to look again.
@@ -34,7 +34,7 @@ const ASKED: usize = 64;
 /// The longest notification that is passed on: many may wait for slow readers.
 const NOTIFICATION: usize = 256 << 10;
 
-/// How often a kind of nonsense is logged before it is only counted.
+/// How often a kind of invalid message is logged before it is only counted.
 const LOGGED: u64 = 20;
 
 /// How long a call may wait for its own client while others are in its way.
@@ -122,7 +122,7 @@ impl Relay {
         self.gone.lock().clone()
     }
 
-    pub(super) fn n_nonsense(&self) -> u64 {
+    pub(super) fn n_invalid(&self) -> u64 {
         self.nonsense.load(Ordering::Relaxed)
     }
 
@@ -131,7 +131,7 @@ impl Relay {
     pub(super) fn hear(
         self: &Arc<Relay>,
         message: Message,
-        on: Option<Ticket>,
+        on: Option<RequestId>,
     ) -> Option<(Json, BoxFuture<'static, Option<Reply>>)> {
         match message {
             Message::Request(request) => {
@@ -141,16 +141,17 @@ impl Relay {
                     let refused = std::future::ready(Some(Reply::Error(error))).boxed();
                     return Some((id, refused));
                 }
-                let answer = self.answer(request, on.and_then(|ticket| self.calls.get(ticket)));
+                let answer =
+                    self.answer(request, on.and_then(|request_id| self.calls.get(request_id)));
                 Some((id.clone(), self.withdrawable(id, answer)))
             }
             Message::Notification(notification) => {
-                let call = on.and_then(|ticket| self.calls.get(ticket));
+                let call = on.and_then(|request_id| self.calls.get(request_id));
                 self.take(notification, call, on);
                 None
             }
             Message::Response(response) => {
-                self.stray(response);
+                self.unexpected_response(response);
                 None
             }
         }
@@ -187,14 +188,14 @@ impl Relay {
     }
 
     /// Sorts a notification. `call` is the call it surely belongs to.
-    fn take(&self, notification: Notification, call: Option<CallInFlight>, on: Option<Ticket>) {
-        if let Some(ticket) = on {
-            self.alive(ticket);
+    fn take(&self, notification: Notification, call: Option<CallInFlight>, on: Option<RequestId>) {
+        if let Some(request_id) = on {
+            self.alive(request_id);
         }
         let Notification { method, params } = notification;
         let length = params.as_ref().map_or(0, |params| params.as_str().len());
         if NOTIFICATION < length {
-            self.log_nonsense("a notification is too long", || format!("{length} bytes"));
+            self.log_invalid("a notification is too long", || format!("{length} bytes"));
             return;
         }
         let params = params.as_ref().and_then(|params| Object::parse(params).ok());
@@ -221,11 +222,13 @@ impl Relay {
 
     /// Gives progress back under the client's own token.
     fn progress(&self, mut note: Note) {
-        let ticket = note.params.get(meta::PROGRESS_TOKEN);
-        let ticket = ticket.and_then(|token| token.as_str().trim_matches('"').parse().ok());
-        let Some(ticket) = ticket.map(Ticket) else { return };
-        self.alive(ticket);
-        if let Some(CallInFlight { client_ref, token: Some(token), .. }) = self.calls.get(ticket) {
+        let request_id = note.params.get(meta::PROGRESS_TOKEN);
+        let request_id = request_id.and_then(|token| token.as_str().trim_matches('"').parse().ok());
+        let Some(request_id) = request_id.map(RequestId) else { return };
+        self.alive(request_id);
+        if let Some(CallInFlight { client_ref, token: Some(token), .. }) =
+            self.calls.get(request_id)
+        {
             note.params.set(meta::PROGRESS_TOKEN, token);
             client_ref.client_handle.notify(note);
         }
@@ -240,10 +243,10 @@ impl Relay {
         }
     }
 
-    fn alive(&self, ticket: Ticket) {
+    fn alive(&self, request_id: RequestId) {
         match &self.peer {
-            Some(peer) => peer.alive(ticket),
-            None => self.calls.touch(ticket),
+            Some(peer) => peer.alive(request_id),
+            None => self.calls.touch(request_id),
         }
     }
 
@@ -262,9 +265,9 @@ impl Relay {
         };
         let (client_ref, held) = match self.owner(call, about) {
             CallOwner::Call(call) => {
-                let held = PausedDeadlines::of(self, &call);
-                if let [ticket] = held.tickets[..] {
-                    self.calls.note_question(ticket, &request.id);
+                let held = PausedDeadlines::new(self, &call);
+                if let [request_id] = held.request_ids[..] {
+                    self.calls.note_question(request_id, &request.id);
                 }
                 (call.client_ref, Some(held))
             }
@@ -291,19 +294,19 @@ impl Relay {
     /// The server will not get the answer to a question: the call that it is
     /// part of waits in vain.
     pub(super) fn unanswered(&self, id: &Json, why: &Failure) {
-        let Some(ticket) = self.calls.asking(id) else { return };
+        let Some(request_id) = self.calls.asking(id) else { return };
         let reason = format!("it asked something, and the answer did not reach it: {why}");
         let failure = Failure::Lost { reason, sent: Sent::Perhaps };
         match &self.peer {
-            Some(peer) => peer.fail(ticket, failure),
-            None => self.calls.fail(ticket, failure),
+            Some(peer) => peer.fail(request_id, failure),
+            None => self.calls.fail(request_id, failure),
         }
     }
 
     /// The call that something belongs to: the one whose stream it came on, or
     /// the only one there is.
     fn owner(&self, call: Option<CallInFlight>, about: About) -> CallOwner {
-        let is_open = |ticket| self.peer.as_ref().is_none_or(|peer| peer.is_open(ticket));
+        let is_open = |request_id| self.peer.as_ref().is_none_or(|peer| peer.is_open(request_id));
         let owner = call.map_or_else(|| self.calls.only(about, is_open), CallOwner::Call);
         // A client that was asked long ago may have gone for good, and while its
         // call is open nothing can be told to or asked of anybody else.
@@ -320,7 +323,7 @@ impl Relay {
         tracing::info!(target: "upstream", upstream = self.label, "a log line of one of several calls: {text}");
     }
 
-    fn log_nonsense(&self, what: &str, text: impl FnOnce() -> String) {
+    fn log_invalid(&self, what: &str, text: impl FnOnce() -> String) {
         let n_before = self.nonsense.fetch_add(1, Ordering::Relaxed);
         if n_before < LOGGED {
             tracing::warn!(target: "upstream", upstream = self.label, "{what}: {}", text());
@@ -331,28 +334,28 @@ impl Relay {
 /// The clocks of the calls that wait for their client stand still.
 struct PausedDeadlines {
     relay: Arc<Relay>,
-    tickets: Vec<Ticket>,
+    request_ids: Vec<RequestId>,
 }
 
 impl PausedDeadlines {
-    fn of(relay: &Arc<Relay>, call: &CallInFlight) -> PausedDeadlines {
-        let tickets = relay.calls.with(call);
-        for ticket in &tickets {
+    fn new(relay: &Arc<Relay>, call: &CallInFlight) -> PausedDeadlines {
+        let request_ids = relay.calls.with(call);
+        for request_id in &request_ids {
             match &relay.peer {
-                Some(peer) => peer.hold(*ticket),
-                None => relay.calls.hold(*ticket),
+                Some(peer) => peer.hold(*request_id),
+                None => relay.calls.hold(*request_id),
             }
         }
-        PausedDeadlines { relay: Arc::clone(relay), tickets }
+        PausedDeadlines { relay: Arc::clone(relay), request_ids }
     }
 }
 
 impl Drop for PausedDeadlines {
     fn drop(&mut self) {
-        for ticket in &self.tickets {
+        for request_id in &self.request_ids {
             match &self.relay.peer {
-                Some(peer) => peer.release(*ticket),
-                None => self.relay.calls.release(*ticket),
+                Some(peer) => peer.release(*request_id),
+                None => self.relay.calls.release(*request_id),
             }
         }
     }
@@ -367,14 +370,14 @@ impl Incoming for Relay {
         self.take(notification, None, None);
     }
 
-    fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
-        self.log_nonsense("not a message", || format!("{invalid}: {}", excerpt(line)));
+    fn invalid(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
+        self.log_invalid("not a message", || format!("{invalid}: {}", excerpt(line)));
         // A request that cannot be read has somebody waiting; noise has not.
         invalid.method.as_ref().and(invalid.id.as_ref()).map(|_| invalid.to_error())
     }
 
-    fn stray(&self, response: Response) {
-        self.log_nonsense("an answer to nothing", || response.id.to_string());
+    fn unexpected_response(&self, response: Response) {
+        self.log_invalid("an answer to nothing", || response.id.to_string());
     }
 }
 

@@ -4,14 +4,14 @@ use tool::{Ask, Json};
 
 use super::headers::Headers;
 use crate::message::{self, Params};
-use crate::peer::{Patience, Ticket};
+use crate::peer::{RequestId, Timeouts};
 
 /// One question, ready to go.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    pub(super) ticket: Ticket,
+    pub(super) request_id: RequestId,
     pub(super) payload: Payload,
-    pub(super) patience: Patience,
+    pub(super) timeouts: Timeouts,
     pub(super) mode: RequestMode,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Payload {
     /// Somebody's question.
     Forwarded(Ask),
     /// One of our own.
-    Own { method: &'static str, params: Option<Json> },
+    Internal { method: &'static str, params: Option<Json> },
 }
 
 impl Question {
@@ -31,7 +31,7 @@ impl Question {
 
     /// Appends the message.
     pub(super) fn write(&self, out: &mut String) {
-        let id = self.ticket.0.to_string();
+        let id = self.request_id.0.to_string();
         message::write_request(out, &id, self.method(), self.payload.params());
     }
 }
@@ -40,14 +40,14 @@ impl Payload {
     pub(super) fn method(&self) -> &str {
         match self {
             Payload::Forwarded(ask) => ask.method(),
-            Payload::Own { method, .. } => method,
+            Payload::Internal { method, .. } => method,
         }
     }
 
     pub(super) fn params(&self) -> Params<'_> {
         match self {
             Payload::Forwarded(ask) => Params::Of(ask),
-            Payload::Own { params, .. } => params.as_ref().into(),
+            Payload::Internal { params, .. } => params.as_ref().into(),
         }
     }
 }

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use std::time::Duration;
 
-use crate::message::MARK;
+use crate::message::BYTE_ORDER_MARK;
 
 /// The longest id that is remembered and sent back.
 const ID: usize = 4 << 10;
@@ -123,11 +123,11 @@ impl Parser {
     /// Passes over the byte order mark that a stream may begin with; `None`
     /// while that cannot be told.
     fn skip_mark(&mut self) -> Option<()> {
-        if self.buffer.len() < MARK.len() && MARK.starts_with(&self.buffer) {
+        if self.buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.buffer) {
             return None;
         }
-        if self.buffer.starts_with(MARK) {
-            self.buffer.advance(MARK.len());
+        if self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.buffer.advance(BYTE_ORDER_MARK.len());
         }
         self.at_start = false;
         Some(())

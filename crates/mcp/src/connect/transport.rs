@@ -6,7 +6,7 @@ use tool::{Failure, Json, Reply};
 
 use super::http::Http;
 use super::request::Question;
-use crate::peer::{Peer, Ticket};
+use crate::peer::{Peer, RequestId};
 
 pub(super) enum Transport {
     /// Over pipes, or what behaves like pipes.
@@ -15,18 +15,18 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    pub(super) fn ticket(&self) -> Ticket {
+    pub(super) fn next_request_id(&self) -> RequestId {
         match self {
-            Transport::Pipe(peer) => peer.ticket(),
-            Transport::Http(http) => http.ticket(),
+            Transport::Pipe(peer) => peer.next_request_id(),
+            Transport::Http(http) => http.next_request_id(),
         }
     }
 
     pub(super) async fn request(&self, question: Question) -> Result<Reply, Failure> {
         match self {
             Transport::Pipe(peer) => {
-                let Question { ticket, payload, patience, .. } = question;
-                peer.request(ticket, payload.method(), payload.params(), patience).await
+                let Question { request_id, payload, timeouts, .. } = question;
+                peer.request(request_id, payload.method(), payload.params(), timeouts).await
             }
             // Much larger than the other way; a pipe's calls need not carry it.
             Transport::Http(http) => Box::pin(http.request(question)).await,

@@ -34,8 +34,8 @@ impl Upstream {
     }
 
     /// How many lines were no messages, and how many answers to nothing.
-    pub fn n_nonsense(&self) -> u64 {
-        self.connection.relay.n_nonsense()
+    pub fn n_invalid(&self) -> u64 {
+        self.connection.relay.n_invalid()
     }
 
     /// Why it is gone, if it is.
@@ -117,7 +117,10 @@ impl Upstream {
         }
         let is_about_roots = news == method::ROOTS_CHANGED;
         let _place = is_about_roots.then(|| {
-            self.connection.relay.calls.enter_for_roots(self.connection.transport.ticket(), context)
+            self.connection
+                .relay
+                .calls
+                .enter_for_roots(self.connection.transport.next_request_id(), context)
         });
         let params = Some(params.to_json()).filter(|_| !params.is_empty());
         self.connection.transport.notify(news, params.as_ref());

@@ -30,14 +30,14 @@ impl<'a> Envelope<'a> {
     /// Finds the members, if that takes no parser.
     pub(super) fn scan(text: &'a str) -> Option<Envelope<'a>> {
         let mut envelope = Envelope::default();
-        scan::members(text, |name, part| envelope.set(Key::of(name), part))?;
+        scan::members(text, |name, part| envelope.set(Key::parse(name), part))?;
         Some(envelope)
     }
 
     fn set(&mut self, key: Key, part: Part<'a>) {
         match key {
             Key::Id => self.id = Some(part),
-            Key::Method => self.method = Some(Method::of(part)),
+            Key::Method => self.method = Some(Method::parse(part)),
             Key::Params => self.params = Some(part),
             Key::Result => self.result = Some(part),
             Key::Error => self.error = Some(part),
@@ -130,7 +130,7 @@ impl<'de> Visitor<'de> for Fill<'_, 'de> {
 }
 
 impl Method {
-    fn of(part: Part<'_>) -> Method {
+    fn parse(part: Part<'_>) -> Method {
         match part.plain() {
             Some(name) => Method::Name(name.to_owned()),
             None => serde_json::from_str(part.as_str()).map_or(Method::Odd, Method::Name),
@@ -149,7 +149,7 @@ enum Key {
 }
 
 impl Key {
-    fn of(name: &str) -> Key {
+    fn parse(name: &str) -> Key {
         match name {
             "id" => Key::Id,
             "method" => Key::Method,
@@ -172,7 +172,7 @@ impl<'de> Deserialize<'de> for Key {
             }
 
             fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-                Ok(Key::of(name))
+                Ok(Key::parse(name))
             }
         }
         deserializer.deserialize_identifier(Name)

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tool::{CredentialHealth, Failure};
 
-use super::state::{State, Step, Trouble};
+use super::state::{RenewalFailure, State, Step};
 use super::{Grant, GrantStore, web};
 use crate::connect::Certificates;
 use crate::connect::credential::{Credential, Now, Refusal, RefusalBackoff};
@@ -116,7 +116,7 @@ impl OAuthCredential {
             }
             Err(Unrenewed::Rejected(reason)) => {
                 tracing::warn!(reason, todo = self.todo, "a grant is not renewed any more");
-                state.trouble = Some(Trouble::Human);
+                state.trouble = Some(RenewalFailure::Human);
                 Err(self.human())
             }
             Err(Unrenewed::Failed { reason, after }) => {
@@ -297,7 +297,7 @@ async fn renew(
 ) -> Result<Grant, Unrenewed> {
     let failed = |reason: String| Unrenewed::Failed { reason, after: None };
     let post = question(&web::client(certificates).map_err(failed)?, grant);
-    let sent = tokio::time::timeout(web::PATIENCE, post.send()).await;
+    let sent = tokio::time::timeout(web::TIMEOUT, post.send()).await;
     let response = match sent {
         Ok(Ok(response)) => response,
         Ok(Err(error)) if error.is_connect() => {

@@ -21,7 +21,7 @@ use crate::connect::{Certificates, Refusal};
 
 /// What to log in to, and as whom.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct LoginRequest {
     /// The server's address.
     pub url: String,
     /// A client that was registered beforehand; another is registered when
@@ -72,7 +72,7 @@ pub enum LoginError {
 impl Login {
     /// Finds out where to log in and makes the address to open in a browser,
     /// which will lead back to `redirect`.
-    pub async fn begin(wanted: &Wanted, redirect: &str) -> Result<Login, LoginError> {
+    pub async fn begin(wanted: &LoginRequest, redirect: &str) -> Result<Login, LoginError> {
         crate::http_client::provide();
         let mut manager = manager(wanted).await?;
         let challenge = match &wanted.challenge {
@@ -159,7 +159,7 @@ fn can_be_opened(address: &str) -> Result<(), LoginError> {
     if is_page { Ok(()) } else { Err(LoginError::Unsafe(shown())) }
 }
 
-async fn manager(wanted: &Wanted) -> Result<AuthorizationManager, LoginError> {
+async fn manager(wanted: &LoginRequest) -> Result<AuthorizationManager, LoginError> {
     let bad = |reason: String| LoginError::BadAddress { url: wanted.url.clone(), reason };
     let url = wanted.url.as_str();
     // Ours reads answers within bounds.
@@ -170,18 +170,18 @@ async fn manager(wanted: &Wanted) -> Result<AuthorizationManager, LoginError> {
 
 /// What the server says to somebody without a token. Many say it to messages
 /// only, so that is what it is sent.
-async fn challenge(wanted: &Wanted) -> Option<String> {
+async fn challenge(wanted: &LoginRequest) -> Option<String> {
     let client = web::client(&wanted.certificates).ok()?;
     let ping = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
     let post = client.post(&wanted.url).header(CONTENT_TYPE, "application/json").body(ping);
     let post = post.header(ACCEPT, "application/json, text/event-stream");
     let response = post.send().await.ok()?;
-    Refusal::of(response.status(), response.headers())?.challenge
+    Refusal::read(response.status(), response.headers())?.challenge
 }
 
 /// What to ask for: what is wanted, or what the server says it needs, beside
 /// what was allowed before.
-async fn scopes(manager: &AuthorizationManager, wanted: &Wanted) -> Vec<String> {
+async fn scopes(manager: &AuthorizationManager, wanted: &LoginRequest) -> Vec<String> {
     let mut scopes = wanted.granted.clone();
     if wanted.scopes.is_empty() {
         scopes.extend(manager.select_initial_scopes(&[]).await);
@@ -197,7 +197,7 @@ async fn scopes(manager: &AuthorizationManager, wanted: &Wanted) -> Vec<String> 
 async fn identify(
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
-    wanted: &Wanted,
+    wanted: &LoginRequest,
     redirect: &str,
     scopes: &[String],
 ) -> Result<(String, Option<String>), LoginError> {

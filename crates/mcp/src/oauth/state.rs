@@ -18,7 +18,7 @@ const RENEWAL: Backoff =
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     pub(super) grant: Option<Grant>,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<RenewalFailure>,
     /// The token that was refused last.
     pub(super) dead: Option<String>,
     /// How often it was renewed since a server last let us in.
@@ -28,7 +28,7 @@ pub(super) struct State {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Trouble {
+pub(super) enum RenewalFailure {
     /// Only a human can help.
     Human,
     /// The token endpoint is not asked before `until`, in milliseconds.
@@ -47,7 +47,7 @@ impl State {
     /// What to do at `now`, in milliseconds.
     pub(super) fn step(&self, now: u64) -> Step {
         let Some(grant) = &self.grant else { return Step::Human };
-        if self.trouble == Some(Trouble::Human) {
+        if self.trouble == Some(RenewalFailure::Human) {
             return Step::Human;
         }
         let seconds = now / 1000;
@@ -65,26 +65,26 @@ impl State {
             return if usable { Step::Use(grant.access_token.clone()) } else { Step::Human };
         }
         match &self.trouble {
-            Some(Trouble::Later { until, reason, .. }) if now < *until => {
+            Some(RenewalFailure::Later { until, reason, .. }) if now < *until => {
                 if !is_dead && !ends(0) {
                     return Step::Use(grant.access_token.clone());
                 }
                 let seconds = (until - now).div_ceil(1000);
                 Step::Wait(format!("{reason}; tried again in {seconds} s"))
             }
-            Some(Trouble::Later { .. } | Trouble::Human) | None => Step::Renew,
+            Some(RenewalFailure::Later { .. } | RenewalFailure::Human) | None => Step::Renew,
         }
     }
 
     /// Notes that renewing failed in a way that may pass.
     pub(super) fn fail(&mut self, now: u64, reason: String, after: Option<Duration>, chance: f64) {
         let mut backoff = match &self.trouble {
-            Some(Trouble::Later { backoff, .. }) => *backoff,
-            Some(Trouble::Human) | None => RENEWAL,
+            Some(RenewalFailure::Later { backoff, .. }) => *backoff,
+            Some(RenewalFailure::Human) | None => RENEWAL,
         };
         let pause = backoff.fail_with(chance).max(after.unwrap_or_default());
         let until = now + u64::try_from(pause.as_millis()).unwrap_or(u64::MAX / 2);
-        self.trouble = Some(Trouble::Later { until, backoff, reason });
+        self.trouble = Some(RenewalFailure::Later { until, backoff, reason });
     }
 
     /// Takes up a grant, unless it is one that was found dead.
@@ -190,7 +190,7 @@ mod tests {
     fn pauses_grow_and_are_kept() {
         let mut state = state(grant("a", Some(10), true));
         for (failures, pause) in [(1, 2), (2, 4), (3, 8), (12, 300)] {
-            while !matches!(&state.trouble, Some(Trouble::Later { backoff, .. }) if backoff.failures() == failures)
+            while !matches!(&state.trouble, Some(RenewalFailure::Later { backoff, .. }) if backoff.failures() == failures)
             {
                 state.fail(100_000, "down".into(), None, 1.0);
             }

@@ -11,7 +11,7 @@ use rmcp::transport::auth::{
 use crate::connect::Certificates;
 
 /// How long an authorization server may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long its answer may be.
 pub(super) const LARGEST: usize = 256 << 10;
 /// How often it may send us on.
@@ -25,7 +25,7 @@ pub(super) fn client(certificates: &Certificates) -> Result<reqwest::Client, Str
 fn build(certificates: &Certificates, redirects: Policy) -> Result<reqwest::Client, String> {
     let builder = crate::http_client::builder()
         .redirect(redirects)
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .connect_timeout(Duration::from_secs(10));
     let unbuilt = |_| "no secure connection can be made".to_owned();
     certificates.put_on(builder)?.build().map_err(unbuilt)

@@ -11,7 +11,7 @@ use tokio::io::AsyncRead;
 use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError};
 
 use super::lines::{Line, Lines, id_at_the_ends};
-use super::{Incoming, Peer, Ticket};
+use super::{Incoming, Peer, RequestId};
 use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
 use crate::revision::{code, method};
 
@@ -117,7 +117,7 @@ impl InboundRequests {
             Line::Whole(line) => match Frame::parse(&line) {
                 Ok(Frame::One(message)) => self.message(message),
                 Ok(Frame::Batch(messages)) => self.batch(messages),
-                Err(invalid) => self.garbage(invalid, &line),
+                Err(invalid) => self.invalid(invalid, &line),
             },
             Line::TooLong { length, head, tail } => self.too_long(length, &head, &tail),
         }
@@ -141,7 +141,7 @@ impl InboundRequests {
                     n_open += usize::from(self.begin(request, Some(place)).is_ok());
                 }
                 Ok(message) => self.message(message),
-                Err(invalid) => self.garbage(invalid, b""),
+                Err(invalid) => self.invalid(invalid, b""),
             }
         }
         if n_open != 0 {
@@ -258,20 +258,20 @@ impl InboundRequests {
 
     fn complete(&self, response: Response) {
         let Response { id, reply } = response;
-        let unsettled = match Ticket::of(&id) {
-            Some(ticket) => self.peer.lock().pending.complete(ticket, Ok(reply)).err(),
+        let unsettled = match RequestId::parse(&id) {
+            Some(request_id) => self.peer.lock().pending.complete(request_id, Ok(reply)).err(),
             None => Some(Ok(reply)),
         };
         if let Some(Ok(reply)) = unsettled {
-            self.incoming.stray(Response { id, reply });
+            self.incoming.unexpected_response(Response { id, reply });
         }
     }
 
-    fn garbage(&self, invalid: Invalid, line: &[u8]) {
+    fn invalid(&self, invalid: Invalid, line: &[u8]) {
         if self.fail(&invalid) {
             return;
         }
-        if let Some(error) = self.incoming.garbage(&invalid, line) {
+        if let Some(error) = self.incoming.invalid(&invalid, line) {
             let id = invalid.id.unwrap_or_else(Json::null);
             self.write(|out| message::write_response(out, id.as_str(), &Reply::Error(error)));
         }
@@ -280,9 +280,9 @@ impl InboundRequests {
     /// Fails the question that a damaged answer belongs to, if there is one.
     fn fail(&self, invalid: &Invalid) -> bool {
         let (None, Some(id)) = (&invalid.method, &invalid.id) else { return false };
-        let Some(ticket) = Ticket::of(id) else { return false };
+        let Some(request_id) = RequestId::parse(id) else { return false };
         let failure = Failure::Unusable { reason: invalid.reason.clone() };
-        self.peer.lock().pending.complete(ticket, Err(failure)).is_ok()
+        self.peer.lock().pending.complete(request_id, Err(failure)).is_ok()
     }
 
     fn too_long(&self, length: usize, head: &Bytes, tail: &Bytes) {
@@ -294,6 +294,6 @@ impl InboundRequests {
             id: id_at_the_ends(head, tail),
             method: asks.then(String::new),
         };
-        self.garbage(invalid, head);
+        self.invalid(invalid, head);
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tool::{Failure, QuickMap, Reply, Sent};
 
-use super::{Patience, Ticket};
+use super::{RequestId, Timeouts};
 
 pub(super) type Answer = Result<Reply, Failure>;
 
@@ -17,7 +17,7 @@ pub(super) struct Pending {
     queued_at: u64,
     asked: Instant,
     alive: Instant,
-    patience: Patience,
+    timeouts: Timeouts,
     /// How many hold its clock, and since when.
     n_holding: usize,
     held: Option<Instant>,
@@ -26,19 +26,19 @@ pub(super) struct Pending {
 /// All open questions, and when to look whether one has waited too long.
 #[derive(Default)]
 pub(super) struct Table {
-    open: QuickMap<Ticket, Pending>,
+    open: QuickMap<RequestId, Pending>,
     due: Option<Instant>,
 }
 
 impl Pending {
-    pub(super) fn new(now: Instant, patience: Patience) -> (Pending, oneshot::Receiver<Answer>) {
+    pub(super) fn new(now: Instant, timeouts: Timeouts) -> (Pending, oneshot::Receiver<Answer>) {
         let (answer, receiver) = oneshot::channel();
         let pending = Pending {
             answer,
             queued_at: 0,
             asked: now,
             alive: now,
-            patience,
+            timeouts,
             n_holding: 0,
             held: None,
         };
@@ -53,7 +53,7 @@ impl Pending {
     fn deadline(&self, now: Instant) -> Instant {
         let alive = self.held.map_or(self.alive, |_| now);
         let held = self.held.map(|since| now - since).unwrap_or_default();
-        (alive + self.patience.quiet).min(self.asked + held + self.patience.whole)
+        (alive + self.timeouts.quiet).min(self.asked + held + self.timeouts.whole)
     }
 }
 
@@ -62,10 +62,10 @@ impl Table {
         self.open.len()
     }
 
-    pub(super) fn insert(&mut self, ticket: Ticket, pending: Pending) {
+    pub(super) fn insert(&mut self, request_id: RequestId, pending: Pending) {
         let deadline = pending.deadline(pending.asked);
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
-        self.open.insert(ticket, pending);
+        self.open.insert(request_id, pending);
     }
 
     /// When to look, at the latest. It is not moved when a question is answered
@@ -97,27 +97,27 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
-        self.open.remove(&ticket).is_some()
+    pub(super) fn remove(&mut self, request_id: RequestId) -> bool {
+        self.open.remove(&request_id).is_some()
     }
 
-    pub(super) fn touch(&mut self, ticket: Ticket, now: Instant) {
-        if let Some(pending) = self.open.get_mut(&ticket) {
+    pub(super) fn touch(&mut self, request_id: RequestId, now: Instant) {
+        if let Some(pending) = self.open.get_mut(&request_id) {
             pending.alive = now;
         }
     }
 
     /// Stops the clock of a question: the other side waits for us.
-    pub(super) fn hold(&mut self, ticket: Ticket, now: Instant) {
-        if let Some(pending) = self.open.get_mut(&ticket) {
+    pub(super) fn hold(&mut self, request_id: RequestId, now: Instant) {
+        if let Some(pending) = self.open.get_mut(&request_id) {
             pending.n_holding += 1;
             pending.held.get_or_insert(now);
         }
     }
 
     /// Lets it go on.
-    pub(super) fn release(&mut self, ticket: Ticket, now: Instant) {
-        let Some(pending) = self.open.get_mut(&ticket) else { return };
+    pub(super) fn release(&mut self, request_id: RequestId, now: Instant) {
+        let Some(pending) = self.open.get_mut(&request_id) else { return };
         pending.n_holding = pending.n_holding.saturating_sub(1);
         if pending.n_holding == 0
             && let Some(since) = pending.held.take()
@@ -127,13 +127,13 @@ impl Table {
         }
     }
 
-    pub(super) fn contains(&self, ticket: Ticket) -> bool {
-        self.open.contains_key(&ticket)
+    pub(super) fn contains(&self, request_id: RequestId) -> bool {
+        self.open.contains_key(&request_id)
     }
 
     /// Hands an answer to whoever waits for it, or back when nobody does.
-    pub(super) fn complete(&mut self, ticket: Ticket, answer: Answer) -> Result<(), Answer> {
-        match self.open.remove(&ticket) {
+    pub(super) fn complete(&mut self, request_id: RequestId, answer: Answer) -> Result<(), Answer> {
+        match self.open.remove(&request_id) {
             Some(pending) => pending.answer.send(answer),
             None => Err(answer),
         }
@@ -154,20 +154,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_what_was_held_for_long_is_forsaken() {
+    async fn only_what_was_held_for_long_expires() {
         let (start, minute) = (Instant::now(), Duration::from_secs(60));
         let mut table = Table::default();
-        let mut ask = |ticket| {
-            let (pending, answer) = Pending::new(start, Patience::of(minute * 60));
-            table.insert(Ticket(ticket), pending);
+        let mut ask = |request_id| {
+            let (pending, answer) = Pending::new(start, Timeouts::same(minute * 60));
+            table.insert(RequestId(request_id), pending);
             answer
         };
         let (mut busy, mut held) = (ask(1), ask(2));
-        table.hold(Ticket(2), start);
+        table.hold(RequestId(2), start);
         table.expire_held(start + minute - Duration::from_secs(1), minute);
         assert!(held.try_recv().is_err());
         table.expire_held(start + minute, minute);
         assert!(matches!(held.try_recv(), Ok(Err(Failure::Timeout { after })) if after == minute));
-        assert!(busy.try_recv().is_err() && table.contains(Ticket(1)));
+        assert!(busy.try_recv().is_err() && table.contains(RequestId(1)));
     }
 }

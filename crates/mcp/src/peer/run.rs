@@ -79,7 +79,7 @@ where
                     tokio::task::yield_now().await;
                 }
             }
-            () = alarm.rings() => peer.lock().pending.expire(Instant::now()),
+            () = alarm.elapsed() => peer.lock().pending.expire(Instant::now()),
             () = until(last_call), if last_call.is_some() => {
                 if inbound.answers.is_empty() {
                     break CLOSED.to_owned();
@@ -129,7 +129,7 @@ impl Alarm {
         }
     }
 
-    async fn rings(&mut self) {
+    async fn elapsed(&mut self) {
         match &mut self.sleep {
             Some(sleep) => sleep.await,
             None => std::future::pending().await,

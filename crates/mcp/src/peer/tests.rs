@@ -34,12 +34,12 @@ impl Incoming for Notebook {
         self.notes.lock().unwrap().push(notification.method);
     }
 
-    fn garbage(&self, invalid: &Invalid, _: &[u8]) -> Option<RpcError> {
+    fn invalid(&self, invalid: &Invalid, _: &[u8]) -> Option<RpcError> {
         self.n_garbage.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Some(invalid.to_error())
     }
 
-    fn stray(&self, response: Response) {
+    fn unexpected_response(&self, response: Response) {
         self.notes.lock().unwrap().push(format!("stray {}", response.id));
     }
 }
@@ -75,8 +75,10 @@ impl Scene {
 
     fn ask(&self, method: &'static str) -> tokio::task::JoinHandle<Result<Reply, Failure>> {
         let peer = self.peer.clone();
-        let patience = Patience { quiet: Duration::from_secs(60), whole: Duration::from_secs(100) };
-        tokio::spawn(async move { peer.request(peer.ticket(), method, None, patience).await })
+        let timeouts = Timeouts { quiet: Duration::from_secs(60), whole: Duration::from_secs(100) };
+        tokio::spawn(
+            async move { peer.request(peer.next_request_id(), method, None, timeouts).await },
+        )
     }
 }
 
@@ -134,7 +136,7 @@ async fn silence_runs_out_of_patience_and_progress_buys_time_up_to_a_limit() {
     let question = scene.ask("a");
     scene.hear().await;
     tokio::time::sleep(Duration::from_secs(50)).await;
-    scene.peer.alive(Ticket(1));
+    scene.peer.alive(RequestId(1));
     let after = Duration::from_secs(100);
     assert_eq!(question.await.unwrap(), Err(Failure::Timeout { after }));
     assert_eq!(asked.elapsed().as_secs(), 100);

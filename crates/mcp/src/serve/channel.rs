@@ -19,7 +19,7 @@ use tool::{Client, ClientHandle, Failure, Json, Note, Object, Reply};
 use super::session::{QUESTIONS, Session};
 use crate::level::Level;
 use crate::message;
-use crate::peer::{Patience, Peer};
+use crate::peer::{Peer, Timeouts};
 use crate::revision::{meta, method};
 
 /// How long a client, or the human behind it, may take to answer a question.
@@ -195,7 +195,7 @@ impl ClientChannel {
                 Some(Note { params, ..note })
             }
             method::MESSAGE => {
-                let level = Level::of(&note.params, "level");
+                let level = Level::read(&note.params, "level");
                 let wants = match &self.route {
                     Route::Session(session) => {
                         session.level().is_none_or(|least| level.is_none_or(|at| least <= at))
@@ -325,8 +325,8 @@ impl ClientHandle for ClientChannel {
         match &self.route {
             Route::Session(session) => match &session.peer {
                 Some(peer) => {
-                    let patience = Patience::of(TO_ANSWER);
-                    peer.request(peer.ticket(), method, Some(&params), patience).await
+                    let timeouts = Timeouts::same(TO_ANSWER);
+                    peer.request(peer.next_request_id(), method, Some(&params), timeouts).await
                 }
                 None => self.ask_session(session, method, params).await,
             },

@@ -32,7 +32,7 @@ pub(crate) async fn ask(
     let mut reply = provider.ask(ask, context).await?;
     for _ in 0..ROUNDS {
         let wanted = match &reply {
-            Reply::Result(result) if adapt::wants_input(result) => Wanted::read(result),
+            Reply::Result(result) if adapt::wants_input(result) => InputRequests::read(result),
             Reply::Result(_) | Reply::Error(_) => return Ok(reply),
         };
         let Some(mut again) = read_again() else { return Ok(reply) };
@@ -58,7 +58,9 @@ pub(crate) async fn ask(
 /// client is never asked. The provider's state is marked as the provider's.
 pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
     let (result, wanted) = match &reply {
-        Reply::Result(result) if adapt::wants_input(result) => (result, Wanted::read(result)),
+        Reply::Result(result) if adapt::wants_input(result) => {
+            (result, InputRequests::read(result))
+        }
         Reply::Result(_) | Reply::Error(_) => return reply,
     };
     let missing = wanted.requests.iter().find_map(|(_, request)| {
@@ -79,16 +81,19 @@ pub(crate) fn answerable(reply: Reply, client: &Client) -> Reply {
 }
 
 /// What a provider wants before it answers.
-struct Wanted {
+struct InputRequests {
     requests: Object,
     state: Option<Json>,
 }
 
-impl Wanted {
-    fn read(result: &Json) -> Wanted {
+impl InputRequests {
+    fn read(result: &Json) -> InputRequests {
         let requests = result.member("inputRequests");
         let requests = requests.and_then(|requests| Object::parse(&requests).ok());
-        Wanted { requests: requests.unwrap_or_default(), state: result.member("requestState") }
+        InputRequests {
+            requests: requests.unwrap_or_default(),
+            state: result.member("requestState"),
+        }
     }
 
     /// The client's answers, all asked for at once; or why one is missing.

@@ -16,12 +16,12 @@ use crate::revision::method;
 
 /// The wishes, by provider.
 #[derive(Default)]
-pub(crate) struct LogLevels(Mutex<HashMap<Key, Wishes>>);
+pub(crate) struct LogLevels(Mutex<HashMap<Key, WantedLevels>>);
 
-/// A provider is known by where it lives; [`Wishes`] keeps it there.
+/// A provider is known by where it lives; [`WantedLevels`] keeps it there.
 type Key = usize;
 
-struct Wishes {
+struct WantedLevels {
     _provider: Arc<dyn Provider>,
     levels: HashMap<Arc<str>, Level>,
 }
@@ -51,7 +51,7 @@ impl LogLevels {
     ) -> Option<Level> {
         let mut wishes = self.0.lock();
         let key = Arc::as_ptr(provider).cast::<()>().addr();
-        let fresh = || Wishes { _provider: Arc::clone(provider), levels: HashMap::new() };
+        let fresh = || WantedLevels { _provider: Arc::clone(provider), levels: HashMap::new() };
         let levels = &mut wishes.entry(key).or_insert_with(fresh).levels;
         let before = levels.values().min().copied();
         match level {

@@ -47,7 +47,7 @@ impl Opening {
 }
 
 /// How a modern request is answered.
-pub(crate) enum Begun {
+pub(crate) enum ModernAnswer {
     Now(Reply),
     Exchange(Exchange),
     Listen(SubscriptionStream),
@@ -91,7 +91,7 @@ pub(crate) fn open(
     let client = session::client(about.remove(meta::CLIENT_INFO), Some(capabilities), revision)?;
     let client = Arc::new(client);
     let (level, token) =
-        (Level::of(&about, meta::LOG_LEVEL), about.get(meta::PROGRESS_TOKEN).cloned());
+        (Level::read(&about, meta::LOG_LEVEL), about.get(meta::PROGRESS_TOKEN).cloned());
     match about.is_empty() {
         true => drop(params.remove("_meta")),
         false => params.set("_meta", about.to_json()),
@@ -107,11 +107,11 @@ pub(crate) async fn begin(
     opening: Opening,
     request: &Request,
     peer: Option<Peer>,
-) -> Begun {
+) -> ModernAnswer {
     let listing = opening.provider.listing();
     let now = |result: Result<Json, RpcError>| {
         let reply = result.map_or_else(Reply::Error, Reply::Result);
-        Begun::Now(adapt::modern(&request.method, reply, &listing))
+        ModernAnswer::Now(adapt::modern(&request.method, reply, &listing))
     };
     let own = match discovery::is_personal(&request.method) {
         true => opening.provider.resources_for(&opening.context()).await,
@@ -143,11 +143,11 @@ pub(crate) async fn begin(
                 watched: Arc::clone(&server.watched),
             };
             let listening = SubscriptionStream::open(watcher, wanted, &request.id).await;
-            listening.map_or_else(|error| now(Err(error)), Begun::Listen)
+            listening.map_or_else(|error| now(Err(error)), ModernAnswer::Listen)
         }
         name if method::is_notification(name) => now(Err(discovery::notification_only(name))),
         _ => ask(server, opening, request, peer)
-            .map_or_else(|error| now(Err(error)), Begun::Exchange),
+            .map_or_else(|error| now(Err(error)), ModernAnswer::Exchange),
     }
 }
 

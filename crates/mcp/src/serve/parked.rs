@@ -7,9 +7,9 @@
 //! one question, for a short time; the number of parked calls is bounded, and
 //! the oldest of whoever has the most gives way.
 //!
-//! A provider may park calls in the same way, being a gate like us. Its states
+//! A provider may park calls in the same way, being a gatelet like us. Its states
 //! would be taken for ours when they come back, so they are marked on their way
-//! out: one mark for every gate that they pass.
+//! out: one mark for every gatelet that they pass.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tool::context::{IMPLIED, VISIT};
+use tool::context::{CONNECTION_PREFIX, SUBJECT_PREFIX};
 use tool::{
     Ask, Client, ClientHandle, Context, Identity, Json, NoClient, Object, ProviderSource, Reply,
     RpcError,
@@ -142,8 +142,8 @@ impl McpServer {
             return ready(Reply::Error(discovery::no_method(method::SET_LEVEL)));
         }
         let params = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
-        let Some(level) = Level::of(&params, "level") else {
-            let message = "params need `level`: debug, info, take_notification, warning, error, critical, alert or emergency";
+        let Some(level) = Level::read(&params, "level") else {
+            let message = "params need `level`: debug, info, notice, warning, error, critical, alert or emergency";
             return ready(Reply::Error(RpcError::new(code::INVALID_PARAMS, message)));
         };
         let (server, session) = (Arc::clone(self), Arc::clone(session));
@@ -263,8 +263,8 @@ pub(crate) fn implied_session(client: &Client, caller: &Caller) -> Arc<str> {
     let Client { name, version, .. } = client;
     let own = format!("{}:{name}{version}", name.len());
     match (caller.is_anonymous(), caller.subject.as_str()) {
-        (true, _) => format!("{VISIT}{connection} {own}").into(),
-        (false, subject) => format!("{IMPLIED}{}:{subject}{own}", subject.len()).into(),
+        (true, _) => format!("{CONNECTION_PREFIX}{connection} {own}").into(),
+        (false, subject) => format!("{SUBJECT_PREFIX}{}:{subject}{own}", subject.len()).into(),
     }
 }
 
@@ -277,7 +277,9 @@ mod tests {
     #[test]
     fn callers_whose_names_run_together_are_told_apart() {
         let mut names = vec![String::new()];
-        for separator in ["@", " ", ":", "#", "/", "1", "a", "\u{1f}", "\n", VISIT, IMPLIED] {
+        for separator in
+            ["@", " ", ":", "#", "/", "1", "a", "\u{1f}", "\n", CONNECTION_PREFIX, SUBJECT_PREFIX]
+        {
             names.extend([
                 separator.to_owned(),
                 format!("a{separator}"),
@@ -291,7 +293,11 @@ mod tests {
                     let caller = Identity { subject: subject.clone(), ..Identity::default() };
                     let client = Client { version: version.clone(), ..Client::named(name, "") };
                     let session = implied_session(&client, &Caller::on_pipe(Arc::new(caller)));
-                    assert_eq!(session.starts_with(VISIT), subject.is_empty(), "{session:?}");
+                    assert_eq!(
+                        session.starts_with(CONNECTION_PREFIX),
+                        subject.is_empty(),
+                        "{session:?}"
+                    );
                     let who = (subject.clone(), name.clone(), version.clone());
                     if let Some(other) = known.insert(session, who.clone()) {
                         panic!("{who:?} is taken for {other:?}");

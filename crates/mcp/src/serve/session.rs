@@ -153,7 +153,7 @@ impl Session {
                 self.subscriptions.lock().keys().any(wants).then_some(note)
             }
             Event::Note(note) if note.method == method::MESSAGE => {
-                let at = Level::of(&note.params, "level");
+                let at = Level::read(&note.params, "level");
                 let wants = self.level().is_none_or(|least| at.is_none_or(|at| least <= at));
                 wants.then_some(note)
             }
@@ -200,11 +200,11 @@ impl PendingQuestion<'_> {
     /// or when nobody waits for it any more.
     pub(crate) async fn answer(
         mut self,
-        patience: Duration,
+        timeouts: Duration,
         cancel: impl FnOnce(&str),
     ) -> Result<Reply, Failure> {
         let mut withdrawal = Withdrawal(Some(cancel));
-        let answer = tokio::time::timeout(patience, &mut self.answer).await;
+        let answer = tokio::time::timeout(timeouts, &mut self.answer).await;
         let cancel = withdrawal.0.take();
         match answer {
             Ok(answer) => answer.map_err(|_| Failure::Cancelled),
@@ -212,7 +212,7 @@ impl PendingQuestion<'_> {
                 if let Some(cancel) = cancel {
                     cancel("no answer in time");
                 }
-                Err(Failure::Timeout { after: patience })
+                Err(Failure::Timeout { after: timeouts })
             }
         }
     }

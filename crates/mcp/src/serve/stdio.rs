@@ -17,7 +17,7 @@ use tool::{Event, Identity, Json, ProviderSource, Reply, RpcError};
 use super::caller::Caller;
 use super::discovery;
 use super::exchange::{Exchange, Step};
-use super::modern::{self, Begun};
+use super::modern::{self, ModernAnswer};
 use super::parked;
 use super::roots;
 use super::server::McpServer;
@@ -119,9 +119,9 @@ impl Pipe {
             Err(error) => return Reply::Error(error),
         };
         match modern::begin(&self.server, opening, &request, Some(self.peer.clone())).await {
-            Begun::Now(reply) => reply,
-            Begun::Exchange(exchange) => finish(exchange).await,
-            Begun::Listen(mut listening) => {
+            ModernAnswer::Now(reply) => reply,
+            ModernAnswer::Exchange(exchange) => finish(exchange).await,
+            ModernAnswer::Listen(mut listening) => {
                 while let Some(message) = listening.next().await {
                     // A pipe that is gone ends this future anyway.
                     if let Ok(Message::Notification(note)) = Message::parse(&message) {
@@ -171,12 +171,12 @@ impl Incoming for Pipe {
         }
     }
 
-    fn garbage(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
+    fn invalid(&self, invalid: &Invalid, line: &[u8]) -> Option<RpcError> {
         tracing::warn!(%invalid, line = %excerpt(line), "the client sent no message");
         Some(invalid.to_error())
     }
 
-    fn stray(&self, response: Response) {
+    fn unexpected_response(&self, response: Response) {
         tracing::debug!(id = %response.id, "an answer to a question that nobody asked");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp::connect::{ConnectError, ListLimits, Options};
-use mcp::peer::{Limits, Patience};
+use mcp::peer::{Limits, Timeouts};
 use serde_json::json;
 use tool::{Context, Event, Failure, Provider, Sent};
 
@@ -20,7 +20,7 @@ async fn garbage_between_messages_is_counted_and_does_no_harm() {
     let line = "npm WARN\n\u{0}\u{1}{{{\n[[[\n{\"jsonrpc\":\"2.0\"}\n{\"id\":ID,\"result\":\"ok\"}";
     let answer = call(&upstream, "raw", json!({"line": line})).await;
     assert_eq!(result(answer).as_str(), "\"ok\"");
-    assert_eq!(upstream.n_nonsense(), 4);
+    assert_eq!(upstream.n_invalid(), 4);
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn answers_to_questions_never_asked_are_ignored() {
     let upstream = open("plain").await;
     let line = "{\"id\":9999,\"result\":{}}\n{\"id\":null,\"error\":{}}\n{\"id\":ID,\"result\":1}";
     assert_eq!(result(call(&upstream, "raw", json!({"line": line})).await).as_str(), "1");
-    assert_eq!(upstream.n_nonsense(), 2);
+    assert_eq!(upstream.n_invalid(), 2);
 }
 
 #[tokio::test]
@@ -166,8 +166,8 @@ async fn a_server_that_hangs_at_any_step_is_given_up() {
 
 #[tokio::test]
 async fn a_call_that_hangs_runs_out_of_patience_and_is_cancelled() {
-    let patience = Patience::of(Duration::from_millis(300));
-    let upstream = try_open("plain", &Options { patience, ..options() }).await.unwrap();
+    let timeouts = Timeouts::same(Duration::from_millis(300));
+    let upstream = try_open("plain", &Options { timeouts, ..options() }).await.unwrap();
     let answer = call(&upstream, "hang", json!({})).await;
     assert_eq!(answer, Err(Failure::Timeout { after: Duration::from_millis(300) }));
     let cancelled = result(call(&upstream, "cancelled", json!({})).await);
@@ -177,8 +177,8 @@ async fn a_call_that_hangs_runs_out_of_patience_and_is_cancelled() {
 #[tokio::test]
 async fn the_callers_own_limit_counts_too() {
     let upstream = open("plain").await;
-    let patience = Some(Duration::from_millis(50));
-    let context = Context { timeout: patience, ..Context::anonymous() };
+    let timeouts = Some(Duration::from_millis(50));
+    let context = Context { timeout: timeouts, ..Context::anonymous() };
     let answer = crate::support::call_in(&upstream, "hang", json!({}), &context).await;
     assert_eq!(answer, Err(Failure::Timeout { after: Duration::from_millis(50) }));
 }
@@ -207,8 +207,8 @@ async fn a_program_that_is_not_there_says_so() {
 
 #[tokio::test]
 async fn a_server_that_is_stopped_is_given_up_after_a_few_calls() {
-    let patience = mcp::peer::Patience::of(std::time::Duration::from_millis(200));
-    let options = Options { patience, grace: std::time::Duration::from_millis(100), ..options() };
+    let timeouts = mcp::peer::Timeouts::same(std::time::Duration::from_millis(200));
+    let options = Options { timeouts, grace: std::time::Duration::from_millis(100), ..options() };
     let upstream = crate::support::try_open("plain", &options).await.unwrap();
     let [child] = Vec::from_iter(crate::processes::children_of(std::process::id()))[..] else {
         panic!("not one child")

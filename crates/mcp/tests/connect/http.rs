@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mcp::connect::{ConnectError, Endpoint, KnownRevision, Options, Target, Upstream, connect};
-use mcp::peer::Patience;
+use mcp::peer::Timeouts;
 use mcp::revision::Revision;
 use serde_json::json;
 use tool::{Context, Event, Failure, Kind, Object, Provider, Sent as HasLeft};
@@ -133,8 +133,8 @@ async fn nonsense_instead_of_an_answer_is_unusable() {
 #[tokio::test]
 async fn a_call_that_hangs_runs_out_of_patience_and_is_cancelled() {
     let web = calls(|_| Sent::Open(vec![])).await;
-    let patience = Patience::of(Duration::from_millis(200));
-    let options = Options { patience, ..options() };
+    let timeouts = Timeouts::same(Duration::from_millis(200));
+    let options = Options { timeouts, ..options() };
     let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
     let answer = call(&upstream, "t", json!({})).await;
     assert_eq!(answer, Err(Failure::Timeout { after: Duration::from_millis(200) }));

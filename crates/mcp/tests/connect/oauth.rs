@@ -9,7 +9,7 @@ use mcp::connect::{
     Certificates, ConnectError, Credential, Endpoint, KnownRevision, Options, Refusal, Target,
     connect,
 };
-use mcp::oauth::{Grant, GrantStore, Login, OAuthCredential, Revoked, Wanted};
+use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential, Revoked};
 use mcp::revision::Revision;
 use testkit::oauth::{Mood, Server};
 use tool::{Ask, Call, Client, Context, CredentialHealth, Failure, Json, Provider};
@@ -67,7 +67,8 @@ impl Stage {
     async fn log_in_for(&self, scopes: &[&str]) -> Grant {
         let granted = self.bench.load().unwrap().map(|grant| grant.scopes).unwrap_or_default();
         let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
-        let wanted = Wanted { url: self.server.url(), scopes, granted, ..Wanted::default() };
+        let wanted =
+            LoginRequest { url: self.server.url(), scopes, granted, ..LoginRequest::default() };
         let login = Login::begin(&wanted, "http://127.0.0.1:9/callback").await.unwrap();
         let callback = browse(login.url()).await;
         let seconds = self.bench.time.load(Ordering::Relaxed) / 1000;
@@ -129,7 +130,7 @@ async fn a_login_leads_to_a_token_for_this_server_alone() {
 #[tokio::test]
 async fn a_forged_redirect_gives_nothing() {
     let stage = Stage::new().await;
-    let wanted = Wanted { url: stage.server.url(), ..Wanted::default() };
+    let wanted = LoginRequest { url: stage.server.url(), ..LoginRequest::default() };
     for forge in [
         |callback: &str| callback.replace("iss=http", "iss=https"),
         |callback: &str| callback.replace("state=", "state=x"),
@@ -293,7 +294,7 @@ async fn fixed_headers_that_are_refused_are_tried_again_ever_later() {
     let server = Server::start().await.unwrap();
     let bench = Arc::new(Bench::default());
     let fixed = Arc::new(FixedHeaders::new("change it", now(&bench)));
-    // A day of a gate that tries every minute.
+    // A day of a gatelet that tries every minute.
     for _ in 0..24 * 60 {
         let error = enter(&server, Arc::clone(&fixed) as _).await.err().unwrap();
         assert_eq!(error.to_string(), "not authorised: change it");

@@ -1,7 +1,7 @@
 //! What passes besides questions and answers.
 
 use mcp::connect::{KnownRevision, Options};
-use mcp::peer::Patience;
+use mcp::peer::Timeouts;
 use mcp::revision::Revision;
 use serde_json::json;
 use tool::{Ask, Call, Context, Event, Kind, Object, Provider};
@@ -59,7 +59,7 @@ async fn a_server_that_was_modern_the_last_time_is_asked_one_thing() {
     let options = Options { revision, probe: std::time::Duration::ZERO, ..options() };
     let upstream = try_open("modern", &options).await.unwrap();
     assert_eq!(upstream.revision(), Revision::V2026_07_28);
-    assert_eq!(upstream.n_nonsense(), 0);
+    assert_eq!(upstream.n_invalid(), 0);
     // One that dies of the question now is started again without.
     let upstream = try_open("fragile", &options).await.unwrap();
     assert_eq!(upstream.revision(), Revision::V2025_11_25);
@@ -67,8 +67,8 @@ async fn a_server_that_was_modern_the_last_time_is_asked_one_thing() {
 
 #[tokio::test]
 async fn time_in_which_the_client_is_asked_is_not_the_servers() {
-    let patience = Patience::of(std::time::Duration::from_millis(300));
-    let upstream = try_open("plain", &Options { patience, ..options() }).await.unwrap();
+    let timeouts = Timeouts::same(std::time::Duration::from_millis(300));
+    let upstream = try_open("plain", &Options { timeouts, ..options() }).await.unwrap();
     let context = slow_human();
     let ask = json!({"method": "sampling/createMessage", "params": "{}"});
     let answer = call_in(&upstream, "ask", ask, &context).await;

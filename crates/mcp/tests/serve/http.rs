@@ -436,7 +436,7 @@ async fn an_old_client_posts_here_and_reads_there() {
     let everything = Everything::new(Style::Asking);
     let endpoint = Endpoint::new(Arc::new(FixedProvider(everything)), Options::default());
     let get = ::http::Request::get("/sse").header("host", "localhost").body(()).unwrap();
-    let mut stream = Answer::of(endpoint.respond_sse_get(&get, "/messages")).await;
+    let mut stream = Answer::read(endpoint.respond_sse_get(&get, "/messages")).await;
     let hello = stream.event().await;
     let address = hello.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let post = async |body: Value| {
@@ -531,7 +531,7 @@ impl tool::Provider for Telling {
         _: tool::Ask,
         context: &tool::Context,
     ) -> Result<tool::Reply, tool::Failure> {
-        Ok(tool::Reply::text(&format!("{} {}", context.is_visit(), context.session)))
+        Ok(tool::Reply::text(&format!("{} {}", context.is_connection_only(), context.session)))
     }
 }
 

@@ -103,7 +103,7 @@ impl Site {
         if let Some(address) = self.address {
             request.extensions_mut().insert(PeerAddress(address));
         }
-        Answer::of(self.endpoint.respond(request).await).await
+        Answer::read(self.endpoint.respond(request).await).await
     }
 
     pub(crate) async fn initialize(&self, revision: &str, capabilities: Value) -> Session {
@@ -163,7 +163,7 @@ pub(crate) fn modern(method: &str, mut params: Value, capabilities: &Value) -> V
 }
 
 impl Answer {
-    pub(crate) async fn of(response: Response<Body>) -> Answer {
+    pub(crate) async fn read(response: Response<Body>) -> Answer {
         let (head, body) = response.into_parts();
         let streams =
             head.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");

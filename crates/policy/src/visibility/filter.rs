@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use catalog::directory::Place;
+use catalog::ItemRef;
 use catalog::source::{Skill, Source};
-use catalog::{By, Catalog, Namespace, Slot};
+use catalog::{Catalog, GuessBy, Namespace, Slot};
 use tool::Identity;
 
 use crate::call::What;
@@ -167,8 +167,8 @@ impl<'a> Visible<'a> {
 
     /// How what this caller may have meant is guessed: without the index where
     /// that knows of what they may not see.
-    pub fn guesses_by(&self) -> By {
-        if self.shows_all() { By::SpellingAndMeaning } else { By::Spelling }
+    pub fn guesses_by(&self) -> GuessBy {
+        if self.shows_all() { GuessBy::SpellingAndMeaning } else { GuessBy::Spelling }
     }
 
     /// Whether an upstream is there: it may be named, or something of it is seen.
@@ -199,23 +199,23 @@ impl<'a> Visible<'a> {
     }
 
     /// Whether what is at a place exists.
-    pub fn shows_place(&self, catalog: &Catalog, place: Place) -> bool {
+    pub fn shows_item(&self, catalog: &Catalog, place: ItemRef) -> bool {
         let source = |source: usize| &catalog.sources()[source];
         match place {
-            Place::Tool(slot) => self.shows_function(catalog, slot),
-            Place::Resource { source: own, at } => {
+            ItemRef::Tool(slot) => self.shows_function(catalog, slot),
+            ItemRef::Resource { source: own, at } => {
                 let (upstream, uri) = (&source(own).label, &source(own).listing.resources[at].uri);
                 self.shows(&Thing::Resource { upstream, uri })
             }
-            Place::Template { source: own, at } => {
+            ItemRef::Template { source: own, at } => {
                 let uri = &source(own).listing.templates[at].uri_template;
                 self.shows(&Thing::Resource { upstream: &source(own).label, uri })
             }
-            Place::Prompt { source: own, at } => {
+            ItemRef::Prompt { source: own, at } => {
                 let (upstream, name) = (&source(own).label, &source(own).listing.prompts[at].name);
                 self.shows(&Thing::Prompt { upstream, name })
             }
-            Place::Skill { source: own, at } => {
+            ItemRef::Skill { source: own, at } => {
                 let Skill { namespace, name, .. } = &source(own).skills[at];
                 self.shows(&Thing::Skill { namespace, name })
             }

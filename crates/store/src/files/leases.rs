@@ -89,16 +89,16 @@ impl Directory {
 
     fn is_over(&self, file: &Path, newest: &Newest) -> bool {
         let life = Duration::from_millis(newest.life);
-        self.lives.is_over(&file.to_string_lossy(), newest.made, life)
+        self.lifetimes.is_over(&file.to_string_lossy(), newest.made, life)
     }
 
     fn note(&self, file: &Path, fence: u64, life: Duration) -> Result<(), StateError> {
-        let made = self.lives.unix_millis();
+        let made = self.lifetimes.unix_millis();
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         let text = tool::Json::encode(&Newest { fence, made, life: millis });
         let written = file::replace(file, text.as_bytes(), Safety::Unsynced);
         written.map_err(named("write", file)).map_err(StateError::unavailable)?;
-        self.lives.begin(&file.to_string_lossy(), made, life);
+        self.lifetimes.begin(&file.to_string_lossy(), made, life);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use crate::state::{Expiring, SingleUse, StateError, StateFuture, ready};
 
 /// What every file begins with; the digit is the version of the format.
 const MARK: &[u8; 8] = b"gatevle1";
-/// The mark, when it was made and how long it lives, in milliseconds.
+/// The mark, when it was made and how long it lifetimes, in milliseconds.
 const HEAD: usize = 24;
 
 const SINGLE_USE: &str = "single-use";
@@ -53,7 +53,7 @@ impl SingleUse for Files {
                 }
             }
             let value = directory.value(&taken, &file);
-            directory.lives.forget(&name(&file));
+            directory.lifetimes.forget(&name(&file));
             // What could not be taken away is not to be found either.
             let _ = std::fs::remove_file(&taken);
             value.map(Attempt::Done)
@@ -145,13 +145,13 @@ impl Directory {
     }
 
     fn keep(&self, file: &Path, value: &[u8], life: Duration) -> Result<(), StateError> {
-        let made = self.lives.unix_millis();
+        let made = self.lifetimes.unix_millis();
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         let head = [MARK.as_slice(), &made.to_le_bytes(), &millis.to_le_bytes()];
         let bytes = [&head.concat(), value].concat();
         let written = file::replace(file, &bytes, self.safety).map_err(named("write", file));
         written.map_err(StateError::unavailable)?;
-        self.lives.begin(&name(file), made, life);
+        self.lifetimes.begin(&name(file), made, life);
         Ok(())
     }
 
@@ -164,12 +164,12 @@ impl Directory {
         let is_over = bytes
             .get(..HEAD)
             .and_then(life)
-            .is_none_or(|(made, life)| self.lives.is_over(&name(kept), made, life));
+            .is_none_or(|(made, life)| self.lifetimes.is_over(&name(kept), made, life));
         Ok((!is_over).then(|| Bytes::from(bytes).slice(HEAD..)))
     }
 
     fn discard(&self, file: &Path) -> Result<(), StateError> {
-        self.lives.forget(&name(file));
+        self.lifetimes.forget(&name(file));
         let removed = std::fs::remove_file(file).or_else(unless_missing);
         removed.map_err(named("remove", file)).map_err(StateError::unavailable)
     }
@@ -177,7 +177,7 @@ impl Directory {
     /// Takes away what is over, now and then. What cannot be taken away is tried
     /// again later.
     fn sweep(&self, kind: &str) {
-        if !self.lives.is_time_to_sweep() {
+        if !self.lifetimes.is_time_to_sweep() {
             return;
         }
         let Ok(entries) = std::fs::read_dir(self.path.join(kind)) else { return };
@@ -186,7 +186,7 @@ impl Directory {
             let is_over = match is_hidden {
                 true => self.was_left(&file),
                 false => head(&file)
-                    .is_none_or(|(made, life)| self.lives.is_over(&name(&file), made, life)),
+                    .is_none_or(|(made, life)| self.lifetimes.is_over(&name(&file), made, life)),
             };
             if is_over {
                 let _ = self.discard(&file);
@@ -197,7 +197,7 @@ impl Directory {
     /// Whether nobody can be writing this any more.
     fn was_left(&self, file: &Path) -> bool {
         let written = file::stamp(file).and_then(|(when, _)| when.duration_since(UNIX_EPOCH).ok());
-        let now = Duration::from_millis(self.lives.unix_millis());
+        let now = Duration::from_millis(self.lifetimes.unix_millis());
         written.is_some_and(|written| LEFT < now.saturating_sub(written))
     }
 }
@@ -212,7 +212,7 @@ fn head(file: &PathBuf) -> Option<(u64, Duration)> {
     life(&head)
 }
 
-/// When something was made and how long it lives.
+/// When something was made and how long it lifetimes.
 fn life(head: &[u8]) -> Option<(u64, Duration)> {
     let rest = head.strip_prefix(MARK)?;
     let (made, millis) = rest.split_first_chunk::<8>()?;

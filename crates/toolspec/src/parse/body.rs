@@ -7,7 +7,7 @@ use super::json::{self, Role, ToolParts};
 use super::names::InventoryRow;
 use crate::block::{Block, Kind};
 use crate::document::{Call, Documented, Example, Form, Heading, Located, Section, Side, Topic};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 use crate::markdown::{code_spans, label, pairs, plain};
 
 /// A run of blocks about one topic, or about none in particular.
@@ -15,7 +15,7 @@ struct Part {
     topic: Option<Topic>,
     form: Form,
     title: String,
-    place: Place,
+    place: Position,
     blocks: Vec<Block>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn of_row(row: &InventoryRow) -> Documented {
 }
 
 /// A tool of which only a bullet is known.
-pub(super) fn of_bullet(name: String, text: String, place: Place) -> Documented {
+pub(super) fn of_bullet(name: String, text: String, place: Position) -> Documented {
     let heading = Heading { place, level: 0, text: name.clone(), names: vec![name] };
     let mut tool = empty(heading, place.line + 1);
     tool.description = (!text.is_empty()).then_some(Located { value: text, place });
@@ -78,7 +78,7 @@ fn empty(heading: Heading, end: usize) -> Documented {
     }
 }
 
-fn implied(topic: Topic, place: Place, end: usize) -> Section {
+fn implied(topic: Topic, place: Position, end: usize) -> Section {
     Section { topic, form: Form::Implied, title: String::new(), place, end, text: String::new() }
 }
 
@@ -87,7 +87,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
         topic: None,
         form: Form::Implied,
         title: String::new(),
-        place: Place::line(heading.place.line + 1),
+        place: Position::line(heading.place.line + 1),
         blocks: Vec::new(),
     };
     let mut parts = vec![start];
@@ -95,7 +95,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
         let line = block.lines.start + 1;
         match &block.kind {
             Kind::Heading { level, text } => {
-                let place = Place { line, column: 1, length: level + 1 + text.chars().count() };
+                let place = Position { line, column: 1, length: level + 1 + text.chars().count() };
                 parts.push(Part {
                     topic: Topic::of_title(text),
                     form: Form::Heading(*level),
@@ -111,7 +111,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                         topic: Some(topic),
                         form: Form::Label,
                         title,
-                        place: Place::line(line),
+                        place: Position::line(line),
                         blocks: rest_block(block, &rest).into_iter().collect(),
                     }),
                     // `**Trust Level**: …` after `**Description**: …` is not part of it.
@@ -119,7 +119,7 @@ fn split(heading: &Heading, blocks: &[Block]) -> Vec<Part> {
                         topic: None,
                         form: Form::Label,
                         title: String::new(),
-                        place: Place::line(line),
+                        place: Position::line(line),
                         blocks: vec![block.clone()],
                     }),
                     None => push(&mut parts, block),
@@ -239,7 +239,7 @@ fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>
             rest.push(block.clone());
         }
         for (name, value) in found {
-            read_pair(&name, &value, Place::line(block.lines.start + 1), tool);
+            read_pair(&name, &value, Position::line(block.lines.start + 1), tool);
         }
     }
     let described = rest.iter().find_map(|block| match &block.kind {
@@ -265,7 +265,7 @@ fn read_preamble(part: &Part, tool: &mut Documented, findings: &mut Vec<Finding>
     }
 }
 
-fn read_pair(name: &str, value: &str, place: Place, tool: &mut Documented) {
+fn read_pair(name: &str, value: &str, place: Position, tool: &mut Documented) {
     let span =
         || code_spans(value).first().and_then(|span| serde_json::from_str::<Value>(span).ok());
     match name.to_lowercase().as_str() {
@@ -313,7 +313,8 @@ fn description(part: &Part) -> Option<Located<String>> {
         | Kind::Rule
         | Kind::Comment => None,
     });
-    let place = part.blocks.first().map_or(part.place, |block| Place::line(block.lines.start + 1));
+    let place =
+        part.blocks.first().map_or(part.place, |block| Position::line(block.lines.start + 1));
     if let Some(value) = fenced {
         return Some(Located { value, place });
     }
@@ -336,7 +337,7 @@ fn invocation(part: &Part) -> Option<Located<String>> {
 }
 
 fn located(value: String, block: &Block) -> Located<String> {
-    Located { value, place: Place::line(block.lines.start + 1) }
+    Located { value, place: Position::line(block.lines.start + 1) }
 }
 
 fn idempotency(part: &Part) -> Option<Located<String>> {
@@ -376,7 +377,7 @@ fn read_side(blocks: &[Block], side: &mut Side, findings: &mut Vec<Finding>) -> 
     let mut tools = Vec::new();
     let mut bullets = Vec::new();
     for block in blocks {
-        let place = Place::line(block.lines.start + 1);
+        let place = Position::line(block.lines.start + 1);
         match &block.kind {
             Kind::Table(table) => {
                 if let Some((found, shape)) = fields::of_table(table, block) {
@@ -412,7 +413,7 @@ fn inline_schema(text: &str) -> Option<Value> {
     serde_json::from_str(&span).ok()
 }
 
-fn take_value(value: Value, place: Place, side: &mut Side) -> Option<ToolParts> {
+fn take_value(value: Value, place: Position, side: &mut Side) -> Option<ToolParts> {
     match json::role(&value) {
         Role::Schema(schema) => {
             side.schema.get_or_insert(Located { value: schema, place });
@@ -431,7 +432,7 @@ fn take_value(value: Value, place: Place, side: &mut Side) -> Option<ToolParts> 
     }
 }
 
-fn values(language: &str, body: &str, place: Place, findings: &mut Vec<Finding>) -> Vec<Value> {
+fn values(language: &str, body: &str, place: Position, findings: &mut Vec<Finding>) -> Vec<Value> {
     let read = match language {
         "json" => json::read(body),
         "jsonc" | "json5" => json::read_loose(body),
@@ -458,7 +459,7 @@ fn read_json_only(blocks: &[Block], findings: &mut Vec<Finding>) -> Vec<Located<
         if let Kind::Fence { language, body } = &block.kind
             && language == "json"
         {
-            let place = Place::line(block.lines.start + 1);
+            let place = Position::line(block.lines.start + 1);
             let values = values(language, body, place, findings);
             found.extend(values.into_iter().map(|value| Located { value, place }));
         }
@@ -472,7 +473,7 @@ fn read_examples(blocks: &[Block], tool: &mut Documented) {
         if language != "json" {
             continue;
         }
-        let place = Place::line(block.lines.start + 1);
+        let place = Position::line(block.lines.start + 1);
         match json::read(body) {
             Ok(values) => {
                 for value in values {

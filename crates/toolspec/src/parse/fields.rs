@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::block::{Block, Kind, Table};
 use crate::document::{Field, Required, TableShape};
-use crate::finding::Place;
+use crate::finding::Position;
 use crate::markdown::{code_spans, plain};
 use crate::section::normal;
 use crate::types;
@@ -45,7 +45,7 @@ pub(super) fn of_table(table: &Table, block: &Block) -> Option<(Vec<Field>, Tabl
         return None;
     }
     let shape = TableShape {
-        place: Place::line(block.lines.start + 1),
+        place: Position::line(block.lines.start + 1),
         end: block.lines.end + 1,
         columns: table.header.clone(),
     };
@@ -81,7 +81,7 @@ fn of_row(columns: &[Option<Column>], line: usize, cells: &[String]) -> Option<F
         (None, None) => None,
     };
     let example = cell(Column::Example).map(plain).filter(|text| !is_placeholder(text));
-    let place = Place::line(line + 1);
+    let place = Position::line(line + 1);
     Some(Field { path, type_text, schema, required, default, description, example, place })
 }
 
@@ -141,7 +141,7 @@ fn json_text(text: &str) -> String {
 }
 
 /// What a description says about a default.
-pub(crate) enum Said {
+pub(crate) enum DefaultNote {
     Nothing,
     /// A value, as JSON text.
     Value(String),
@@ -149,11 +149,11 @@ pub(crate) enum Said {
     Unclear(String),
 }
 
-impl Said {
+impl DefaultNote {
     fn value(self) -> Option<String> {
         match self {
-            Said::Value(value) => Some(value),
-            Said::Nothing | Said::Unclear(_) => None,
+            DefaultNote::Value(value) => Some(value),
+            DefaultNote::Nothing | DefaultNote::Unclear(_) => None,
         }
     }
 }
@@ -162,11 +162,11 @@ impl Said {
 ///
 /// A value is a code span, a quoted text, JSON, or one word. Nothing is made of
 /// a phrase: what a machine guesses here, callers take for the truth.
-pub(crate) fn default_in_prose(text: &str, schema: &Value) -> Said {
+pub(crate) fn default_in_prose(text: &str, schema: &Value) -> DefaultNote {
     let lower = text.to_ascii_lowercase();
     let after = |mark: &str| lower.find(mark).map(|at| text[at + mark.len()..].trim_start());
     let Some(rest) = after("default: ").or_else(|| after("defaults to ")) else {
-        return Said::Nothing;
+        return DefaultNote::Nothing;
     };
     if let Some(whole) = enclosed(rest) {
         return whole;
@@ -185,33 +185,33 @@ pub(crate) fn default_in_prose(text: &str, schema: &Value) -> Said {
     };
     let typed = matches!(kind, "integer" | "number" | "boolean");
     match phrase {
-        "None" | "null" => Said::Value("null".to_owned()),
-        _ if is_placeholder(phrase) => Said::Nothing,
-        _ if typed && of_kind(word) => Said::Value(json_text(word)),
-        _ if typed || word != phrase => Said::Unclear(phrase.to_owned()),
-        _ if kind == "string" => Said::Value(Value::from(phrase).to_string()),
-        _ => Said::Value(json_text(phrase)),
+        "None" | "null" => DefaultNote::Value("null".to_owned()),
+        _ if is_placeholder(phrase) => DefaultNote::Nothing,
+        _ if typed && of_kind(word) => DefaultNote::Value(json_text(word)),
+        _ if typed || word != phrase => DefaultNote::Unclear(phrase.to_owned()),
+        _ if kind == "string" => DefaultNote::Value(Value::from(phrase).to_string()),
+        _ => DefaultNote::Value(json_text(phrase)),
     }
 }
 
 /// A value that says itself where it ends.
-fn enclosed(rest: &str) -> Option<Said> {
+fn enclosed(rest: &str) -> Option<DefaultNote> {
     let first = rest.chars().next()?;
-    let unclear = || Said::Unclear(phrase(rest).to_owned());
+    let unclear = || DefaultNote::Unclear(phrase(rest).to_owned());
     Some(match first {
         '`' => match code_spans(rest).first() {
-            Some(span) => Said::Value(json_text(span)),
+            Some(span) => DefaultNote::Value(json_text(span)),
             None => unclear(),
         },
         '"' | '[' | '{' => {
             let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
             match values.next() {
-                Some(Ok(value)) => Said::Value(value.to_string()),
+                Some(Ok(value)) => DefaultNote::Value(value.to_string()),
                 Some(Err(_)) | None => unclear(),
             }
         }
         '\'' => match rest[1..].split_once('\'') {
-            Some((inner, _)) => Said::Value(Value::from(inner).to_string()),
+            Some((inner, _)) => DefaultNote::Value(Value::from(inner).to_string()),
             None => unclear(),
         },
         _ => return None,
@@ -244,7 +244,7 @@ pub(super) fn of_bullets(blocks: &[Block]) -> Vec<Field> {
     let mut parents: Vec<(usize, String)> = Vec::new();
     for block in blocks {
         let Kind::Bullet { indent, text } = &block.kind else { continue };
-        let place = Place::line(block.lines.start + 1);
+        let place = Position::line(block.lines.start + 1);
         if let Some(several) = of_signature(text, place) {
             fields.extend(several);
             continue;
@@ -266,7 +266,7 @@ pub(super) fn of_bullets(blocks: &[Block]) -> Vec<Field> {
 }
 
 /// One bullet or inline item.
-fn of_item(text: &str, place: Place) -> Option<Field> {
+fn of_item(text: &str, place: Position) -> Option<Field> {
     let (span, after) = item_head(text)?;
     let (name, inline_type, default) = signature(&span);
     if !super::names::is_identifier(name.trim_end_matches("[]").trim_start_matches('$')) {
@@ -360,7 +360,7 @@ fn clauses(text: &str) -> Vec<&str> {
 
 /// Several parameters in one code span: `` `a: str, b: int = 1` ``, also as the
 /// arguments of a call.
-fn of_signature(text: &str, place: Place) -> Option<Vec<Field>> {
+fn of_signature(text: &str, place: Position) -> Option<Vec<Field>> {
     let span = code_spans(text).into_iter().next().filter(|_| text.trim().starts_with('`'))?;
     let inner = match span.split_once('(') {
         Some((name, rest)) if super::names::is_identifier(name.trim()) => rest.rsplit_once(')')?.0,
@@ -418,7 +418,7 @@ fn closing(body: &str) -> Option<usize> {
 }
 
 /// `` `a: str`, `b: int = 1` `` in a line of text.
-pub(super) fn of_inline(text: &str, place: Place) -> Vec<Field> {
+pub(super) fn of_inline(text: &str, place: Position) -> Vec<Field> {
     let spans = code_spans(text);
     let signatures: Vec<&String> = spans.iter().filter(|span| span.contains(':')).collect();
     let each = signatures.into_iter().map(|span| format!("`{span}`"));
@@ -457,9 +457,9 @@ mod tests {
     #[track_caller]
     fn default(text: &str, of: &str, expected: &str) {
         let said = match default_in_prose(text, &types::read(of).schema) {
-            Said::Nothing => "nothing".to_owned(),
-            Said::Value(value) => value,
-            Said::Unclear(text) => format!("unclear: {text}"),
+            DefaultNote::Nothing => "nothing".to_owned(),
+            DefaultNote::Value(value) => value,
+            DefaultNote::Unclear(text) => format!("unclear: {text}"),
         };
         assert_eq!(said, expected, "{text}");
     }
@@ -503,9 +503,9 @@ mod tests {
 
     #[track_caller]
     fn bullet(text: &str, expected: &str) {
-        let fields = match of_signature(text, Place::line(1)) {
+        let fields = match of_signature(text, Position::line(1)) {
             Some(fields) => fields,
-            None => of_item(text, Place::line(1)).into_iter().collect(),
+            None => of_item(text, Position::line(1)).into_iter().collect(),
         };
         let told: Vec<String> = fields
             .iter()
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn an_address_is_no_signature() {
-        assert_eq!(of_inline("see `a: str, or more`", Place::line(1)).len(), 1);
-        assert_eq!(json!(of_inline("`a: str, b: int`", Place::line(1)).len()), json!(2));
+        assert_eq!(of_inline("see `a: str, or more`", Position::line(1)).len(), 1);
+        assert_eq!(json!(of_inline("`a: str, b: int`", Position::line(1)).len()), json!(2));
     }
 }

@@ -1,7 +1,7 @@
 //! What is the name of a tool, and what only looks like one.
 
 use crate::block::{Block, Kind, Table};
-use crate::finding::Place;
+use crate::finding::Position;
 use crate::markdown::{code_spans, plain};
 use crate::section::{Topic, normal, without_number};
 
@@ -24,7 +24,7 @@ pub(super) fn is_group(text: &str) -> bool {
 
 /// What else is known about a heading.
 #[derive(Clone, Copy)]
-pub(super) struct Around {
+pub(super) struct HeadingContext {
     /// Tools are expected here.
     pub(super) in_group: bool,
     /// Other headings of the document are `Tool: x`.
@@ -37,7 +37,7 @@ pub(super) struct Around {
 ///
 /// Where other headings are `Tool: x`, one that is not is a tool only where
 /// tools are expected, or when it reads like one.
-pub(super) fn tool_names(text: &str, around: Around) -> Option<Vec<String>> {
+pub(super) fn tool_names(text: &str, around: HeadingContext) -> Option<Vec<String>> {
     if let Some(rest) = marked(text) {
         let names = spans_or_words(rest);
         return Some(if names.is_empty() { vec![rest.to_owned()] } else { names });
@@ -120,7 +120,7 @@ pub(super) fn is_identifier(text: &str) -> bool {
 }
 
 /// A heading or a sentence that says that there are no tools.
-pub(super) fn says_no_tools(block: &Block) -> Option<Place> {
+pub(super) fn says_no_tools(block: &Block) -> Option<Position> {
     let text = match &block.kind {
         Kind::Heading { text, .. } | Kind::Text(text) | Kind::Bullet { text, .. } => text,
         Kind::Fence { .. } | Kind::Table(_) | Kind::Rule | Kind::Comment => return None,
@@ -139,13 +139,13 @@ pub(super) fn says_no_tools(block: &Block) -> Option<Place> {
         "exposes no tools",
     ];
     let found = phrases.iter().any(|phrase| words.contains(phrase));
-    found.then(|| Place::line(block.lines.start + 1))
+    found.then(|| Position::line(block.lines.start + 1))
 }
 
 /// One row of an inventory.
 pub(super) struct InventoryRow {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) parameters: String,
     pub(super) description: String,
 }
@@ -168,7 +168,7 @@ pub(super) fn inventory_tools(table: &Table) -> Option<Vec<InventoryRow>> {
             let name = call_name(&plain(cells.first()?)).to_owned();
             is_identifier(&name).then(|| InventoryRow {
                 name,
-                place: Place::line(line + 1),
+                place: Position::line(line + 1),
                 parameters: cell(
                     cells,
                     &["parameters", "key parameters", "arguments", "signature"],

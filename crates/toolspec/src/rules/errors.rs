@@ -6,7 +6,7 @@ use super::{Example, Rule, by_the_parser, changed, with_second};
 use crate::diff::{diff, undocumented};
 use crate::document::{Documented, Required, Side, Topic};
 use crate::example::{check_schema, has_dots, problems};
-use crate::finding::{Edit, Finding, Place};
+use crate::finding::{Edit, Finding, Position};
 use crate::parse::parse;
 use crate::subject::Subject;
 use crate::types;
@@ -209,7 +209,7 @@ impl Example {
 
 fn title(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     if subject.document.title.is_none() {
-        let finding = Finding::new("E02", Place::line(1), "the document has no title");
+        let finding = Finding::new("E02", Position::line(1), "the document has no title");
         out.push(finding.hint("start with `# Module - MCP Tool Specification`"));
     }
 }
@@ -217,7 +217,7 @@ fn title(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn invocation(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in subject.document.tools.iter().filter(|tool| tool.invocation.is_none()) {
         let message = format!("`{}` has no invocation name", tool.name);
-        let finding = Finding::new("E03", tool.heading.place, message).of(&tool.name);
+        let finding = Finding::new("E03", tool.heading.place, message).in_tool(&tool.name);
         let hint =
             format!("add `### {}` with the name in a code span", Topic::Invocation.heading());
         out.push(finding.hint(hint).fix(invocation_fix(tool)));
@@ -245,7 +245,7 @@ fn unique(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         let line = tool.heading.place.line;
         if let Some(first) = seen.insert(&tool.name, line) {
             let message = format!("`{}` is documented already in line {first}", tool.name);
-            out.push(Finding::new("E04", tool.heading.place, message).of(&tool.name));
+            out.push(Finding::new("E04", tool.heading.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -254,7 +254,7 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         if tool.section(Topic::Input).is_none() && tool.input.schema.is_none() {
             let message = format!("`{}` does not say what goes in", tool.name);
-            let finding = Finding::new("E05", tool.heading.place, message).of(&tool.name);
+            let finding = Finding::new("E05", tool.heading.place, message).in_tool(&tool.name);
             out.push(
                 finding.hint(format!(
                     "add `### {}`, or `No parameters.` in it",
@@ -264,7 +264,7 @@ fn input(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         } else if is_unread(&tool.input) {
             let place = tool.section(Topic::Input).map_or(tool.heading.place, |input| input.place);
             let message = format!("no parameter of `{}` can be read from this", tool.name);
-            let finding = Finding::new("E05", place, message).of(&tool.name);
+            let finding = Finding::new("E05", place, message).in_tool(&tool.name);
             out.push(finding.hint(
                 "give a table, a JSON Schema or bullets such as `` - `path` (string, required): … ``; \
                  without parameters say `No parameters.`",
@@ -285,7 +285,7 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 && let Err(reason) = check_schema(&schema.value)
             {
                 let message = format!("the {which} schema of `{}` is invalid {reason}", tool.name);
-                out.push(Finding::new("E08", schema.place, message).of(&tool.name));
+                out.push(Finding::new("E08", schema.place, message).in_tool(&tool.name));
             }
         }
         for field in &tool.input.fields {
@@ -294,7 +294,7 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 let message = format!("no type is called `{text}`");
                 let hint =
                     "use string, integer, number, boolean, array[T], object or enum[\"a\",\"b\"]";
-                out.push(Finding::new("E08", field.place, message).of(&tool.name).hint(hint));
+                out.push(Finding::new("E08", field.place, message).in_tool(&tool.name).hint(hint));
             }
         }
     }
@@ -303,15 +303,15 @@ fn schema(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn agreement(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for side in [&tool.input, &tool.output] {
-            out.extend(twice(side).map(|finding| finding.of(&tool.name)));
+            out.extend(twice(side).map(|finding| finding.in_tool(&tool.name)));
             let Some(schema) = &side.schema else { continue };
             if side.tables.is_empty() || subject.is_damaged(tool.heading.place.line, tool.end) {
                 continue;
             }
             let Some(properties) = types::properties(&schema.value) else { continue };
             let required = types::required(&schema.value);
-            let mut disagree = |place: Place, message: String| {
-                out.push(Finding::new("E09", place, message).of(&tool.name));
+            let mut disagree = |place: Position, message: String| {
+                out.push(Finding::new("E09", place, message).in_tool(&tool.name));
             };
             for field in side.fields.iter().filter(|field| !field.path.contains(['.', '['])) {
                 let Some(property) = properties.get(&field.path) else {
@@ -370,7 +370,7 @@ fn examples(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         for example in &tool.examples {
             let wrong =
-                |message: String| Finding::new("E10", example.place, message).of(&tool.name);
+                |message: String| Finding::new("E10", example.place, message).in_tool(&tool.name);
             let call = match &example.call {
                 Ok(call) => call,
                 Err(reason) => {
@@ -391,10 +391,10 @@ fn examples(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 }
 
 fn placeholders(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let mut left = |place: Place, text: &str, tool: Option<&Documented>| {
+    let mut left = |place: Position, text: &str, tool: Option<&Documented>| {
         let finding = Finding::new("E11", place, format!("`{text}` is left from the template"));
         out.push(match tool {
-            Some(tool) => finding.of(&tool.name),
+            Some(tool) => finding.in_tool(&tool.name),
             None => finding,
         });
     };
@@ -442,7 +442,7 @@ fn grammar(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if !is_tool_name(&tool.name) && !placeholder {
             let place = tool.invocation.as_ref().map_or(tool.heading.place, |name| name.place);
             let message = format!("`{}` cannot be the name of a tool", tool.name);
-            let finding = Finding::new("E12", place, message).of(&tool.name);
+            let finding = Finding::new("E12", place, message).in_tool(&tool.name);
             out.push(finding.hint("use 1 to 128 of `A-Z a-z 0-9 _ - . /`"));
         }
     }
@@ -466,7 +466,7 @@ fn bump(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let report = diff(&previous.definitions(), &subject.document.definitions());
     for owed in report.owed.iter().filter(|owed| owed.needed == crate::Bump::Major) {
         let tool = subject.document.tool(&owed.tool);
-        let place = tool.map_or(Place::line(1), |tool| {
+        let place = tool.map_or(Position::line(1), |tool| {
             tool.version.as_ref().map_or(tool.heading.place, |version| version.place)
         });
         let because: Vec<&str> = report
@@ -481,7 +481,7 @@ fn bump(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             because.join("; "),
             owed.to
         );
-        let finding = Finding::new("E14", place, message).of(&owed.tool);
+        let finding = Finding::new("E14", place, message).in_tool(&owed.tool);
         out.push(finding.hint(format!("raise it to {}", owed.expected)));
     }
 }

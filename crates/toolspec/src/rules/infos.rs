@@ -1,7 +1,7 @@
 //! Infos: what is good to know.
 
 use super::{CLEAN, Example, Rule};
-use crate::finding::{Finding, Place};
+use crate::finding::{Finding, Position};
 use crate::subject::Subject;
 
 pub(super) static RULES: &[Rule] = &[
@@ -42,7 +42,7 @@ fn size(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     let letters: usize = subject.lines.iter().map(|line| line.chars().count() + 1).sum();
     let n_tools = subject.document.tools.len();
     let message = format!("{n_tools} tools, {letters} characters, about {} tokens", letters / 4);
-    out.push(Finding::new("I01", Place::line(1), message));
+    out.push(Finding::new("I01", Position::line(1), message));
 }
 
 fn alias(subject: &Subject<'_>, out: &mut Vec<Finding>) {
@@ -62,7 +62,7 @@ fn alias(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         .take(8)
         .collect();
     let message = format!("through the gate: `{namespace}` with `{}`", functions.join("`, `"));
-    out.push(Finding::new("I02", Place::line(1), message));
+    out.push(Finding::new("I02", Position::line(1), message));
 }
 
 fn repairable(subject: &Subject<'_>, out: &mut Vec<Finding>) {
@@ -75,5 +75,5 @@ fn repairable(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     codes.sort_unstable();
     codes.dedup();
     let message = format!("{} findings can be repaired: {}", fixable.len(), codes.join(", "));
-    out.push(Finding::new("I03", Place::line(1), message).hint("run `gatelet spec fix`"));
+    out.push(Finding::new("I03", Position::line(1), message).hint("run `gatelet spec fix`"));
 }

@@ -7,8 +7,8 @@ use crate::canonical::{canonical_table, label_fix, schema_fence};
 use crate::document::{
     DEEPEST, Documented, Form, Required, Section, Side, TOPICS, TableShape, Topic,
 };
-use crate::finding::{Edit, Finding, Place};
-use crate::parse::fields::{Column, Said, column, default_in_prose};
+use crate::finding::{Edit, Finding, Position};
+use crate::parse::fields::{Column, DefaultNote, column, default_in_prose};
 use crate::section::without_number;
 use crate::subject::Subject;
 use crate::types;
@@ -239,7 +239,7 @@ fn sections(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             .collect();
         if !missing.is_empty() {
             let message = format!("`{}` has no {}", tool.name, missing.join(", "));
-            out.push(Finding::new("W01", tool.heading.place, message).of(&tool.name));
+            out.push(Finding::new("W01", tool.heading.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -248,7 +248,7 @@ fn titles(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     for tool in &subject.document.tools {
         if tool.heading.level == 0 {
             let message = format!("`{}` has no heading of its own", tool.name);
-            out.push(Finding::new("W02", tool.heading.place, message).of(&tool.name));
+            out.push(Finding::new("W02", tool.heading.place, message).in_tool(&tool.name));
             continue;
         }
         tool_heading(tool, out);
@@ -272,7 +272,7 @@ fn tool_heading(tool: &Documented, out: &mut Vec<Finding>) {
     // A heading that says more would lose it.
     let fix = whole.then_some(Edit { from: line, to: line + 1, text });
     let message = format!("the heading should be `{canonical}`");
-    out.push(Finding::new("W02", tool.heading.place, message).of(&tool.name).fix(fix));
+    out.push(Finding::new("W02", tool.heading.place, message).in_tool(&tool.name).fix(fix));
 }
 
 fn section_title(
@@ -300,7 +300,9 @@ fn section_title(
     // Of two sections on one topic only the first is renamed.
     let first = tool.section(section.topic).is_some_and(|first| first.place == section.place);
     let message = format!("`{}` should be `{canonical}`", section.title);
-    out.push(Finding::new("W02", section.place, message).of(&tool.name).fix(fix.filter(|_| first)));
+    out.push(
+        Finding::new("W02", section.place, message).in_tool(&tool.name).fix(fix.filter(|_| first)),
+    );
 }
 
 fn order(tool: &Documented, out: &mut Vec<Finding>) {
@@ -310,7 +312,7 @@ fn order(tool: &Documented, out: &mut Vec<Finding>) {
         let message =
             format!("`{}` stands after `{}`", pair[1].topic.title(), pair[0].topic.title());
         let order: Vec<&str> = TOPICS.iter().map(|topic| topic.title()).collect();
-        let finding = Finding::new("W02", pair[1].place, message).of(&tool.name);
+        let finding = Finding::new("W02", pair[1].place, message).in_tool(&tool.name);
         out.push(finding.hint(format!("the order is: {}", order.join(", "))));
     }
 }
@@ -334,7 +336,7 @@ fn columns(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             }
             let message = format!("the columns should be {}", canonical.join(", "));
             let fix = canonical_table(subject, side, table, is_input);
-            out.push(Finding::new("W03", table.place, message).of(&tool.name).fix(fix));
+            out.push(Finding::new("W03", table.place, message).in_tool(&tool.name).fix(fix));
         }
     }
 }
@@ -348,7 +350,7 @@ fn versions(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             Edit { from: line, to: line, text: format!("\n**Version**: {version}") }
         });
         let message = format!("`{}` has no version", tool.name);
-        let finding = Finding::new("W04", tool.heading.place, message).of(&tool.name);
+        let finding = Finding::new("W04", tool.heading.place, message).in_tool(&tool.name);
         out.push(finding.hint("add `**Version**: 1.0.0` under the heading").fix(fix));
     }
 }
@@ -368,7 +370,7 @@ fn python(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 let fix = table.and_then(|table| canonical_table(subject, side, table, is_input));
                 let message =
                     format!("`{text}` is Python's word for `{}`", types::write(&typed.schema));
-                out.push(Finding::new("W05", field.place, message).of(&tool.name).fix(fix));
+                out.push(Finding::new("W05", field.place, message).in_tool(&tool.name).fix(fix));
             }
         }
     }
@@ -382,7 +384,7 @@ fn required(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             if !has && !tool.input.fields.is_empty() {
                 let message = "the table does not say what is required";
                 let fix = canonical_table(subject, &tool.input, table, true);
-                out.push(Finding::new("W06", table.place, message).of(&tool.name).fix(fix));
+                out.push(Finding::new("W06", table.place, message).in_tool(&tool.name).fix(fix));
                 continue;
             }
             let rows = table.place.line..table.end;
@@ -394,7 +396,7 @@ fn required(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                     }
                     None => format!("whether `{}` is required cannot be read", field.path),
                 };
-                let finding = Finding::new("W06", field.place, message).of(&tool.name);
+                let finding = Finding::new("W06", field.place, message).in_tool(&tool.name);
                 out.push(finding.hint("say Yes or No, and the condition in the description"));
             }
         }
@@ -405,9 +407,9 @@ fn required(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 fn defaults(tool: &Documented, out: &mut Vec<Finding>) {
     let unread = tool.input.schema.is_none().then_some(&tool.input.fields).into_iter().flatten();
     for field in unread.filter(|field| field.default.is_none()) {
-        if let Said::Unclear(text) = default_in_prose(&field.description, &field.schema) {
+        if let DefaultNote::Unclear(text) = default_in_prose(&field.description, &field.schema) {
             let message = format!("the default of `{}` is no value: `{text}`", field.path);
-            let finding = Finding::new("W06", field.place, message).of(&tool.name);
+            let finding = Finding::new("W06", field.place, message).in_tool(&tool.name);
             out.push(
                 finding.hint("write it in a code span, or say without `default` what happens"),
             );
@@ -424,7 +426,7 @@ fn headings(subject: &Subject<'_>, out: &mut Vec<Finding>) {
                 tool.heading.names.join(" / "),
                 name.value
             );
-            out.push(Finding::new("W07", name.place, message).of(&tool.name));
+            out.push(Finding::new("W07", name.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -456,11 +458,11 @@ fn nested(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             let path: String = field.path.chars().take(80).collect();
             let message = format!("`{path}` is nested, and there is no JSON Schema");
             let fix = side.tables.last().and_then(|table| schema_fence(subject, side, table, tool));
-            out.push(Finding::new("W09", field.place, message).of(&tool.name).fix(fix));
+            out.push(Finding::new("W09", field.place, message).in_tool(&tool.name).fix(fix));
         }
         for field in side.fields.iter().chain(&tool.output.fields).filter(|f| f.is_too_deep()) {
             let message = format!("a name of more than {DEEPEST} levels is taken as one name");
-            out.push(Finding::new("W09", field.place, message).of(&tool.name));
+            out.push(Finding::new("W09", field.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -472,7 +474,7 @@ fn samples(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             (&side.schema, side.fields.is_empty(), side.samples.first())
         {
             let message = format!("the output of `{}` has an example and no schema", tool.name);
-            out.push(Finding::new("W10", sample.place, message).of(&tool.name));
+            out.push(Finding::new("W10", sample.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -497,7 +499,7 @@ fn security(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if section.text.split_whitespace().count() < 8 {
             let message =
                 format!("`{}` acts on the world, and its security section says nothing", tool.name);
-            out.push(Finding::new("W11", section.place, message).of(&tool.name));
+            out.push(Finding::new("W11", section.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -527,7 +529,7 @@ fn idempotency(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         });
         let message =
             format!("whether `{}` is idempotent should be Yes, No or Partially", tool.name);
-        out.push(Finding::new("W12", value.place, message).of(&tool.name).fix(fix));
+        out.push(Finding::new("W12", value.place, message).in_tool(&tool.name).fix(fix));
     }
 }
 
@@ -556,17 +558,17 @@ fn shared(subject: &Subject<'_>, out: &mut Vec<Finding>) {
 }
 
 fn repeated(subject: &Subject<'_>, out: &mut Vec<Finding>) {
-    let mut seen: HashMap<&str, (usize, Place)> = HashMap::new();
+    let mut seen: HashMap<&str, (usize, Position)> = HashMap::new();
     let sections = subject.document.tools.iter().flat_map(|tool| &tool.sections);
     // Tools that share a heading share their sections.
-    let mut places: BTreeSet<Place> = BTreeSet::new();
+    let mut places: BTreeSet<Position> = BTreeSet::new();
     for section in sections.filter(|section| places.insert(section.place)) {
         for paragraph in section.text.split("\n\n").filter(|text| 80 <= text.len()) {
-            let line = Place::line(section.place.line);
+            let line = Position::line(section.place.line);
             seen.entry(paragraph).and_modify(|(count, _)| *count += 1).or_insert((1, line));
         }
     }
-    let mut often: Vec<(&str, usize, Place)> = seen
+    let mut often: Vec<(&str, usize, Position)> = seen
         .into_iter()
         .filter(|(_, (count, _))| 3 <= *count)
         .map(|(text, (count, place))| (text, count, place))
@@ -583,7 +585,7 @@ fn dated(subject: &Subject<'_>, out: &mut Vec<Finding>) {
     if document.tools.is_empty() {
         return;
     }
-    let place = document.title.as_ref().map_or(Place::line(1), |title| title.place);
+    let place = document.title.as_ref().map_or(Position::line(1), |title| title.place);
     let hint = "add `**Version**: v1.0.0 | **Last Updated**: Month YYYY` under the title";
     if document.pair("version").is_none() {
         out.push(Finding::new("W15", place, "the document has no version").hint(hint));
@@ -626,7 +628,7 @@ fn length(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if subject.against.description_budget < tokens {
             let message = format!("the description of `{}` has about {tokens} tokens", tool.name);
             let hint = format!("keep it under {}", subject.against.description_budget);
-            out.push(Finding::new("W16", text.place, message).of(&tool.name).hint(hint));
+            out.push(Finding::new("W16", text.place, message).in_tool(&tool.name).hint(hint));
         }
     }
 }
@@ -643,7 +645,7 @@ fn error_form(subject: &Subject<'_>, out: &mut Vec<Finding>) {
             } else {
                 continue;
             };
-            out.push(Finding::new("W17", sample.place, message).of(&tool.name));
+            out.push(Finding::new("W17", sample.place, message).in_tool(&tool.name));
         }
     }
 }
@@ -671,12 +673,12 @@ fn hygiene(subject: &Subject<'_>, out: &mut Vec<Finding>) {
         if let Some(found) = COMMANDS.iter().find(|phrase| lower.contains(**phrase)) {
             let message =
                 format!("the description of `{}` instructs its reader: `{found}`", tool.name);
-            out.push(Finding::new("W18", text.place, message).of(&tool.name));
+            out.push(Finding::new("W18", text.place, message).in_tool(&tool.name));
         }
         if let Some(hidden) = text.value.chars().find(|&letter| is_hidden(letter)) {
             let message =
                 format!("the description of `{}` hides U+{:04X}", tool.name, u32::from(hidden));
-            out.push(Finding::new("W18", text.place, message).of(&tool.name));
+            out.push(Finding::new("W18", text.place, message).in_tool(&tool.name));
         }
     }
 }

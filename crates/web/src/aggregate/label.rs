@@ -17,7 +17,7 @@ pub fn assign(taken: &[String], servers: &[Server<'_>]) -> Vec<String> {
     let mut labels = Vec::with_capacity(servers.len());
     for server in servers {
         let free = |label: &String| !all.contains(&name::canonical(label));
-        let label = server.wishes().into_iter().find(free);
+        let label = server.candidates().into_iter().find(free);
         let label = label.unwrap_or_else(|| {
             // Everything derived is taken, so numbers decide.
             let numbered = (2..).map(|n| format!("{}_{n}", server.host()));
@@ -41,7 +41,7 @@ pub struct Server<'a> {
 
 impl Server<'_> {
     /// What it would be called, best first.
-    fn wishes(&self) -> Vec<String> {
+    fn candidates(&self) -> Vec<String> {
         let own = self.label.map(name::alias);
         let suggested = match self.manifest.map(|manifest| manifest.namespaces.as_slice()) {
             Some([only]) => only.suggested.split('.').next().map(name::alias),
@@ -52,8 +52,8 @@ impl Server<'_> {
         let host = self.host();
         let tag = name::tag(self.source.as_str(), 4);
         let mixed = if first == host { None } else { Some(format!("{host}_{first}")) };
-        let wishes = [Some(first.clone()), mixed, Some(format!("{first}_{tag}"))];
-        wishes.into_iter().flatten().map(|label| short(&label)).collect()
+        let candidates = [Some(first.clone()), mixed, Some(format!("{first}_{tag}"))];
+        candidates.into_iter().flatten().map(|label| short(&label)).collect()
     }
 
     /// The first word of the host that says something.

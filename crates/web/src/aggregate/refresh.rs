@@ -6,9 +6,9 @@
 
 use crate::manifest::Manifest;
 
-/// What is known of earlier looks.
+/// What is known of earlier schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
+pub struct RefreshSchedule {
     last: Option<u64>,
     ttl: Option<u64>,
     n_failures: u32,
@@ -19,10 +19,10 @@ pub struct Looks {
 const AGAIN: u64 = 5;
 const SELDOM: u64 = 300;
 
-impl Looks {
+impl RefreshSchedule {
     /// What is known of a manifest that was kept since an earlier run.
-    pub fn remembered(manifest: &Manifest, fetched: u64) -> Looks {
-        Looks { last: Some(fetched), ttl: Some(manifest.ttl()), n_failures: 0 }
+    pub fn remembered(manifest: &Manifest, fetched: u64) -> RefreshSchedule {
+        RefreshSchedule { last: Some(fetched), ttl: Some(manifest.ttl()), n_failures: 0 }
     }
 
     /// The earliest time to look.
@@ -36,7 +36,7 @@ impl Looks {
     }
 
     pub fn went_well(&mut self, manifest: &Manifest, now: u64) {
-        *self = Looks::remembered(manifest, now);
+        *self = RefreshSchedule::remembered(manifest, now);
     }
 
     pub fn failed(&mut self, now: u64) {

@@ -1,5 +1,5 @@
 use super::label::{Server, assign};
-use super::refresh::Looks;
+use super::refresh::RefreshSchedule;
 use super::*;
 use crate::manifest::sign::SecretKey;
 use crate::manifest::{CASH_VERSION, Suggested};
@@ -153,29 +153,29 @@ fn labels_are_unique_and_do_not_depend_on_who_answered_first() {
 
 #[test]
 fn a_manifest_is_never_looked_at_sooner_than_it_says() {
-    let mut looks = Looks::default();
-    assert_eq!(looks.due(), 0, "at once");
+    let mut schedule = RefreshSchedule::default();
+    assert_eq!(schedule.due(), 0, "at once");
     let mut short = manifest("https://shop.example/mcp", &["orders"]);
     short.cache_ttl = Some(2);
-    looks.went_well(&short, 1000);
-    assert_eq!(looks.due(), 1060, "never under a minute");
+    schedule.went_well(&short, 1000);
+    assert_eq!(schedule.due(), 1060, "never under a minute");
     short.cache_ttl = Some(600);
-    looks.went_well(&short, 1060);
-    assert_eq!(looks.due(), 1660);
-    looks.failed(1660);
-    assert_eq!(looks.due(), 2260, "nor after a failure");
+    schedule.went_well(&short, 1060);
+    assert_eq!(schedule.due(), 1660);
+    schedule.failed(1660);
+    assert_eq!(schedule.due(), 2260, "nor after a failure");
     short.cache_ttl = None;
-    looks.went_well(&short, 2260);
-    assert_eq!(looks.due(), 2260 + 3600, "an hour where it does not say");
+    schedule.went_well(&short, 2260);
+    assert_eq!(schedule.due(), 2260 + 3600, "an hour where it does not say");
 }
 
 #[test]
 fn a_manifest_that_was_never_seen_is_looked_for_more_and_more_rarely() {
-    let (mut looks, mut now, mut pauses) = (Looks::default(), 0, Vec::new());
+    let (mut schedule, mut now, mut pauses) = (RefreshSchedule::default(), 0, Vec::new());
     for _ in 0..9 {
-        looks.failed(now);
-        pauses.push(looks.due() - now);
-        now = looks.due();
+        schedule.failed(now);
+        pauses.push(schedule.due() - now);
+        now = schedule.due();
     }
     assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
 }

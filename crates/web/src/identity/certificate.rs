@@ -24,7 +24,7 @@ const LONGEST: usize = 256;
 
 /// Who holds the certificate of a connection, in the request's extensions.
 #[derive(Clone, Debug)]
-pub struct Holder(pub Arc<Identity>);
+pub struct CertificateHolder(pub Arc<Identity>);
 
 /// Who a certificate says its holder is: by common name, else by its first
 /// other name, else by the certificate itself.

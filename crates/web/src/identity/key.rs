@@ -37,13 +37,13 @@ pub struct Key {
 
 /// All keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ring {
+pub struct KeyRing {
     #[serde(default)]
     pub keys: Vec<Key>,
 }
 
 /// A key that was just made, with the only copy of its secret.
-pub struct Fresh {
+pub struct NewKey {
     pub key: Key,
     pub secret: String,
 }
@@ -64,9 +64,9 @@ pub fn looks_like_one(credential: &str) -> bool {
     credential.starts_with(PREFIX)
 }
 
-impl Ring {
+impl KeyRing {
     /// Makes a key from 20 random bytes and adds it.
-    pub fn create(&mut self, name: &str, random: [u8; 20], now: u64) -> Result<Fresh, KeyError> {
+    pub fn create(&mut self, name: &str, random: [u8; 20], now: u64) -> Result<NewKey, KeyError> {
         let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if name.is_empty() || 32 < name.len() || !name.bytes().all(legal) {
             return Err(KeyError::BadName(name.to_owned()));
@@ -86,7 +86,7 @@ impl Ring {
             revoked: None,
         };
         self.keys.push(key.clone());
-        Ok(Fresh { key, secret })
+        Ok(NewKey { key, secret })
     }
 
     pub fn revoke(&mut self, name: &str, now: u64) -> Result<(), KeyError> {
@@ -128,8 +128,8 @@ fn hash(secret: &str) -> String {
 mod tests {
     use super::*;
 
-    fn ring() -> (Ring, String) {
-        let mut ring = Ring::default();
+    fn ring() -> (KeyRing, String) {
+        let mut ring = KeyRing::default();
         let fresh = ring.create("ci", [7; 20], 100).unwrap();
         (ring, fresh.secret)
     }
@@ -147,11 +147,11 @@ mod tests {
         let of = |word: &str| BTreeSet::from([word.to_owned()]);
         let before = serde_json::to_string(&ring).unwrap();
         assert!(!before.contains("groups"));
-        let read: Ring = serde_json::from_str(&before).unwrap();
+        let read: KeyRing = serde_json::from_str(&before).unwrap();
         assert!(read.identify(&secret, 200).unwrap().groups.is_empty());
         let key = &mut ring.keys[0];
         (key.scopes, key.roles, key.groups) = (of("call"), of("ops"), of("night"));
-        let read: Ring = serde_json::from_str(&serde_json::to_string(&ring).unwrap()).unwrap();
+        let read: KeyRing = serde_json::from_str(&serde_json::to_string(&ring).unwrap()).unwrap();
         let who = read.identify(&secret, 200).unwrap();
         assert_eq!((who.scopes, who.roles, who.groups), (of("call"), of("ops"), of("night")));
     }

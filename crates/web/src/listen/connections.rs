@@ -39,7 +39,7 @@ struct Table {
 
 /// What is known of whoever is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Acquaintance {
+pub enum CallerStanding {
     /// Nothing: no request was let in.
     Stranger,
     /// A request without credentials was let in.
@@ -53,7 +53,7 @@ pub enum Acquaintance {
 pub struct Connection(Arc<State>);
 
 struct State {
-    acquaintance: AtomicU8,
+    standing: AtomicU8,
     /// Requests that are under way.
     requests: AtomicUsize,
     /// Whether there ever was one.
@@ -135,8 +135,8 @@ impl Table {
     fn close_idle(&self) -> bool {
         let idle = self.open.values().filter(|state| state.is_idle() && !state.is_closing());
         let rank = |state: &&Arc<State>| {
-            let acquaintance = state.acquaintance.load(Ordering::Relaxed);
-            (acquaintance, state.idle_since.load(Ordering::Relaxed))
+            let standing = state.standing.load(Ordering::Relaxed);
+            (standing, state.idle_since.load(Ordering::Relaxed))
         };
         let least = idle.min_by_key(rank);
         least.inspect(|state| state.close()).is_some()
@@ -146,7 +146,7 @@ impl Table {
 impl State {
     fn new(since: Instant) -> State {
         State {
-            acquaintance: AtomicU8::new(Acquaintance::Stranger as u8),
+            standing: AtomicU8::new(CallerStanding::Stranger as u8),
             requests: AtomicUsize::new(0),
             has_asked: AtomicBool::new(false),
             idle_since: AtomicU64::new(elapsed(since)),
@@ -172,8 +172,8 @@ impl State {
 
 impl Connection {
     /// Notes what was learnt of the other end. What is known is not forgotten.
-    pub fn learn(&self, acquaintance: Acquaintance) {
-        self.0.acquaintance.fetch_max(acquaintance as u8, Ordering::Relaxed);
+    pub fn learn(&self, standing: CallerStanding) {
+        self.0.standing.fetch_max(standing as u8, Ordering::Relaxed);
     }
 
     /// A request begins.
@@ -236,10 +236,10 @@ mod tests {
     async fn strangers_go_first_then_whoever_is_idle_for_longest_and_never_who_is_busy() {
         let connections = Connections::new(4);
         let named = connections.admit().unwrap();
-        named.connection.learn(Acquaintance::Identified);
-        named.connection.learn(Acquaintance::Anonymous);
+        named.connection.learn(CallerStanding::Identified);
+        named.connection.learn(CallerStanding::Anonymous);
         let anonymous = connections.admit().unwrap();
-        anonymous.connection.learn(Acquaintance::Anonymous);
+        anonymous.connection.learn(CallerStanding::Anonymous);
         tokio::time::advance(Duration::from_secs(1)).await;
         let (busy, stranger) = (connections.admit().unwrap(), connections.admit().unwrap());
         busy.connection.begin();

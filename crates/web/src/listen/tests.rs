@@ -9,7 +9,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::tls::{self, Callers, Pem};
+use crate::tls::{self, ClientCertificates, Pem};
 use mcp::serve::http::AnswerTo;
 
 /// A server that says who calls, on which connection, or a lot.
@@ -31,12 +31,12 @@ async fn run(shown: Option<TlsConfigs>, limits: Limits) -> Running {
     let site = move |request: Request<Incoming>| {
         let told = Arc::clone(&told);
         async move {
-            let caller = request.extensions().get::<Holder>();
+            let caller = request.extensions().get::<CertificateHolder>();
             let name = caller.map_or("nobody", |holder| holder.0.subject.as_str()).to_owned();
             match request.uri().path() {
                 "/known" => {
                     let connection = request.extensions().get::<Connection>().unwrap();
-                    connection.learn(Acquaintance::Anonymous);
+                    connection.learn(CallerStanding::Anonymous);
                     Response::new(Body::whole(name))
                 }
                 "/lot" => Response::new(Body::whole(vec![b'x'; LOT])),
@@ -114,7 +114,8 @@ async fn a_head_that_is_too_large_or_no_head_is_refused_in_words() {
 
 #[tokio::test]
 async fn while_something_is_under_way_whoever_comes_is_answered() {
-    let server = run(None, Limits { farewell: Duration::from_secs(2), ..Limits::default() }).await;
+    let server =
+        run(None, Limits { drain_time: Duration::from_secs(2), ..Limits::default() }).await;
     let mut standing = server.connect().await;
     assert!(ask(&mut standing, "/").await.ends_with("nobody"));
     let mut slow = server.connect().await;
@@ -129,7 +130,7 @@ async fn while_something_is_under_way_whoever_comes_is_answered() {
     assert!(ask(&mut standing, "/").await.ends_with("nobody"), "on a connection that stood");
     let mut fresh = TcpStream::connect(address).await.unwrap();
     assert!(ask(&mut fresh, "/").await.ends_with("nobody"), "and on a new one");
-    // What takes longer than the farewell is told so.
+    // What takes longer than the drain_time is told so.
     let mut answer = String::new();
     slow.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
@@ -144,7 +145,7 @@ async fn while_something_is_under_way_whoever_comes_is_answered() {
 
 #[tokio::test]
 async fn a_server_with_nothing_to_do_ends_at_once() {
-    let forever = Limits { farewell: Duration::from_secs(100_000), ..Limits::default() };
+    let forever = Limits { drain_time: Duration::from_secs(100_000), ..Limits::default() };
     let server = run(None, forever).await;
     let mut standing = server.connect().await;
     assert!(ask(&mut standing, "/").await.ends_with("nobody"));
@@ -220,7 +221,11 @@ async fn idle_connections_make_room_and_who_says_nothing_goes_first() {
 }
 
 /// How an authority's server is configured, and whom it lets in.
-fn configured(own: &Authority, callers: Option<&Authority>, must: Callers) -> Arc<ServerConfig> {
+fn configured(
+    own: &Authority,
+    callers: Option<&Authority>,
+    must: ClientCertificates,
+) -> Arc<ServerConfig> {
     let (chain, key) = own.sign("localhost", "the server");
     let callers = callers.map(|authority| authority.pem.clone().into_bytes());
     let pem = Pem { chain: chain.into_bytes(), key: key.into_bytes(), callers };
@@ -240,13 +245,13 @@ async fn greet(
 #[tokio::test]
 async fn a_new_certificate_counts_for_the_next_connection_and_breaks_none() {
     let (old, new) = (Authority::fresh(), Authority::fresh());
-    let shown = Arc::new(Mutex::new(configured(&old, None, Callers::May)));
+    let shown = Arc::new(Mutex::new(configured(&old, None, ClientCertificates::May)));
     let asked = Arc::clone(&shown);
     let server =
         run(Some(Arc::new(move || asked.lock().unwrap().clone())), Limits::default()).await;
     let mut standing = greet(&old, &server, None).await.unwrap();
     assert!(ask(&mut standing, "/").await.ends_with("nobody"));
-    *shown.lock().unwrap() = configured(&new, None, Callers::May);
+    *shown.lock().unwrap() = configured(&new, None, ClientCertificates::May);
     assert!(greet(&old, &server, None).await.is_err(), "the old certificate is not shown any more");
     let mut fresh = greet(&new, &server, None).await.unwrap();
     assert!(ask(&mut fresh, "/").await.ends_with("nobody"));
@@ -256,7 +261,7 @@ async fn a_new_certificate_counts_for_the_next_connection_and_breaks_none() {
 #[tokio::test]
 async fn a_caller_is_who_its_certificate_says() {
     let (own, callers, stranger) = (Authority::fresh(), Authority::fresh(), Authority::fresh());
-    let config = configured(&own, Some(&callers), Callers::May);
+    let config = configured(&own, Some(&callers), ClientCertificates::May);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     let mut known = greet(&own, &server, Some(callers.sign("ann.example", "ann"))).await.unwrap();
     assert!(ask(&mut known, "/").await.ends_with("cert:ann"));
@@ -283,7 +288,7 @@ async fn a_caller_is_who_its_certificate_says() {
 #[tokio::test]
 async fn where_a_certificate_is_a_must_nobody_comes_in_without() {
     let (own, callers) = (Authority::fresh(), Authority::fresh());
-    let config = configured(&own, Some(&callers), Callers::Must);
+    let config = configured(&own, Some(&callers), ClientCertificates::Must);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     if let Ok(mut stream) = greet(&own, &server, None).await {
         stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.ok();
@@ -298,7 +303,7 @@ async fn where_a_certificate_is_a_must_nobody_comes_in_without() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_never_shakes_hands_is_let_go() {
     let own = Authority::fresh();
-    let config = configured(&own, None, Callers::May);
+    let config = configured(&own, None, ClientCertificates::May);
     let server = run(Some(Arc::new(move || Arc::clone(&config))), Limits::default()).await;
     let mut silent = server.connect().await;
     let mut nothing = Vec::new();

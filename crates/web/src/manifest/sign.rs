@@ -42,7 +42,7 @@ pub struct InvalidKey;
 
 /// Why a manifest is not trusted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Distrust {
+pub enum SignatureError {
     #[error("the manifest is not signed")]
     Unsigned,
     #[error("the manifest is signed by `{0}`, which is not a pinned key")]
@@ -104,18 +104,18 @@ impl PublicKey {
 }
 
 /// Checks a manifest against the keys that are pinned.
-pub fn verify(manifest: &Manifest, pinned: &[PublicKey]) -> Result<(), Distrust> {
-    let signature = manifest.signature.as_ref().ok_or(Distrust::Unsigned)?;
+pub fn verify(manifest: &Manifest, pinned: &[PublicKey]) -> Result<(), SignatureError> {
+    let signature = manifest.signature.as_ref().ok_or(SignatureError::Unsigned)?;
     if signature.algorithm != "ed25519" {
-        return Err(Distrust::UnknownAlgorithm(signature.algorithm.clone()));
+        return Err(SignatureError::UnknownAlgorithm(signature.algorithm.clone()));
     }
     let key = pinned
         .iter()
         .find(|key| key.id() == signature.key)
-        .ok_or_else(|| Distrust::UnknownKey(signature.key.clone()))?;
-    let bytes = STANDARD.decode(&signature.value).map_err(|_| Distrust::Forged)?;
+        .ok_or_else(|| SignatureError::UnknownKey(signature.key.clone()))?;
+    let bytes = STANDARD.decode(&signature.value).map_err(|_| SignatureError::Forged)?;
     let key = UnparsedPublicKey::new(&ED25519, key.0);
-    key.verify(manifest.canonical().as_bytes(), &bytes).map_err(|_| Distrust::Forged)
+    key.verify(manifest.canonical().as_bytes(), &bytes).map_err(|_| SignatureError::Forged)
 }
 
 fn decode(text: &str) -> Result<[u8; 32], InvalidKey> {

@@ -1,4 +1,4 @@
-use super::sign::{Distrust, PublicKey, SecretKey, verify};
+use super::sign::{PublicKey, SecretKey, SignatureError, verify};
 use super::*;
 
 fn manifest() -> Manifest {
@@ -97,10 +97,10 @@ fn a_signature_covers_what_we_do_not_understand() {
         assert_eq!(again, signed, "nothing is lost: {text}");
         assert_eq!(verify(&again, &pins), Ok(()));
         let changed = read(&text.replace("1.5", "1.6")).unwrap().0;
-        assert_eq!(verify(&changed, &pins), Err(Distrust::Forged));
+        assert_eq!(verify(&changed, &pins), Err(SignatureError::Forged));
         let mut dropped = signed.document();
         dropped.as_object_mut().unwrap().remove("future");
-        assert_eq!(verify(&read(&yaml(&dropped)).unwrap().0, &pins), Err(Distrust::Forged));
+        assert_eq!(verify(&read(&yaml(&dropped)).unwrap().0, &pins), Err(SignatureError::Forged));
     }
     // The form is the one that is written down: anybody can make it.
     let canonical = signed.canonical();
@@ -159,10 +159,10 @@ fn a_signature_holds_for_the_manifest_in_every_form() {
 fn a_changed_foreign_or_missing_signature_is_told_apart() {
     let signed = key(1).sign(&manifest());
     let changed = Manifest { endpoint: "https://evil.example/mcp".into(), ..signed.clone() };
-    assert_eq!(verify(&changed, &[key(1).public()]), Err(Distrust::Forged));
+    assert_eq!(verify(&changed, &[key(1).public()]), Err(SignatureError::Forged));
     let id = key(1).public().id();
-    assert_eq!(verify(&signed, &[key(2).public()]), Err(Distrust::UnknownKey(id)));
-    assert_eq!(verify(&manifest(), &[key(1).public()]), Err(Distrust::Unsigned));
+    assert_eq!(verify(&signed, &[key(2).public()]), Err(SignatureError::UnknownKey(id)));
+    assert_eq!(verify(&manifest(), &[key(1).public()]), Err(SignatureError::Unsigned));
 }
 
 #[test]

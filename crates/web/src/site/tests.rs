@@ -5,7 +5,7 @@ use http_body_util::{BodyExt, Full};
 use tool::FixedProvider;
 
 use super::*;
-use crate::identity::{Anonymous, key::Ring};
+use crate::identity::{Anonymous, key::KeyRing};
 use crate::listen::Peer;
 use crate::manifest::{CASH_VERSION, Suggested};
 
@@ -94,7 +94,7 @@ async fn an_open_site_answers_everybody() {
 async fn a_closed_site_wants_a_key_and_says_where_to_get_a_token() {
     let secret = Mutex::new(String::new());
     let closed = site(|_, policy| {
-        let mut keys = Ring::default();
+        let mut keys = KeyRing::default();
         *secret.lock().unwrap() = keys.create("ci", [1; 20], 0).unwrap().secret;
         (policy.anonymous, policy.keys) = (Anonymous::Refused, keys);
     });
@@ -121,7 +121,7 @@ async fn a_scope_that_is_missing_is_forbidden_rather_than_unauthorised() {
         policy.keys.create("ci", [1; 20], 0).unwrap();
         policy.scope = Some("mcp:call".into());
     });
-    let secret = Ring::default().create("ci", [1; 20], 0).unwrap().secret;
+    let secret = KeyRing::default().create("ci", [1; 20], 0).unwrap().secret;
     let key = [CALL, &[("x-api-key", secret.as_str())]].concat();
     let (status, head, _) = ask(&scoped, "POST", "/mcp", &key).await;
     assert_eq!(status, 403);
@@ -311,7 +311,7 @@ fn wait_call(key: &str) -> Request<Full<bytes::Bytes>> {
 #[tokio::test(start_paused = true)]
 async fn one_callers_slow_calls_lock_nobody_out() {
     let (site, _go_on) = slow(16);
-    let secret = |name: &str, random| Ring::default().create(name, random, 0).unwrap().secret;
+    let secret = |name: &str, random| KeyRing::default().create(name, random, 0).unwrap().secret;
     let (heavy, light) = (secret("heavy", [1; 20]), secret("light", [2; 20]));
     let calls: Vec<_> = (0..100)
         .map(|_| {
@@ -395,7 +395,7 @@ impl Admin for Echo {
 
 #[tokio::test]
 async fn only_an_operator_on_this_machine_reaches_the_admin() {
-    let mut ring = Ring::default();
+    let mut ring = KeyRing::default();
     let operator = ring.create("op", [1; 20], 0).unwrap().secret;
     ring.keys[0].scopes.insert(admin::SCOPE.to_owned());
     let caller = ring.create("ci", [2; 20], 0).unwrap().secret;

@@ -70,15 +70,15 @@ const GUARDED: [(&str, &str); 6] = [
 ];
 
 /// What remains for one run.
-pub(super) struct Tank<'s> {
+pub(super) struct FuelTank<'s> {
     left: Cell<u64>,
     base: usize,
     stop: &'s Stop,
 }
 
-impl<'s> Tank<'s> {
-    pub(super) fn new(steps: u64, stop: &'s Stop) -> Tank<'s> {
-        Tank { left: Cell::new(steps), base: stack_position(), stop }
+impl<'s> FuelTank<'s> {
+    pub(super) fn new(steps: u64, stop: &'s Stop) -> FuelTank<'s> {
+        FuelTank { left: Cell::new(steps), base: stack_position(), stop }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -113,7 +113,7 @@ pub(super) struct Fueled;
 #[derive(Clone)]
 pub(super) struct Fuel<'a> {
     pub(super) lut: &'a Lut<Fueled>,
-    pub(super) tank: &'a Tank<'a>,
+    pub(super) tank: &'a FuelTank<'a>,
 }
 
 impl DataT for Fueled {
@@ -257,7 +257,7 @@ fn weigh() -> Native<Fueled> {
     Native::<Fueled>::new(|cv| match affordable(&cv.1, cv.0.data().tank) {
         true => box_once(Ok(cv.1)),
         false => {
-            dismantle(cv.1);
+            drop_iteratively(cv.1);
             Box::new(std::iter::empty())
         }
     })
@@ -265,7 +265,7 @@ fn weigh() -> Native<Fueled> {
     .with_update(|cv, update| update(cv.1))
 }
 
-fn affordable(value: &Val, tank: &Tank<'_>) -> bool {
+fn affordable(value: &Val, tank: &FuelTank<'_>) -> bool {
     if LONGEST < length(value) {
         tank.empty();
     }
@@ -296,7 +296,7 @@ fn affordable(value: &Val, tank: &Tank<'_>) -> bool {
 }
 
 /// Drops a value of any depth without a call for every level.
-fn dismantle(value: Val) {
+fn drop_iteratively(value: Val) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -406,7 +406,7 @@ fn range<'a>(
     from: Val,
     to: Val,
     by: Val,
-    tank: &'a Tank<'a>,
+    tank: &'a FuelTank<'a>,
 ) -> impl Iterator<Item = ValX<'a, Val>> {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let direction = by.partial_cmp(&Val::from(0_isize)).unwrap_or(Equal);

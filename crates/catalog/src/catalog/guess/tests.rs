@@ -28,7 +28,8 @@ fn catalog() -> Catalog {
 fn check(namespace: &str, function: &str, first: &str) {
     let catalog = catalog();
     let keep = |slot: Slot| !catalog.function(slot).name.starts_with("hidden");
-    let near = catalog.nearest_functions(namespace, function, 3, By::SpellingAndMeaning, &keep);
+    let near =
+        catalog.nearest_functions(namespace, function, 3, GuessBy::SpellingAndMeaning, &keep);
     let written = |slot: &Slot| format!("{}.{}", catalog.path(*slot), catalog.function(*slot).name);
     let near: Vec<String> = near.iter().map(written).collect();
     assert_eq!(near.first().map(String::as_str), Some(first), "{near:?}");
@@ -58,14 +59,15 @@ fn the_right_function_in_the_wrong_namespace_is_found() {
 
 #[test]
 fn a_name_that_means_nothing_gets_no_guess() {
-    let near = catalog().nearest_functions("files", "qqqqqq", 3, By::SpellingAndMeaning, &|_| true);
+    let near =
+        catalog().nearest_functions("files", "qqqqqq", 3, GuessBy::SpellingAndMeaning, &|_| true);
     assert_eq!(near, []);
 }
 
 #[track_caller]
 fn check_namespace(path: &str, first: Option<&str>) {
     let catalog = catalog();
-    let near = catalog.nearest_namespaces(path, 3, By::SpellingAndMeaning, &|_| true);
+    let near = catalog.nearest_namespaces(path, 3, GuessBy::SpellingAndMeaning, &|_| true);
     assert_eq!(near.first().map(|namespace| namespace.path.as_str()), first, "{path}");
 }
 
@@ -82,6 +84,6 @@ fn a_namespace_is_guessed_by_spelling_and_by_what_is_in_it() {
 fn what_a_caller_may_not_see_names_no_namespace() {
     let catalog = catalog();
     let keep = |slot: Slot| catalog.path(slot) != "tracker";
-    let near = catalog.nearest_namespaces("issues", 3, By::SpellingAndMeaning, &keep);
+    let near = catalog.nearest_namespaces("issues", 3, GuessBy::SpellingAndMeaning, &keep);
     assert!(near.iter().all(|namespace| namespace.path != "tracker"));
 }

@@ -92,9 +92,9 @@ impl Edge {
         let (status, result, error) = match outcome {
             Ok(result) => (FINISHED, Some(result.to_string()), None),
             Err(refusal) if attempts < max_attempts && refusal.may_pass() => {
-                (QUEUED, None, Some(cut(&refusal.told())))
+                (QUEUED, None, Some(cut(&refusal.message())))
             }
-            Err(refusal) => (FAILED, None, Some(cut(&refusal.told()))),
+            Err(refusal) => (FAILED, None, Some(cut(&refusal.message()))),
         };
         let mut work = self.state.0.begin().await?;
         sqlx::query(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use content::http::{Answered, Inner};
+use content::http::{Answered, MessageHandler};
 use serde_json::{Value, json};
 use tool::{Ask, Client, Context, Failure, Identity, Json, Object, Provider, Reply, RpcError};
 
@@ -24,7 +24,7 @@ const MAX_PAGE: usize = 50;
 pub(super) struct Stateless(pub(super) Arc<dyn Provider>);
 
 #[async_trait]
-impl Inner for Stateless {
+impl MessageHandler for Stateless {
     async fn respond(
         &self,
         message: Bytes,

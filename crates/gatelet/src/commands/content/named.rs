@@ -7,8 +7,8 @@ use content::Content;
 use futures::stream::BoxStream;
 use tool::{Ask, Context, Event, Failure, Listing, Provider, Reply};
 
-/// A site that names its database when that gives no answer. Behind the gate
-/// the gate names the upstream, and knows a timeout by its kind.
+/// A site that names its database when that gives no answer. As an upstream it
+/// need not: gatelet names the upstream, and knows a timeout by its kind.
 pub(super) struct NamedDatabase(pub(super) Content);
 
 #[async_trait]

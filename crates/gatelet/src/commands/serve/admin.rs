@@ -1,4 +1,4 @@
-//! What operators on this machine may ask of a gate that runs.
+//! What operators on this machine may ask of a running gatelet.
 
 use async_trait::async_trait;
 use gateway::Gateway;
@@ -7,17 +7,17 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use web::site::admin::Admin;
 
-use crate::mounts::Wrong;
+use crate::mounts::MountError;
 use crate::wire::Wiring;
 
 /// Mounts and unmounts.
-pub(super) struct Desk {
+pub(super) struct AdminApi {
     pub(super) wiring: Wiring,
     pub(super) gateway: Gateway,
 }
 
 #[async_trait]
-impl Admin for Desk {
+impl Admin for AdminApi {
     async fn answer(
         &self,
         method: &Method,
@@ -26,39 +26,41 @@ impl Admin for Desk {
         body: &[u8],
     ) -> (StatusCode, Value) {
         if path != "/mounts" {
-            return told(StatusCode::NOT_FOUND, "there is `/admin/mounts`");
+            return message(StatusCode::NOT_FOUND, "there is `/admin/mounts`");
         }
         let mounts = &self.wiring.mounts;
         match method.as_str() {
             "GET" => (StatusCode::OK, self.shown()),
             "POST" => match serde_json::from_slice(body) {
                 Ok(raw) => self.done(StatusCode::CREATED, mounts.mount(raw).await),
-                Err(error) => told(StatusCode::BAD_REQUEST, &format!("this is no mount: {error}")),
+                Err(error) => {
+                    message(StatusCode::BAD_REQUEST, &format!("this is no mount: {error}"))
+                }
             },
             "DELETE" => {
                 let wish: Value = serde_json::from_slice(body).unwrap_or_default();
                 match wish["mount"].as_str() {
                     Some(which) => self.done(StatusCode::OK, mounts.unmount(which).await),
-                    None => told(StatusCode::BAD_REQUEST, "say which: {\"mount\": \"label\"}"),
+                    None => message(StatusCode::BAD_REQUEST, "say which: {\"mount\": \"label\"}"),
                 }
             }
-            _ => told(StatusCode::METHOD_NOT_ALLOWED, "use GET, POST or DELETE"),
+            _ => message(StatusCode::METHOD_NOT_ALLOWED, "use GET, POST or DELETE"),
         }
     }
 }
 
-impl Desk {
+impl AdminApi {
     /// Every mount and how it fares, also since its manifest was read.
     fn shown(&self) -> Value {
-        let mut told = self.wiring.mounts.told();
-        for place in told.as_array_mut().into_iter().flatten() {
+        let mut body = self.wiring.mounts.to_json();
+        for place in body.as_array_mut().into_iter().flatten() {
             let reason = place["label"].as_str().and_then(|label| self.down(label));
             if let Some(reason) = reason {
                 place["state"] = json!("unavailable");
                 place["problem"] = json!(reason);
             }
         }
-        told
+        body
     }
 
     /// Why a server does not answer. Clients that differ have links that
@@ -75,21 +77,21 @@ impl Desk {
         })
     }
 
-    /// Has the gate take up what is different now.
-    fn done(&self, status: StatusCode, done: Result<Value, Wrong>) -> (StatusCode, Value) {
+    /// Has gatelet take up what is different now.
+    fn done(&self, status: StatusCode, done: Result<Value, MountError>) -> (StatusCode, Value) {
         match done {
-            Ok(told) => {
+            Ok(body) => {
                 self.wiring.remount(&self.gateway);
-                (status, told)
+                (status, body)
             }
             Err(wrong) => {
                 let status = StatusCode::from_u16(wrong.status());
-                told(status.unwrap_or(StatusCode::BAD_REQUEST), &wrong.to_string())
+                message(status.unwrap_or(StatusCode::BAD_REQUEST), &wrong.to_string())
             }
         }
     }
 }
 
-fn told(status: StatusCode, message: &str) -> (StatusCode, Value) {
+fn message(status: StatusCode, message: &str) -> (StatusCode, Value) {
     (status, json!({"error": message}))
 }

@@ -1,4 +1,4 @@
-//! What a person reads when the gate opens: what there is, and how to connect.
+//! What a person reads when gatelet opens: what there is, and how to connect.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::serving::{Args, Serving};
 use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, HEADING, PLACE, paint, say};
 
-/// Says on stderr where the gate is and how the common clients reach it.
+/// Says on stderr where gatelet is and how the common clients reach it.
 pub(super) fn greet(serving: &Serving<'_>) {
     let Serving { args, paths, loaded, gateway, .. } = serving;
     let snapshot = gateway.roster().default_hall().snapshot();

@@ -1,4 +1,4 @@
-//! The side of the gate on its local socket.
+//! The side of gatelet on its local socket.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::commands::upstreams;
-use crate::local::{self, Wish};
+use crate::local_socket::{self, LocalRequest};
 use crate::telemetry;
 use crate::wire::Wiring;
 
-/// The socket of a gate; it is taken away when dropped.
+/// The socket of a gatelet; it is taken away when dropped.
 pub(super) struct LocalSocket {
     path: PathBuf,
     _serving: AbortOnDropHandle<()>,
@@ -29,12 +29,12 @@ impl Drop for LocalSocket {
 }
 
 /// What the socket gives access to.
-struct Desk {
+struct LocalServer {
     wiring: Wiring,
     gateway: Gateway,
 }
 
-/// Opens the socket of a gate, unless another gate of the same configuration
+/// Opens the socket of a gatelet, unless another gatelet of the same configuration
 /// has it. Where there can be none, commands start what they need themselves.
 pub(super) async fn open(
     state: &Path,
@@ -42,14 +42,14 @@ pub(super) async fn open(
     wiring: Wiring,
     gateway: Gateway,
 ) -> Option<LocalSocket> {
-    if local::connect(state, config).await.is_some() {
+    if local_socket::connect(state, config).await.is_some() {
         return None;
     }
-    let path = local::socket(state, config);
+    let path = local_socket::socket(state, config);
     match bind(&path) {
         Ok(listener) => {
-            let desk = Arc::new(Desk { wiring, gateway });
-            let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, desk)));
+            let server = Arc::new(LocalServer { wiring, gateway });
+            let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, server)));
             Some(LocalSocket { path, _serving: serving })
         }
         Err(error) => {
@@ -63,21 +63,21 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    // Of a gate that was killed.
+    // Of a gatelet that was killed.
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-async fn serve(listener: UnixListener, desk: Arc<Desk>) {
+async fn serve(listener: UnixListener, server: Arc<LocalServer>) {
     let mut sessions = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if local::is_owners(&stream) => {
-                    let desk = Arc::clone(&desk);
-                    sessions.spawn(async move { desk.answer(stream).await });
+                Ok((stream, _)) if local_socket::is_owners(&stream) => {
+                    let server = Arc::clone(&server);
+                    sessions.spawn(async move { server.answer(stream).await });
                 }
                 Ok(_) => tracing::warn!("somebody else came to the socket and was sent away"),
                 Err(error) => {
@@ -90,23 +90,23 @@ async fn serve(listener: UnixListener, desk: Arc<Desk>) {
     }
 }
 
-impl Desk {
+impl LocalServer {
     async fn answer(&self, stream: UnixStream) {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
-        let Ok(wish) = local::read_line::<Wish>(&mut reader).await else { return };
+        let Ok(wish) = local_socket::read_line::<LocalRequest>(&mut reader).await else { return };
         let told = match wish {
-            Wish::Mcp => {
+            LocalRequest::Mcp => {
                 let source = self.gateway.surface(Surface::Cash);
                 stdio::serve(source, reader, writer, stdio::Options::default()).await;
                 return;
             }
-            Wish::Status => upstreams::rows_of(&self.gateway).await,
-            Wish::Logs { lines } => json!(telemetry::recent(lines)),
-            Wish::Restart { label } => self.restart(&label),
+            LocalRequest::Status => upstreams::rows_of(&self.gateway).await,
+            LocalRequest::Logs { lines } => json!(telemetry::recent(lines)),
+            LocalRequest::Restart { label } => self.restart(&label),
         };
         // Whoever is gone needs no answer.
-        let _ = local::write_line(&mut writer, &told).await;
+        let _ = local_socket::write_line(&mut writer, &told).await;
     }
 
     fn restart(&self, label: &str) -> Value {

@@ -1,4 +1,4 @@
-//! The port that a gate takes, and the note that says so.
+//! The port that a gatelet takes, and the note that says so.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use super::serving::Args;
 use super::site;
 use crate::config::Config;
 use crate::exit::Stop;
-use crate::gate;
+use crate::running;
 
 /// A port that is ours, and the note that says so.
 pub(super) struct Listening {
     pub(super) socket: TcpListener,
     pub(super) operator: Key,
-    pub(super) _note: Option<gate::Left>,
+    pub(super) _note: Option<running::NoteGuard>,
 }
 
 /// Takes the port and leaves the note, in this order but before anybody can
@@ -24,7 +24,7 @@ pub(super) struct Listening {
 pub(super) fn listen(args: &Args, config: &Config, state: &Path) -> anyhow::Result<Listening> {
     let socket = bind(args, config)?;
     let operator = site::operator(config);
-    let note = gate::leave(state, config.serve.scheme(), socket.local_addr()?, operator.secret);
+    let note = running::leave(state, config.serve.scheme(), socket.local_addr()?, operator.secret);
     let socket = socket.listen(BACKLOG).context("cannot listen")?;
     Ok(Listening { socket, operator: operator.key, _note: note })
 }
@@ -40,7 +40,7 @@ fn bind(args: &Args, config: &Config) -> anyhow::Result<TcpSocket> {
     }
     let socket = if serve.listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let bound = socket.and_then(|socket| {
-        // A port is free again as soon as the gate before is gone.
+        // A port is free again as soon as the gatelet before is gone.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(serve.listen)?;

@@ -1,4 +1,4 @@
-//! What `gatelet serve` is told, and the gate while it serves.
+//! What `gatelet serve` is told, and gatelet while it serves.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use crate::config::{self, Config, Loaded, Surface, Tls};
 use crate::paths::Paths;
 use crate::wire::Wiring;
 
-/// Serve everything behind the gate to MCP clients
+/// Serve everything behind gatelet to MCP clients
 ///
 /// Streamable HTTP on loopback unless `--stdio` is given. Without a
 /// configuration the built-in tools are served.
@@ -63,7 +63,7 @@ impl Args {
     }
 }
 
-/// A gate while it serves.
+/// A gatelet while it serves.
 pub(super) struct Serving<'a> {
     pub(super) args: &'a Args,
     pub(super) paths: &'a Paths,

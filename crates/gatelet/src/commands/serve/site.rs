@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use mcp::serve::http::{Endpoint, Hosts, Options};
 use parking_lot::Mutex;
-use web::identity::key::{Fresh, Key, Ring};
+use web::identity::key::{Key, KeyRing, NewKey};
 use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
 use web::site::{Parts, Site};
 
-use super::admin::Desk;
+use super::admin::AdminApi;
 use super::serving::Serving;
+use crate::changed_file::ChangedFile;
 use crate::commands::key;
 use crate::config::{self, Config};
 use crate::paths::Paths;
 use crate::secret;
-use crate::stamp::Glance;
 use crate::time::unix_seconds;
 
 /// Everything that is answered over HTTP.
@@ -42,7 +42,7 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));
     }
     let servers = config.auth.issuers.iter().filter_map(|issuer| issuer.issuer.clone());
-    let desk = Desk { wiring: wiring.clone(), gateway: gateway.clone() };
+    let desk = AdminApi { wiring: wiring.clone(), gateway: gateway.clone() };
     Site::new(Parts {
         endpoints,
         old: Some(("/sse".to_owned(), "/messages".to_owned(), main)),
@@ -59,9 +59,9 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
     })
 }
 
-/// A key for this machine's operator, good for as long as the gate runs.
-pub(super) fn operator(config: &Config) -> Fresh {
-    let mut fresh = Ring::default()
+/// A key for this machine's operator, good for as long as gatelet runs.
+pub(super) fn operator(config: &Config) -> NewKey {
+    let mut fresh = KeyRing::default()
         .create("operator", secret::random(), unix_seconds())
         .expect("the name is legal and nobody else has it");
     fresh.key.scopes.insert(SCOPE.to_owned());
@@ -77,7 +77,7 @@ pub(super) struct Issuers(Arc<Mutex<Arc<Vec<Issuer>>>>);
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Issuers {
-    pub(super) fn of(config: &Config) -> Issuers {
+    pub(super) fn new(config: &Config) -> Issuers {
         Issuers(Arc::new(Mutex::new(Arc::new(config.auth.issuers.clone()))))
     }
 
@@ -116,26 +116,31 @@ fn policy(
     issuers: Issuers,
 ) -> Box<dyn Fn() -> Arc<Policy> + Send + Sync> {
     let auth = config.auth.clone();
-    let make = move |keys: &Ring, tokens: &[Issuer]| {
+    let make = move |keys: &KeyRing, tokens: &[Issuer]| {
         let mut keys = keys.clone();
         keys.keys.push(operator.clone());
         let anonymous = if auth.required { Anonymous::Refused } else { Anonymous::Allowed };
         Arc::new(Policy { anonymous, keys, tokens: tokens.to_vec(), scope: auth.scope.clone() })
     };
     let tokens = issuers.now();
-    let nobody = make(&Ring::default(), &tokens);
-    let known = Known { glance: Glance::at(file), keys: Ring::default(), tokens, policy: nobody };
+    let nobody = make(&KeyRing::default(), &tokens);
+    let known = AccessState {
+        file_state: ChangedFile::at(file),
+        keys: KeyRing::default(),
+        tokens,
+        policy: nobody,
+    };
     let known = Mutex::new(known);
     Box::new(move || {
         let mut known = known.lock();
         let tokens = issuers.now();
         let mut is_new = !Arc::ptr_eq(&tokens, &known.tokens);
-        if known.glance.is_due() {
-            match key::load(known.glance.file()) {
+        if known.file_state.is_due() {
+            match key::load(known.file_state.file()) {
                 Ok(keys) => (known.keys, is_new) = (keys, true),
                 Err(error) => {
                     tracing::error!("the keys stay as they were: {error:#}");
-                    known.glance.again();
+                    known.file_state.mark_changed();
                 }
             }
         }
@@ -148,9 +153,9 @@ fn policy(
 }
 
 /// What the policy was last made of.
-struct Known {
-    glance: Glance,
-    keys: Ring,
+struct AccessState {
+    file_state: ChangedFile,
+    keys: KeyRing,
     tokens: Arc<Vec<Issuer>>,
     policy: Arc<Policy>,
 }

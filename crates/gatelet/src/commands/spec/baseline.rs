@@ -16,7 +16,7 @@ use crate::exit::Stop;
 pub(super) struct Baseline(BTreeMap<String, usize>);
 
 impl Baseline {
-    pub(super) fn of(reports: &[Report]) -> Baseline {
+    pub(super) fn new(reports: &[Report]) -> Baseline {
         let mut known = Baseline::default();
         for report in reports {
             for finding in &report.findings {

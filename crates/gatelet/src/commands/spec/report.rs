@@ -190,7 +190,7 @@ mod tests {
 
     fn report() -> Report {
         let text = "# T\n\n## Tool: `a`\n".to_owned();
-        let findings = toolspec::lint(&text, &toolspec::Against::default()).1;
+        let findings = toolspec::lint(&text, &toolspec::Comparison::default()).1;
         let findings = findings.into_iter().filter(|f| f.code == "E05").collect();
         Report { path: "x.md".to_owned(), text, findings }
     }

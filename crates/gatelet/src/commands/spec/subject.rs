@@ -297,7 +297,7 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
     for raw in list {
         let tool = Tool::read(Json::from(raw.clone()))
             .map_err(|finding| Stop::Usage(finding.to_string()))?;
-        tools.push(Definition::of(&tool));
+        tools.push(Definition::from_tool(&tool));
     }
     let server = |key: &str| {
         let text = value.pointer(&format!("/serverInfo/{key}")).and_then(Value::as_str);

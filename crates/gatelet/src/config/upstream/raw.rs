@@ -17,7 +17,7 @@ pub(crate) struct Entry {
     pub(crate) raw: Raw,
 }
 
-/// One server behind the gate: either a `command` to run or a `url` to call.
+/// One server behind gatelet: either a `command` to run or a `url` to call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Upstream")]

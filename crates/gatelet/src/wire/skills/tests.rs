@@ -37,26 +37,27 @@ impl Shelf {
 
 #[test]
 fn what_is_no_regular_file_is_left_out_and_holds_nothing_up() {
-    let shelf = Shelf::new();
-    shelf.skill("skills/good");
-    std::fs::create_dir_all(shelf.at("skills/pipe")).unwrap();
-    let pipe = std::process::Command::new("mkfifo").arg(shelf.at("skills/pipe/SKILL.md")).status();
+    let listings = Shelf::new();
+    listings.skill("skills/good");
+    std::fs::create_dir_all(listings.at("skills/pipe")).unwrap();
+    let pipe =
+        std::process::Command::new("mkfifo").arg(listings.at("skills/pipe/SKILL.md")).status();
     assert!(pipe.unwrap().success());
-    shelf.check(&["good/SKILL.md"], &["skill-file pipe/SKILL.md"]);
+    listings.check(&["good/SKILL.md"], &["skill-file pipe/SKILL.md"]);
 }
 
 #[test]
 fn a_link_leads_nowhere_but_into_the_skills_directories() {
-    let shelf = Shelf::new();
-    shelf.skill("skills/good");
-    shelf.skill("elsewhere/more");
-    std::fs::write(shelf.at("secret"), "s3cret").unwrap();
-    std::fs::create_dir_all(shelf.at("skills/alias")).unwrap();
-    symlink("../good/SKILL.md", shelf.at("skills/alias/SKILL.md")).unwrap();
-    std::fs::create_dir_all(shelf.at("skills/theft")).unwrap();
-    symlink("../../secret", shelf.at("skills/theft/SKILL.md")).unwrap();
-    symlink("../elsewhere", shelf.at("skills/out")).unwrap();
-    shelf.check(
+    let listings = Shelf::new();
+    listings.skill("skills/good");
+    listings.skill("elsewhere/more");
+    std::fs::write(listings.at("secret"), "s3cret").unwrap();
+    std::fs::create_dir_all(listings.at("skills/alias")).unwrap();
+    symlink("../good/SKILL.md", listings.at("skills/alias/SKILL.md")).unwrap();
+    std::fs::create_dir_all(listings.at("skills/theft")).unwrap();
+    symlink("../../secret", listings.at("skills/theft/SKILL.md")).unwrap();
+    symlink("../elsewhere", listings.at("skills/out")).unwrap();
+    listings.check(
         &["alias/SKILL.md", "good/SKILL.md"],
         &["skill-link theft/SKILL.md", "skill-link out"],
     );
@@ -64,19 +65,19 @@ fn a_link_leads_nowhere_but_into_the_skills_directories() {
 
 #[test]
 fn links_in_a_circle_show_no_skill_twice() {
-    let shelf = Shelf::new();
-    shelf.skill("skills/a/good");
-    symlink("..", shelf.at("skills/a/again")).unwrap();
-    symlink("a", shelf.at("skills/Z")).unwrap();
-    shelf.check(&["a/good/SKILL.md"], &[]);
+    let listings = Shelf::new();
+    listings.skill("skills/a/good");
+    symlink("..", listings.at("skills/a/again")).unwrap();
+    symlink("a", listings.at("skills/Z")).unwrap();
+    listings.check(&["a/good/SKILL.md"], &[]);
 }
 
 #[test]
 fn what_lies_too_deep_or_is_not_there_is_said() {
-    let shelf = Shelf::new();
-    shelf.skill("skills/1/2/3/4/5/6");
-    shelf.skill("skills/1/2/3/4/5/6/7");
-    shelf.check(&["1/2/3/4/5/6/SKILL.md"], &["skill-depth 1/2/3/4/5/6/7/SKILL.md"]);
+    let listings = Shelf::new();
+    listings.skill("skills/1/2/3/4/5/6");
+    listings.skill("skills/1/2/3/4/5/6/7");
+    listings.check(&["1/2/3/4/5/6/SKILL.md"], &["skill-depth 1/2/3/4/5/6/7/SKILL.md"]);
     let empty = Shelf::new();
     let missing = format!("skill-directory {}", empty.at("skills").display());
     empty.check(&[], &[&missing]);

@@ -21,9 +21,9 @@ impl View<'_> {
         let config = self.cash.pipeline.gate.load();
         let suggested = gate::suggestion(over.chars);
         let result = Reply::Result(artifact.result.clone()).tool_result();
-        let shape = result.as_ref().map(Shape::of);
+        let shape = result.as_ref().map(Shape::of_result);
         let counted = counted(shape.as_ref());
-        let tokens = tokens::about(&artifact.text());
+        let tokens = tokens::estimate(&artifact.text());
         let handle = &artifact.handle;
         let mut lines = vec![format!(
             "**Gated:** Response exceeds size limit ({counted}~{} characters, ~{} tokens; limit {}). \
@@ -76,7 +76,7 @@ impl View<'_> {
     ) -> Reply {
         let config = self.cash.pipeline.gate.load();
         let result = Reply::Result(artifact.result.clone()).tool_result();
-        let shape = result.as_ref().map(Shape::of);
+        let shape = result.as_ref().map(Shape::of_result);
         let lines = [
             format!(
                 "**Gated:** Response exceeds size limit ({}~{} characters; limit {}). The function \

@@ -3,7 +3,7 @@
 
 use catalog::index::Verdict;
 use catalog::source::Role;
-use catalog::{Namespace, Place, State, Unresolved, reply, summary};
+use catalog::{ItemRef, Namespace, State, Unresolved, reply, summary};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
@@ -173,7 +173,7 @@ impl View<'_> {
         query: &str,
         asked: &Loose,
         format: Format,
-    ) -> (String, Vec<Place>) {
+    ) -> (String, Vec<ItemRef>) {
         let catalog = &self.snapshot.catalog;
         let limit = asked.number("limit").unwrap_or(builtin::FOUND).clamp(1, builtin::MOST_FOUND);
         let within = catalog.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
@@ -187,12 +187,12 @@ impl View<'_> {
         // Asked of every function there is.
         let all = self.visible.shows_all();
         let sees = |slot| (all || self.sees(slot)) && inside(slot);
-        let shares = self.cash.search.priors(self.context, query);
+        let priors = self.cash.search.priors(self.context, query);
         let missing = builtin::unsearched(catalog, &self.visible);
         match format {
-            Format::Markdown => builtin::found(catalog, query, limit, &shares, &sees, missing),
+            Format::Markdown => builtin::found(catalog, query, limit, &priors, &sees, missing),
             Format::Json => {
-                let found = catalog.search_with(query, limit, &shares, &sees);
+                let found = catalog.search_with(query, limit, &priors, &sees);
                 let told = found.hits.iter().map(|hit| {
                     json!({
                         "namespace": catalog.path(hit.slot),
@@ -213,7 +213,7 @@ impl View<'_> {
                 if let Some(missing) = missing {
                     told["unsearched"] = json!(missing);
                 }
-                let places = found.hits.iter().map(|hit| Place::Tool(hit.slot)).collect();
+                let places = found.hits.iter().map(|hit| ItemRef::Tool(hit.slot)).collect();
                 (told.to_string(), places)
             }
         }
@@ -256,7 +256,7 @@ impl View<'_> {
             namespace.children.iter().map(|at| &catalog.namespaces()[*at]).collect();
         children.retain(|child| self.shows(child));
         let is_own = |child: &&Namespace| {
-            child.source.is_some_and(|source| catalog.sources()[source].role == Role::Own)
+            child.source.is_some_and(|source| catalog.sources()[source].role == Role::Builtin)
         };
         children.sort_by_key(is_own);
         let entry = |child: &Namespace| Entry {

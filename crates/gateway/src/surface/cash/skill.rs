@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use catalog::index::Kind;
-use catalog::{By, Catalog, Place, Shares, nearest};
+use catalog::{Catalog, GuessBy, ItemRef, Priors, nearest};
 use tool::{Json, Reply};
 
 use super::View;
@@ -100,21 +100,22 @@ impl View<'_> {
             true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
             false => &self.snapshot.catalog,
         };
-        let sees = |place| distant || self.visible.shows_place(catalog, place);
-        let found = catalog.seek(&[Kind::Skill], query, builtin::FOUND, &Shares::new(), &sees);
+        let sees = |place| distant || self.visible.shows_item(catalog, place);
+        let found =
+            catalog.search_items(&[Kind::Skill], query, builtin::FOUND, &Priors::new(), &sees);
         if found.hits.is_empty() {
             return "No skill matches. `skill()` lists all.".to_owned();
         }
-        let line = |(place, _): &(Place, f32)| match place {
-            Place::Skill { source, at } => {
+        let line = |(place, _): &(ItemRef, f32)| match place {
+            ItemRef::Skill { source, at } => {
                 let words = &catalog.sources()[*source].skills[*at].description;
                 let address = address(catalog, *place)?;
                 Some(format!("- {address} — {}\n", catalog::summary::sentence(words, 120)))
             }
-            Place::Tool(_)
-            | Place::Resource { .. }
-            | Place::Template { .. }
-            | Place::Prompt { .. } => None,
+            ItemRef::Tool(_)
+            | ItemRef::Resource { .. }
+            | ItemRef::Template { .. }
+            | ItemRef::Prompt { .. } => None,
         };
         found.hits.iter().filter_map(line).collect()
     }
@@ -129,12 +130,12 @@ impl View<'_> {
         faint: Vec<String>,
     ) -> String {
         let catalog = &self.snapshot.catalog;
-        let sees = |place| self.visible.shows_place(catalog, place);
+        let sees = |place| self.visible.shows_item(catalog, place);
         let words = format!("{namespace} {wanted}");
         let mut near = close;
         let by = self.visible.guesses_by();
-        if by == By::SpellingAndMeaning && near.len() < NEAR {
-            let meant = catalog.nearest_things(Kind::Skill, &words, NEAR, &sees);
+        if by == GuessBy::SpellingAndMeaning && near.len() < NEAR {
+            let meant = catalog.nearest_items(Kind::Skill, &words, NEAR, &sees);
             near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));
         }
         near.extend(faint);
@@ -226,15 +227,16 @@ fn is_at(label: &str, namespace: &str) -> bool {
 }
 
 /// How a skill is asked for.
-fn address(catalog: &Catalog, place: Place) -> Option<String> {
+fn address(catalog: &Catalog, place: ItemRef) -> Option<String> {
     match place {
-        Place::Skill { source, at } => {
+        ItemRef::Skill { source, at } => {
             let skill = &catalog.sources()[source].skills[at];
             Some(skills::address(&skill.namespace, &skill.name))
         }
-        Place::Tool(_) | Place::Resource { .. } | Place::Template { .. } | Place::Prompt { .. } => {
-            None
-        }
+        ItemRef::Tool(_)
+        | ItemRef::Resource { .. }
+        | ItemRef::Template { .. }
+        | ItemRef::Prompt { .. } => None,
     }
 }
 

@@ -88,7 +88,7 @@ impl View<'_> {
             Unresolved::Namespace | Unresolved::Function => {}
         }
         let catalog = &self.snapshot.catalog;
-        let found = catalog.passed(namespace).filter(|found| self.shows(found))?;
+        let found = catalog.deepest_namespace(namespace).filter(|found| self.shows(found))?;
         let reason = self.away(found)?;
         let upstream = found.source.map(|source| catalog.sources()[source].label.as_str());
         let told = format!(

@@ -1,11 +1,11 @@
 //! `tool_browse`, `resource_browse`, `prompt_browse`.
 
 use catalog::card::{Card, Draft, Kind as CardKind, Line};
-use catalog::directory::{Entry, Place, Section};
+use catalog::directory::{Entry, Section};
 use catalog::index::{self, Verdict};
 use catalog::source::{Role, Source};
 use catalog::tree::{Branch, Found, Node, Path};
-use catalog::{Shares, id, reply};
+use catalog::{ItemRef, Priors, id, reply};
 use serde_json::{Map, Value};
 use tool::{Json, Reply, Tool};
 
@@ -128,7 +128,7 @@ impl Meta<'_> {
     ) -> (Vec<Shown>, Option<String>) {
         let shares = match kind {
             Kind::Tools => self.tools.search.priors(self.context, query),
-            Kind::Resources | Kind::Prompts => Shares::new(),
+            Kind::Resources | Kind::Prompts => Priors::new(),
         };
         let section = self.section(kind);
         let directory = self.directory();
@@ -143,15 +143,15 @@ impl Meta<'_> {
         // Asked of every document there is.
         let all = visible.shows_all();
         let keep = |place| match place {
-            Place::Tool(slot) => {
-                !catalog.is_own(slot) && (all || visible.shows_function(catalog, slot))
+            ItemRef::Tool(slot) => {
+                !catalog.is_builtin(slot) && (all || visible.shows_function(catalog, slot))
             }
-            Place::Resource { .. }
-            | Place::Template { .. }
-            | Place::Prompt { .. }
-            | Place::Skill { .. } => entry(place).is_some_and(|entry| all || self.shows(entry)),
+            ItemRef::Resource { .. }
+            | ItemRef::Template { .. }
+            | ItemRef::Prompt { .. }
+            | ItemRef::Skill { .. } => entry(place).is_some_and(|entry| all || self.shows(entry)),
         };
-        let found = catalog.seek(&[kind], query, top_k, &shares, &keep);
+        let found = catalog.search_items(&[kind], query, top_k, &shares, &keep);
         let verdict = match found.verdict {
             Verdict::Relevant => None,
             Verdict::Ambiguous => Some(reply::AMBIGUOUS.to_owned()),
@@ -334,7 +334,7 @@ impl Meta<'_> {
         if !self.config().cache_stable {
             return cards;
         }
-        self.history.with(self.tools.origin.surface, Owner::of(self.context), |seen| {
+        self.history.with(self.tools.origin.surface, Owner::from_context(self.context), |seen| {
             seen.arrange(self.snapshot.generation, form, cards)
         })
     }

@@ -1,8 +1,8 @@
 //! `tool_execute`.
 
-use catalog::directory::{Entry, Place};
+use catalog::directory::Entry;
 use catalog::selection::{self, Reason, Repair, Repairs};
-use catalog::{Problem, Slot};
+use catalog::{ItemRef, Problem, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
@@ -134,13 +134,13 @@ impl Meta<'_> {
             }
         };
         let entry = &section.entries()[at];
-        match entry.place {
-            Place::Tool(slot) if self.sees(slot) => Ok((entry, slot, repair)),
-            Place::Tool(_)
-            | Place::Resource { .. }
-            | Place::Template { .. }
-            | Place::Prompt { .. }
-            | Place::Skill { .. } => Err(self.unknown(id, Reason::NotACandidate, &[])),
+        match entry.item {
+            ItemRef::Tool(slot) if self.sees(slot) => Ok((entry, slot, repair)),
+            ItemRef::Tool(_)
+            | ItemRef::Resource { .. }
+            | ItemRef::Template { .. }
+            | ItemRef::Prompt { .. }
+            | ItemRef::Skill { .. } => Err(self.unknown(id, Reason::NotACandidate, &[])),
         }
     }
 
@@ -199,7 +199,8 @@ impl Meta<'_> {
         let (catalog, directory) = (&self.snapshot.catalog, self.directory());
         let id = id.split('#').next().unwrap_or(id);
         let (label, name) = id.split_once([':', '/', '.']).unwrap_or(("", id));
-        let entry = |slot: Slot| Some(&directory.tools.entries()[directory.at(Place::Tool(slot))?]);
+        let entry =
+            |slot: Slot| Some(&directory.tools.entries()[directory.at(ItemRef::Tool(slot))?]);
         let keep = |slot| self.sees(slot) && entry(slot).is_some_and(|entry| self.shows(entry));
         let by = self.guessed_by();
         let near = catalog.nearest_functions(label, name, NEAR, by, &keep);
@@ -284,7 +285,7 @@ fn enveloped(
     let arg_repairs = (!repairs.is_empty()).then(|| json!(repairs));
     let provenance = kept::provenance(artifact, &entry.id);
     let provenance = Provenance { arg_repairs: arg_repairs.as_ref(), ..provenance };
-    Envelope::of(artifact, provenance, is_error)
+    Envelope::new(artifact, provenance, is_error)
 }
 
 /// The reply with what was repaired in its `_meta`, which costs no tokens.

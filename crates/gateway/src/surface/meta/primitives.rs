@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use catalog::By;
-use catalog::directory::{Entry, Place, Section};
+use catalog::directory::{Entry, Section};
 use catalog::index::Kind;
 use catalog::nearest;
 use catalog::selection::{self, Repairs};
+use catalog::{GuessBy, ItemRef};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
@@ -35,19 +35,19 @@ impl Meta<'_> {
         let id = id.ok_or_else(|| missing("resource_id"))?;
         let entry = self.find(&self.directory().resources, &id, Kind::Resource)?;
         let sources = self.snapshot.catalog.sources();
-        let target = match entry.place {
-            Place::Resource { source, at } => {
+        let target = match entry.item {
+            ItemRef::Resource { source, at } => {
                 let uri = &sources[source].listing.resources[at].uri;
                 let what = What::Resource { source, uri: uri.clone() };
                 self.snapshot.thing(&entry.id, source, uri, what)
             }
-            Place::Template { source, at } => {
+            ItemRef::Template { source, at } => {
                 let template = &sources[source].listing.templates[at].uri_template;
                 let message = format!("this is a template: pass `uri`, filled in from {template}");
                 return Err(GatewayError::new(Code::ArgsInvalid, message, &entry.id)
                     .detail("uri_template", template.as_str()));
             }
-            Place::Tool(_) | Place::Prompt { .. } | Place::Skill { .. } => {
+            ItemRef::Tool(_) | ItemRef::Prompt { .. } | ItemRef::Skill { .. } => {
                 return Err(missing("resource_id"));
             }
         };
@@ -58,7 +58,7 @@ impl Meta<'_> {
         let given = members(arguments)?;
         let id = text(&given, "prompt_id")?.ok_or_else(|| missing("prompt_id"))?;
         let entry = self.find(&self.directory().prompts, &id, Kind::Prompt)?;
-        let Place::Prompt { source, at } = entry.place else { return Err(missing("prompt_id")) };
+        let ItemRef::Prompt { source, at } = entry.item else { return Err(missing("prompt_id")) };
         let prompt = &self.snapshot.catalog.sources()[source].listing.prompts[at];
         let args = arguments.and_then(|arguments| arguments.member("args"));
         let args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);
@@ -105,10 +105,10 @@ impl Meta<'_> {
             }
             Ok(Outcome::Reply(reply)) => Ok(reply),
             Ok(Outcome::Kept { artifact, .. }) => {
-                Ok(Envelope::of(&artifact, kept::provenance(&artifact, id), false).to_reply())
+                Ok(Envelope::new(&artifact, kept::provenance(&artifact, id), false).to_reply())
             }
             Ok(Outcome::Unkept { artifact, over, why }) => {
-                let envelope = Envelope::of(&artifact, kept::provenance(&artifact, id), false);
+                let envelope = Envelope::new(&artifact, kept::provenance(&artifact, id), false);
                 Ok(envelope.unkept(&artifact, &over, why).to_reply())
             }
             // Nothing here is planned.
@@ -169,8 +169,8 @@ impl Meta<'_> {
         let mut near: Vec<&str> = close.take(NEAR).map(|(_, id)| id).collect();
         let entry = |place| self.directory().at(place).map(|at| &section.entries()[at]);
         let keep = |place| entry(place).is_some_and(|entry| self.shows(entry));
-        if self.guessed_by() == By::SpellingAndMeaning && near.is_empty() {
-            let meant = self.snapshot.catalog.nearest_things(kind, id, NEAR, &keep);
+        if self.guessed_by() == GuessBy::SpellingAndMeaning && near.is_empty() {
+            let meant = self.snapshot.catalog.nearest_items(kind, id, NEAR, &keep);
             near.extend(meant.into_iter().filter_map(|place| entry(place).map(|e| e.id.as_str())));
         }
         if near.is_empty() { error } else { error.detail("candidates", near) }

@@ -17,9 +17,9 @@ use super::{Http, Question, forgot_session, unreachable};
 use crate::connect::opening;
 use crate::connect::request::RequestMode;
 use crate::connect::sse::Parser;
-use crate::http_client::{self, Unread, deepest};
+use crate::http_client::{self, BodyError, deepest};
 use crate::message::{self, Frame, Message, Response as Told};
-use crate::peer::Ticket;
+use crate::peer::RequestId;
 use crate::revision::{Revision, code, header, method};
 
 /// The longest pause before a call's stream is resumed that the server does not
@@ -88,15 +88,15 @@ impl Http {
     ) -> Result<Reply, NoAnswer> {
         let status = response.status();
         self.turned_away.store(0, Ordering::Relaxed);
-        let ticket = Some(question.ticket);
+        let request_id = Some(question.request_id);
         if status.is_success() {
             if is_stream(response.headers()) {
-                return Ok(self.follow(question.ticket, response).await?);
+                return Ok(self.follow(question.request_id, response).await?);
             }
             let headers = response.headers().clone();
             let body = self.body(response).await?;
             if body.trim_ascii().is_empty() || Frame::parse(&body).is_ok() {
-                return Ok(self.pick(&body, question.ticket)?);
+                return Ok(self.pick(&body, question.request_id)?);
             }
             let reason = format!("HTTP {status} with {}", what_came(&headers, &body));
             return Err(Failure::Unusable { reason }.into());
@@ -111,7 +111,7 @@ impl Http {
         let told = match told {
             // Who answers the very question has answered it, whatever the
             // status says and whatever the words are.
-            Some(told) if is_for(&told.id, ticket) && !is_about_us(status) => {
+            Some(told) if is_for(&told.id, request_id) && !is_about_us(status) => {
                 if let Some(reason) = other {
                     // The next question goes to who is there now.
                     self.relay.gone(&reason);
@@ -138,13 +138,18 @@ impl Http {
 
     /// Follows a question's own stream to its answer, over as many connections
     /// as the server makes of it.
-    async fn follow(self: &Arc<Http>, ticket: Ticket, first: Response) -> Result<Reply, Failure> {
+    async fn follow(
+        self: &Arc<Http>,
+        request_id: RequestId,
+        first: Response,
+    ) -> Result<Reply, Failure> {
         let mut parser = Parser::new(self.limit);
         let mut response = first;
         let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
         loop {
             let mut received = Received::Nothing;
-            let reply = self.read_stream(&mut parser, &mut response, ticket, &mut received).await?;
+            let reply =
+                self.read_stream(&mut parser, &mut response, request_id, &mut received).await?;
             if let Some(reply) = reply {
                 return Ok(reply);
             }
@@ -164,7 +169,7 @@ impl Http {
         self: &Arc<Http>,
         parser: &mut Parser,
         response: &mut Response,
-        ticket: Ticket,
+        request_id: RequestId,
         received: &mut Received,
     ) -> Result<Option<Reply>, Failure> {
         loop {
@@ -173,7 +178,7 @@ impl Http {
                 .map_err(|error| Failure::Unusable { reason: error.to_string() })?
             {
                 received.note(&event.data);
-                if let Some(reply) = self.hear(&event.data, Some(ticket))? {
+                if let Some(reply) = self.hear(&event.data, Some(request_id))? {
                     return Ok(Some(reply));
                 }
             }
@@ -215,7 +220,7 @@ impl Http {
     pub(super) fn hear(
         self: &Arc<Http>,
         text: &Bytes,
-        ticket: Option<Ticket>,
+        request_id: Option<RequestId>,
     ) -> Result<Option<Reply>, Failure> {
         if text.trim_ascii().is_empty() {
             return Ok(None);
@@ -228,15 +233,15 @@ impl Http {
         let mut answer = None;
         for message in messages {
             match message {
-                Ok(Message::Response(response)) if is_for(&response.id, ticket) => {
+                Ok(Message::Response(response)) if is_for(&response.id, request_id) => {
                     answer = Some(response.reply);
                 }
-                Ok(message) => self.pass(message, ticket),
-                Err(invalid) if invalid.id.as_ref().is_some_and(|id| is_for(id, ticket)) => {
+                Ok(message) => self.pass(message, request_id),
+                Err(invalid) if invalid.id.as_ref().is_some_and(|id| is_for(id, request_id)) => {
                     return Err(Failure::Unusable { reason: invalid.reason });
                 }
                 Err(invalid) => {
-                    crate::peer::Incoming::garbage(&*self.relay, &invalid, text);
+                    crate::peer::Incoming::invalid(&*self.relay, &invalid, text);
                 }
             }
         }
@@ -244,8 +249,8 @@ impl Http {
     }
 
     /// Passes on what the server says, and answers what it asks.
-    fn pass(self: &Arc<Http>, message: Message, ticket: Option<Ticket>) {
-        if let Some((id, reply)) = self.relay.hear(message, ticket) {
+    fn pass(self: &Arc<Http>, message: Message, request_id: Option<RequestId>) {
+        if let Some((id, reply)) = self.relay.hear(message, request_id) {
             let http = Arc::clone(self);
             tokio::spawn(async move {
                 let reply = tokio::select! {
@@ -259,26 +264,28 @@ impl Http {
         }
     }
 
-    fn pick(self: &Arc<Http>, body: &Bytes, ticket: Ticket) -> Result<Reply, Failure> {
+    fn pick(self: &Arc<Http>, body: &Bytes, request_id: RequestId) -> Result<Reply, Failure> {
         let unusable = |reason: String| Failure::Unusable { reason };
-        let answer = self.hear(body, Some(ticket))?;
+        let answer = self.hear(body, Some(request_id))?;
         answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
     }
 
     /// The whole body, within the limit.
     pub(super) async fn body(&self, response: Response) -> Result<Bytes, Failure> {
         http_client::body(response, self.limit).await.map_err(|unread| match unread {
-            Unread::Broken(error) => Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps },
-            Unread::TooLong { limit } => Failure::Unusable {
+            BodyError::Broken(error) => {
+                Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps }
+            }
+            BodyError::TooLong { limit } => Failure::Unusable {
                 reason: format!("a response is over the limit of {limit} bytes"),
             },
         })
     }
 }
 
-fn is_for(id: &Json, ticket: Option<Ticket>) -> bool {
-    let number = id.as_str().trim_matches('"').parse().ok().map(Ticket);
-    ticket.is_some() && number == ticket
+fn is_for(id: &Json, request_id: Option<RequestId>) -> bool {
+    let number = id.as_str().trim_matches('"').parse().ok().map(RequestId);
+    request_id.is_some() && number == request_id
 }
 
 /// Why whoever answers is no longer who the session was opened with, if so:

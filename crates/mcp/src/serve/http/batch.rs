@@ -64,7 +64,7 @@ pub(super) enum BatchEvent {
 
 impl InFlight {
     /// Nothing yet, of a caller that may have more elsewhere.
-    pub(super) fn of(of_caller: Arc<CallerLoad>) -> InFlight {
+    pub(super) fn new(of_caller: Arc<CallerLoad>) -> InFlight {
         InFlight { open: Mutex::default(), of_caller }
     }
 
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_caller_has_so_many_requests_at_once_and_no_more() {
         let load = Arc::<CallerLoad>::default();
-        let (in_flight, other) = (InFlight::of(Arc::clone(&load)), InFlight::of(load));
+        let (in_flight, other) = (InFlight::new(Arc::clone(&load)), InFlight::new(load));
         let open: Vec<_> =
             (0..PER_CALLER).map(|n| in_flight.enter(&Json::encode(&n)).unwrap()).collect();
         let refused = other.enter(&Json::encode("one more")).unwrap_err();

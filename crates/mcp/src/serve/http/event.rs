@@ -7,7 +7,7 @@ use super::answers::AnswerMemory;
 use crate::message;
 
 /// What keeps a quiet stream alive.
-pub(super) const ALIVE: Bytes = Bytes::from_static(b": \n\n");
+pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b": \n\n");
 
 /// One message as an event.
 pub(super) fn encode(id: Option<&str>, text: &[u8]) -> Bytes {

@@ -121,11 +121,8 @@ mod tests {
     use super::*;
     use tool::Tool;
 
-    fn headers(sse_clients: &[(&'static str, &str)]) -> HeaderMap {
-        sse_clients
-            .iter()
-            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
-            .collect()
+    fn headers(given: &[(&'static str, &str)]) -> HeaderMap {
+        given.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
     fn call(arguments: &str) -> Request {
@@ -138,8 +135,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_standard(sse_clients: &[(&'static str, &str)], fits: bool) {
-        let checked = check(&headers(sse_clients), &call("{}"), "2026-07-28");
+    fn check_standard(given: &[(&'static str, &str)], fits: bool) {
+        let checked = check(&headers(given), &call("{}"), "2026-07-28");
         assert_eq!(checked.is_ok(), fits, "{checked:?}");
     }
 
@@ -164,13 +161,13 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_mirrored(sse_clients: &[(&'static str, &str)], arguments: &str, fits: bool) {
+    fn check_mirrored(given: &[(&'static str, &str)], arguments: &str, fits: bool) {
         let schema = r#"{"name":"t","inputSchema":{"properties":{
             "region":{"type":"string","x-mcp-header":"Region"},
             "deep":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}"#;
         let tool = Tool::read(Json::parse(schema).unwrap()).unwrap();
         let listing = Listing { tools: vec![tool], ..Listing::default() };
-        let checked = check_params(&headers(sse_clients), &call(arguments), &listing);
+        let checked = check_params(&headers(given), &call(arguments), &listing);
         assert_eq!(checked.is_ok(), fits, "{checked:?}");
     }
 

@@ -166,7 +166,7 @@ impl Endpoint {
                 let turn = tokio::select! {
                     biased;
                     turn = batch.turn() => turn,
-                    () = settle.rings(), if wants == Wants::Either => break,
+                    () = settle.elapsed(), if wants == Wants::Either => break,
                 };
                 match turn {
                     BatchEvent::Answer(id, reply) if shape == Shape::One => {

@@ -264,7 +264,7 @@ impl Stream for Reader {
             self.alive.as_mut().reset(later);
             // The timer wants to be polled again to be armed.
             task.waker().wake_by_ref();
-            return Poll::Ready(Some(event::ALIVE));
+            return Poll::Ready(Some(event::KEEP_ALIVE));
         }
         Poll::Pending
     }
@@ -473,8 +473,8 @@ mod tests {
         let replay = ResumableStream::new(0);
         let mut reader = replay.read(None, EVERY, here());
         let began = Instant::now();
-        assert_eq!(reader.next().await.unwrap(), event::ALIVE);
-        assert_eq!(reader.next().await.unwrap(), event::ALIVE);
+        assert_eq!(reader.next().await.unwrap(), event::KEEP_ALIVE);
+        assert_eq!(reader.next().await.unwrap(), event::KEEP_ALIVE);
         assert_eq!(began.elapsed(), 2 * EVERY);
     }
 }

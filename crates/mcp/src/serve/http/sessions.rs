@@ -283,7 +283,7 @@ impl HttpSession {
     fn new(session: Session, network: Option<IpAddr>, load: Arc<CallerLoad>) -> Arc<HttpSession> {
         Arc::new(HttpSession {
             inner: Arc::new(session),
-            in_flight: Arc::new(InFlight::of(load)),
+            in_flight: Arc::new(InFlight::new(load)),
             network,
             streams: Mutex::default(),
             presence: Arc::new(()),

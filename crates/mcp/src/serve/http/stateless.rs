@@ -22,7 +22,7 @@ use crate::revision::code;
 use crate::serve::channel::Outgoing;
 use crate::serve::exchange::{Exchange, Step};
 use crate::serve::listen::SubscriptionStream;
-use crate::serve::modern::{self, Begun};
+use crate::serve::modern::{self, ModernAnswer};
 
 impl Endpoint {
     pub(super) async fn alone<B>(
@@ -37,9 +37,9 @@ impl Endpoint {
             Err(error) => return refused(id, error),
         };
         match begun {
-            Begun::Now(reply) => answer(id, &reply, wants, &self.0.options.memory),
-            Begun::Exchange(exchange) => self.exchange(id, exchange, wants).await,
-            Begun::Listen(listening) => {
+            ModernAnswer::Now(reply) => answer(id, &reply, wants, &self.0.options.memory),
+            ModernAnswer::Exchange(exchange) => self.exchange(id, exchange, wants).await,
+            ModernAnswer::Listen(listening) => {
                 let stopping = Box::pin(self.0.stopping.clone().cancelled_owned());
                 self.events(id, Source::Subscription(listening, stopping), None)
             }
@@ -150,7 +150,7 @@ impl Stream for Events {
             self.alive.as_mut().reset(later);
             // The timer wants to be polled again to be armed.
             task.waker().wake_by_ref();
-            return Poll::Ready(Some(event::ALIVE));
+            return Poll::Ready(Some(event::KEEP_ALIVE));
         }
         Poll::Pending
     }

@@ -40,7 +40,7 @@ impl TimerPool {
 }
 
 impl PooledTimer<'_> {
-    pub(super) async fn rings(&mut self) {
+    pub(super) async fn elapsed(&mut self) {
         match &mut self.sleep {
             Some(sleep) => sleep.as_mut().await,
             None => std::future::pending().await,
@@ -65,10 +65,10 @@ mod tests {
     async fn a_clock_that_was_used_before_rings_at_its_new_time() {
         let timers = TimerPool::default();
         let start = Instant::now();
-        timers.set(Duration::from_secs(1)).rings().await;
+        timers.set(Duration::from_secs(1)).elapsed().await;
         assert_eq!(start.elapsed().as_secs(), 1);
         drop(timers.set(Duration::from_secs(10)));
-        timers.set(Duration::from_secs(2)).rings().await;
+        timers.set(Duration::from_secs(2)).elapsed().await;
         assert_eq!(start.elapsed().as_secs(), 3);
         assert_eq!(timers.0.lock().len(), 1);
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcp::connect::Credential;
-use mcp::oauth::{Grant, GrantStore, Login, OAuthCredential, Wanted};
+use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential};
 use serde_json::Value;
 
 /// Where a login leads back to. Nobody listens there: the browser only says
@@ -66,14 +66,14 @@ impl Human {
         let before = self.drawer.load()?;
         let given = given();
         let text = |key: &str| given[key].as_str().map(str::to_owned);
-        let wanted = Wanted {
+        let wanted = LoginRequest {
             url: self.url.clone(),
             client_id: text("client_id"),
             client_secret: text("client_secret"),
             client_metadata_url: Some(METADATA.to_owned()),
             scopes: scopes.map(str::to_owned).collect(),
             granted: before.map(|grant| grant.scopes).unwrap_or_default(),
-            ..Wanted::default()
+            ..LoginRequest::default()
         };
         let login = Login::begin(&wanted, REDIRECT).await.map_err(|error| error.to_string())?;
         let callback = browse(login.url()).await?;

@@ -73,8 +73,8 @@ async fn time_in_which_the_client_is_asked_is_not_the_servers_over_http() {
         _ => legacy(seen),
     })
     .await;
-    let patience = Patience::of(Duration::from_millis(300));
-    let options = Options { patience, ..options() };
+    let timeouts = Timeouts::same(Duration::from_millis(300));
+    let options = Options { timeouts, ..options() };
     let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
     result(call_in(&upstream, "t", json!({}), &crate::support::slow_human()).await);
 }

@@ -72,7 +72,7 @@ fn everything_that_the_reference_keeps_is_a_part() {
     for case in vectors("execute")["mcp_result_to_envelope"].as_array().unwrap() {
         let artifact = Artifact {
             handle: "h".to_owned(),
-            owner: Owner::of(&Context::anonymous()),
+            owner: Owner::from_context(&Context::anonymous()),
             made: 0,
             upstream: "demo".to_owned(),
             tool: "tool".to_owned(),

@@ -9,7 +9,7 @@ use web::listen::TlsConfigs;
 
 use crate::config::Tls;
 
-struct Shown {
+struct Loaded {
     stamps: Vec<Stamp>,
     config: Arc<ServerConfig>,
 }
@@ -18,8 +18,8 @@ struct Shown {
 ///
 /// Files that do not belong together, because only one of them has been
 /// replaced yet, change nothing: the next connection looks again.
-pub(super) fn showing(tls: &Tls) -> Result<TlsConfigs, String> {
-    let shown = Mutex::new(Shown { stamps: stamps(tls), config: tls.server()? });
+pub(super) fn tls_configs(tls: &Tls) -> Result<TlsConfigs, String> {
+    let shown = Mutex::new(Loaded { stamps: stamps(tls), config: tls.server()? });
     let tls = tls.clone();
     Ok(Arc::new(move || {
         let mut shown = shown.lock();

@@ -10,7 +10,7 @@ use crate::name;
 
 /// Arguments as the schema spells them.
 #[derive(Debug, Default)]
-pub struct Folded {
+pub struct NormalizedArguments {
     /// `None` when there is nothing to change, so that arguments which are
     /// right already are never written anew.
     pub arguments: Option<Object>,
@@ -22,50 +22,50 @@ pub struct Folded {
 impl Contract {
     /// Renames every key to the schema's spelling of it and turns text into
     /// what the schema asks for.
-    pub fn fold(&self, arguments: &Object) -> Folded {
+    pub fn normalize(&self, arguments: &Object) -> NormalizedArguments {
         if arguments.iter().all(|(key, value)| self.fits(key, value)) {
-            return Folded::default();
+            return NormalizedArguments::default();
         }
-        let mut folded = Folding::default();
+        let mut folded = Normalizing::default();
         for (key, value) in arguments.iter() {
-            match self.meaning(key) {
-                Meaning::Parameter(parameter) => {
+            match self.match_key(key) {
+                KeyMatch::Parameter(parameter) => {
                     let value = coerce(parameter.types, value).unwrap_or_else(|| value.clone());
                     folded.put(&parameter.name, value);
                 }
-                Meaning::Unknown => folded.put(key, value.clone()),
-                Meaning::Ambiguous(candidates) => folded.problems.push(Problem::new(
+                KeyMatch::Unknown => folded.put(key, value.clone()),
+                KeyMatch::Ambiguous(candidates) => folded.problems.push(Problem::new(
                     key,
                     format!("could be any of {}: use the exact spelling", candidates.join(", ")),
                 )),
             }
         }
         let arguments = Some(folded.arguments.into_iter().collect());
-        Folded { arguments, problems: folded.problems }
+        NormalizedArguments { arguments, problems: folded.problems }
     }
 
     fn fits(&self, key: &str, value: &Json) -> bool {
-        match self.meaning(key) {
-            Meaning::Parameter(parameter) => {
+        match self.match_key(key) {
+            KeyMatch::Parameter(parameter) => {
                 parameter.name == key && coerce(parameter.types, value).is_none()
             }
-            Meaning::Unknown => true,
-            Meaning::Ambiguous(_) => false,
+            KeyMatch::Unknown => true,
+            KeyMatch::Ambiguous(_) => false,
         }
     }
 
-    fn meaning(&self, key: &str) -> Meaning<'_> {
+    fn match_key(&self, key: &str) -> KeyMatch<'_> {
         if let Some(exact) = self.parameters.iter().find(|parameter| parameter.name == key) {
-            return Meaning::Parameter(exact);
+            return KeyMatch::Parameter(exact);
         }
         let folded = name::canonical(&name::alias(key));
         let mut candidates = self.parameters.iter().filter(|p| p.canonical == folded);
         match (candidates.next(), candidates.next()) {
-            (None, _) => Meaning::Unknown,
-            (Some(only), None) => Meaning::Parameter(only),
+            (None, _) => KeyMatch::Unknown,
+            (Some(only), None) => KeyMatch::Parameter(only),
             (Some(first), Some(second)) => {
                 let rest = candidates.map(quoted);
-                Meaning::Ambiguous(
+                KeyMatch::Ambiguous(
                     [quoted(first), quoted(second)].into_iter().chain(rest).collect(),
                 )
             }
@@ -73,7 +73,7 @@ impl Contract {
     }
 }
 
-enum Meaning<'a> {
+enum KeyMatch<'a> {
     Parameter(&'a Parameter),
     Unknown,
     Ambiguous(Vec<String>),
@@ -85,14 +85,14 @@ fn quoted(parameter: &Parameter) -> String {
 
 /// Arguments on their way.
 #[derive(Default)]
-struct Folding {
+struct Normalizing {
     arguments: Vec<(String, Json)>,
     /// Where each of them is.
     places: HashMap<String, usize>,
     problems: Vec<Problem>,
 }
 
-impl Folding {
+impl Normalizing {
     fn put(&mut self, key: &str, value: Json) {
         match self.places.get(key) {
             None => {

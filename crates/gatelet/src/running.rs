@@ -1,8 +1,8 @@
-//! The gate that runs on this machine, for commands that talk to it.
+//! The running gatelet on this machine, for commands that talk to it.
 //!
-//! A gate that serves over HTTP leaves a note in its state directory: where it
+//! A gatelet that serves over HTTP leaves a note in its state directory: where it
 //! is, and a key with which its operator is let in. Only the owner can read it,
-//! and it is taken away when the gate closes. Of several gates with the same
+//! and it is taken away when gatelet closes. Of several gatelets with the same
 //! state directory, the one that came last is asked first.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,10 +18,10 @@ use store::document::{IfDamaged, JsonDocument};
 use store::files::Files;
 use store::state::wait;
 
-/// How long a gate may take to answer, which includes fetching a manifest.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a gatelet may take to answer, which includes fetching a manifest.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where a gate is.
+/// Where a gatelet is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     url: String,
@@ -34,24 +34,29 @@ struct Notes {
     gates: Vec<Note>,
 }
 
-/// So many notes of gates that were killed may lie around.
+/// So many notes of gatelets that were killed may lie around.
 const MOST: usize = 8;
 
 /// A note on disk; taken away when dropped.
-pub(crate) struct Left {
+pub(crate) struct NoteGuard {
     notes: JsonDocument<Notes>,
     key: String,
 }
 
-/// What the gate answered.
-pub(crate) struct Answer {
+/// What gatelet answered.
+pub(crate) struct AdminAnswer {
     pub(crate) status: u16,
-    pub(crate) told: Value,
+    pub(crate) body: Value,
 }
 
-/// Leaves the note of a gate that listens at `address`. A gate works without
+/// Leaves the note of a gatelet that listens at `address`. A gatelet works without
 /// one: where it cannot be written, that is told and nothing else.
-pub(crate) fn leave(state: &Path, scheme: &str, address: SocketAddr, key: String) -> Option<Left> {
+pub(crate) fn leave(
+    state: &Path,
+    scheme: &str,
+    address: SocketAddr,
+    key: String,
+) -> Option<NoteGuard> {
     // Everywhere includes here.
     let here = match address.ip().is_unspecified() {
         true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
@@ -71,7 +76,7 @@ pub(crate) fn leave(state: &Path, scheme: &str, address: SocketAddr, key: String
         tracing::error!(error, "commands do not find this gate: its note cannot be written");
         return None;
     }
-    Some(Left { notes, key })
+    Some(NoteGuard { notes, key })
 }
 
 /// The notes of a state directory.
@@ -79,7 +84,7 @@ fn notes(state: &Path) -> JsonDocument<Notes> {
     JsonDocument::new(Arc::new(Files::at(state)), "gate.json", IfDamaged::StartOver)
 }
 
-impl Drop for Left {
+impl Drop for NoteGuard {
     fn drop(&mut self) {
         let taken =
             wait(self.notes.change(|notes| notes.gates.retain(|note| note.key != self.key)));
@@ -89,19 +94,19 @@ impl Drop for Left {
     }
 }
 
-/// Asks the gate of a state directory; `None` when none runs.
+/// Asks the gatelet of a state directory; `None` when none runs.
 pub(crate) async fn ask(
     state: &Path,
     method: Method,
     path: &str,
     body: &Value,
-) -> anyhow::Result<Option<Answer>> {
+) -> anyhow::Result<Option<AdminAnswer>> {
     rustls::crypto::ring::default_provider().install_default().ok();
-    // The certificate is for the gate's public name, and this is loopback; who
+    // The certificate is for gatelet's public name, and this is loopback; who
     // else might listen there learns a key that is good for nothing.
     let client = Client::builder()
         .no_proxy()
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .tls_danger_accept_invalid_certs(true)
         .build()?;
     for note in notes(state).read().await?.gates.into_iter().rev() {
@@ -111,13 +116,13 @@ pub(crate) async fn ask(
             .json(body);
         let response = match request.send().await {
             Ok(response) => response,
-            // A note of a gate that was killed.
+            // A note of a gatelet that was killed.
             Err(error) if error.is_connect() => continue,
             Err(error) => return Err(error).context("the gate does not answer"),
         };
         let status = response.status().as_u16();
-        let told = response.json().await.context("the gate's answer cannot be read")?;
-        return Ok(Some(Answer { status, told }));
+        let body = response.json().await.context("the gate's answer cannot be read")?;
+        return Ok(Some(AdminAnswer { status, body }));
     }
     Ok(None)
 }

@@ -1,9 +1,9 @@
 //! Learning from use: what was called after what was asked.
 //!
-//! A [`Habits`] is a small ledger of query words and the documents that were
+//! A [`UsageHistory`] is a small ledger of query words and the documents that were
 //! chosen after them. It only re-ranks, never hides or adds, and by no more than
 //! the index allows ([`Query::prefer`]). It is plain data, to be shown, stored
-//! and erased by whoever keeps it; nothing is learnt unless [`Habits::note`] is
+//! and erased by whoever keeps it; nothing is learnt unless [`UsageHistory::note`] is
 //! called, and time comes in as a day's number.
 //!
 //! [`Query::prefer`]: crate::index::Query::prefer
@@ -16,7 +16,7 @@ use crate::index;
 
 /// The ledger. Serialises to an object that an operator can read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Habits {
+pub struct UsageHistory {
     /// By word of a query: what was chosen.
     words: BTreeMap<String, BTreeMap<String, Choice>>,
 }
@@ -37,7 +37,7 @@ const MOST_CHOICES: usize = 20;
 /// A document counts fully after about this many choices.
 const ENOUGH: f32 = 4.0;
 
-impl Habits {
+impl UsageHistory {
     /// Notes that `document` was called after `query` on `day`.
     pub fn note(&mut self, query: &str, document: &str, day: u32) {
         for word in index::terms(query) {
@@ -53,19 +53,19 @@ impl Habits {
     }
 
     /// What was chosen after such queries, each with a share from 0 to 1.
-    pub fn shares(&self, query: &str, day: u32) -> BTreeMap<&str, f32> {
+    pub fn priors(&self, query: &str, day: u32) -> BTreeMap<&str, f32> {
         let words = index::terms(query);
-        let mut shares: BTreeMap<&str, f32> = BTreeMap::new();
+        let mut priors: BTreeMap<&str, f32> = BTreeMap::new();
         for choices in words.iter().filter_map(|word| self.words.get(word)) {
             let total: f32 = choices.values().map(|choice| choice.at(day)).sum();
             for (document, choice) in choices {
                 let times = choice.at(day);
                 let trust = times / (times + ENOUGH / 4.0);
-                *shares.entry(document).or_default() +=
+                *priors.entry(document).or_default() +=
                     trust * times / total.max(f32::MIN_POSITIVE) / words.len() as f32;
             }
         }
-        shares
+        priors
     }
 
     /// Every word with what was chosen after it.
@@ -117,53 +117,53 @@ mod tests {
 
     #[test]
     fn what_was_chosen_often_counts_more_and_fades() {
-        let mut habits = Habits::default();
+        let mut history = UsageHistory::default();
         for _ in 0..8 {
-            habits.note("ship the parcel", "orders/ship", 10);
+            history.note("ship the parcel", "orders/ship", 10);
         }
-        habits.note("ship the parcel", "post/send", 10);
-        let shares = habits.shares("shipping a parcel", 10);
-        assert!(0.6 < shares["orders/ship"] && shares["post/send"] < 0.2, "{shares:?}");
-        let later = habits.shares("shipping a parcel", 10 + 365);
+        history.note("ship the parcel", "post/send", 10);
+        let priors = history.priors("shipping a parcel", 10);
+        assert!(0.6 < priors["orders/ship"] && priors["post/send"] < 0.2, "{priors:?}");
+        let later = history.priors("shipping a parcel", 10 + 365);
         assert!(later["orders/ship"] < 0.1, "{later:?}");
-        assert!(habits.shares("weather", 10).is_empty());
+        assert!(history.priors("weather", 10).is_empty());
     }
 
     #[test]
     fn shares_stay_between_nothing_and_all() {
-        let mut habits = Habits::default();
+        let mut history = UsageHistory::default();
         for _ in 0..1000 {
-            habits.note("a b c parcel parcel", "x/y", 1);
+            history.note("a b c parcel parcel", "x/y", 1);
         }
-        assert!(habits.shares("parcel", 1).values().all(|share| (0.0..=1.0).contains(share)));
+        assert!(history.priors("parcel", 1).values().all(|share| (0.0..=1.0).contains(share)));
     }
 
     #[test]
     fn queries_of_many_words_do_not_outgrow_the_ledger() {
-        let mut habits = Habits::default();
+        let mut history = UsageHistory::default();
         for _ in 0..3 {
-            habits.note("parcel", "orders/ship", 1);
+            history.note("parcel", "orders/ship", 1);
         }
         for query in 0..200 {
             let words: Vec<String> = (0..60).map(|word| format!("q{query}w{word}")).collect();
-            habits.note(&words.join(" "), "orders/find", 1);
+            history.note(&words.join(" "), "orders/find", 1);
         }
-        assert_eq!(habits.iter().count(), MOST_WORDS);
-        assert!(!habits.shares("parcel", 1).is_empty(), "the strongest stays");
+        assert_eq!(history.iter().count(), MOST_WORDS);
+        assert!(!history.priors("parcel", 1).is_empty(), "the strongest stays");
     }
 
     #[test]
     fn the_ledger_is_bounded_readable_and_erasable() {
-        let mut habits = Habits::default();
+        let mut history = UsageHistory::default();
         for n in 0..100 {
-            habits.note("parcel", &format!("server/tool{n}"), n);
+            history.note("parcel", &format!("server/tool{n}"), n);
         }
-        assert_eq!(habits.iter().map(|(_, choices)| choices.len()).max(), Some(MOST_CHOICES));
-        let text = serde_json::to_string(&habits).unwrap();
-        assert_eq!(serde_json::from_str::<Habits>(&text).unwrap(), habits);
-        habits.forget("server/tool99");
-        assert!(!serde_json::to_string(&habits).unwrap().contains("tool99"));
-        habits.erase();
-        assert!(habits.is_empty());
+        assert_eq!(history.iter().map(|(_, choices)| choices.len()).max(), Some(MOST_CHOICES));
+        let text = serde_json::to_string(&history).unwrap();
+        assert_eq!(serde_json::from_str::<UsageHistory>(&text).unwrap(), history);
+        history.forget("server/tool99");
+        assert!(!serde_json::to_string(&history).unwrap().contains("tool99"));
+        history.erase();
+        assert!(history.is_empty());
     }
 }

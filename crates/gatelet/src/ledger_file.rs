@@ -1,7 +1,7 @@
 //! The trust ledger on disk: signed with a key that only its owner reads.
 //!
-//! Several gates may share one state directory, and `gatelet trust` changes the
-//! ledger below gates that run: whoever writes holds a lock, and whoever cannot
+//! Several gatelets may share one state directory, and `gatelet trust` changes the
+//! ledger below gatelets that run: whoever writes holds a lock, and whoever cannot
 //! make sense of what is there looks again, with the lock and the key of today.
 
 use std::io::ErrorKind;
@@ -13,8 +13,8 @@ use gateway::policy::trust::{Ledger, LedgerStore, Tampered};
 use store::files::Files;
 use tool::hex;
 
+use crate::changed_file::ChangedFile;
 use crate::secret;
-use crate::stamp::Glance;
 
 const LEDGER: &str = "trust.json";
 /// How long a command may wait for others.
@@ -25,65 +25,65 @@ const WITHIN_CALL: Duration = Duration::from_millis(30);
 
 /// The ledger of a state directory. Made, with its key, when it is first asked
 /// for and there is none.
-pub(crate) struct File {
+pub(crate) struct LedgerFile {
     documents: Files,
     within: Duration,
     key_file: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<Cached>,
 }
 
 /// The file, and what was read last, unless that is not to be believed.
-struct Known {
-    glance: Glance,
+struct Cached {
+    file_state: ChangedFile,
     key: Option<Vec<u8>>,
     ledger: Option<Arc<Ledger>>,
 }
 
-impl File {
-    pub(crate) fn at(state: &Path) -> File {
-        let glance = Glance::at(state.join(LEDGER));
-        let known = Mutex::new(Known { glance, key: None, ledger: None });
+impl LedgerFile {
+    pub(crate) fn at(state: &Path) -> LedgerFile {
+        let file_state = ChangedFile::at(state.join(LEDGER));
+        let known = Mutex::new(Cached { file_state, key: None, ledger: None });
         let (documents, key_file) = (Files::at(state), state.join("trust.key"));
-        File { documents, within: WITHIN, key_file, known }
+        LedgerFile { documents, within: WITHIN, key_file, known }
     }
 
-    /// The same for a gate that serves, where nobody may wait for long.
-    pub(crate) fn for_calls(state: &Path) -> File {
-        File { within: WITHIN_CALL, ..File::at(state) }
+    /// The same for a gatelet that serves, where nobody may wait for long.
+    pub(crate) fn for_calls(state: &Path) -> LedgerFile {
+        LedgerFile { within: WITHIN_CALL, ..LedgerFile::at(state) }
     }
 
     /// Starts over: a new key and an empty ledger.
     pub(crate) fn reset(state: &Path) -> anyhow::Result<()> {
-        let file = File::at(state);
+        let file = LedgerFile::at(state);
         file.documents.alone(LEDGER, WITHIN, |ledger| {
             let key = file.make_key()?;
             secret::write(ledger, &Ledger::default().write(&key))
         })?
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Cached> {
         self.known.lock().expect("nothing panics while it holds this")
     }
 
     /// Reads key and ledger as they are now, while nobody changes them.
-    fn look(&self, known: &mut Known) -> Result<Arc<Ledger>, Tampered> {
+    fn look(&self, known: &mut Cached) -> Result<Arc<Ledger>, Tampered> {
         let key = match std::fs::read_to_string(&self.key_file) {
             Ok(text) => hex::decode(text.trim())
                 .filter(|key| key.len() == 32)
                 .ok_or(Tampered::Unreadable)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let key = self.make_key().map_err(homeless)?;
+                let key = self.make_key().map_err(no_state_directory)?;
                 // A key without a ledger means that somebody took the ledger
                 // away, so both are made together.
-                if !known.glance.file().exists() {
+                if !known.file_state.file().exists() {
                     let empty = Ledger::default().write(&key);
-                    secret::write(known.glance.file(), &empty).map_err(homeless)?;
+                    secret::write(known.file_state.file(), &empty).map_err(no_state_directory)?;
                 }
                 key
             }
-            Err(error) => return Err(homeless(error)),
+            Err(error) => return Err(no_state_directory(error)),
         };
-        let text = std::fs::read_to_string(known.glance.file());
+        let text = std::fs::read_to_string(known.file_state.file());
         let ledger = Ledger::read(&text.map_err(|_| Tampered::Unreadable)?, &key)?;
         known.key = Some(key);
         Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
@@ -96,19 +96,21 @@ impl File {
     }
 }
 
-impl LedgerStore for File {
+impl LedgerStore for LedgerFile {
     fn read(&self) -> Result<Arc<Ledger>, Tampered> {
         let mut known = self.known();
-        let due = known.glance.is_due();
+        let due = known.file_state.is_due();
         if let Some(ledger) = known.ledger.take().filter(|_| !due) {
             return Ok(Arc::clone(known.ledger.insert(ledger)));
         }
-        let text = std::fs::read_to_string(known.glance.file()).ok();
+        let text = std::fs::read_to_string(known.file_state.file()).ok();
         let read = |(text, key): (String, &Vec<u8>)| Ledger::read(&text, key).ok();
         if let Some(ledger) = text.zip(known.key.as_ref()).and_then(read) {
             return Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))));
         }
-        self.documents.alone(LEDGER, self.within, |_| self.look(&mut known)).map_err(homeless)?
+        self.documents
+            .alone(LEDGER, self.within, |_| self.look(&mut known))
+            .map_err(no_state_directory)?
     }
 
     fn change(&self, change: &mut dyn FnMut(&mut Ledger)) -> Result<Arc<Ledger>, Tampered> {
@@ -117,14 +119,14 @@ impl LedgerStore for File {
             let mut ledger = Arc::unwrap_or_clone(self.look(&mut known)?);
             change(&mut ledger);
             let key = known.key.as_ref().ok_or(Tampered::Unreadable)?;
-            secret::write(file, &ledger.write(key)).map_err(homeless)?;
+            secret::write(file, &ledger.write(key)).map_err(no_state_directory)?;
             Ok(Arc::clone(known.ledger.insert(Arc::new(ledger))))
         });
-        changed.map_err(homeless)?
+        changed.map_err(no_state_directory)?
     }
 }
 
-fn homeless(error: impl Into<anyhow::Error>) -> Tampered {
+fn no_state_directory(error: impl Into<anyhow::Error>) -> Tampered {
     Tampered::Homeless(format!("{:#}", error.into()))
 }
 
@@ -148,8 +150,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_by_who_has_the_key_and_only_by_the_owner() {
         let state = tempfile::tempdir().unwrap();
-        let changed = File::at(state.path()).change(&mut granted).unwrap();
-        assert_eq!(File::at(state.path()).read(), Ok(changed));
+        let changed = LedgerFile::at(state.path()).change(&mut granted).unwrap();
+        assert_eq!(LedgerFile::at(state.path()).read(), Ok(changed));
         for name in ["trust.json", "trust.key"] {
             let mode = std::fs::metadata(state.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -159,39 +161,39 @@ mod tests {
     #[test]
     fn a_ledger_that_was_edited_or_taken_away_is_not_believed() {
         let state = tempfile::tempdir().unwrap();
-        File::at(state.path()).change(&mut granted).unwrap();
+        LedgerFile::at(state.path()).change(&mut granted).unwrap();
         let path = state.path().join("trust.json");
         let text = std::fs::read_to_string(&path).unwrap().replace("verified", "trusted");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(File::at(state.path()).read(), Err(Tampered::Forged));
+        assert_eq!(LedgerFile::at(state.path()).read(), Err(Tampered::Forged));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(File::at(state.path()).read(), Err(Tampered::Unreadable));
-        File::reset(state.path()).unwrap();
-        assert_eq!(File::at(state.path()).read(), Ok(Arc::default()));
+        assert_eq!(LedgerFile::at(state.path()).read(), Err(Tampered::Unreadable));
+        LedgerFile::reset(state.path()).unwrap();
+        assert_eq!(LedgerFile::at(state.path()).read(), Ok(Arc::default()));
     }
 
     #[test]
     fn a_gate_that_runs_goes_on_after_a_reset_and_after_the_directory_was_emptied() {
         let state = tempfile::tempdir().unwrap();
-        let gate = File::at(state.path());
+        let gate = LedgerFile::at(state.path());
         gate.change(&mut granted).unwrap();
-        File::reset(state.path()).unwrap();
-        gate.known().glance.again();
+        LedgerFile::reset(state.path()).unwrap();
+        gate.known().file_state.mark_changed();
         assert_eq!(gate.read(), Ok(Arc::default()));
         for name in ["trust.json", "trust.key"] {
             std::fs::remove_file(state.path().join(name)).unwrap();
         }
-        gate.known().glance.again();
+        gate.known().file_state.mark_changed();
         assert_eq!(gate.read(), Ok(Arc::default()));
     }
 
-    /// Each is a gate of its own: they share nothing but the directory.
+    /// Each is a gatelet of its own: they share nothing but the directory.
     #[test]
     fn gates_that_start_together_on_a_new_directory_lose_nothing_of_each_other() {
         let state = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for gate in 0..8 {
-                let file = File::at(state.path());
+                let file = LedgerFile::at(state.path());
                 scope.spawn(move || {
                     for n in 0..5 {
                         let note = |ledger: &mut Ledger| {
@@ -204,21 +206,21 @@ mod tests {
                 });
             }
         });
-        assert_eq!(File::at(state.path()).read().unwrap().iter().count(), 40);
+        assert_eq!(LedgerFile::at(state.path()).read().unwrap().iter().count(), 40);
     }
 
     #[test]
     fn where_nothing_can_be_kept_the_reason_is_told() {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join("file"), "").unwrap();
-        let told = File::at(&state.path().join("file/state")).read().unwrap_err().to_string();
+        let told = LedgerFile::at(&state.path().join("file/state")).read().unwrap_err().to_string();
         assert!(told.contains("cannot create") && told.contains("--state"), "{told}");
     }
 
     #[test]
     fn a_lock_that_another_process_holds_does_not_hold_a_call_up() {
         let state = tempfile::tempdir().unwrap();
-        let gate = File::for_calls(state.path());
+        let gate = LedgerFile::for_calls(state.path());
         gate.change(&mut granted).unwrap();
         let held = Files::at(state.path()).alone(LEDGER, WITHIN, |_| {
             assert_eq!(gate.read().unwrap().iter().count(), 1, "who reads does not wait");

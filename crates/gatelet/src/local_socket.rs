@@ -1,7 +1,7 @@
 //! The socket in the state directory over which commands on this machine reach
-//! a gate that runs.
+//! a running gatelet.
 //!
-//! A gate and a command find each other when they have the same state directory
+//! A gatelet and a command find each other when they have the same state directory
 //! and the same configuration. Only the owner of the directory gets in: the
 //! socket is theirs alone, and whoever connects is asked for their user by the
 //! kernel. The first line says what is wanted; `mcp` makes the rest of the
@@ -18,10 +18,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tool::hex;
 
-/// What a command wants of a running gate.
+/// What a command wants of a running gatelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
-pub(crate) enum Wish {
+pub(crate) enum LocalRequest {
     /// A session of the protocol.
     Mcp,
     /// How every upstream fares.
@@ -35,7 +35,7 @@ pub(crate) enum Wish {
 /// No wish and no answer to one is longer.
 const LONGEST: u64 = 256 << 20;
 
-/// Where the gate of a configuration is reached.
+/// Where the gatelet of a configuration is reached.
 pub(crate) fn socket(state: &Path, config: Option<&Path>) -> PathBuf {
     let whole = config.map(|file| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()));
     let name = whole.map(|file| file.display().to_string()).unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn socket(state: &Path, config: Option<&Path>) -> PathBuf {
     state.join(format!("gate-{}.sock", hex::encode(&digest[..6])))
 }
 
-/// Connects to the gate of a configuration; `None` when none runs.
+/// Connects to the gatelet of a configuration; `None` when none runs.
 pub(crate) async fn connect(state: &Path, config: Option<&Path>) -> Option<UnixStream> {
     let stream = UnixStream::connect(socket(state, config)).await.ok()?;
     is_owners(&stream).then_some(stream)
@@ -77,8 +77,8 @@ pub(crate) async fn read_line<T: serde::de::DeserializeOwned>(
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Asks a running gate something that has one line for an answer.
-pub(crate) async fn ask(mut stream: UnixStream, wish: &Wish) -> io::Result<Value> {
+/// Asks a running gatelet something that has one line for an answer.
+pub(crate) async fn ask(mut stream: UnixStream, wish: &LocalRequest) -> io::Result<Value> {
     write_line(&mut stream, wish).await?;
     read_line(&mut BufReader::new(stream)).await
 }
@@ -100,11 +100,11 @@ mod tests {
     #[tokio::test]
     async fn a_line_is_read_as_it_was_written_and_an_end_is_no_line() {
         let (mut one, other) = tokio::io::duplex(1024);
-        let wish = Wish::Restart { label: "files".to_owned() };
+        let wish = LocalRequest::Restart { label: "files".to_owned() };
         write_line(&mut one, &wish).await.unwrap();
         drop(one);
         let mut other = BufReader::new(other);
-        assert_eq!(read_line::<Wish>(&mut other).await.unwrap(), wish);
-        assert!(read_line::<Wish>(&mut other).await.is_err());
+        assert_eq!(read_line::<LocalRequest>(&mut other).await.unwrap(), wish);
+        assert!(read_line::<LocalRequest>(&mut other).await.is_err());
     }
 }

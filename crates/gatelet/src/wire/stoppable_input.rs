@@ -10,7 +10,7 @@ use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Reads until its input ends, or until the end has come otherwise.
-pub(crate) struct Until<R> {
+pub(crate) struct StoppableInput<R> {
     reader: R,
     end: Arc<End>,
 }
@@ -21,10 +21,13 @@ struct End {
     waker: AtomicWaker,
 }
 
-impl<R> Until<R> {
+impl<R> StoppableInput<R> {
     /// The end comes when `end` is ready.
-    pub(crate) fn new(reader: R, end: impl Future<Output = ()> + Send + 'static) -> Until<R> {
-        let until = Until { reader, end: Arc::default() };
+    pub(crate) fn new(
+        reader: R,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> StoppableInput<R> {
+        let until = StoppableInput { reader, end: Arc::default() };
         let told = Arc::clone(&until.end);
         tokio::spawn(async move {
             end.await;
@@ -35,7 +38,7 @@ impl<R> Until<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Until<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for StoppableInput<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
@@ -66,7 +69,7 @@ mod tests {
     async fn input_ends_when_it_is_told_to_though_more_may_come() {
         let (mut theirs, ours) = tokio::io::duplex(64);
         let (tell, told) = tokio::sync::oneshot::channel::<()>();
-        let mut until = Until::new(ours, async { told.await.unwrap() });
+        let mut until = StoppableInput::new(ours, async { told.await.unwrap() });
         theirs.write_all(b"before").await.unwrap();
         let mut buffer = [0; 64];
         assert_eq!(until.read(&mut buffer).await.unwrap(), 6);

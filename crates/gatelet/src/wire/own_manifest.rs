@@ -1,4 +1,4 @@
-//! What this gate says of itself to anybody: its manifest.
+//! What this gatelet says of itself to anybody: its manifest.
 //!
 //! It names what an anonymous caller sees, and is drawn anew whenever that may
 //! have changed. The page, the resource and the signature show one value.
@@ -14,11 +14,11 @@ use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
 
 use crate::config::Config;
-use crate::mounts::Place;
+use crate::mounts::MountedServer;
 
-/// The manifest of a gate.
-pub(super) struct Card {
-    /// As the gate was started: where it is, who may come in and who runs it
+/// The manifest of a gatelet.
+pub(super) struct OwnManifest {
+    /// As gatelet was started: where it is, who may come in and who runs it
     /// count until it ends.
     start: Config,
     shown: Mutex<Option<Manifest>>,
@@ -27,15 +27,15 @@ pub(super) struct Card {
 /// What may be told.
 pub(super) struct Contents<'a> {
     pub(super) config: &'a Config,
-    pub(super) mounts: &'a [Place],
+    pub(super) mounts: &'a [MountedServer],
     pub(super) skills: &'a Library,
-    /// What is known of the functions behind the gate.
+    /// What is known of the functions behind gatelet.
     pub(super) catalog: Option<&'a Catalog>,
 }
 
-impl Card {
-    pub(super) fn new(start: &Config) -> Card {
-        Card { start: start.clone(), shown: Mutex::default() }
+impl OwnManifest {
+    pub(super) fn new(start: &Config) -> OwnManifest {
+        OwnManifest { start: start.clone(), shown: Mutex::default() }
     }
 
     /// What is told now; nothing before it was first drawn.
@@ -100,7 +100,7 @@ impl Contents<'_> {
         let all = own.chain(upstreams).chain(mounts).chain([gate.clone()]);
         let mut seen: Vec<Suggested> = all.filter(|one| self.sees(&one.suggested)).collect();
         if seen.is_empty() {
-            // A manifest names at least one. This one every gate has, so that
+            // A manifest names at least one. This one every gatelet has, so that
             // nothing is told by it.
             seen.push(gate);
         }

@@ -3,16 +3,16 @@
 use reqwest::Url;
 use serde_json::{Value, json};
 use web::aggregate::label::Server;
-use web::aggregate::refresh::Looks;
+use web::aggregate::refresh::RefreshSchedule;
 use web::manifest::{Manifest, yaml};
 
-use super::memory::{Known, Memory};
+use super::memory::{Memory, RememberedManifest};
 use crate::config::Mount;
-use crate::fetch::Unfetched;
+use crate::fetch::FetchError;
 
 /// One mount.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct MountedServer {
     pub(crate) mount: Mount,
     pub(crate) origin: Origin,
     pub(crate) label: String,
@@ -21,7 +21,7 @@ pub(crate) struct Place {
     pub(crate) manifest: Option<(Manifest, Url)>,
     /// What was wrong the last time.
     pub(crate) problem: Option<String>,
-    pub(crate) looks: Looks,
+    pub(crate) schedule: RefreshSchedule,
     /// When the manifest came.
     pub(crate) fetched: Option<u64>,
 }
@@ -33,19 +33,19 @@ pub(crate) enum Origin {
     Command,
 }
 
-impl Place {
+impl MountedServer {
     /// A mount with what is remembered of it, as far as that is believed now.
-    pub(crate) fn new(mount: Mount, origin: Origin, memory: &Memory) -> Place {
+    pub(crate) fn new(mount: Mount, origin: Origin, memory: &Memory) -> MountedServer {
         let known = memory.known.get(mount.source.manifest.as_str());
         let manifest = known.and_then(|known| mount.source.accept(&known.manifest).ok());
         let fetched = known.filter(|_| manifest.is_some()).map(|known| known.fetched);
-        let looks = match (&manifest, fetched) {
-            (Some((manifest, _)), Some(fetched)) => Looks::remembered(manifest, fetched),
-            (_, _) => Looks::default(),
+        let schedule = match (&manifest, fetched) {
+            (Some((manifest, _)), Some(fetched)) => RefreshSchedule::remembered(manifest, fetched),
+            (_, _) => RefreshSchedule::default(),
         };
         let kept = known.map(|known| known.label.clone());
         let label = String::new();
-        Place { mount, origin, label, kept, manifest, problem: None, looks, fetched }
+        MountedServer { mount, origin, label, kept, manifest, problem: None, schedule, fetched }
     }
 
     pub(crate) fn is_at(&self, mount: &Mount) -> bool {
@@ -62,10 +62,10 @@ impl Place {
     }
 
     /// Takes in what came of a look; whether something is different now.
-    pub(crate) fn take(&mut self, seen: Result<(Manifest, Url), Unfetched>, now: u64) -> bool {
+    pub(crate) fn take(&mut self, seen: Result<(Manifest, Url), FetchError>, now: u64) -> bool {
         match seen {
             Ok(seen) => {
-                self.looks.went_well(&seen.0, now);
+                self.schedule.went_well(&seen.0, now);
                 self.fetched = Some(now);
                 let news = self.manifest.as_ref() != Some(&seen) || self.problem.is_some();
                 self.manifest = Some(seen);
@@ -73,7 +73,7 @@ impl Place {
                 news
             }
             Err(why) => {
-                self.looks.failed(now);
+                self.schedule.failed(now);
                 let why_now = Some(why.to_string());
                 tracing::warn!(manifest = %self.mount.source.manifest, "{why}");
                 // What was believed is believed until somebody says otherwise.
@@ -87,16 +87,16 @@ impl Place {
 
     /// What is remembered of it. One that is not believed any more keeps its
     /// label, and nothing else.
-    pub(crate) fn known(&self) -> Option<Known> {
+    pub(crate) fn known(&self) -> Option<RememberedManifest> {
         match (&self.manifest, self.fetched) {
             (Some((manifest, _)), Some(fetched)) => {
                 let (label, manifest) = (self.label.clone(), yaml(&manifest.document()));
-                Some(Known { label, manifest, fetched })
+                Some(RememberedManifest { label, manifest, fetched })
             }
             (_, _) => {
                 let label = self.kept.clone()?;
                 let fetched = self.fetched.unwrap_or(0);
-                Some(Known { label, manifest: String::new(), fetched })
+                Some(RememberedManifest { label, manifest: String::new(), fetched })
             }
         }
     }
@@ -114,8 +114,8 @@ impl Place {
     }
 
     /// For an operator.
-    pub(crate) fn told(&self) -> Value {
-        let mut told = json!({
+    pub(crate) fn to_json(&self) -> Value {
+        let mut json = json!({
             "manifest": self.mount.source.manifest.as_str(),
             "label": self.label,
             "state": if self.manifest.is_some() { "mounted" } else { "unavailable" },
@@ -123,16 +123,16 @@ impl Place {
                 Origin::Configured => "configuration",
                 Origin::Command => "command",
             },
-            "next_look": self.looks.due(),
+            "next_look": self.schedule.due(),
         });
         if let Some((manifest, endpoint)) = &self.manifest {
-            told["endpoint"] = json!(endpoint.as_str());
-            told["publisher"] = json!(manifest.publisher);
-            told["signed_by"] = json!(manifest.signature.as_ref().map(|signature| &signature.key));
+            json["endpoint"] = json!(endpoint.as_str());
+            json["publisher"] = json!(manifest.publisher);
+            json["signed_by"] = json!(manifest.signature.as_ref().map(|signature| &signature.key));
         }
         if let Some(problem) = &self.problem {
-            told["problem"] = json!(problem);
+            json["problem"] = json!(problem);
         }
-        told
+        json
     }
 }

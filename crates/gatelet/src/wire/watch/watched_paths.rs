@@ -13,7 +13,7 @@ const LONGEST: usize = 40;
 /// Names, each in a directory that is watched, and directories that are
 /// watched with everything in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spots {
+pub(super) struct WatchedPaths {
     names: Vec<(PathBuf, Identity)>,
     trees: Vec<(PathBuf, Identity)>,
 }
@@ -21,9 +21,9 @@ pub(super) struct Spots {
 /// Which directory it is that a name stands for; `None` when there is none.
 type Identity = Option<(u64, u64)>;
 
-impl Spots {
+impl WatchedPaths {
     /// The configuration at `file` and its directories of skills.
-    pub(super) fn of(file: &Path, directories: &[PathBuf]) -> Spots {
+    pub(super) fn new(file: &Path, directories: &[PathBuf]) -> WatchedPaths {
         let mut names = Vec::new();
         way(&whole(file), &mut names, LONGEST);
         let mut trees = Vec::new();
@@ -37,7 +37,7 @@ impl Spots {
         let identified = |paths: Vec<PathBuf>, of: fn(&Path) -> Identity| {
             paths.into_iter().map(|path| (path.clone(), of(&path))).collect()
         };
-        Spots {
+        WatchedPaths {
             // Files come and go under a name; directories must be watched anew.
             names: identified(names, |name| identity(parent(name))),
             trees: identified(trees, identity),
@@ -104,11 +104,11 @@ mod tests {
 
     /// The names that are looked at, below a directory.
     fn names(home: &Path, file: &str) -> Vec<String> {
-        let spots = Spots::of(&home.join(file), &[]);
+        let paths = WatchedPaths::new(&home.join(file), &[]);
         let below = |(name, _): &(PathBuf, Identity)| {
             name.strip_prefix(home).unwrap().display().to_string()
         };
-        spots.names.iter().map(below).collect()
+        paths.names.iter().map(below).collect()
     }
 
     #[test]
@@ -131,10 +131,10 @@ mod tests {
         let home = &home.path().canonicalize().unwrap();
         assert_eq!(names(home, "a/b/c"), ["a"]);
         let skills = [home.join("skills")];
-        let before = Spots::of(&home.join("f"), &skills);
+        let before = WatchedPaths::new(&home.join("f"), &skills);
         assert!(before.concern(&home.join("skills")));
         std::fs::create_dir(home.join("skills")).unwrap();
-        let after = Spots::of(&home.join("f"), &skills);
+        let after = WatchedPaths::new(&home.join("f"), &skills);
         assert_ne!(before, after, "it is watched anew");
         assert!(after.concern(&home.join("skills/s/SKILL.md")));
         assert!(!after.concern(&home.join("other")));

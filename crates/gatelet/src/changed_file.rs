@@ -10,15 +10,15 @@ use store::file::{Stamp, stamp};
 const FRESH: Duration = Duration::from_millis(20);
 
 /// A file that every call depends on.
-pub(crate) struct Glance {
+pub(crate) struct ChangedFile {
     file: PathBuf,
     /// The last look, and what was seen.
     last: Option<(Instant, Stamp)>,
 }
 
-impl Glance {
-    pub(crate) fn at(file: PathBuf) -> Glance {
-        Glance { file, last: None }
+impl ChangedFile {
+    pub(crate) fn at(file: PathBuf) -> ChangedFile {
+        ChangedFile { file, last: None }
     }
 
     pub(crate) fn file(&self) -> &Path {
@@ -39,7 +39,7 @@ impl Glance {
     }
 
     /// Has the next look find the file due, whatever it looks like.
-    pub(crate) fn again(&mut self) {
+    pub(crate) fn mark_changed(&mut self) {
         self.last = None;
     }
 }
@@ -51,15 +51,15 @@ mod tests {
     #[test]
     fn a_file_is_due_once_until_it_changes_or_is_asked_for_again() {
         let home = tempfile::tempdir().unwrap();
-        let mut glance = Glance::at(home.path().join("f"));
-        assert!(glance.is_due(), "it was never read");
-        assert!(!glance.is_due());
-        glance.again();
-        assert!(glance.is_due());
-        std::fs::write(glance.file(), "now it is there").unwrap();
-        let looked = glance.last.as_mut().unwrap();
+        let mut file_state = ChangedFile::at(home.path().join("f"));
+        assert!(file_state.is_due(), "it was never read");
+        assert!(!file_state.is_due());
+        file_state.mark_changed();
+        assert!(file_state.is_due());
+        std::fs::write(file_state.file(), "now it is there").unwrap();
+        let looked = file_state.last.as_mut().unwrap();
         looked.0 = looked.0.checked_sub(FRESH).unwrap();
-        assert!(glance.is_due(), "it has changed");
-        assert!(!glance.is_due());
+        assert!(file_state.is_due(), "it has changed");
+        assert!(!file_state.is_due());
     }
 }

@@ -23,7 +23,7 @@ const MOST_LOOKS: usize = 1_000_000;
 
 /// What a schema asks of a validator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum Cost {
     /// Little, whatever the value.
     Light,
     /// It depends on the value: see [`fits_budget`].
@@ -31,10 +31,10 @@ pub(super) enum Weight {
 }
 
 /// Weighs a schema; says why when no value could be checked by it.
-pub(super) fn of(root: &Value) -> Result<Weight, String> {
+pub(super) fn measure(root: &Value) -> Result<Cost, String> {
     let mut scale = Scale { root, whole: HashMap::new(), here: HashMap::new() };
     let whole = scale.whole(root, &mut Vec::new())?;
-    Ok(if whole <= LIGHT { Weight::Light } else { Weight::Depends })
+    Ok(if whole <= LIGHT { Cost::Light } else { Cost::Depends })
 }
 
 /// Whether a value can be checked with a bounded number of looks.

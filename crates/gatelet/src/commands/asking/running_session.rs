@@ -1,4 +1,4 @@
-//! A session with a gate that runs, from the shell.
+//! A session with a running gatelet, from the shell.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Mutex;
 use tool::Reply;
 
-use crate::local::{self, Wish};
+use crate::local_socket::{self, LocalRequest};
 
 /// The revision in which the shell speaks.
 const REVISION: &str = "2025-11-25";
 
 /// An open session.
-pub(crate) struct GateSession(Mutex<Connection>);
+pub(crate) struct RunningSession(Mutex<Connection>);
 
 struct Connection {
     reader: BufReader<OwnedReadHalf>,
@@ -23,18 +23,18 @@ struct Connection {
     last_id: u64,
 }
 
-impl GateSession {
+impl RunningSession {
     /// Opens a session over a connection.
-    pub(crate) async fn open(stream: UnixStream) -> io::Result<GateSession> {
+    pub(crate) async fn open(stream: UnixStream) -> io::Result<RunningSession> {
         let (reader, writer) = stream.into_split();
         let mut connection = Connection { reader: BufReader::new(reader), writer, last_id: 0 };
-        local::write_line(&mut connection.writer, &Wish::Mcp).await?;
+        local_socket::write_line(&mut connection.writer, &LocalRequest::Mcp).await?;
         let own = json!({"name": "gatelet-shell", "version": env!("CARGO_PKG_VERSION")});
         let hello = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": own});
         connection.request("initialize", &hello).await?;
         let opened = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        local::write_line(&mut connection.writer, &opened).await?;
-        Ok(GateSession(Mutex::new(connection)))
+        local_socket::write_line(&mut connection.writer, &opened).await?;
+        Ok(RunningSession(Mutex::new(connection)))
     }
 
     /// Calls one of the three tools.
@@ -63,9 +63,9 @@ impl Connection {
         self.last_id += 1;
         let id = self.last_id;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        local::write_line(&mut self.writer, &request).await?;
+        local_socket::write_line(&mut self.writer, &request).await?;
         loop {
-            let message: Value = local::read_line(&mut self.reader).await?;
+            let message: Value = local_socket::read_line(&mut self.reader).await?;
             if message.get("method").is_none() && message["id"] == id {
                 return Ok(message);
             }

@@ -13,19 +13,19 @@ use store::state::{Change, Documents, StateError, change, wait};
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// A directory with one file per name.
-pub(super) struct Directory {
+pub(super) struct ListingDirectory {
     documents: Files,
 }
 
-impl Directory {
-    pub(super) fn new(path: &Path) -> Directory {
+impl ListingDirectory {
+    pub(super) fn new(path: &Path) -> ListingDirectory {
         // What is lost is asked for again.
         let documents = Files::unsynced(path, Arc::new(System::start()), Limits::default());
-        Directory { documents }
+        ListingDirectory { documents }
     }
 }
 
-impl Shelf for Directory {
+impl Shelf for ListingDirectory {
     fn load(&self, name: &str) -> Option<Vec<u8>> {
         let found = wait(self.documents.read(name, WITHIN)).ok()??;
         Some(found.bytes.into())
@@ -53,18 +53,18 @@ mod tests {
     fn what_is_saved_is_there_in_the_next_run() {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join("listings");
-        assert_eq!(Directory::new(&path).load("a"), None);
-        Directory::new(&path).save("a", b"one");
-        Directory::new(&path).save("a", b"two");
-        assert_eq!(Directory::new(&path).load("a").as_deref(), Some(b"two".as_slice()));
+        assert_eq!(ListingDirectory::new(&path).load("a"), None);
+        ListingDirectory::new(&path).save("a", b"one");
+        ListingDirectory::new(&path).save("a", b"two");
+        assert_eq!(ListingDirectory::new(&path).load("a").as_deref(), Some(b"two".as_slice()));
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1);
     }
 
     #[test]
     fn a_directory_that_cannot_be_written_loses_nothing_else() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let shelf = Directory::new(&file.path().join("below"));
-        shelf.save("a", b"one");
-        assert_eq!(shelf.load("a"), None);
+        let listings = ListingDirectory::new(&file.path().join("below"));
+        listings.save("a", b"one");
+        assert_eq!(listings.load("a"), None);
     }
 }

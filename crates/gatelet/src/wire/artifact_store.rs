@@ -22,19 +22,19 @@ pub(super) fn store(config: &Artifacts, state: &Path, clock: &Arc<dyn Clock>) ->
         Location::Directory(directory) => directory.clone(),
     };
     let (bounds, clock) = (config.bounds.clone(), Arc::clone(clock));
-    Arc::new(WhenNeeded { directory, bounds, clock, opened: OnceCell::new() })
+    Arc::new(OpenedWhenNeeded { directory, bounds, clock, opened: OnceCell::new() })
 }
 
 /// A directory that is opened by who first asks for something in it, because
 /// reading what is there takes a while and most runs keep nothing.
-struct WhenNeeded {
+struct OpenedWhenNeeded {
     directory: PathBuf,
     bounds: Config,
     clock: Arc<dyn Clock>,
     opened: OnceCell<Arc<dyn Store>>,
 }
 
-impl WhenNeeded {
+impl OpenedWhenNeeded {
     async fn store(&self) -> &dyn Store {
         &**self.opened.get_or_init(|| self.open()).await
     }
@@ -65,7 +65,7 @@ fn private(directory: &Path) -> std::io::Result<()> {
 }
 
 #[async_trait]
-impl Store for WhenNeeded {
+impl Store for OpenedWhenNeeded {
     async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
         self.store().await.put(artifact).await
     }

@@ -1,8 +1,8 @@
-//! The three verbs from the shell: one question to the gate, and its answer
+//! The three verbs from the shell: one question to gatelet, and its answer
 //! for a person or for a program.
 
-mod gate_session;
 mod hints;
+mod running_session;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,19 +16,19 @@ use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 use super::output::Output;
 use crate::config;
 use crate::exit::{Done, Stop};
-use crate::local;
+use crate::local_socket;
 use crate::paths::Paths;
 use crate::terminal::{self, say};
-use crate::wire::{Pace, Wiring, children_have_ended};
-use gate_session::GateSession;
+use crate::wire::{StartPolicy, Wiring, children_have_ended};
+use running_session::RunningSession;
 
 /// Whose words an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    /// The gate's, with hints how to go on.
-    Ours,
+pub(crate) enum Author {
+    /// gatelet's, with hints how to go on.
+    Gatelet,
     /// A function's or a skill's.
-    Theirs,
+    Upstream,
 }
 
 /// `key=text` and `key:=JSON` among the words of a command line.
@@ -50,14 +50,14 @@ pub(crate) fn pair(word: &str) -> Result<(String, Value), Stop> {
 /// Runs something with a gateway of its own.
 pub(crate) fn with_gateway<T>(
     paths: &Paths,
-    pace: Pace,
+    start_policy: StartPolicy,
     run: impl AsyncFnOnce(&Gateway) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let loaded = config::load(paths)?;
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
-    let wiring = Wiring::new(&paths.state_directory()?, pace, &loaded)?;
+    let wiring = Wiring::new(&paths.state_directory()?, start_policy, &loaded)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gateway = wiring.gateway(&loaded);
@@ -70,36 +70,38 @@ pub(crate) fn with_gateway<T>(
     })
 }
 
-/// The gate that a command asks: the one that runs for the same configuration,
+/// The gatelet that a command asks: the one that runs for the same configuration,
 /// or one of its own.
-pub(crate) enum Gate<'a> {
-    Running(GateSession),
-    Own(&'a Gateway),
+pub(crate) enum GatewayAccess<'a> {
+    Running(RunningSession),
+    InProcess(&'a Gateway),
 }
 
-/// Runs something with the gate that runs, or with one of its own.
-pub(crate) fn with_gate<T>(
+/// Runs something with the running gatelet, or with one of its own.
+pub(crate) fn with_gateway_or_running<T>(
     paths: &Paths,
-    pace: Pace,
-    run: impl AsyncFnOnce(&Gate<'_>) -> anyhow::Result<T>,
+    start_policy: StartPolicy,
+    run: impl AsyncFnOnce(&GatewayAccess<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let state = paths.state_directory()?;
     let file = paths.config_file();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let session = runtime.block_on(async {
-        let stream = local::connect(&state, file.as_deref()).await?;
-        GateSession::open(stream).await.ok()
+        let stream = local_socket::connect(&state, file.as_deref()).await?;
+        RunningSession::open(stream).await.ok()
     });
     match session {
-        Some(session) => runtime.block_on(run(&Gate::Running(session))),
+        Some(session) => runtime.block_on(run(&GatewayAccess::Running(session))),
         None => {
             drop(runtime);
-            with_gateway(paths, pace, async |gateway| run(&Gate::Own(gateway)).await)
+            with_gateway(paths, start_policy, async |gateway| {
+                run(&GatewayAccess::InProcess(gateway)).await
+            })
         }
     }
 }
 
-impl Gate<'_> {
+impl GatewayAccess<'_> {
     /// Calls one of the three tools as a client would.
     pub(crate) async fn ask(
         &self,
@@ -107,26 +109,28 @@ impl Gate<'_> {
         arguments: Map<String, Value>,
     ) -> anyhow::Result<Reply> {
         match self {
-            Gate::Own(gateway) => ask(gateway, verb, arguments).await,
-            Gate::Running(session) => session.call(verb, arguments).await.map_err(|error| {
-                Stop::NoAnswer(format!("the gate that runs broke off: {error}")).into()
-            }),
+            GatewayAccess::InProcess(gateway) => ask(gateway, verb, arguments).await,
+            GatewayAccess::Running(session) => {
+                session.call(verb, arguments).await.map_err(|error| {
+                    Stop::NoAnswer(format!("the gate that runs broke off: {error}")).into()
+                })
+            }
         }
     }
 
-    /// Waits until what is asked about is known. A gate that runs knows.
-    pub(crate) async fn settle(&self, wait: Wait<'_>) {
-        if let Gate::Own(gateway) = self {
-            settle(gateway, wait).await;
+    /// Waits until what is asked about is known. A running gatelet knows.
+    pub(crate) async fn wait_until_known(&self, wait: Wait<'_>) {
+        if let GatewayAccess::InProcess(gateway) = self {
+            wait_until_known(gateway, wait).await;
         }
     }
 
     /// Whether an upstream named like this cannot be reached.
     pub(crate) fn is_down(&self, label: &str) -> bool {
         match self {
-            Gate::Own(gateway) => is_down(gateway, label),
+            GatewayAccess::InProcess(gateway) => is_down(gateway, label),
             // What it answers says so.
-            Gate::Running(_) => false,
+            GatewayAccess::Running(_) => false,
         }
     }
 }
@@ -146,8 +150,8 @@ pub(crate) async fn ask(
 }
 
 /// Writes an answer: its text for a person; for a program the whole result, or
-/// the document that the gate itself wrote.
-pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Result<Done> {
+/// the document that gatelet itself wrote.
+pub(crate) fn answer(reply: &Reply, words: Author, output: Output) -> anyhow::Result<Done> {
     let result = match reply {
         Reply::Error(error) => {
             return Err(Stop::Usage(terminal::foreign(&error.message).into_owned()).into());
@@ -163,7 +167,7 @@ pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Res
             let text = view.text();
             // What a function gives, and what a skill says, is not ours to change.
             let is_refused = is_error && text.starts_with("**Error:**");
-            let is_ours = words == Words::Ours || is_gated || is_refused;
+            let is_ours = words == Author::Gatelet || is_gated || is_refused;
             let text = if is_ours { hints::typed(&text) } else { text };
             terminal::out(&terminal::markdown(&text));
             let unread = view.content.iter().filter(|block| block.member("text").is_none()).count();
@@ -171,13 +175,13 @@ pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Res
                 say(&format!("({unread} parts are not text; --json shows them)"));
             }
         }
-        Some(view) if words == Words::Ours && is_document(&view.text()) => {
+        Some(view) if words == Author::Gatelet && is_document(&view.text()) => {
             let document: Value = serde_json::from_str(&view.text())?;
             terminal::out(&serde_json::to_string_pretty(&document)?);
         }
         Some(_) | None => terminal::out(&serde_json::to_string_pretty(&result.value()?)?),
     }
-    // Where no answer came, the gate says from whom.
+    // Where no answer came, gatelet says from whom.
     let told = meta.and_then(|meta| meta.member("cash/error"));
     let upstream = told.and_then(|told| told.member("upstream"));
     let is_silence = upstream.is_some_and(|upstream| !upstream.is_null());
@@ -192,7 +196,7 @@ pub(crate) fn answer(reply: &Reply, words: Words, output: Output) -> anyhow::Res
     })
 }
 
-/// Whether the gate wrote JSON, as it was asked to.
+/// Whether gatelet wrote JSON, as it was asked to.
 fn is_document(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
@@ -204,23 +208,23 @@ const BRIEF: Duration = Duration::from_secs(5);
 /// Whom to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait<'a> {
-    /// Until every upstream is up or down.
+    /// StoppableInput every upstream is up or down.
     All,
-    /// Until it is known what every upstream has, or that it cannot be.
+    /// StoppableInput it is known what every upstream has, or that it cannot be.
     Known,
-    /// Until it is known what the upstream of this name has; as [`Wait::Brief`]
+    /// StoppableInput it is known what the upstream of this name has; as [`Wait::Brief`]
     /// where there is none.
     For(&'a str),
-    /// Until it is known what every upstream has, but only [`BRIEF`]ly for
+    /// StoppableInput it is known what every upstream has, but only [`BRIEF`]ly for
     /// those that do not come up.
     Brief,
 }
 
 /// Waits until what upstreams have is known and in the catalog, or they have
 /// failed to come up. Says whom it did not wait for, and tells them.
-pub(crate) async fn settle(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
+pub(crate) async fn wait_until_known(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
     let progress = terminal::progress("starting upstreams");
-    let mut still = unsettled(gateway, wait);
+    let mut still = still_unknown(gateway, wait);
     let mut since = Instant::now();
     while !still.is_empty()
         && (matches!(wait, Wait::All | Wait::Known)
@@ -229,7 +233,7 @@ pub(crate) async fn settle(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
     {
         progress.set_message(format!("starting {}", still.join(", ")));
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let now = unsettled(gateway, wait);
+        let now = still_unknown(gateway, wait);
         if now.len() < still.len() {
             since = Instant::now();
         }
@@ -243,16 +247,16 @@ pub(crate) async fn settle(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
 }
 
 /// The upstreams that are waited for and not yet there.
-fn unsettled(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
+fn still_unknown(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
     let snapshot = gateway.roster().default_hall().snapshot();
     let only = if is_for_one(gateway, wait) { wait.label() } else { None };
-    // The catalog's first source is the gate itself.
+    // The catalog's first source is gatelet itself.
     let shown = snapshot.catalog.sources().iter().skip(1);
     let links = snapshot.links().iter().zip(shown);
     links
         .filter(|(link, _)| only.is_none_or(|label| catalog::name::same(link.label(), label)))
         .map(|(link, shown)| (link.status(), shown))
-        .filter(|(status, shown)| is_unsettled(status, shown, wait))
+        .filter(|(status, shown)| is_still_unknown(status, shown, wait))
         .map(|(status, _)| status.label)
         .collect()
 }
@@ -281,7 +285,7 @@ pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
     link(gateway, label).is_some_and(|link| matches!(link.status().phase, Phase::Down { .. }))
 }
 
-fn is_unsettled(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {
+fn is_still_unknown(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {
     let unknown = !status.seen && *status.listing == Listing::default();
     match &status.phase {
         // What is known beforehand is not started until it is asked.

@@ -1,16 +1,16 @@
 //! What searches learnt from use, on disk: a file that a person can read.
 //!
-//! Several gates may share one state directory; each adds to what the others
+//! Several gatelets may share one state directory; each adds to what the others
 //! wrote, so nothing is overwritten. A call that is noted does not wait for any of this: notes are
 //! written by a thread beside the calls, and searches of this process know them
-//! at once. The file is read again whenever it has changed, so that a gate that
+//! at once. The file is read again whenever it has changed, so that a gatelet that
 //! runs forgets what `gatelet habits forget` erased.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use catalog::habits::Habits;
+use catalog::usage::UsageHistory;
 use gateway::learning::Notebook;
 use store::document::{DocumentError, IfDamaged, JsonDocument};
 use store::file::{Stamp, stamp};
@@ -18,7 +18,7 @@ use store::files::Files;
 use store::state::wait;
 
 /// The habits of a state directory.
-pub(crate) struct File {
+pub(crate) struct UsageFile {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -26,17 +26,17 @@ pub(crate) struct File {
 /// What the file has in common with the thread that writes it.
 struct Shared {
     path: PathBuf,
-    document: JsonDocument<Habits>,
-    known: Mutex<Known>,
+    document: JsonDocument<UsageHistory>,
+    known: Mutex<Cached>,
 }
 
 /// What this process knows.
 #[derive(Default)]
-struct Known {
+struct Cached {
     /// When and how long the file was when it was last read or written.
     stamp: Stamp,
     /// What it held then, and what was noted since.
-    habits: Arc<Habits>,
+    habits: Arc<UsageHistory>,
     /// What is not in the file yet, oldest first.
     unwritten: Vec<Note>,
     is_writing: bool,
@@ -55,12 +55,12 @@ const NAME: &str = "habits.json";
 /// The most notes that wait for a disk that does not answer.
 const MOST_UNWRITTEN: usize = 10_000;
 
-impl File {
-    pub(crate) fn at(state: &Path) -> File {
+impl UsageFile {
+    pub(crate) fn at(state: &Path) -> UsageFile {
         let document = JsonDocument::new(Arc::new(Files::at(state)), NAME, IfDamaged::Fail);
         let (known, writer) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(Shared { path: state.join(NAME), document, known });
-        File { shared, writer }
+        UsageFile { shared, writer }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -68,12 +68,15 @@ impl File {
     }
 
     /// What is known now; nothing when there is no file.
-    pub(crate) fn load(&self) -> anyhow::Result<Arc<Habits>> {
+    pub(crate) fn load(&self) -> anyhow::Result<Arc<UsageHistory>> {
         self.shared.load()
     }
 
     /// Changes what the file holds, while nobody else does.
-    pub(crate) fn change(&self, change: impl FnMut(&mut Habits) + Send) -> anyhow::Result<()> {
+    pub(crate) fn change(
+        &self,
+        change: impl FnMut(&mut UsageHistory) + Send,
+    ) -> anyhow::Result<()> {
         wait(self.shared.document.change(change)).map(drop).map_err(explain(self.path()))
     }
 
@@ -94,7 +97,7 @@ impl File {
 }
 
 impl Shared {
-    fn load(&self) -> anyhow::Result<Arc<Habits>> {
+    fn load(&self) -> anyhow::Result<Arc<UsageHistory>> {
         let mut known = lock(&self.known);
         let stamp = stamp(&self.path);
         if known.stamp != stamp {
@@ -116,7 +119,8 @@ impl Shared {
                 }
                 std::mem::take(&mut known.unwritten)
             };
-            let enter = |habits: &mut Habits| notes.iter().for_each(|note| note.enter(habits));
+            let enter =
+                |habits: &mut UsageHistory| notes.iter().for_each(|note| note.enter(habits));
             let written = wait(self.document.change(enter)).map_err(explain(&self.path));
             if let Err(error) = written.and_then(|_| self.load()) {
                 // Whatever is in the way, it is in the way of the next note too.
@@ -129,8 +133,8 @@ impl Shared {
     }
 }
 
-impl Notebook for File {
-    fn read(&self) -> Arc<Habits> {
+impl Notebook for UsageFile {
+    fn read(&self) -> Arc<UsageHistory> {
         self.load().unwrap_or_else(|error| {
             tracing::warn!(error = format!("{error:#}"), "searches have no habits to go by");
             Arc::default()
@@ -163,7 +167,7 @@ impl Notebook for File {
 }
 
 impl Note {
-    fn enter(&self, habits: &mut Habits) {
+    fn enter(&self, habits: &mut UsageHistory) {
         habits.note(&self.query, &self.tool, self.day);
     }
 }
@@ -193,34 +197,34 @@ mod tests {
     #[test]
     fn what_is_noted_is_known_at_once_and_on_disk_soon() {
         let state = tempfile::tempdir().unwrap();
-        let file = File::at(state.path());
+        let file = UsageFile::at(state.path());
         assert!(file.read().is_empty());
         file.note("save a note", "one/save", 1);
         assert!(!file.read().is_empty());
         file.flush();
-        assert_eq!(File::at(state.path()).read(), file.read());
+        assert_eq!(UsageFile::at(state.path()).read(), file.read());
     }
 
     #[test]
     fn what_is_erased_behind_our_back_is_forgotten() {
         let state = tempfile::tempdir().unwrap();
-        let file = File::at(state.path());
+        let file = UsageFile::at(state.path());
         file.note("save a note", "one/save", 1);
         file.flush();
-        File::at(state.path()).erase().unwrap();
+        UsageFile::at(state.path()).erase().unwrap();
         assert!(file.read().is_empty());
         file.note("save a note", "two/save", 1);
         file.flush();
         assert!(!format!("{:?}", file.read()).contains("one/save"));
     }
 
-    /// Each is a gate of its own: they share nothing but the directory.
+    /// Each is a gatelet of its own: they share nothing but the directory.
     #[test]
     fn nothing_is_lost_when_several_gates_note_at_once() {
         let state = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for gate in 0..4 {
-                let file = File::at(state.path());
+                let file = UsageFile::at(state.path());
                 scope.spawn(move || {
                     for _ in 0..10 {
                         file.note("parcel", &format!("gate{gate}/ship"), 1);
@@ -229,7 +233,7 @@ mod tests {
                 });
             }
         });
-        let habits = File::at(state.path()).load().unwrap();
+        let habits = UsageFile::at(state.path()).load().unwrap();
         let (_, choices) = habits.iter().next().unwrap();
         let times: Vec<f32> = choices.values().map(|choice| choice.times).collect();
         assert_eq!(times, [10.0; 4]);
@@ -238,7 +242,7 @@ mod tests {
     #[test]
     fn a_file_that_holds_something_else_is_left_alone() {
         let state = tempfile::tempdir().unwrap();
-        let file = File::at(state.path());
+        let file = UsageFile::at(state.path());
         std::fs::write(file.path(), "no habits").unwrap();
         file.note("save a note", "one/save", 1);
         file.flush();

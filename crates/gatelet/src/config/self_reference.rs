@@ -1,7 +1,7 @@
-//! Whether what is to stand behind the gate is the gate itself.
+//! Whether what is to stand behind gatelet is gatelet itself.
 //!
-//! Clients' files name the gate that they reach, so whoever serves such a file
-//! would put the gate behind itself. A gate notices that when it connects, too;
+//! Clients' files name the gatelet that they reach, so whoever serves such a file
+//! would put gatelet behind itself. A gatelet notices that when it connects, too;
 //! here it is said before anything is started.
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,9 +11,9 @@ use super::text::Environment;
 use super::upstream::raw::Raw;
 use super::{serve, text};
 
-/// What is known of the gate that a configuration is for.
+/// What is known of the gatelet that a configuration is for.
 #[derive(Clone, Debug)]
-pub(super) struct Here {
+pub(super) struct OwnAddress {
     /// Where the command line says that it listens.
     pub(super) asked: Option<SocketAddr>,
     pub(super) listen: SocketAddr,
@@ -25,15 +25,15 @@ pub(super) struct Here {
     pub(super) base: PathBuf,
 }
 
-impl Here {
-    /// A gate that listens where the command line says, or where all do.
-    pub(super) fn usual(file: &str, base: &Path, listen: Option<SocketAddr>) -> Here {
+impl OwnAddress {
+    /// A gatelet that listens where the command line says, or where all do.
+    pub(super) fn usual(file: &str, base: &Path, listen: Option<SocketAddr>) -> OwnAddress {
         let file = std::path::absolute(file).unwrap_or_else(|_| PathBuf::from(file));
         let (asked, listen) = (listen, listen.unwrap_or(serve::USUAL));
-        Here { asked, listen, public: None, file, base: base.to_owned() }
+        OwnAddress { asked, listen, public: None, file, base: base.to_owned() }
     }
 
-    /// Why an upstream is this gate itself, if it is; the key that says so
+    /// Why an upstream is this gatelet itself, if it is; the key that says so
     /// comes first.
     pub(super) fn is(
         &self,
@@ -142,8 +142,8 @@ mod tests {
     use super::*;
     use crate::config::Process;
 
-    fn here() -> Here {
-        Here::usual("/etc/gate/gatelet.toml", Path::new("/etc/gate"), None)
+    fn here() -> OwnAddress {
+        OwnAddress::usual("/etc/gate/gatelet.toml", Path::new("/etc/gate"), None)
     }
 
     #[track_caller]

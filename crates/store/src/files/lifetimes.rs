@@ -1,4 +1,4 @@
-//! How long something lives, whatever happens to the machine's clock.
+//! How long something lifetimes, whatever happens to the machine's clock.
 //!
 //! A file says when it was made by the machine's clock, which may be set at any
 //! time. So that clock is asked only once for each thing, when a process first
@@ -15,7 +15,7 @@ use tool::clock::Clock;
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// When things end.
-pub struct Lives {
+pub struct Lifetimes {
     clock: Arc<dyn Clock>,
     ends: Mutex<HashMap<String, End>>,
     /// When what is over was last looked for.
@@ -30,9 +30,9 @@ struct End {
     at: Duration,
 }
 
-impl Lives {
-    pub fn new(clock: Arc<dyn Clock>) -> Lives {
-        Lives { clock, ends: Mutex::default(), swept: Mutex::default() }
+impl Lifetimes {
+    pub fn new(clock: Arc<dyn Clock>) -> Lifetimes {
+        Lifetimes { clock, ends: Mutex::default(), swept: Mutex::default() }
     }
 
     /// The machine's time now, in milliseconds since 1970.
@@ -95,15 +95,15 @@ mod tests {
     #[test]
     fn the_machines_clock_is_asked_once_for_what_an_earlier_process_made() {
         let clock = Arc::new(Fake::default());
-        let lives = Lives::new(Arc::clone(&clock) as _);
+        let lifetimes = Lifetimes::new(Arc::clone(&clock) as _);
         let made = clock.unix_millis() - 50_000;
-        assert!(!lives.is_over("old", made, LIFE));
-        assert!(lives.is_over("older", made - 10_000, LIFE));
-        assert!(!lives.is_over("from the future", made + 90_000, LIFE));
+        assert!(!lifetimes.is_over("old", made, LIFE));
+        assert!(lifetimes.is_over("older", made - 10_000, LIFE));
+        assert!(!lifetimes.is_over("from the future", made + 90_000, LIFE));
         clock.advance(Duration::from_secs(10));
-        assert!(lives.is_over("old", made, LIFE));
-        assert!(!lives.is_over("from the future", made + 90_000, LIFE));
+        assert!(lifetimes.is_over("old", made, LIFE));
+        assert!(!lifetimes.is_over("from the future", made + 90_000, LIFE));
         clock.advance(Duration::from_secs(50));
-        assert!(lives.is_over("from the future", made + 90_000, LIFE));
+        assert!(lifetimes.is_over("from the future", made + 90_000, LIFE));
     }
 }
