@@ -64,7 +64,7 @@ fn likeness(wanted: &[char], candidate: &str) -> f32 {
         true => (wanted, candidate.as_slice()),
         false => (candidate.as_slice(), wanted),
     };
-    // Neither its edit_distance nor its parts can make a name alike that is so much
+    // Neither its letters nor its parts can make a name alike that is so much
     // longer; it is not read for every name that there is.
     if longest.is_empty() || PART * shortest.len() < longest.len() {
         return 0.0;

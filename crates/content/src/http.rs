@@ -2,7 +2,7 @@
 //!
 //! [`Edge::respond`] is a function from a request to a response. It decides
 //! who may ask what and how often, in the contract's order, and leaves the
-//! message itself to an [`MessageHandler`]: what the message means is not known here
+//! message itself to a [`MessageHandler`]: what the message means is not known here
 //! beyond its method, and the tool it names.
 
 mod audit;
@@ -51,7 +51,7 @@ pub trait MessageHandler: Send + Sync {
     ) -> Answered;
 }
 
-/// What an [`MessageHandler`] gave back.
+/// What a [`MessageHandler`] gave back.
 #[derive(Clone, Debug, Default)]
 pub struct Answered {
     /// The reply, none for a notification.

@@ -149,7 +149,7 @@ impl Mounts {
         }
     }
 
-    /// RefreshSchedule at manifests when their time has come, for ever; says when
+    /// Looks at manifests when their time has come, for ever; says when
     /// something is different.
     pub(crate) async fn keep(self: Arc<Self>, changed: impl Fn() + Send + 'static) {
         loop {
@@ -174,7 +174,7 @@ impl Mounts {
         }
     }
 
-    /// RefreshSchedule at one manifest; whether something is different now.
+    /// Looks at one manifest; whether something is different now.
     async fn look(&self, mount: &Mount) -> bool {
         let fetched = fetch::manifest(&mount.source, mount.authority.as_deref()).await;
         let seen = fetched.and_then(|text| Ok(mount.source.accept(&text)?));

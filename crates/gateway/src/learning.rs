@@ -17,7 +17,7 @@ use crate::record::{Ending, Note, Record, Sink};
 use roster::BUILTIN;
 use tool::clock::Clock;
 
-/// Where history are kept.
+/// Where the usage history is kept.
 pub trait Notebook: Send + Sync {
     /// What is known now.
     fn read(&self) -> Arc<UsageHistory>;

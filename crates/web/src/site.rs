@@ -1,7 +1,7 @@
 //! The site: which path answers what, and to whom.
 //!
 //! A [`Site`] is a function from a request to a response. It knows the caller
-//! before anything else schedule at the request, answers what everybody may know
+//! before anything else looks at the request, answers what everybody may know
 //! by itself (the manifest, where to get a token, whether we are well), and
 //! hands the rest to the MCP endpoints with the identity beside it. How many
 //! requests are worked on at once is bounded, and shared fairly between callers.

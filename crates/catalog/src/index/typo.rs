@@ -19,7 +19,7 @@ pub(crate) struct TypoIndex {
     letters: Vec<u32>,
 }
 
-/// Buckets for pairs; a power of two. TypoIndex that share one cost a look more.
+/// Buckets for pairs; a power of two. Pairs that share one cost a look more.
 const BUCKETS: usize = 1 << 10;
 /// The most stand-ins for one word.
 const MOST: usize = 3;

@@ -208,14 +208,14 @@ const BRIEF: Duration = Duration::from_secs(5);
 /// Whom to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait<'a> {
-    /// StoppableInput every upstream is up or down.
+    /// Until every upstream is up or down.
     All,
-    /// StoppableInput it is known what every upstream has, or that it cannot be.
+    /// Until it is known what every upstream has, or that it cannot be.
     Known,
-    /// StoppableInput it is known what the upstream of this name has; as [`Wait::Brief`]
+    /// Until it is known what the upstream of this name has; as [`Wait::Brief`]
     /// where there is none.
     For(&'a str),
-    /// StoppableInput it is known what every upstream has, but only [`BRIEF`]ly for
+    /// Until it is known what every upstream has, but only [`BRIEF`]ly for
     /// those that do not come up.
     Brief,
 }

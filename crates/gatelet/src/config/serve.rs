@@ -70,7 +70,7 @@ pub(crate) struct RawLimits {
     /// How long a caller may take nothing of what it is sent. `30s` when left out.
     write_time: Option<String>,
     /// How long open requests may take when gatelet is told to end. `5s` when left out.
-    drain_time: Option<String>,
+    farewell: Option<String>,
 }
 
 /// What clients see of everything behind gatelet.
@@ -236,7 +236,7 @@ fn limits(raw: &RawLimits, problems: &mut Problems) -> Limits {
             head_time: time("head_time", &raw.head_time, usual.head_time),
             head_bytes: count(raw.head_bytes, usual.head_bytes),
             write_time: time("write_time", &raw.write_time, usual.write_time),
-            drain_time: time("drain_time", &raw.drain_time, usual.drain_time),
+            drain_time: time("farewell", &raw.farewell, usual.drain_time),
         },
         requests: count(raw.requests, 1024),
         body_bytes: count(raw.body_bytes, 16 << 20),

@@ -1,4 +1,4 @@
-//! How long something lifetimes, whatever happens to the machine's clock.
+//! How long something lives, whatever happens to the machine's clock.
 //!
 //! A file says when it was made by the machine's clock, which may be set at any
 //! time. So that clock is asked only once for each thing, when a process first

@@ -17,7 +17,7 @@ use crate::state::{Expiring, SingleUse, StateError, StateFuture, ready};
 
 /// What every file begins with; the digit is the version of the format.
 const MARK: &[u8; 8] = b"gatevle1";
-/// The mark, when it was made and how long it lifetimes, in milliseconds.
+/// The mark, when it was made and how long it lives, in milliseconds.
 const HEAD: usize = 24;
 
 const SINGLE_USE: &str = "single-use";
@@ -212,7 +212,7 @@ fn head(file: &PathBuf) -> Option<(u64, Duration)> {
     life(&head)
 }
 
-/// When something was made and how long it lifetimes.
+/// When something was made and how long it lives.
 fn life(head: &[u8]) -> Option<(u64, Duration)> {
     let rest = head.strip_prefix(MARK)?;
     let (made, millis) = rest.split_first_chunk::<8>()?;

@@ -6,7 +6,7 @@
 
 use crate::manifest::Manifest;
 
-/// What is known of earlier schedule.
+/// When a manifest was read, and when to read it again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefreshSchedule {
     last: Option<u64>,

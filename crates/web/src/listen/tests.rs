@@ -130,7 +130,7 @@ async fn while_something_is_under_way_whoever_comes_is_answered() {
     assert!(ask(&mut standing, "/").await.ends_with("nobody"), "on a connection that stood");
     let mut fresh = TcpStream::connect(address).await.unwrap();
     assert!(ask(&mut fresh, "/").await.ends_with("nobody"), "and on a new one");
-    // What takes longer than the drain_time is told so.
+    // What takes longer than the drain time is told so.
     let mut answer = String::new();
     slow.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
