@@ -7,6 +7,7 @@
 mod build;
 mod finder;
 mod guess;
+mod purpose;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -72,7 +73,8 @@ pub struct Namespace {
     pub path: String,
     /// The source that it belongs to; `None` for the root.
     pub source: Option<usize>,
-    /// One line that says what is in it.
+    /// One line in which the operator or the server says what it is for; often
+    /// empty. [`Catalog::purpose`] always knows something.
     pub description: String,
     /// Positions of the namespaces right below.
     pub children: Vec<usize>,

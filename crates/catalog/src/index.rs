@@ -25,7 +25,7 @@ mod typo;
 mod vectors;
 mod verdict;
 mod wordpiece;
-mod words;
+pub(crate) mod words;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -17,6 +17,7 @@ pub mod name;
 pub mod nearest;
 
 pub mod contract;
+pub mod purpose;
 pub mod signature;
 pub mod summary;
 

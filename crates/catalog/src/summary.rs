@@ -46,7 +46,8 @@ fn starts_block(line: &str) -> bool {
     ["- ", "* ", "```", "| ", "1. "].iter().any(|mark| line.starts_with(mark))
 }
 
-fn end_of_sentence(line: &str) -> usize {
+/// Where the first sentence of a line ends.
+pub(crate) fn end_of_sentence(line: &str) -> usize {
     const SHORT: [&str; 6] = ["e.g.", "i.e.", "etc.", "vs.", "approx.", "incl."];
     for (at, mark) in line.match_indices(['.', '!', '?']) {
         let end = at + mark.len();

@@ -8,10 +8,7 @@ use tool::{Finding, Listing, Severity};
 use super::{Catalog, Function, Namespace, Slot};
 use crate::index::Meaning;
 use crate::source::Role;
-use crate::{Source, name, summary};
-
-/// How long the description of a namespace may be.
-const LINE: usize = 150;
+use crate::{Source, name, purpose};
 
 pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
     let mut findings = Vec::new();
@@ -202,46 +199,13 @@ fn tagged(function: &NewFunction<'_>, taken: &mut HashSet<(usize, String)>) -> S
     free.unwrap_or_default()
 }
 
+/// Says of every upstream's first namespace what the operator or the server
+/// says of it.
 fn describe(catalog: &mut Catalog) {
-    let mut counts = vec![0_usize; catalog.namespaces.len()];
-    for function in &catalog.functions {
-        counts[function.namespace] += 1;
+    for namespace in catalog.namespaces.iter_mut().filter(|one| !one.path.contains('.')) {
+        let stated = namespace.source.and_then(|at| purpose::stated(&catalog.sources[at]));
+        namespace.description = stated.unwrap_or_default();
     }
-    for at in (1..catalog.namespaces.len()).rev() {
-        let namespace = &catalog.namespaces[at];
-        let below: usize = namespace.children.iter().map(|child| counts[*child]).sum();
-        counts[at] += below;
-        let source = namespace.source.map(|source| &catalog.sources[source]);
-        let is_top = !namespace.path.contains('.');
-        let source = source.filter(|_| is_top);
-        let count = match counts[at] {
-            1 => "1 function.".to_owned(),
-            many => format!("{many} functions."),
-        };
-        let words = source.and_then(own_words);
-        let named = || {
-            let name = source.map(|source| source.listing.server.name.as_str());
-            let telling =
-                name.filter(|name| !name.is_empty() && !name::same(name, &namespace.label));
-            telling.map(|name| format!("{}, {count}", summary::cut(name, LINE / 2)))
-        };
-        let description = words.or_else(named).unwrap_or_else(|| count.clone());
-        catalog.namespaces[at].description = description;
-    }
-}
-
-/// The operator's words for an upstream, or else the server's own.
-fn own_words(source: &Source) -> Option<String> {
-    let server = &source.listing.server;
-    let told = |text: &str| Some(summary::sentence(text, LINE)).filter(|line| !line.is_empty());
-    let own = |key: &str| server.raw.member_as::<String>(key);
-    source
-        .description
-        .as_deref()
-        .and_then(told)
-        .or_else(|| told(&own("description")?))
-        .or_else(|| told(server.instructions.as_deref()?))
-        .or_else(|| told(&own("title")?))
 }
 
 fn renamed(code: &str, subject: &str, message: String) -> Finding {

@@ -261,7 +261,7 @@ impl View<'_> {
         children.sort_by_key(is_own);
         let entry = |child: &Namespace| Entry {
             name: child.label.clone(),
-            description: child.description.clone(),
+            description: catalog.purpose(child, &|slot| self.sees(slot)),
             away: self.away(child),
             remembered: self.is_remembered(child),
         };

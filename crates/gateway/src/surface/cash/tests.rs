@@ -51,7 +51,7 @@ async fn the_definition_of_help_names_the_namespaces_and_stays_within_the_budget
         let schema = &json!({});
         let upstreams = labels.iter().map(|l| one(l, function, "F.", schema)).collect();
         let listing = open(upstreams, |_| {}).await.surface.listing();
-        let cost = tokens::count(Json::encode(&listing.tools).as_str());
+        let cost = crate::fixture::read_by_models(&listing.tools);
         assert!(cost <= 350, "{cost} tokens");
         listing.tools[1].description.clone().unwrap_or_default()
     };
@@ -328,7 +328,7 @@ async fn help_comes_in_strict_layers() {
         &room,
         &[
             "# orders\n",
-            "## Sub-namespaces\n\n- **retail** — 1 function.",
+            "## Sub-namespaces\n\n- **retail** — Create a retail order\n",
             "## Functions\n\n- **create** — Create a new order.\n",
         ],
     );
@@ -460,7 +460,7 @@ async fn an_upstream_that_is_away_keeps_its_place_and_says_why() {
     let opened = open(upstreams, |_| {}).await;
     holds(
         &opened.say("help", json!({})).await,
-        &["- **away** — 0 functions. (available: false — unavailable: no such program)"],
+        &["- **away** (available: false — unavailable: no such program)"],
     );
     holds(
         &opened.say("help", json!({"namespace": "away"})).await,
