@@ -160,3 +160,15 @@ impl Opened {
         self.surface.ask(ask, &Context::anonymous()).await.unwrap()
     }
 }
+
+/// Tokens of definitions as hosts pass them to models: without what is for the
+/// hosts themselves.
+pub(crate) fn read_by_models(tools: &[tool::Tool]) -> usize {
+    let read = |tool: &tool::Tool| {
+        let mut raw: serde_json::Map<String, Value> = tool.raw.read().unwrap();
+        raw.retain(|key, _| !["title", "annotations", "_meta"].contains(&key.as_str()));
+        Value::Object(raw)
+    };
+    let read: Vec<Value> = tools.iter().map(read).collect();
+    catalog::tokens::count(Json::encode(&read).as_str())
+}

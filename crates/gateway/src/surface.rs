@@ -11,6 +11,9 @@ pub mod proxy;
 pub mod meta;
 
 pub(crate) mod about;
+pub(crate) mod cuts;
+pub(crate) mod hints;
+pub(crate) mod instructions;
 pub(crate) mod kept;
 pub(crate) mod listings;
 pub(crate) mod oversize;

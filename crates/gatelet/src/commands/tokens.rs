@@ -5,7 +5,7 @@ use comfy_table::{Cell, CellAlignment};
 use gateway::roster::{Phase, Status};
 use gateway::{Gateway, Surface};
 use serde_json::json;
-use tool::Listing;
+use tool::{Listing, Object, Tool};
 
 use super::asking::{self, Wait};
 use super::output::Output;
@@ -47,7 +47,17 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 
 /// What the tool definitions of a listing cost a model that reads them all.
 pub(super) fn of_tools(listing: &Listing) -> usize {
-    listing.tools.iter().map(|tool| catalog::tokens::count(tool.raw.as_str())).sum()
+    listing.tools.iter().map(read_by_models).sum()
+}
+
+/// Tokens of one definition as hosts pass it to models: without `_meta`, which is
+/// for the hosts themselves.
+fn read_by_models(tool: &Tool) -> usize {
+    let Ok(mut raw) = Object::parse(&tool.raw) else {
+        return catalog::tokens::count(tool.raw.as_str());
+    };
+    raw.remove("_meta");
+    catalog::tokens::count(raw.to_json().as_str())
 }
 
 fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {

@@ -26,6 +26,7 @@ use tool::{
 };
 
 use super::about::About;
+use super::hints::Facts;
 use super::rest::Rest;
 use super::{listings, tasks::Tasks};
 use crate::choice::Surface;
@@ -36,7 +37,7 @@ use policy::call::{Mode, Request, What};
 use policy::confirm;
 use policy::refusal::Refused;
 use policy::validate::{self, ValidCall};
-use policy::visibility::{Thing, Visible};
+use policy::visibility::Visible;
 use roster::{Hall, Snapshot};
 use skills::census::Census;
 
@@ -212,9 +213,10 @@ impl Provider for Cash {
         let visible = self.pipeline.live.visible_to(&self.caller);
         listings::listing(&snapshot, Surface::Cash, visible.key(), || {
             let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
-            let shows = |thing: &Thing<'_>| visible.shows(thing);
             let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
-            definitions::listing(&self.about, &snapshot, &map, &shows)
+            let gate = &self.pipeline.gate.load();
+            let facts = Facts { map: &map, gate, view_chars: 0 };
+            definitions::listing(&self.about, &snapshot, &facts, &visible)
         })
     }
 

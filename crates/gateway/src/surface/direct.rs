@@ -13,11 +13,13 @@ use catalog::summary::echo;
 use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, QuickMap, Reply,
-    Resource, RpcError, Tool, hex,
+    Ask, Call, Context, Event, Failure, Finding, Identity, Json, Listing, Object, Provider,
+    QuickMap, Reply, Resource, RpcError, Tool, hex,
 };
 
 use super::cash::Cash;
+use super::cuts;
+use super::instructions::instructions;
 use super::listings;
 use super::rest::Rest;
 use super::tasks::Tasks;
@@ -51,6 +53,8 @@ pub struct Direct {
 pub(crate) struct Names {
     tools: Vec<(Slot, Tool)>,
     slots: QuickMap<String, Slot>,
+    /// What hosts would cut of them.
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Names {
@@ -65,7 +69,7 @@ impl Names {
 
     fn make(snapshot: &Snapshot) -> Names {
         let catalog = &snapshot.catalog;
-        let (mut tools, mut slots) = (Vec::new(), QuickMap::default());
+        let (mut tools, mut slots, mut findings) = (Vec::new(), QuickMap::default(), Vec::new());
         let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
         for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
             let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
@@ -73,6 +77,8 @@ impl Names {
             if slots.contains_key(&name) {
                 name = tagged(&name, label, &tool.name);
             }
+            let shortened = LONGEST < label.len() + 1 + tool.name.len();
+            findings.extend(cuts::findings(label, tool, &name, shortened));
             tools.push((slot, renamed(tool, &name)));
             slots.insert(name, slot);
             plain.entry(&tool.name).and_modify(|only| *only = None).or_insert(Some(slot));
@@ -83,7 +89,7 @@ impl Names {
                 slots.entry(name.to_owned()).or_insert(slot);
             }
         }
-        Names { tools, slots }
+        Names { tools, slots, findings }
     }
 }
 
@@ -128,7 +134,11 @@ impl Provider for Direct {
             let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
             let tools = Names::of(&snapshot).tools.iter().filter(seen);
             let tools = tools.map(|(_, tool)| tool.clone()).collect();
-            Listing { tools, ..(*self.cash.listing()).clone() }
+            let mut listing = Listing { tools, ..(*self.cash.listing()).clone() };
+            let told = instructions(Surface::Direct, &snapshot.catalog, &visible);
+            listing.server.instructions = Some(told);
+            listing.findings.extend(Names::of(&snapshot).findings.iter().cloned());
+            listing
         })
     }
 
@@ -352,5 +362,30 @@ mod tests {
             let tool = Tool::read(Json::parse(odd.to_owned()).unwrap()).unwrap();
             assert_eq!(renamed(&tool, "n").raw.as_str(), expected);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_hosts_would_cut_is_a_finding_on_the_surfaces_that_list_it() {
+        let long = "n".repeat(80);
+        let tools = vec![
+            tool(&long, "Short.", &json!({})),
+            tool("wordy", &"word ".repeat(500), &json!({})),
+            tool("fine", &"x".repeat(2_048), &json!({})),
+        ];
+        let provider = Scripted::new(listing(tools), |_| Ok(Reply::text("x")));
+        let upstream = Upstream::new("up", crate::fixture::Scripts::of(provider));
+        let opened = open(vec![upstream], |_| {}).await;
+        let client = Arc::new(Client::named("test", ""));
+        let codes = |surface: Surface| {
+            let surface = opened.gateway.surface(surface).provider_for(&client, &Arc::default());
+            let listing = surface.listing();
+            let own = ["name-shortened", "description-cut"];
+            let found = listing.findings.iter().filter(|found| own.contains(&found.code.as_str()));
+            found.map(|found| format!("{} {}", found.code, &found.subject[..6])).collect::<Vec<_>>()
+        };
+        let (name, words) = ("name-shortened up/nnn", "description-cut up/wor");
+        assert_eq!(codes(Surface::Direct), [name, words]);
+        assert_eq!(codes(Surface::Proxy), [name]);
+        assert!(codes(Surface::Cash).is_empty() && codes(Surface::Gateway).is_empty());
     }
 }

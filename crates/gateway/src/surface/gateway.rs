@@ -55,7 +55,8 @@ impl Provider for Gateway {
             let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
             let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
             let names = names(snapshot.directory(), &seen);
-            listing(&self.tools.about, &snapshot, tools(&names, &map), &visible)
+            let tools = self.tools.hinted(tools(&names, &map), &map);
+            listing(Surface::Gateway, &self.tools.about, &snapshot, tools, &visible)
         })
     }
 

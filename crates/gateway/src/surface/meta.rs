@@ -19,10 +19,13 @@ use catalog::summary::{cut, echo};
 use catalog::{Catalog, Directory, GuessBy, Slot};
 use offload::Stop;
 use serde_json::{Map, Value, json};
-use tool::{Context, Json, Listing, Object, Reply, Tool};
+use tool::{Context, Json, Listing, Object, Reply, Server, Tool};
 
 use super::about::{self, About};
+use super::hints::Facts;
+use super::instructions::instructions;
 use super::tasks::Tasks;
+use crate::choice::Surface;
 use crate::dispatch::{Dispatcher, Origin, REPEATED, repeated_arguments};
 use crate::error::{GatewayError, seconds};
 use crate::record::Happening;
@@ -81,6 +84,15 @@ pub(crate) struct MetaTools {
     pub(crate) about: Arc<About>,
     pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) origin: Origin,
+}
+
+impl MetaTools {
+    /// Tools as hosts are to see them; `map` names the namespaces that there are.
+    pub(crate) fn hinted(&self, tools: impl IntoIterator<Item = Tool>, map: &str) -> Vec<Tool> {
+        let gate = &self.pipeline.gate.load();
+        let facts = Facts { map, gate, view_chars: self.config.load().view.chars };
+        tools.into_iter().map(|tool| facts.hinted(tool)).collect()
+    }
 }
 
 /// A call as surfaces of meta-tools have it written.
@@ -160,6 +172,7 @@ pub(crate) async fn waited(
 
 /// What a surface of meta-tools lists beside its tools.
 pub(crate) fn listing(
+    surface: Surface,
     about: &About,
     snapshot: &Snapshot,
     tools: Vec<Tool>,
@@ -167,12 +180,11 @@ pub(crate) fn listing(
 ) -> Listing {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
     let shows = |thing: &Thing<'_>| visible.shows(thing);
-    Listing {
-        server: about::server(about, snapshot, capabilities, &shows),
-        tools,
-        findings: snapshot.report(),
-        ..Listing::default()
-    }
+    let server = Server {
+        instructions: Some(instructions(surface, &snapshot.catalog, visible)),
+        ..about::server(about, snapshot, capabilities, &shows)
+    };
+    Listing { server, tools, findings: snapshot.report(), ..Listing::default() }
 }
 
 impl<'a> Meta<'a> {

@@ -52,8 +52,11 @@ impl Provider for Proxy {
         listings::listing(&snapshot, Surface::Proxy, visible.key(), || {
             let stripped = &Stripped::of(&snapshot).tools;
             let seen = stripped.iter().filter(|(slot, _)| slot.is_none_or(sees));
-            let tools = seen.map(|(_, tool)| tool.clone()).collect();
-            listing(&self.tools.about, &snapshot, tools, &visible)
+            let tools = self.tools.hinted(seen.map(|(_, tool)| tool.clone()), "");
+            let mut listing =
+                listing(Surface::Proxy, &self.tools.about, &snapshot, tools, &visible);
+            listing.findings.extend(Stripped::of(&snapshot).findings.iter().cloned());
+            listing
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::reply;
 use catalog::source::Role;
-use tool::{Json, Tool};
+use tool::{Finding, Json, Tool};
 
 use super::direct::Names;
 use super::stripped::Stripped;
@@ -33,10 +33,21 @@ impl Observer for Published {
                 definitions: tools.map(|tool| tool.raw.clone()).collect(),
                 surface: self.surface,
                 exposed: exposed(self.surface, snapshot),
-                findings: snapshot.report(),
+                findings: findings(self.surface, snapshot),
             }
         });
     }
+}
+
+/// What is to be known of the catalog, and of how hosts take it.
+fn findings(surface: Surface, snapshot: &Snapshot) -> Vec<Finding> {
+    let mut findings = snapshot.report();
+    match surface {
+        Surface::Cash | Surface::Gateway | Surface::Auto => {}
+        Surface::Proxy => findings.extend(Stripped::of(snapshot).findings.iter().cloned()),
+        Surface::Direct => findings.extend(Names::of(snapshot).findings.iter().cloned()),
+    }
+    findings
 }
 
 /// The definitions that a client sees from whom nothing is hidden.

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use catalog::{ItemRef, Slot, card};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tool::{Json, Tool, hex};
+use tool::{Finding, Json, Tool, hex};
 
+use crate::surface::cuts;
 use crate::surface::meta::definition::tools;
 use roster::Snapshot;
 
@@ -72,6 +73,8 @@ pub(crate) struct Stripped {
     /// The meta-tools belong to nobody; the others to a function each.
     pub(crate) tools: Vec<(Option<Slot>, Tool)>,
     shortened: HashMap<String, String>,
+    /// What hosts would not take of the names.
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Stripped {
@@ -82,10 +85,12 @@ impl Stripped {
 
     fn make(snapshot: &Snapshot) -> Stripped {
         let own = tools(&OWN, "").into_iter().map(|tool| (None, tool));
-        let mut stripped = Stripped { tools: own.collect(), shortened: HashMap::new() };
+        let mut stripped =
+            Stripped { tools: own.collect(), shortened: HashMap::new(), findings: Vec::new() };
         for entry in snapshot.directory().tools.entries() {
             let name = encode(&entry.id);
-            if decode(&name).as_ref() != Some(&entry.id) {
+            let shortened = decode(&name).as_ref() != Some(&entry.id);
+            if shortened {
                 stripped.shortened.insert(name.clone(), entry.id.clone());
             }
             let raw = json!({
@@ -94,6 +99,10 @@ impl Stripped {
                 "inputSchema": {"type": "object"},
             });
             if let (ItemRef::Tool(slot), Ok(tool)) = (entry.item, Tool::read(raw.into())) {
+                let label = &snapshot.catalog.source(slot).label;
+                // Descriptions are shorter here than any host's cut.
+                let whole = Tool { description: None, ..snapshot.catalog.tool(slot).clone() };
+                stripped.findings.extend(cuts::findings(label, &whole, &name, shortened));
                 stripped.tools.push((Some(slot), tool));
             }
         }

@@ -3,8 +3,11 @@
 use serde_json::{Map, Value, json};
 use tool::{Listing, Server, Tool};
 
+use crate::choice::Surface;
 use crate::surface::about::{self, About};
-use policy::visibility::Thing;
+use crate::surface::hints::Facts;
+use crate::surface::instructions::instructions;
+use policy::visibility::{Thing, Visible};
 use roster::Snapshot;
 
 /// Tokens that the names of the namespaces may take in the definition of
@@ -22,7 +25,6 @@ pub fn tools(map: &str) -> Vec<Tool> {
     let namespace = json!({"type": "string", "description": "Dotted path; empty for root"});
     let text = json!({"type": "string"});
     let object = json!({"type": "object"});
-    let read_only = json!({"readOnlyHint": true});
     let definitions = [
         json!({
             "name": "call",
@@ -45,7 +47,6 @@ pub fn tools(map: &str) -> Vec<Tool> {
                 "type": "object",
                 "properties": {"namespace": text, "function": text, "kwargs": object},
             },
-            "annotations": read_only,
         }),
         json!({
             "name": "skill",
@@ -54,7 +55,6 @@ pub fn tools(map: &str) -> Vec<Tool> {
                 "type": "object",
                 "properties": {"namespace": text, "skillname": text, "kwargs": object},
             },
-            "annotations": read_only,
         }),
     ];
     let read = |raw: Value| Tool::read(raw.into()).expect("our own tools have names");
@@ -65,17 +65,18 @@ pub fn tools(map: &str) -> Vec<Tool> {
 pub(super) fn listing(
     about: &About,
     snapshot: &Snapshot,
-    map: &str,
-    shows: &dyn Fn(&Thing<'_>) -> bool,
+    facts: &Facts<'_>,
+    visible: &Visible<'_>,
 ) -> Listing {
+    let shows = &|thing: &Thing<'_>| visible.shows(thing);
     let seen = snapshot.primitives().seen(&snapshot.catalog, shows);
     let server = Server {
-        instructions: Some("Start with help().".to_owned()),
+        instructions: Some(instructions(Surface::Cash, &snapshot.catalog, visible)),
         ..about::server(about, snapshot, capabilities(snapshot), shows)
     };
     Listing {
         server,
-        tools: tools(map),
+        tools: tools(facts.map).into_iter().map(|tool| facts.hinted(tool)).collect(),
         resources: about.resource().into_iter().chain(seen.resources).collect(),
         templates: seen.templates,
         prompts: seen.prompts,
