@@ -56,33 +56,57 @@ pub struct Host {
     pub surface: Surface,
     /// What it does with definitions.
     pub because: &'static str,
+    /// When that was last looked up.
+    pub as_of: &'static str,
 }
 
 const fn host(name: &'static str, surface: Surface, because: &'static str) -> Host {
-    Host { name, surface, because }
+    Host { name, surface, because, as_of: "2026-11" }
 }
+
+const DEFERS: &str =
+    "defers every definition and searches them by name; three that stay loaded are found";
+const OWN_SEARCH: &str = "puts many tools behind a search of its own, with some models";
+const CODE_MODE: &str = "puts every server behind a code mode with a catalog of its own";
+const SENDS_ALL: &str = "sends every definition with every message";
+const CAPS: &str = "takes a limited number of tools";
+const PERSON: &str = "shows a person what there is";
 
 /// Hosts, by what they do with definitions. What is not known for sure of a
 /// host counts as sending all of them with every message: the surface for that
 /// works everywhere.
 pub const HOSTS: &[Host] = &[
-    host("claude-code", Surface::Direct, "reads definitions when a tool is needed"),
-    host("mcp-inspector", Surface::Direct, "shows a person what there is"),
-    host("inspector-client", Surface::Direct, "shows a person what there is"),
-    host("inspector-cli", Surface::Direct, "shows a person what there is"),
-    host("claude-ai", Surface::Cash, "sends every definition with every message"),
-    host("cursor-vscode", Surface::Cash, "takes so many tools and no more"),
-    host("Cursor", Surface::Cash, "takes so many tools and no more"),
-    host("Visual Studio Code", Surface::Cash, "takes 128 tools at most"),
-    host("Visual Studio Code - Insiders", Surface::Cash, "takes 128 tools at most"),
-    host("windsurf-client", Surface::Cash, "takes a hundred tools at most"),
-    host("codex-mcp-client", Surface::Cash, "sends every definition with every message"),
-    host("gemini-cli-mcp-client", Surface::Cash, "sends every definition with every message"),
-    host("Q CLI", Surface::Cash, "sends every definition with every message"),
-    host("Zed", Surface::Cash, "sends every definition with every message"),
-    host("goose", Surface::Cash, "sends every definition with every message"),
+    host("mcp-inspector", Surface::Direct, PERSON),
+    host("inspector-client", Surface::Direct, PERSON),
+    host("inspector-cli", Surface::Direct, PERSON),
+    host("Postman-Client", Surface::Direct, PERSON),
+    host("claude-code", Surface::Cash, DEFERS),
+    host("claude-ai", Surface::Cash, SENDS_ALL),
+    host("Anthropic/ClaudeAI", Surface::Cash, SENDS_ALL),
+    host("codex-mcp-client", Surface::Cash, OWN_SEARCH),
+    host(
+        "github-copilot-developer",
+        Surface::Cash,
+        "searches from about 30 tools on, with some models",
+    ),
+    host("opencode", Surface::Cash, CODE_MODE),
+    host("openai-mcp", Surface::Cash, SENDS_ALL),
+    host("ChatGPT", Surface::Cash, SENDS_ALL),
+    host("cursor-vscode", Surface::Cash, CAPS),
+    host("Cursor", Surface::Cash, CAPS),
+    host("Visual Studio Code", Surface::Cash, "takes 128 tools, and groups more of them itself"),
+    host(
+        "Visual Studio Code - Insiders",
+        Surface::Cash,
+        "takes 128 tools, and groups more of them itself",
+    ),
+    host("windsurf-client", Surface::Cash, "takes a hundred tools at most; is Devin Desktop now"),
+    host("antigravity-client", Surface::Cash, SENDS_ALL),
+    host("gemini-cli-mcp-client", Surface::Cash, SENDS_ALL),
+    host("Q CLI", Surface::Cash, SENDS_ALL),
+    host("Zed", Surface::Cash, SENDS_ALL),
+    host("goose", Surface::Cash, SENDS_ALL),
     host("Cline", Surface::Cash, "writes every definition into its prompt"),
-    host("opencode", Surface::Cash, "sends every definition with every message"),
 ];
 
 /// The surface for a client.
@@ -124,26 +148,32 @@ mod tests {
 
     /// What hosts were seen to say of themselves, and what each is to get.
     const SEEN: &[(&str, Surface)] = &[
-        ("claude-code", Surface::Direct),
-        ("claude-code (via mcp-remote 0.1.37)", Surface::Direct),
         ("mcp-inspector", Surface::Direct),
         ("inspector-client", Surface::Direct),
         ("inspector-cli", Surface::Direct),
+        ("Postman-Client", Surface::Direct),
+        ("claude-code", Surface::Cash),
+        ("claude-code (via mcp-remote 0.1.37)", Surface::Cash),
         ("claude-ai", Surface::Cash),
         ("claude-ai (via mcp-remote 0.1.37)", Surface::Cash),
+        ("Anthropic/ClaudeAI", Surface::Cash),
+        ("codex-mcp-client", Surface::Cash),
+        ("github-copilot-developer", Surface::Cash),
+        ("opencode", Surface::Cash),
+        ("openai-mcp", Surface::Cash),
+        ("ChatGPT", Surface::Cash),
         ("cursor-vscode", Surface::Cash),
         ("Cursor", Surface::Cash),
         ("Visual Studio Code", Surface::Cash),
         ("Visual-Studio-Code", Surface::Cash),
         ("Visual Studio Code - Insiders", Surface::Cash),
         ("windsurf-client", Surface::Cash),
-        ("codex-mcp-client", Surface::Cash),
+        ("antigravity-client", Surface::Cash),
         ("gemini-cli-mcp-client", Surface::Cash),
         ("Q CLI", Surface::Cash),
         ("Zed", Surface::Cash),
         ("goose", Surface::Cash),
         ("Cline", Surface::Cash),
-        ("opencode", Surface::Cash),
     ];
 
     #[test]
@@ -157,11 +187,21 @@ mod tests {
         let seen = |host: &&Host| !SEEN.iter().any(|(name, _)| *name == host.name);
         let unseen: Vec<&str> = HOSTS.iter().filter(seen).map(|host| host.name).collect();
         assert_eq!(unseen, Vec::<&str>::new(), "no row without a host that was seen");
+        for host in HOSTS {
+            assert!(!host.because.is_empty() && host.as_of.len() == 7, "{}", host.name);
+        }
     }
 
     #[test]
     fn whoever_is_not_known_gets_the_surface_that_works_everywhere() {
-        for name in ["somebody", "", "claude-code-open", "my mcp-inspector", "(via mcp-remote 1)"] {
+        for name in [
+            "somebody",
+            "",
+            "Roo Code",
+            "claude-code-open",
+            "my mcp-inspector",
+            "(via mcp-remote 1)",
+        ] {
             assert!(known(name).is_none(), "{name}");
             assert_eq!(choose(&Client::named(name, "")), Surface::Cash, "{name}");
         }
@@ -171,7 +211,7 @@ mod tests {
     fn a_client_may_name_a_surface_itself() {
         let wishing = |wish: serde_json::Value| {
             let capabilities = json!({"experimental": {WISH: wish}}).into();
-            choose(&Client { capabilities, ..Client::named("claude-code", "") })
+            choose(&Client { capabilities, ..Client::named("mcp-inspector", "") })
         };
         assert_eq!(wishing(json!({"name": "gateway"})), Surface::Gateway);
         assert_eq!(wishing(json!("proxy")), Surface::Proxy);

@@ -127,7 +127,7 @@ async fn the_definitions_keep_their_budgets() {
             "prompt_get"
         ]
     );
-    let cost = |tools: &[Tool]| tokens::count(Json::encode(tools).as_str());
+    let cost = crate::fixture::read_by_models;
     assert!(cost(&listing.tools[..3]) <= 200, "{}", cost(&listing.tools[..3]));
     assert!(cost(&listing.tools) <= 420, "{}", cost(&listing.tools));
 }
@@ -146,7 +146,8 @@ async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
     let said = listed(&opened);
     assert!(said.as_str().contains("Namespaces: demo, department"), "{said}");
     assert!(said.as_str().contains(" more."), "{said}");
-    assert!(tokens::count(said.as_str()) <= 200, "{}", tokens::count(said.as_str()));
+    let cost = crate::fixture::read_by_models(&opened.surface.listing().tools[..3]);
+    assert!(cost <= 200, "{cost}");
     assert_eq!(said, listed(&again));
     let blind = open_on(Surface::Gateway, |parts, _| {
         let default = visibility::Sight::Hidden;
@@ -610,7 +611,7 @@ async fn the_direct_surface_passes_everything_as_it_is() {
 #[test]
 fn auto_goes_by_the_client() {
     let surface = |name: &str| Surface::Auto.for_client(&Client::named(name, ""));
-    assert_eq!((surface("claude-code"), surface("other")), (Surface::Direct, Surface::Cash));
+    assert_eq!((surface("mcp-inspector"), surface("other")), (Surface::Direct, Surface::Cash));
     assert_eq!("proxy".parse::<Surface>(), Ok(Surface::Proxy));
     assert!("x".parse::<Surface>().is_err());
 }
