@@ -22,10 +22,10 @@ pub(crate) fn stated(source: &Source) -> Option<String> {
     }
     let server = &source.listing.server;
     let member = |key: &str| server.raw.member_as::<String>(key);
-    let known = Known::of([source.label.as_str(), &server.name]);
+    let own = OwnWords::new([source.label.as_str(), &server.name]);
     let told = |text: Option<String>, kind: Text| {
         let sentences = sentences(text.as_deref()?);
-        sentences.iter().find_map(|sentence| known.telling(sentence, kind))
+        sentences.iter().find_map(|sentence| own.telling(sentence, kind))
     };
     told(member("description"), Text::Description)
         .or_else(|| told(server.instructions.clone(), Text::Instructions))
@@ -77,17 +77,17 @@ fn sentences(text: &str) -> Vec<String> {
 }
 
 /// The words that a server is called by: they say nothing new in its line.
-struct Known(HashSet<String>);
+struct OwnWords(HashSet<String>);
 
-impl Known {
-    fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Known {
+impl OwnWords {
+    fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> OwnWords {
         let mut known = HashSet::new();
         for text in texts {
             words::each(text, |word, _| {
                 known.insert(word.to_owned());
             });
         }
-        Known(known)
+        OwnWords(known)
     }
 
     /// The sentence without its beginning that every server's has (`This server

@@ -31,7 +31,7 @@ pub(crate) fn instructions(surface: Surface, catalog: &Catalog, visible: &Visibl
     let sees = |slot| visible.shows_function(catalog, slot);
     let top = catalog.root().children.iter().map(|at| &catalog.namespaces()[*at]);
     let is_builtin = |namespace: &Namespace| {
-        namespace.source.is_some_and(|at| catalog.sources()[at].role == Role::Own)
+        namespace.source.is_some_and(|at| catalog.sources()[at].role == Role::Builtin)
     };
     let seen = top.filter(|one| !is_builtin(one) && visible.shows_namespace(catalog, one));
     let line = |namespace: &Namespace| Line {
