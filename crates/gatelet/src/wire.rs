@@ -143,7 +143,7 @@ impl Wiring {
             surface: config.serve.surface.meant(),
             skills,
             gate: gate(config),
-            shelf: Arc::clone(&self.listings) as _,
+            listing_store: Arc::clone(&self.listings) as _,
             manifest: Some(self.manifest()),
             artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
             stages: self.controls.first(config, &self.state, &self.identities, &clock),
@@ -218,9 +218,9 @@ impl Wiring {
     /// Stops an upstream and starts it again; what it is called, if there is
     /// one that is meant.
     pub(crate) fn restart(&self, gateway: &Gateway, label: &str) -> Option<String> {
-        let snapshot = gateway.roster().default_hall().snapshot();
-        let links = snapshot.links().iter();
-        let mut labels = links.map(|link| link.label().to_owned());
+        let snapshot = gateway.roster().default_pool().snapshot();
+        let upstreams = snapshot.upstreams().iter();
+        let mut labels = upstreams.map(|upstream| upstream.label().to_owned());
         let label = labels.find(|known| catalog::name::same(known, label))?;
         *self.restarts.lock().entry(label.clone()).or_default() += 1;
         self.remount(gateway);
@@ -246,7 +246,7 @@ impl Wiring {
 
     /// Says what there is now whenever that changes, until dropped.
     pub(crate) async fn keep_presented(self, gateway: Gateway) {
-        let mut events = gateway.roster().default_hall().events();
+        let mut events = gateway.roster().default_pool().events();
         self.present(&gateway);
         while let Some(event) = events.next().await {
             if let Event::Changed(_) = event {
@@ -257,8 +257,8 @@ impl Wiring {
 
     /// Has gatelet say of itself what is so now.
     fn present(&self, gateway: &Gateway) {
-        let hall = gateway.roster().halls().into_iter().next();
-        let snapshot = hall.map(|hall| hall.snapshot());
+        let pool = gateway.roster().pools().into_iter().next();
+        let snapshot = pool.map(|pool| pool.snapshot());
         self.draw(snapshot.as_ref().map(|snapshot| &*snapshot.catalog));
     }
 

@@ -79,7 +79,7 @@ fn open(listings: Vec<Listing>) -> (Gateway, Arc<dyn Provider>, Vec<Arc<Scripted
 
 /// Waits until all tools are listed.
 async fn listed(gateway: &Gateway, n: usize) {
-    while gateway.roster().default_hall().snapshot().catalog.functions().len() < n {
+    while gateway.roster().default_pool().snapshot().catalog.functions().len() < n {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

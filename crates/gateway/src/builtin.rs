@@ -108,8 +108,8 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
     let mut lines = Vec::new();
     let mut has_unread = false;
     for (at, source) in snapshot.catalog.sources().iter().enumerate() {
-        let Some(link) = snapshot.link(at).filter(|_| shows(at)) else { continue };
-        let status = link.status();
+        let Some(upstream) = snapshot.upstream(at).filter(|_| shows(at)) else { continue };
+        let status = upstream.status();
         let tools = thousands(status.listing.tools.len());
         let phase = match &status.phase {
             Phase::Up => format!("up, {tools} functions"),

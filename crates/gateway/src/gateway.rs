@@ -25,7 +25,7 @@ use policy::approval::Consent;
 use policy::live::LiveStages;
 use policy::visibility::{self, VisibilityFilter};
 use roster::inspect::Inspector;
-use roster::{self, Hall, Roster, Shelf, Upstream};
+use roster::{self, ListingStore, Roster, Upstream, UpstreamPool};
 use skills::Library;
 use skills::census::Census;
 use tool::clock::Clock;
@@ -55,7 +55,7 @@ pub struct Parts {
     pub artifacts: Arc<dyn artifacts::Store>,
     /// Whether kept answers are kept as they came, too.
     pub raw: artifacts::Raw,
-    pub shelf: Arc<dyn Shelf>,
+    pub listing_store: Arc<dyn ListingStore>,
     pub records: Arc<dyn Sink>,
     /// What searches learn from.
     pub notebook: Arc<dyn Notebook>,
@@ -84,7 +84,7 @@ impl Parts {
             meta: meta::Config::default(),
             artifacts: Arc::new(artifacts),
             raw: artifacts::Raw::Dropped,
-            shelf: Arc::new(roster::shelf::Memory::default()),
+            listing_store: Arc::new(roster::listing_store::InMemory::default()),
             records: Arc::new(crate::record::Nowhere),
             notebook: Arc::new(Closed),
             clock,
@@ -157,7 +157,7 @@ impl Gateway {
         );
         let published = Published { recorder: Arc::clone(&recorder), surface: parts.surface };
         let roster_parts = roster::Parts {
-            listings: parts.shelf,
+            listings: parts.listing_store,
             builtin: Arc::new(builtin),
             inspector: Arc::clone(&inspector),
             observer: Arc::new(published),
@@ -193,7 +193,7 @@ impl Gateway {
     /// any client comes. Not worth it where the only client is about to come
     /// and may have capabilities, such as on stdio.
     pub fn warm(&self) {
-        self.roster.default_hall();
+        self.roster.default_pool();
     }
 
     pub fn roster(&self) -> &Roster {
@@ -235,38 +235,38 @@ struct SurfaceSource {
 
 impl ProviderSource for SurfaceSource {
     fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
-        let (hall, caller) = (self.roster.hall(client), Arc::clone(caller));
+        let (pool, caller) = (self.roster.pool(client), Arc::clone(caller));
         match self.surface.for_client(client) {
-            Surface::Cash | Surface::Auto => Arc::new(self.surfaces.cash(hall, caller)),
-            Surface::Gateway => Arc::new(self.surfaces.browsing(hall, caller)),
-            Surface::Proxy => Arc::new(self.surfaces.proxy(hall, caller)),
-            Surface::Direct => Arc::new(self.surfaces.direct(hall, caller)),
+            Surface::Cash | Surface::Auto => Arc::new(self.surfaces.cash(pool, caller)),
+            Surface::Gateway => Arc::new(self.surfaces.browsing(pool, caller)),
+            Surface::Proxy => Arc::new(self.surfaces.proxy(pool, caller)),
+            Surface::Direct => Arc::new(self.surfaces.direct(pool, caller)),
         }
     }
 }
 
 impl Surfaces {
-    fn cash(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> Cash {
-        let rest = self.rest(&hall, cash::ORIGIN);
+    fn cash(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Cash {
+        let rest = self.rest(&pool, cash::ORIGIN);
         let Surfaces { pipeline, skills, search, tasks, about, .. } = self.clone();
-        Cash { hall, caller, pipeline, skills, search, tasks, about, rest }
+        Cash { pool, caller, pipeline, skills, search, tasks, about, rest }
     }
 
-    fn browsing(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> browsing::Gateway {
-        let rest = self.rest(&hall, browsing::ORIGIN);
-        browsing::Gateway { hall, caller, tools: self.meta_tools(browsing::ORIGIN), rest }
+    fn browsing(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> browsing::Gateway {
+        let rest = self.rest(&pool, browsing::ORIGIN);
+        browsing::Gateway { pool, caller, tools: self.meta_tools(browsing::ORIGIN), rest }
     }
 
-    fn proxy(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> Proxy {
-        let rest = self.rest(&hall, proxy::ORIGIN);
-        Proxy { hall, caller, tools: self.meta_tools(proxy::ORIGIN), rest }
+    fn proxy(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Proxy {
+        let rest = self.rest(&pool, proxy::ORIGIN);
+        Proxy { pool, caller, tools: self.meta_tools(proxy::ORIGIN), rest }
     }
 
-    fn direct(&self, hall: Arc<Hall>, caller: Arc<Identity>) -> Direct {
-        let rest = self.rest(&hall, direct::ORIGIN);
-        let cash = self.cash(Arc::clone(&hall), Arc::clone(&caller));
+    fn direct(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Direct {
+        let rest = self.rest(&pool, direct::ORIGIN);
+        let cash = self.cash(Arc::clone(&pool), Arc::clone(&caller));
         let Surfaces { pipeline, tasks, .. } = self.clone();
-        Direct { hall, caller, pipeline, tasks, cash, rest }
+        Direct { pool, caller, pipeline, tasks, cash, rest }
     }
 
     fn meta_tools(&self, origin: Origin) -> MetaTools {
@@ -274,8 +274,8 @@ impl Surfaces {
         MetaTools { pipeline, search, tasks, about, config, origin }
     }
 
-    fn rest(&self, hall: &Arc<Hall>, origin: Origin) -> Rest {
+    fn rest(&self, pool: &Arc<UpstreamPool>, origin: Origin) -> Rest {
         let Surfaces { pipeline, tasks, about, .. } = self.clone();
-        Rest { pipeline, hall: Arc::clone(hall), tasks, about, origin }
+        Rest { pipeline, pool: Arc::clone(pool), tasks, about, origin }
     }
 }

@@ -94,7 +94,7 @@ async fn every_item_that_can_be_seen_from_outside_passes() {
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
     let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
-    while gateway.roster().default_hall().snapshot().catalog.functions().len() < 12 {
+    while gateway.roster().default_pool().snapshot().catalog.functions().len() < 12 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let subject = Subject { provider, web: None };
@@ -138,10 +138,10 @@ async fn printer(limit: usize) -> Arc<dyn Provider> {
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
     let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());
-    while gateway.roster().default_hall().snapshot().catalog.functions().len() < 4 {
+    while gateway.roster().default_pool().snapshot().catalog.functions().len() < 4 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // The upstreams live as long as somebody holds the gateway or its hall.
+    // The upstreams live as long as somebody holds the gateway or its pool.
     provider
 }
 

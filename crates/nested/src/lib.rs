@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use gateway::roster::{Connector, gates};
+use gateway::roster::{Connector, loop_guard};
 use gateway::skill::upstream::cash;
 use mcp::revision::{Revision, method};
 use parking_lot::RwLock;
@@ -56,7 +56,7 @@ impl<S: OpenSession> Connector for CashConnector<S> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let OpenedSession { upstream, first } = self.sessions.open(client).await?;
         // Before it is read: this gatelet would wait for what it tells itself.
-        if let Some(reason) = gates::refuse(&upstream.listing().server, &self.instance) {
+        if let Some(reason) = loop_guard::refusal(&upstream.listing().server, &self.instance) {
             return Err(Failure::Unavailable { reason });
         }
         if !is_cash(&upstream.listing()) {
@@ -98,7 +98,7 @@ impl Shared {
         let (found, cuts) = functions::read(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
-        // Which gatelets stand behind it may be different now.
+        // Which gatelets are behind it may have changed.
         let told = self.discover(&server).await.unwrap_or(server.capabilities);
         server.capabilities = capabilities(&told);
         // Who this gatelet is is ours to say.

@@ -1,9 +1,9 @@
-//! What a listing goes through before anybody sees it.
+//! Inspects a listing before anybody sees it.
 //!
 //! Secrets in definitions are masked, schemas are measured and checked against
-//! their own rules, tools that drifted are noticed, and a pin is compared. What
-//! is found stands in the listing's findings; only a strict pin that does not
-//! fit keeps a listing out.
+//! their meta-schema, drifted tools are reported, and a pin is compared. Problems
+//! become findings of the listing; only a strict pin that does not match rejects
+//! a listing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Pin {
     pub strictness: Strictness,
 }
 
-/// What becomes of an upstream that lists something else.
+/// What happens to an upstream that lists something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// It is reported.
@@ -41,11 +41,11 @@ pub enum Strictness {
     Strict,
 }
 
-/// Looks at listings.
+/// Inspects listings.
 pub struct Inspector {
     pub config: ArcSwap<Config>,
     pub scrubber: Arc<Scrubber>,
-    /// What else looks at listings.
+    /// Further checks, such as drift.
     pub check: Arc<dyn ListingCheck>,
 }
 
@@ -78,9 +78,9 @@ impl Inspector {
                 ));
             }
             for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
-                let damage = schema.map(|schema| schema::examine(schema, &config.limits));
-                let damage = damage.unwrap_or_default();
-                findings.extend(damage.iter().map(|one| schema::finding(one, &subject)));
+                let problems = schema.map(|schema| schema::examine(schema, &config.limits));
+                let problems = problems.unwrap_or_default();
+                findings.extend(problems.iter().map(|one| schema::finding(one, &subject)));
             }
         }
         findings.extend(self.check.inspect(label, &clean));
@@ -99,11 +99,11 @@ impl Inspector {
         self.scrubber.scrub(text).into_owned()
     }
 
-    /// The listing with secrets in definitions masked. What identifies things
-    /// stays: a URI with a password in it is still the way to its resource.
+    /// The listing with secrets in definitions masked. Identifiers stay: a URI
+    /// with a password in it is still needed to read its resource.
     fn masked(&self, label: &str, listing: &Listing, findings: &mut Vec<Finding>) -> Listing {
         let mut clean = listing.clone();
-        let mut told = |name: &str| {
+        let mut report = |name: &str| {
             let message = "secrets in its definition are masked";
             let subject = format!("{label}/{name}");
             findings.push(Finding::new(
@@ -115,26 +115,26 @@ impl Inspector {
         };
         for tool in &mut clean.tools {
             if let Some(Ok(masked)) = self.mask(&tool.raw, &["name"]).map(Tool::read) {
-                told(&masked.name);
+                report(&masked.name);
                 *tool = masked;
             }
         }
         for prompt in &mut clean.prompts {
             if let Some(Ok(masked)) = self.mask(&prompt.raw, &["name"]).map(Prompt::read) {
-                told(&masked.name);
+                report(&masked.name);
                 *prompt = masked;
             }
         }
         for resource in &mut clean.resources {
             if let Some(Ok(masked)) = self.mask(&resource.raw, &["uri"]).map(Resource::read) {
-                told(&masked.name);
+                report(&masked.name);
                 *resource = masked;
             }
         }
         for template in &mut clean.templates {
             if let Some(Ok(masked)) = self.mask(&template.raw, &["uriTemplate"]).map(Template::read)
             {
-                told(&masked.name);
+                report(&masked.name);
                 *template = masked;
             }
         }
@@ -144,8 +144,8 @@ impl Inspector {
         clean
     }
 
-    /// The definition with secrets masked everywhere but in these members, if
-    /// there are any.
+    /// The definition with secrets masked everywhere but in these members; `None`
+    /// when it has no secrets.
     fn mask(&self, raw: &Json, kept: &[&str]) -> Option<Json> {
         let scrubbed = self.scrubber.scrub_json(raw);
         if scrubbed == *raw {
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_stays_as_it_is() {
+    fn a_listing_without_problems_is_not_changed() {
         let listed = Arc::new(listing(vec![tool("t", "Reads.", &json!({"type": "object"}))]));
         let seen = inspector(Config::default()).inspect("up", &listed).unwrap();
         assert!(Arc::ptr_eq(&seen, &listed));
     }
 
     #[test]
-    fn secrets_in_definitions_are_masked_and_ways_stay() {
+    fn secrets_in_definitions_are_masked_and_identifiers_stay() {
         let words = "Use the key sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb.";
         let raw = json!({"uri": "db://u:hunter22@h/x", "name": "x", "description": words});
         let listed = Listing {
@@ -223,10 +223,10 @@ mod tests {
         ]));
         let seen = inspector(Config::default()).inspect("up", &listed).unwrap();
         assert_eq!(seen.tools.len(), 3);
-        let told: Vec<String> =
+        let reported: Vec<String> =
             seen.findings.iter().map(|found| format!("{} {}", found.subject, found.code)).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "up/list schema-not-well-formed",
                 "up/deep schema-depth-exceeded",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pin_that_does_not_fit_is_told_or_keeps_the_listing_out() {
+    fn a_pin_that_does_not_match_is_reported_or_rejects_the_listing() {
         let listed = Arc::new(listing(vec![tool("t", "Reads.", &json!({}))]));
         let pin = |hash: &str, strictness| {
             let pin = Pin { hash: hash.to_owned(), strictness };

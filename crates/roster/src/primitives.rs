@@ -1,8 +1,8 @@
-//! The resources, templates and prompts of all upstreams, under one roof.
+//! The resources, templates and prompts of all upstreams together.
 //!
-//! A URI leads to the first upstream that listed it; that another has it too is
-//! a finding. A prompt keeps its name unless an earlier one has the same; then
-//! the label goes before it, and a number behind it where that is taken, too.
+//! A URI belongs to the first upstream that lists it; that another lists it too
+//! is a finding. A prompt keeps its name unless an earlier one has the same; then
+//! it is prefixed with its upstream's label, and numbered where that is taken.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,49 +13,53 @@ use tool::{Ask, Finding, GetPrompt, Json, Object, Prompt, Read, Resource, Severi
 
 use policy::visibility::Thing;
 
-/// Where everything beside functions is.
+/// Which source has which resource, template and prompt.
 #[derive(Debug, Default)]
 pub struct Primitives {
     pub resources: Vec<Resource>,
     pub templates: Vec<Template>,
     pub prompts: Vec<Prompt>,
-    /// What is not here because somebody else has it.
+    /// What was left out because another upstream lists it.
     pub findings: Vec<Finding>,
-    /// Resource to source.
+    /// URI to source.
     uris: HashMap<String, usize>,
-    /// The sources of the templates.
-    templated: Vec<usize>,
+    /// The source of each template.
+    template_sources: Vec<usize>,
     /// Text before the first variable of a template, with its source.
     prefixes: Vec<(String, usize)>,
     /// Exposed name to source and upstream name.
     names: HashMap<String, (usize, String)>,
     /// The only source with resources, if there is only one.
-    only: Option<usize>,
+    only_source: Option<usize>,
 }
 
-/// What the caller of a question sees of resources and prompts.
+/// Which resources and prompts a caller may see.
 pub struct Viewer<'a> {
     pub shows: &'a dyn Fn(&Thing<'_>) -> bool,
-    /// Whether resources are hidden one by one. Then a URI that nobody listed
-    /// leads nowhere, lest it be told apart from one that is hidden.
-    pub picks_resources: bool,
+    /// Whether resources are hidden one by one. Then a URI that nobody lists is
+    /// not found, so that it cannot be told apart from a hidden one.
+    pub hides_resources: bool,
 }
 
-/// What a caller sees of everything beside functions.
-pub struct Seen {
+/// The resources, templates and prompts that a caller sees.
+pub struct VisiblePrimitives {
     pub resources: Vec<Resource>,
     pub templates: Vec<Template>,
     pub prompts: Vec<Prompt>,
 }
 
 impl Primitives {
-    /// What a caller sees of this.
-    pub fn seen(&self, catalog: &Catalog, shows: &dyn Fn(&Thing<'_>) -> bool) -> Seen {
+    /// What a caller sees of them.
+    pub fn visible(
+        &self,
+        catalog: &Catalog,
+        shows: &dyn Fn(&Thing<'_>) -> bool,
+    ) -> VisiblePrimitives {
         let label = |source: usize| catalog.sources()[source].label.as_str();
         let uri = |source, uri: &str| shows(&Thing::Resource { upstream: label(source), uri });
         let resource =
             |one: &&Resource| self.uris.get(&one.uri).is_some_and(|source| uri(*source, &one.uri));
-        let templates = self.templates.iter().zip(&self.templated);
+        let templates = self.templates.iter().zip(&self.template_sources);
         let templates = templates.filter(|(one, source)| uri(**source, &one.uri_template));
         let prompt = |one: &&Prompt| {
             let place = self.names.get(&one.name);
@@ -63,14 +67,14 @@ impl Primitives {
                 shows(&Thing::Prompt { upstream: label(*source), name })
             })
         };
-        Seen {
+        VisiblePrimitives {
             resources: self.resources.iter().filter(resource).cloned().collect(),
             templates: templates.map(|(one, _)| one.clone()).collect(),
             prompts: self.prompts.iter().filter(prompt).cloned().collect(),
         }
     }
 
-    pub fn of(catalog: &Catalog) -> Primitives {
+    pub fn build(catalog: &Catalog) -> Primitives {
         let mut primitives = Primitives::default();
         let mut with_resources = Vec::new();
         let mut numbers = HashMap::new();
@@ -90,7 +94,11 @@ impl Primitives {
                     }
                     Entry::Occupied(taken) => {
                         let first = &catalog.sources()[*taken.get()].label;
-                        primitives.findings.extend(eclipsed(&source.label, &resource.uri, first));
+                        primitives.findings.extend(duplicate_uri(
+                            &source.label,
+                            &resource.uri,
+                            first,
+                        ));
                     }
                 }
             }
@@ -98,35 +106,35 @@ impl Primitives {
                 let fixed = template.uri_template.split('{').next().unwrap_or_default();
                 primitives.prefixes.push((fixed.to_owned(), at));
                 primitives.templates.push(template.clone());
-                primitives.templated.push(at);
+                primitives.template_sources.push(at);
             }
             for prompt in &listing.prompts {
                 primitives.add_prompt(at, &source.label, prompt, &mut numbers);
             }
         }
-        // The longest literal beginning is the best match.
+        // The longest literal prefix is the best match.
         primitives.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        primitives.only = match with_resources.as_slice() {
+        primitives.only_source = match with_resources.as_slice() {
             [only] => Some(*only),
             _ => None,
         };
         primitives
     }
 
-    /// The source that a URI leads to, for who sees it.
-    pub fn seen_resource(
+    /// The source of a URI, for a caller who sees it.
+    pub fn visible_resource(
         &self,
         catalog: &Catalog,
         uri: &str,
         viewer: &Viewer<'_>,
     ) -> Option<usize> {
-        let source = self.resource(uri).or(self.only.filter(|_| !viewer.picks_resources))?;
+        let source = self.resource(uri).or(self.only_source.filter(|_| !viewer.hides_resources))?;
         let upstream = &catalog.sources()[source].label;
         (viewer.shows)(&Thing::Resource { upstream, uri }).then_some(source)
     }
 
-    /// The source of a prompt and its name there, for who sees it.
-    fn seen_prompt(
+    /// The source of a prompt and its name there, for a caller who sees it.
+    fn visible_prompt(
         &self,
         catalog: &Catalog,
         name: &str,
@@ -163,11 +171,11 @@ impl Primitives {
         viewer: &Viewer<'_>,
     ) -> Result<(usize, Ask), Ask> {
         match ask {
-            Ask::Read(Read { ref uri, .. }) => match self.seen_resource(catalog, uri, viewer) {
+            Ask::Read(Read { ref uri, .. }) => match self.visible_resource(catalog, uri, viewer) {
                 Some(source) => Ok((source, ask)),
                 None => Err(ask),
             },
-            Ask::Prompt(prompt) => match self.seen_prompt(catalog, &prompt.name, viewer) {
+            Ask::Prompt(prompt) => match self.visible_prompt(catalog, &prompt.name, viewer) {
                 Some((source, name)) => {
                     let name = name.to_owned();
                     Ok((source, Ask::Prompt(GetPrompt { name, ..prompt })))
@@ -177,7 +185,7 @@ impl Primitives {
             Ask::Complete(params) => self.completion(catalog, params, viewer),
             Ask::Other { ref params, .. } => {
                 let uri = params.get("uri").and_then(Json::text);
-                match uri.and_then(|uri| self.seen_resource(catalog, &uri, viewer)) {
+                match uri.and_then(|uri| self.visible_resource(catalog, &uri, viewer)) {
                     Some(source) => Ok((source, ask)),
                     None => Err(ask),
                 }
@@ -194,7 +202,7 @@ impl Primitives {
     ) -> Result<(usize, Ask), Ask> {
         let reference = params.get("ref").cloned().unwrap_or_else(Json::null);
         if let Some(uri) = reference.member_as::<String>("uri") {
-            let listed = || self.seen_resource(catalog, &uri, viewer);
+            let listed = || self.visible_resource(catalog, &uri, viewer);
             let source = self.template(&uri).filter(|source| {
                 let upstream = &catalog.sources()[*source].label;
                 (viewer.shows)(&Thing::Resource { upstream, uri: &uri })
@@ -205,7 +213,7 @@ impl Primitives {
             };
         }
         let name: String = reference.member_as("name").unwrap_or_default();
-        let Some((source, own)) = self.seen_prompt(catalog, &name, viewer) else {
+        let Some((source, own)) = self.visible_prompt(catalog, &name, viewer) else {
             return Err(Ask::Complete(params));
         };
         if own != name
@@ -222,8 +230,8 @@ impl Primitives {
         self.prefixes.iter().find(|(prefix, _)| prefix == fixed).map(|(_, source)| *source)
     }
 
-    /// `numbers` has the last one that was tried behind each name: an upstream
-    /// may have as many prompts of one name as it likes.
+    /// `numbers` has the last number tried for each name: an upstream may list
+    /// any number of prompts with the same name.
     fn add_prompt(
         &mut self,
         source: usize,
@@ -253,9 +261,9 @@ impl Primitives {
     }
 }
 
-/// Says that a resource is another upstream's.
-fn eclipsed(label: &str, uri: &str, first: &str) -> Option<Finding> {
-    // The same one twice loses nothing.
+/// Reports that an earlier upstream lists the same URI.
+fn duplicate_uri(label: &str, uri: &str, first: &str) -> Option<Finding> {
+    // Listing it twice loses nothing.
     (label != first).then(|| {
         let uri = catalog::summary::cut(uri, 200);
         let message = format!("`{uri}` is read from `{first}`, which lists it too");
@@ -294,10 +302,10 @@ mod tests {
     }
 
     fn primitives() -> Primitives {
-        Primitives::of(&catalog())
+        Primitives::build(&catalog())
     }
 
-    const ALL: Viewer<'static> = Viewer { shows: &|_| true, picks_resources: false };
+    const ALL: Viewer<'static> = Viewer { shows: &|_| true, hides_resources: false };
 
     /// A caller who does not see the second upstream, nor `a://1`.
     const SOME: Viewer<'static> = Viewer {
@@ -306,13 +314,13 @@ mod tests {
             Thing::Prompt { upstream, .. } => *upstream == "one",
             Thing::Namespace(_) | Thing::Function { .. } | Thing::Skill { .. } => true,
         },
-        picks_resources: true,
+        hides_resources: true,
     };
 
     #[test]
     fn what_a_caller_does_not_see_is_neither_listed_nor_found() {
         let (catalog, primitives) = (catalog(), primitives());
-        let seen = primitives.seen(&catalog, SOME.shows);
+        let seen = primitives.visible(&catalog, SOME.shows);
         assert_eq!((seen.resources.len(), seen.templates.len(), seen.prompts.len()), (0, 1, 1));
         let check = |method: &str, params: serde_json::Value, found: bool| {
             let ask = || Ask::read(method, &Json::from(params.clone())).unwrap();
@@ -340,10 +348,10 @@ mod tests {
     #[test]
     fn a_uri_that_nobody_listed_leads_to_the_only_one_with_resources() {
         let catalog = Catalog::build(vec![source("one", "a://1", "b://{x}", "greet")]).0;
-        let primitives = Primitives::of(&catalog);
+        let primitives = Primitives::build(&catalog);
         let ask = || Ask::read("resources/read", &json!({"uri": "c://new"}).into()).unwrap();
         assert!(primitives.route(&catalog, ask(), &ALL).is_ok());
-        // Else it could be told apart from one that is hidden.
+        // Otherwise it could be told apart from a hidden one.
         assert!(primitives.route(&catalog, ask(), &SOME).is_err());
     }
 
@@ -377,7 +385,7 @@ mod tests {
     #[test]
     fn a_uri_that_another_upstream_lists_too_is_told() {
         let sources = ["one", "two"].map(|label| source(label, "a://1", "b://{x}", label));
-        let primitives = Primitives::of(&Catalog::build(sources.to_vec()).0);
+        let primitives = Primitives::build(&Catalog::build(sources.to_vec()).0);
         assert_eq!(primitives.resource("a://1"), Some(0));
         let told: Vec<String> = primitives.findings.iter().map(ToString::to_string).collect();
         let expected = "warning[duplicate-uri] two: `a://1` is read from `one`, which lists it too";
@@ -390,7 +398,7 @@ mod tests {
         let prompt = Prompt::read(json!({"name": "greet"}).into()).unwrap();
         let listing = Listing { prompts: vec![prompt; n_prompts], ..Listing::default() };
         let catalog = Catalog::build(vec![Source::new("up", Arc::new(listing))]).0;
-        let primitives = Primitives::of(&catalog);
+        let primitives = Primitives::build(&catalog);
         let names: std::collections::HashSet<&str> =
             primitives.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
         assert_eq!(names.len(), n_prompts);

@@ -1,4 +1,4 @@
-//! What a client can do, as far as an upstream can tell the difference.
+//! The client capabilities that make a difference to upstreams.
 
 use std::sync::LazyLock;
 
@@ -7,10 +7,10 @@ use tool::{Client, Json};
 
 /// The capabilities that change what an upstream offers or asks.
 ///
-/// Only these are told. A client may declare anything, and every other value
-/// would open sessions of its own with every upstream. A list names the values
-/// that are told of it.
-static TOLD: LazyLock<Value> = LazyLock::new(|| {
+/// Only these are forwarded. A client may declare anything, and every distinct
+/// profile opens sessions of its own with every upstream. A list names the
+/// values that are forwarded of it.
+static FORWARDED: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "elicitation": {"form": {}, "url": {}},
         "extensions": {
@@ -32,16 +32,17 @@ static TOLD: LazyLock<Value> = LazyLock::new(|| {
 pub struct Profile(String);
 
 impl Profile {
-    pub fn of(client: &Client) -> Profile {
+    pub fn from_client(client: &Client) -> Profile {
         let Ok(declared @ Value::Object(_)) = client.capabilities.value() else {
             return Profile::default();
         };
-        let Value::Object(mut kept) = told(&declared, &TOLD) else { return Profile::default() };
+        let Value::Object(mut kept) = forwarded(&declared, &FORWARDED) else {
+            return Profile::default();
+        };
         if kept.is_empty() {
             return Profile::default();
         }
-        // The gate passes on that roots changed; whether this client ever says
-        // so is no difference.
+        // gatelet itself announces changed roots, whether this client does or not.
         if let Some(Value::Object(roots)) = kept.get_mut("roots") {
             roots.insert("listChanged".to_owned(), Value::Bool(true));
         }
@@ -55,7 +56,7 @@ impl Profile {
         &self.0
     }
 
-    /// A client that can do exactly this.
+    /// A client with exactly these capabilities.
     pub fn client(&self) -> Client {
         let capabilities = Json::parse(self.0.clone()).unwrap_or_else(|_| Json::empty_object());
         let version = env!("CARGO_PKG_VERSION");
@@ -64,13 +65,13 @@ impl Profile {
     }
 }
 
-/// As much of a declaration as is told.
-fn told(declared: &Value, known: &Value) -> Value {
+/// The part of a declaration that is forwarded.
+fn forwarded(declared: &Value, known: &Value) -> Value {
     match known {
         Value::Object(known) => {
             let kept = |(key, known): (&String, &Value)| {
                 let declared = declared.get(key).filter(|declared| !declared.is_null())?;
-                Some((key.clone(), told(declared, known)))
+                Some((key.clone(), forwarded(declared, known)))
             };
             Value::Object(known.iter().filter_map(kept).collect::<Map<_, _>>())
         }
@@ -88,7 +89,7 @@ mod tests {
 
     fn profile(capabilities: &str) -> Profile {
         let capabilities = Json::parse(capabilities.to_owned()).unwrap();
-        Profile::of(&Client { capabilities, ..Client::named("c", "") })
+        Profile::from_client(&Client { capabilities, ..Client::named("c", "") })
     }
 
     #[test]

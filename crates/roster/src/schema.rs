@@ -1,9 +1,9 @@
-//! Whether an upstream's schema is one to work with.
+//! Checks whether the schema of an upstream's tool can be used.
 //!
-//! Schemas come from outside. They are measured and checked against their own
-//! meta-schema when a catalog is made; what is found is reported and the tool
-//! stays, but calling one whose schema is broken fails with that reason and
-//! not with a complaint about the arguments.
+//! Schemas come from outside. They are measured and checked against their
+//! meta-schema when a listing is inspected. Problems are reported and the tool
+//! stays; a call of a tool with a broken schema fails with that reason instead of
+//! a complaint about the arguments.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -25,9 +25,9 @@ impl Default for Limits {
     }
 }
 
-/// One thing that is wrong with a schema.
+/// One problem of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Damage {
+pub struct Problem {
     pub kind: Kind,
     pub detail: String,
 }
@@ -43,11 +43,11 @@ pub enum Kind {
     Unchecked,
 }
 
-/// Everything that is wrong with a schema.
-pub fn examine(schema: &Json, limits: &Limits) -> Vec<Damage> {
+/// All problems of a schema.
+pub fn examine(schema: &Json, limits: &Limits) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut over = |kind, detail: Option<String>| {
-        found.extend(detail.map(|detail| Damage { kind, detail }));
+        found.extend(detail.map(|detail| Problem { kind, detail }));
     };
     let Ok(value) = schema.value() else {
         over(Kind::NotWellFormed, Some("it cannot be read: nested too deep".to_owned()));
@@ -100,7 +100,7 @@ pub fn measure(schema: &Value) -> (usize, usize, usize) {
     }
 }
 
-/// Why a schema breaks its own rules, if it does. Nothing is fetched for it.
+/// Why a schema does not fit its meta-schema, if so. Nothing is fetched for it.
 pub fn malformed(schema: &Value) -> Option<String> {
     match schema {
         Value::Object(_) | Value::Bool(_) => {}
@@ -108,24 +108,25 @@ pub fn malformed(schema: &Value) -> Option<String> {
             return Some("a schema is an object".to_owned());
         }
     }
-    // A dialect that nobody knows is read as the newest one.
+    // An unknown dialect is read as the newest one.
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let judged = match dialect.contains("://json-schema.org/") {
         true => jsonschema::meta::validate(schema),
         false => jsonschema::draft202012::meta::validate(schema),
     };
     match judged {
-        Ok(()) => astray(schema, schema),
+        Ok(()) => broken_reference(schema, schema),
         Err(error) => {
-            let told = error.to_string();
-            Some(told.lines().next().unwrap_or_default().chars().take(200).collect())
+            let message = error.to_string();
+            Some(message.lines().next().unwrap_or_default().chars().take(200).collect())
         }
     }
 }
 
-/// The first reference that leads nowhere, or elsewhere: no call of such a tool
-/// can be checked. Anchors, escapes and schemas with an `$id` are left to the check.
-fn astray(part: &Value, whole: &Value) -> Option<String> {
+/// The first reference to a missing part or to another document: no call of such
+/// a tool can be validated. Anchors, escapes and schemas with an `$id` are left to
+/// the validator.
+fn broken_reference(part: &Value, whole: &Value) -> Option<String> {
     match part {
         Value::Object(members) => {
             if whole.get("$id").is_none()
@@ -142,25 +143,25 @@ fn astray(part: &Value, whole: &Value) -> Option<String> {
                     Some(_) => {}
                 }
             }
-            members.values().find_map(|below| astray(below, whole))
+            members.values().find_map(|below| broken_reference(below, whole))
         }
-        Value::Array(parts) => parts.iter().find_map(|below| astray(below, whole)),
+        Value::Array(parts) => parts.iter().find_map(|below| broken_reference(below, whole)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
-/// What is wrong, as a finding for the operator.
-pub fn finding(damage: &Damage, subject: &str) -> Finding {
-    let severity = match damage.kind {
+/// The problem as a finding for the operator.
+pub fn finding(problem: &Problem, subject: &str) -> Finding {
+    let severity = match problem.kind {
         Kind::NotWellFormed => Severity::Error,
         Kind::SizeExceeded | Kind::DepthExceeded | Kind::PropertiesExceeded | Kind::Unchecked => {
             Severity::Warning
         }
     };
-    let word = serde_json::to_value(damage.kind).ok();
+    let word = serde_json::to_value(problem.kind).ok();
     let word = word.as_ref().and_then(Value::as_str).unwrap_or_default().replace('_', "-");
     let code = format!("schema-{word}");
-    Finding::new(severity, &code, subject, damage.detail.clone())
+    Finding::new(severity, &code, subject, problem.detail.clone())
 }
 
 #[cfg(test)]
@@ -230,8 +231,8 @@ mod tests {
     fn odd_schemas_are_findings_and_no_panics() {
         for schema in ["[]", "7", "\"x\"", "null", r#"{"$ref":"http://127.0.0.1:1/x"}"#] {
             let schema = Json::parse(schema.to_owned()).unwrap();
-            let damage = examine(&schema, &Limits::default());
-            let codes = damage.iter().map(|damage| finding(damage, "up/tool").code);
+            let problems = examine(&schema, &Limits::default());
+            let codes = problems.iter().map(|problem| finding(problem, "up/tool").code);
             assert_eq!(codes.collect::<Vec<_>>(), ["schema-not-well-formed"], "{schema}");
         }
     }

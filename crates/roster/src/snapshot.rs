@@ -1,4 +1,4 @@
-//! What one request sees: a catalog and the links behind it, of one moment.
+//! What one request sees: a catalog and the upstreams behind it at one moment.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,8 +10,8 @@ use futures::future::Either;
 use tool::{Ask, Context, Failure, Finding, Reply, Resource};
 
 use crate::derived::Derived;
-use crate::link::Link;
 use crate::primitives::Primitives;
+use crate::supervised::SupervisedUpstream;
 use policy::call::{Callee, Target, What};
 use policy::validate::ValidCall;
 
@@ -23,7 +23,7 @@ pub const BUILTIN: &str = "gatelet";
 /// sees.
 #[async_trait]
 pub trait Builtin: Send + Sync {
-    /// How it stands in a catalog, under the label [`BUILTIN`].
+    /// Its entry in a catalog, under the label [`BUILTIN`].
     fn source(&self) -> Source;
 
     /// Answers one question.
@@ -33,35 +33,35 @@ pub trait Builtin: Send + Sync {
 
 /// A catalog with the way to everything in it.
 pub struct Snapshot {
-    /// Counts the snapshots of a hall.
+    /// The number of this snapshot in its pool.
     pub generation: u64,
     pub catalog: Arc<Catalog>,
     pub findings: Vec<Finding>,
     directory: OnceLock<Directory>,
     primitives: OnceLock<Primitives>,
-    /// What others made of it.
+    /// What others derived from it.
     derived: Derived,
-    /// What each function is called, by slot, found out by its first call.
+    /// The names of each function, by slot, computed by its first call.
     callees: Box<[OnceLock<Arc<Callee>>]>,
     /// The upstreams, in the order of the catalog's sources after the first.
-    links: Vec<Arc<Link>>,
+    upstreams: Vec<Arc<SupervisedUpstream>>,
     builtin: Arc<dyn Builtin>,
 }
 
 impl Snapshot {
-    /// Lists the links as they stand. The built-in functions are the first
-    /// source, so the catalog's sources and the links keep in step.
+    /// Lists the upstreams in their present state. The built-in functions are the
+    /// first source, the upstreams follow in order.
     ///
-    /// What earlier catalogs found out about the same listings is taken over.
+    /// What earlier catalogs computed for the same listings is reused.
     pub(crate) fn take(
         generation: u64,
-        links: Vec<Arc<Link>>,
+        upstreams: Vec<Arc<SupervisedUpstream>>,
         builtin: Arc<dyn Builtin>,
         meaning: Meaning,
         earlier: &[Arc<Catalog>],
     ) -> Snapshot {
-        let upstreams = links.iter().map(|link| link.source());
-        let sources = std::iter::once(builtin.source()).chain(upstreams).collect();
+        let listed = upstreams.iter().map(|upstream| upstream.source());
+        let sources = std::iter::once(builtin.source()).chain(listed).collect();
         let (catalog, mut findings) = Catalog::build(sources);
         let catalog = catalog.with_meaning(meaning);
         let catalog = earlier.iter().fold(catalog, |catalog, earlier| catalog.reusing(earlier));
@@ -77,29 +77,29 @@ impl Snapshot {
             primitives: OnceLock::new(),
             derived: Derived::default(),
             callees,
-            links,
+            upstreams,
             builtin,
         }
     }
 
-    /// Where every resource and prompt is, found out when first needed.
+    /// Which source has which resource and prompt, computed when first needed.
     pub fn primitives(&self) -> &Primitives {
-        self.primitives.get_or_init(|| Primitives::of(&self.catalog))
+        self.primitives.get_or_init(|| Primitives::build(&self.catalog))
     }
 
-    /// Everything that is not as its upstream listed it: skipped, renamed,
-    /// damaged, changed.
+    /// Everything that differs from what its upstream listed: skipped, renamed,
+    /// malformed, changed.
     pub fn report(&self) -> Vec<Finding> {
         let findings = self.findings.iter().chain(&self.directory().findings);
         findings.chain(&self.primitives().findings).cloned().collect()
     }
 
-    /// What somebody makes of this snapshot, once: each type has its own place.
+    /// A value that somebody derives from this snapshot, once, one per type.
     pub fn derived<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> &T {
         self.derived.get_or_make(make)
     }
 
-    /// Everything under its lasting id, found out when first needed.
+    /// Everything under its lasting id, computed when first needed.
     pub fn directory(&self) -> &Directory {
         self.directory.get_or_init(|| Directory::build(&self.catalog))
     }
@@ -120,8 +120,8 @@ impl Snapshot {
         }
     }
 
-    /// Something of a source that is no function, under its canonical id.
-    pub fn thing(&self, id: &str, source: usize, name: &str, what: What) -> Target {
+    /// Something of a source that is not a function, under its canonical id.
+    pub fn other_target(&self, id: &str, source: usize, name: &str, what: What) -> Target {
         let label = &self.catalog.sources()[source].label;
         Target { callee: Arc::new(Callee::new(id, label, name)), what }
     }
@@ -140,7 +140,7 @@ impl Snapshot {
                     .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
             }
         };
-        self.thing(&id, source, uri, What::Resource { source, uri: uri.to_owned() })
+        self.other_target(&id, source, uri, What::Resource { source, uri: uri.to_owned() })
     }
 
     /// A prompt of a source, by its own name, under its canonical id.
@@ -150,36 +150,36 @@ impl Snapshot {
         let at = listed.iter().position(|prompt| prompt.name == name);
         let at = at.and_then(|at| directory.at(ItemRef::Prompt { source, at }));
         let id = at.map_or(name, |at| &directory.prompts.entries()[at].id);
-        self.thing(id, source, name, What::Prompt { source, name: name.to_owned() })
+        self.other_target(id, source, name, What::Prompt { source, name: name.to_owned() })
     }
 
-    /// The link behind a source; `None` for built-in functions.
-    pub fn link(&self, source: usize) -> Option<&Arc<Link>> {
-        self.links.get(source.checked_sub(1)?)
+    /// The upstream behind a source; `None` for the built-in functions.
+    pub fn upstream(&self, source: usize) -> Option<&Arc<SupervisedUpstream>> {
+        self.upstreams.get(source.checked_sub(1)?)
     }
 
-    pub fn links(&self) -> &[Arc<Link>] {
-        &self.links
+    pub fn upstreams(&self) -> &[Arc<SupervisedUpstream>] {
+        &self.upstreams
     }
 
-    /// Asks what a call asks, of whoever is behind it.
-    pub fn carry<'a>(
+    /// Sends a call to the upstream, or the built-in namespace, that it is for.
+    pub fn send<'a>(
         &'a self,
         call: &ValidCall,
         context: &'a Context,
     ) -> impl Future<Output = Result<Reply, Failure>> + use<'a> {
         let ask = call.ask();
-        match self.link(call.source) {
-            Some(link) => Either::Left(link.ask(ask, context)),
-            // Boxed by its trait: what upstreams answer takes no room for it.
+        match self.upstream(call.source) {
+            Some(upstream) => Either::Left(upstream.ask(ask, context)),
+            // Boxed by its trait, so it does not enlarge the future of a call.
             None => Either::Right(self.builtin.ask(ask, self, context)),
         }
     }
 
-    /// Asks whoever is behind a source.
+    /// Asks the upstream, or the built-in namespace, behind a source.
     pub async fn ask(&self, source: usize, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        match self.link(source) {
-            Some(link) => link.ask(ask, context).await,
+        match self.upstream(source) {
+            Some(upstream) => upstream.ask(ask, context).await,
             None => self.builtin.ask(ask, self, context).await,
         }
     }

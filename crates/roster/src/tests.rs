@@ -18,15 +18,19 @@ fn provider(names: &[&str]) -> Arc<Scripted> {
     Scripted::new(listing(tools), |_| Ok(Reply::text("done")))
 }
 
-fn roster(upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
-    roster_with(Config::default(), upstreams, shelf)
+fn roster(upstreams: Vec<Upstream>, listing_store: &Arc<listing_store::InMemory>) -> Roster {
+    roster_with(Config::default(), upstreams, listing_store)
 }
 
-fn roster_with(config: Config, upstreams: Vec<Upstream>, shelf: &Arc<shelf::Memory>) -> Roster {
+fn roster_with(
+    config: Config,
+    upstreams: Vec<Upstream>,
+    listing_store: &Arc<listing_store::InMemory>,
+) -> Roster {
     let Stages { scrubber, listings: check, .. } = Stages::default();
     let inspector = Inspector { config: ArcSwap::default(), scrubber, check };
     let parts = Parts {
-        listings: Arc::clone(shelf) as _,
+        listings: Arc::clone(listing_store) as _,
         builtin: Arc::new(Nothing),
         inspector: Arc::new(inspector),
         observer: Arc::new(Nothing),
@@ -65,24 +69,24 @@ fn client(capabilities: serde_json::Value) -> Client {
 }
 
 /// The functions and state of every upstream, such as `a[x y] up`.
-fn told(hall: &Hall) -> String {
-    let snapshot = hall.snapshot();
-    let upstream = |link: &Arc<Link>| {
-        let names: Vec<String> = link.listing().tools.iter().map(|t| t.name.clone()).collect();
-        let phase = match link.status().phase {
+fn described(pool: &UpstreamPool) -> String {
+    let snapshot = pool.snapshot();
+    let upstream = |upstream: &Arc<SupervisedUpstream>| {
+        let names: Vec<String> = upstream.listing().tools.iter().map(|t| t.name.clone()).collect();
+        let phase = match upstream.status().phase {
             Phase::Asleep => "asleep".to_owned(),
             Phase::Starting => "starting".to_owned(),
             Phase::Up => "up".to_owned(),
             Phase::Down { reason, .. } => format!("down: {reason}"),
         };
-        format!("{}[{}] {phase}", link.label(), names.join(" "))
+        format!("{}[{}] {phase}", upstream.label(), names.join(" "))
     };
-    snapshot.links().iter().map(upstream).collect::<Vec<_>>().join(", ")
+    snapshot.upstreams().iter().map(upstream).collect::<Vec<_>>().join(", ")
 }
 
-async fn call(hall: &Hall, source: usize) -> Result<String, Failure> {
+async fn call(pool: &UpstreamPool, source: usize) -> Result<String, Failure> {
     let ask = Ask::Call(Call::new("x", json!({}).into()));
-    let reply = hall.snapshot().ask(source, ask, &Context::anonymous()).await?;
+    let reply = pool.snapshot().ask(source, ask, &Context::anonymous()).await?;
     Ok(reply.tool_result().unwrap().text())
 }
 
@@ -104,17 +108,17 @@ impl Connector for Slow {
 async fn upstreams_start_a_few_at_a_time_and_none_is_late_for_having_waited() {
     let slow = || Arc::new(Slow(Some(Duration::from_secs(20)), provider(&["x"])));
     let upstreams = ["a", "b", "c", "d", "e"].map(|label| Upstream::new(label, slow()));
-    let config = Config { starts: Arc::new(Semaphore::new(2)), ..Config::default() };
+    let config = Config { start_permits: Arc::new(Semaphore::new(2)), ..Config::default() };
     let roster = roster_with(config, upstreams.into(), &Arc::default());
-    let (hall, began) = (roster.default_hall(), tokio::time::Instant::now());
-    let n_up = || told(&hall).matches("] up").count();
+    let (pool, began) = (roster.default_pool(), tokio::time::Instant::now());
+    let n_up = || described(&pool).matches("] up").count();
     for (seconds, expected) in [(19, 0), (21, 2), (26, 4), (31, 5)] {
         let since_start = Duration::from_secs(seconds);
         tokio::time::sleep_until(began + since_start).await;
         settle().await;
-        assert_eq!(n_up(), expected, "after {seconds} s: {}", told(&hall));
+        assert_eq!(n_up(), expected, "after {seconds} s: {}", described(&pool));
     }
-    assert!(!told(&hall).contains("down"), "{}", told(&hall));
+    assert!(!described(&pool).contains("down"), "{}", described(&pool));
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,28 +130,32 @@ async fn a_slow_upstream_does_not_delay_the_others_and_appears_when_it_is_ready(
         Upstream::new("hung", Arc::new(Slow(None, provider(&[])))),
     ];
     let roster = roster(upstreams, &Arc::default());
-    let hall = roster.default_hall();
-    let mut events = hall.events();
+    let pool = roster.default_pool();
+    let mut events = pool.events();
     settle().await;
-    assert_eq!(told(&hall), "slow[] starting, fast[x] up, hung[] starting");
+    assert_eq!(described(&pool), "slow[] starting, fast[x] up, hung[] starting");
     assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(told(&hall), "slow[y] up, fast[x] up, hung[] starting");
+    assert_eq!(described(&pool), "slow[y] up, fast[x] up, hung[] starting");
     assert_eq!(events.next().await, Some(Event::Changed(Kind::Tools)));
     tokio::time::sleep(Duration::from_secs(26)).await;
-    assert!(told(&hall).contains("hung[] down: did not start within 30 s"), "{}", told(&hall));
+    assert!(
+        described(&pool).contains("hung[] down: did not start within 30 s"),
+        "{}",
+        described(&pool)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_that_stays_has_its_index_before_anybody_searches() {
+async fn with_indexing_ahead_the_index_is_built_before_anybody_searches() {
     for (indexing, expected) in [(Indexing::Ahead, true), (Indexing::WhenNeeded, false)] {
         let config = Config { indexing, ..Config::default() };
         let upstreams = vec![Upstream::new("a", Scripts::of(provider(&["x"])))];
         let roster = roster_with(config, upstreams, &Arc::default());
-        let hall = roster.default_hall();
+        let pool = roster.default_pool();
         settle().await;
-        let catalog = Arc::clone(&hall.snapshot().catalog);
-        assert_eq!((told(&hall).as_str(), catalog.is_warm()), ("a[x] up", expected));
+        let catalog = Arc::clone(&pool.snapshot().catalog);
+        assert_eq!((described(&pool).as_str(), catalog.is_warm()), ("a[x] up", expected));
     }
 }
 
@@ -161,16 +169,16 @@ async fn one_that_dies_keeps_its_place_and_comes_back() {
         _ => Ok(provider(&["x", "z"]) as _),
     });
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     dying.tell(Event::Gone { reason: "exit status 1\nsomewhere".into() });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let snapshot = hall.snapshot();
+    let snapshot = pool.snapshot();
     let source = &snapshot.catalog.sources()[1];
     assert_eq!(source.unavailable(), Some("exit status 1 somewhere"));
     assert_eq!(source.listing.tools.len(), 1);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(told(&hall), "a[x z] up");
+    assert_eq!(described(&pool), "a[x z] up");
     assert_eq!(scripts.opened(), 4);
 }
 
@@ -183,74 +191,77 @@ async fn a_call_to_one_that_has_just_died_waits_for_the_restart() {
         _ => Ok(provider(&["x"]) as _),
     });
     let roster = roster(vec![Upstream::new("a", scripts)], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     dying.tell(Event::Gone { reason: "gone".into() });
     tokio::task::yield_now().await;
-    assert_eq!(call(&hall, 1).await.unwrap(), "done");
+    assert_eq!(call(&pool, 1).await.unwrap(), "done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_listed_from_memory_before_anything_starts() {
-    let shelf = Arc::new(shelf::Memory::default());
+    let listing_store = Arc::new(listing_store::InMemory::default());
     let on_demand =
         |scripts: Arc<Scripts>| Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts) };
     // The first time it has to be started to know what it has.
     let scripts = Scripts::of(provider(&["x"]));
-    let before = roster(vec![on_demand(Arc::clone(&scripts))], &shelf);
-    before.default_hall();
+    let before = roster(vec![on_demand(Arc::clone(&scripts))], &listing_store);
+    before.default_pool();
     settle().await;
     assert_eq!(scripts.opened(), 1);
     drop(before);
     let scripts = Scripts::of(provider(&["x", "y"]));
-    let roster = roster(vec![on_demand(Arc::clone(&scripts))], &shelf);
-    let hall = roster.default_hall();
-    assert_eq!(told(&hall), "a[x] asleep");
-    assert_eq!(hall.snapshot().catalog.sources()[1].state, catalog::State::Remembered);
+    let roster = roster(vec![on_demand(Arc::clone(&scripts))], &listing_store);
+    let pool = roster.default_pool();
+    assert_eq!(described(&pool), "a[x] asleep");
+    assert_eq!(pool.snapshot().catalog.sources()[1].state, catalog::State::Remembered);
     settle().await;
     assert_eq!(scripts.opened(), 0);
-    assert_eq!(call(&hall, 1).await.unwrap(), "done");
+    assert_eq!(call(&pool, 1).await.unwrap(), "done");
     settle().await;
-    assert_eq!(told(&hall), "a[x y] up");
-    assert_eq!(hall.snapshot().catalog.sources()[1].state, catalog::State::Available);
+    assert_eq!(described(&pool), "a[x y] up");
+    assert_eq!(pool.snapshot().catalog.sources()[1].state, catalog::State::Available);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_remembered_of_another_command_is_not_believed() {
-    let shelf = Arc::new(shelf::Memory::default());
+    let listing_store = Arc::new(listing_store::InMemory::default());
     let upstream = |fingerprint: &str| Upstream {
         start: Start::OnDemand,
         fingerprint: fingerprint.to_owned(),
         ..Upstream::new("a", Scripts::of(provider(&["x"])))
     };
-    roster(vec![upstream("one")], &shelf).default_hall();
+    roster(vec![upstream("one")], &listing_store).default_pool();
     settle().await;
-    assert_eq!(told(&roster(vec![upstream("two")], &shelf).default_hall()), "a[] asleep");
+    assert_eq!(
+        described(&roster(vec![upstream("two")], &listing_store).default_pool()),
+        "a[] asleep"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_changed_while_its_server_was_away_is_not_called_unseen() {
-    let shelf = Arc::new(shelf::Memory::default());
+    let listing_store = Arc::new(listing_store::InMemory::default());
     let saying = |words: &str| {
         let tools = vec![tool("x", words, &json!({})), tool("y", "It.", &json!({}))];
         Scripts::of(Scripted::new(listing(tools), |_| Ok(Reply::text("done"))))
     };
     let on_demand =
         |scripts| Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts as _) };
-    let first = roster(vec![on_demand(saying("It."))], &shelf);
-    let hall = first.default_hall();
+    let first = roster(vec![on_demand(saying("It."))], &listing_store);
+    let pool = first.default_pool();
     settle().await;
-    call(&hall, 1).await.unwrap();
+    call(&pool, 1).await.unwrap();
     for (words, expected) in [("It.", true), ("It, and more.", false)] {
-        let again = roster(vec![on_demand(saying(words))], &shelf);
-        let hall = again.default_hall();
+        let again = roster(vec![on_demand(saying(words))], &listing_store);
+        let pool = again.default_pool();
         settle().await;
-        assert_eq!(told(&hall), "a[x y] asleep");
-        let outcome = call(&hall, 1).await;
+        assert_eq!(described(&pool), "a[x y] asleep");
+        let outcome = call(&pool, 1).await;
         assert_eq!(outcome.is_ok(), expected, "{outcome:?}");
         // Whoever calls again calls what is listed now.
         settle().await;
-        call(&hall, 1).await.unwrap();
+        call(&pool, 1).await.unwrap();
     }
 }
 
@@ -262,17 +273,17 @@ async fn an_idle_upstream_is_stopped_and_started_again_by_a_call() {
         ..Upstream::new("a", Arc::clone(&scripts) as _)
     };
     let roster = roster(vec![upstream], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     tokio::time::sleep(Duration::from_secs(50)).await;
-    call(&hall, 1).await.unwrap();
+    call(&pool, 1).await.unwrap();
     tokio::time::sleep(Duration::from_secs(50)).await;
-    assert_eq!(told(&hall), "a[x] up");
+    assert_eq!(described(&pool), "a[x] up");
     tokio::time::sleep(Duration::from_secs(11)).await;
-    assert_eq!(told(&hall), "a[x] asleep");
-    assert!(hall.snapshot().catalog.sources()[1].unavailable().is_none());
-    call(&hall, 1).await.unwrap();
-    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] up", 2));
+    assert_eq!(described(&pool), "a[x] asleep");
+    assert!(pool.snapshot().catalog.sources()[1].unavailable().is_none());
+    call(&pool, 1).await.unwrap();
+    assert_eq!((described(&pool).as_str(), scripts.opened()), ("a[x] up", 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,16 +291,16 @@ async fn many_changes_at_once_are_one_and_the_last_is_never_lost() {
     let source = provider(&["x"]);
     let roster =
         roster(vec![Upstream::new("a", Scripts::of(Arc::clone(&source)))], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
-    let generation = hall.snapshot().generation;
+    let generation = pool.snapshot().generation;
     for n in 0..40 {
         source.relist(listing(vec![tool(&format!("t{n}"), "", &json!({}))]));
         tokio::task::yield_now().await;
     }
     settle().await;
-    assert_eq!(told(&hall), "a[t39] up");
-    assert!(hall.snapshot().generation <= generation + 3, "{}", hall.snapshot().generation);
+    assert_eq!(described(&pool), "a[t39] up");
+    assert!(pool.snapshot().generation <= generation + 3, "{}", pool.snapshot().generation);
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,11 +311,11 @@ async fn sessions_are_opened_with_what_the_client_can_do() {
     });
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
     let (plain, able) =
-        (roster.default_hall(), roster.hall(&client(json!({"sampling": {}, "roots": {}}))));
+        (roster.default_pool(), roster.pool(&client(json!({"sampling": {}, "roots": {}}))));
     settle().await;
-    assert_eq!(told(&plain), "a[x] up");
-    assert_eq!(told(&able), "a[x ask_model] up");
-    let same = roster.hall(&client(json!({"roots": {"listChanged": true}, "sampling": {}})));
+    assert_eq!(described(&plain), "a[x] up");
+    assert_eq!(described(&able), "a[x ask_model] up");
+    let same = roster.pool(&client(json!({"roots": {"listChanged": true}, "sampling": {}})));
     assert!(Arc::ptr_eq(&able, &same));
     assert_eq!(scripts.opened(), 2);
 }
@@ -318,28 +329,28 @@ async fn a_modern_session_serves_clients_of_every_kind() {
     let modern = Scripted::new(listed, |_| Ok(Reply::text("done")));
     let scripts = Scripts::of(modern);
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
-    roster.default_hall();
+    roster.default_pool();
     settle().await;
-    let able = roster.hall(&client(json!({"sampling": {}})));
+    let able = roster.pool(&client(json!({"sampling": {}})));
     settle().await;
-    assert_eq!((told(&able).as_str(), scripts.opened()), ("a[x] up", 1));
+    assert_eq!((described(&able).as_str(), scripts.opened()), ("a[x] up", 1));
     assert_eq!(call(&able, 1).await.unwrap(), "done");
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_never_too_many_halls() {
+async fn there_are_never_too_many_pools() {
     let roster = roster(vec![], &Arc::default());
     let mut kinds = kinds();
-    let mut next = || roster.hall(&client(kinds.next().unwrap()));
-    let kept: Vec<Arc<Hall>> = (0..7).map(|_| next()).collect();
-    assert_eq!(roster.halls().len(), 8);
+    let mut next = || roster.pool(&client(kinds.next().unwrap()));
+    let kept: Vec<Arc<UpstreamPool>> = (0..7).map(|_| next()).collect();
+    assert_eq!(roster.pools().len(), 8);
     let ninth = next();
-    assert!(Arc::ptr_eq(&ninth, &roster.default_hall()), "all are in use: the default serves");
+    assert!(Arc::ptr_eq(&ninth, &roster.default_pool()), "all are in use: the default serves");
     drop((kept, ninth));
-    assert!(Arc::ptr_eq(&next(), &roster.default_hall()), "all were in use just now");
+    assert!(Arc::ptr_eq(&next(), &roster.default_pool()), "all were in use just now");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(!Arc::ptr_eq(&next(), &roster.default_hall()), "one gave way");
-    assert_eq!(roster.halls().len(), 8);
+    assert!(!Arc::ptr_eq(&next(), &roster.default_pool()), "one gave way");
+    assert_eq!(roster.pools().len(), 8);
 }
 
 /// Capabilities that differ from one another.
@@ -360,11 +371,11 @@ fn kinds() -> impl Iterator<Item = serde_json::Value> {
 async fn a_client_that_says_something_else_every_time_starts_little() {
     let scripts = Scripts::of(provider(&["x"]));
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
-    roster.default_hall();
+    roster.default_pool();
     settle().await;
     for _ in 0..20 {
         for kind in kinds() {
-            roster.hall(&client(kind));
+            roster.pool(&client(kind));
             settle().await;
         }
     }
@@ -373,30 +384,30 @@ async fn a_client_that_says_something_else_every_time_starts_little() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hall_that_comes_back_starts_nothing_until_somebody_calls() {
+async fn a_pool_that_is_opened_again_starts_nothing_until_somebody_calls() {
     let scripts = Scripts::of(provider(&["x"]));
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
-    roster.default_hall();
+    roster.default_pool();
     let first = kinds().next().unwrap();
     for kind in kinds().take(8) {
-        roster.hall(&client(kind));
+        roster.pool(&client(kind));
         tokio::time::sleep(Duration::from_secs(61)).await;
     }
     assert_eq!(scripts.opened(), 9);
-    let again = roster.hall(&client(first));
+    let again = roster.pool(&client(first));
     settle().await;
-    assert_eq!((told(&again).as_str(), scripts.opened()), ("a[x] asleep", 9));
+    assert_eq!((described(&again).as_str(), scripts.opened()), ("a[x] asleep", 9));
     assert_eq!(call(&again, 1).await.unwrap(), "done");
     assert_eq!(scripts.opened(), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_only_hall_starts_what_is_eager_though_it_is_remembered() {
-    let shelf = Arc::new(shelf::Memory::default());
+async fn the_only_pool_starts_eager_upstreams_though_they_are_remembered() {
+    let listing_store = Arc::new(listing_store::InMemory::default());
     for _ in 0..2 {
         let scripts = Scripts::of(provider(&["x"]));
-        let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &shelf);
-        roster.hall(&client(json!({"sampling": {}})));
+        let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &listing_store);
+        roster.pool(&client(json!({"sampling": {}})));
         settle().await;
         assert_eq!(scripts.opened(), 1);
     }
@@ -414,11 +425,11 @@ async fn one_that_dies_at_once_is_started_less_and_less_often() {
         Ok(short as _)
     });
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(scripts.opened() < 30, "{} starts in ten minutes", scripts.opened());
-    assert_eq!(told(&hall), "a[x] down: exit status 1");
-    let failure = call(&hall, 1).await.unwrap_err();
+    assert_eq!(described(&pool), "a[x] down: exit status 1");
+    let failure = call(&pool, 1).await.unwrap_err();
     assert_eq!(failure, Failure::Unavailable { reason: "exit status 1".into() });
 }
 
@@ -434,19 +445,19 @@ async fn one_that_dies_after_a_while_is_back_at_once_every_time() {
         Ok(long as _)
     });
     let roster = roster(vec![Upstream::new("a", Arc::clone(&scripts) as _)], &Arc::default());
-    roster.default_hall();
+    roster.default_pool();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(28 <= scripts.opened(), "{} starts in ten minutes", scripts.opened());
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_listens_too_slowly_is_told_that_everything_may_have_changed() {
+async fn a_slow_listener_is_told_that_everything_may_have_changed() {
     let source = provider(&["x"]);
     let upstreams = vec![Upstream::new("a", Scripts::of(Arc::clone(&source)))];
     let roster = roster(upstreams, &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
-    let events = hall.events();
+    let events = pool.events();
     for n in 0..300 {
         let note = tool::Note { method: format!("n{n}"), params: tool::Object::new() };
         source.tell(Event::Note(note));
@@ -462,14 +473,14 @@ async fn secrets_in_log_lines_and_progress_reach_no_client() {
     let connect = Arc::clone(&source);
     let scripts = Scripts::new(move |_, _| Ok(Arc::clone(&connect) as _));
     let roster = roster(vec![Upstream::new("a", scripts)], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     let heard = Arc::new(Heard::default());
     let context = Context { client_handle: Arc::clone(&heard) as _, ..Context::anonymous() };
     let ask = Ask::Call(Call::new("x", json!({}).into()));
-    hall.snapshot().ask(1, ask, &context).await.unwrap();
+    pool.snapshot().ask(1, ask, &context).await.unwrap();
     assert_eq!(*heard.0.lock(), [r#"{"data":"[REDACTED-SECRET]"}"#]);
-    let mut events = hall.events();
+    let mut events = pool.events();
     source.0.tell(Event::Note(leak()));
     let Some(Event::Note(note)) = events.next().await else { panic!() };
     assert_eq!(note.params.to_json().as_str(), r#"{"data":"[REDACTED-SECRET]"}"#);
@@ -524,11 +535,11 @@ async fn a_reload_restarts_only_what_is_not_the_same() {
     let upstream =
         |label: &str, scripts: &Arc<Scripts>| Upstream::new(label, Arc::clone(scripts) as _);
     let roster = roster(vec![upstream("stays", &stays), upstream("goes", &goes)], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     roster.reload(vec![upstream("comes", &comes), upstream("stays", &stays)]);
     settle().await;
-    assert_eq!(told(&hall), "comes[z] up, stays[x] up");
+    assert_eq!(described(&pool), "comes[z] up, stays[x] up");
     assert_eq!((stays.opened(), goes.opened(), comes.opened()), (1, 1, 1));
 }
 
@@ -548,68 +559,68 @@ fn watchable() -> Arc<Scripted> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_watched_and_how_much_is_logged_is_asked_of_the_next_session_too() {
+async fn subscriptions_and_log_levels_are_requested_of_the_next_session_too() {
     let sessions = [watchable(), watchable(), watchable()];
     let each = sessions.clone();
     let scripts = Scripts::new(move |n, _| Ok(Arc::clone(&each[n]) as _));
     let upstream = Upstream { start: Start::OnDemand, ..Upstream::new("a", scripts) };
     let roster = roster(vec![upstream], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     let level = other("logging/setLevel", json!({"level": "debug"}));
     let context = Context { session: "s".into(), ..Context::anonymous() };
     // Nothing is up yet; it is told when it is.
-    hall.log(&level, &context);
+    pool.set_log_level(&level, &context);
     settle().await;
     assert_eq!(sessions[0].asked(), std::slice::from_ref(&level));
     let watch = other("resources/subscribe", json!({"uri": "a://b"}));
-    hall.snapshot().ask(1, watch.clone(), &context).await.unwrap();
+    pool.snapshot().ask(1, watch.clone(), &context).await.unwrap();
     sessions[0].tell(Event::Gone { reason: "it died".to_owned() });
     // What dies is not started again at once.
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(sessions[1].asked(), [level.clone(), watch]);
     let unwatch = other("resources/unsubscribe", json!({"uri": "a://b"}));
-    hall.snapshot().ask(1, unwatch, &context).await.unwrap();
+    pool.snapshot().ask(1, unwatch, &context).await.unwrap();
     sessions[1].tell(Event::Gone { reason: "it died".to_owned() });
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(sessions[2].asked(), [level]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_watches_is_not_stopped_for_want_of_calls() {
+async fn an_upstream_with_a_subscriber_is_not_stopped_when_idle() {
     let scripts = Scripts::of(watchable());
     let idle_stop = Some(Duration::from_secs(60));
     let upstream = Upstream { idle_stop, ..Upstream::new("a", Arc::clone(&scripts) as _) };
     let roster = roster(vec![upstream], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     let ask = |method: &str| other(method, json!({"uri": "a://b"}));
     let context = Context { session: "s".into(), ..Context::anonymous() };
-    hall.snapshot().ask(1, ask("resources/subscribe"), &context).await.unwrap();
+    pool.snapshot().ask(1, ask("resources/subscribe"), &context).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(told(&hall), "a[x] up");
-    hall.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    assert_eq!(described(&pool), "a[x] up");
+    pool.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(told(&hall), "a[x] asleep");
-    hall.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
-    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] asleep", 1));
+    assert_eq!(described(&pool), "a[x] asleep");
+    pool.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    assert_eq!((described(&pool).as_str(), scripts.opened()), ("a[x] asleep", 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_cannot_be_read_is_as_it_was_remembered() {
-    let shelf = Arc::new(shelf::Memory::default());
+    let listing_store = Arc::new(listing_store::InMemory::default());
     let known = || Upstream::new("a", Scripts::of(provider(&["x", "y"])));
-    let first = roster(vec![known()], &shelf);
-    let hall = first.default_hall();
+    let first = roster(vec![known()], &listing_store);
+    let pool = first.default_pool();
     settle().await;
-    assert_eq!(told(&hall), "a[x y] up");
+    assert_eq!(described(&pool), "a[x y] up");
     let unread = Listing { unread: vec![Kind::Tools], ..listing(Vec::new()) };
     let refusing = || Scripted::new(unread.clone(), |_| Ok(Reply::text("done")));
     for _ in 0..2 {
-        let again = roster(vec![Upstream::new("a", Scripts::of(refusing()))], &shelf);
-        let hall = again.default_hall();
+        let again = roster(vec![Upstream::new("a", Scripts::of(refusing()))], &listing_store);
+        let pool = again.default_pool();
         settle().await;
-        assert_eq!(told(&hall), "a[x y] up");
-        assert_eq!(hall.snapshot().links()[0].source().state, catalog::State::Remembered);
+        assert_eq!(described(&pool), "a[x y] up");
+        assert_eq!(pool.snapshot().upstreams()[0].source().state, catalog::State::Remembered);
     }
 }
 
@@ -618,9 +629,9 @@ async fn a_call_that_takes_too_long_ends() {
     let scripts = Scripts::new(|_, _| Ok(Arc::new(Hung(provider(&["x"]))) as _));
     let upstream = Upstream { call_timeout: Duration::from_secs(7), ..Upstream::new("a", scripts) };
     let roster = roster(vec![upstream], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
-    let failure = call(&hall, 1).await.unwrap_err();
+    let failure = call(&pool, 1).await.unwrap_err();
     assert_eq!(failure, Failure::Timeout { after: Duration::from_secs(7) });
 }
 
@@ -633,82 +644,82 @@ async fn twenty_thousand_tools_and_duplicates_are_listed_without_harm() {
         Upstream::new("small", Scripts::of(provider(&["x"]))),
     ];
     let roster = roster(upstreams, &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
-    let snapshot = hall.snapshot();
+    let snapshot = pool.snapshot();
     assert_eq!(snapshot.catalog.functions().len(), 19_999 + 1);
     assert!(snapshot.findings.iter().any(|finding| finding.code == "duplicate-tool"));
-    assert_eq!(call(&hall, 2).await.unwrap(), "done");
+    assert_eq!(call(&pool, 2).await.unwrap(), "done");
 }
 
-/// A gate that says that one reaches these gates through it.
-fn gate(names: &[&str], ids: &[&str]) -> Listing {
+/// The listing of another gatelet, through which these instances are reached.
+fn gatelet(names: &[&str], ids: &[&str]) -> Listing {
     let capabilities = json!({"experimental": {"gatelet/gates": {"ids": ids}}});
     let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
     Listing { server: Server::new("gatelet", "1", capabilities.into()), ..listing(tools) }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_behind_which_this_one_comes_to_stand_is_given_up() {
+async fn an_upstream_behind_which_this_gatelet_comes_to_be_is_given_up() {
     let now = Arc::new(parking_lot::Mutex::new(vec!["theirs"]));
     let says = Arc::clone(&now);
     // Who it is is told once, when the session is opened.
-    let other = Scripted::new(gate(&["x"], &["theirs"]), move |ask| {
+    let other = Scripted::new(gatelet(&["x"], &["theirs"]), move |ask| {
         assert_eq!(ask.method(), "server/discover");
         let ids = says.lock().clone();
-        let capabilities = gate(&[], &ids).server.capabilities;
+        let capabilities = gatelet(&[], &ids).server.capabilities;
         Ok(Reply::Result(tool::Json::encode(&json!({"capabilities": capabilities}))))
     });
-    let shelf = Arc::default();
+    let listing_store = Arc::default();
     let config = Config { instance: "ours".into(), ..Config::default() };
     let upstream = Upstream::new("other", Scripts::of(Arc::clone(&other)));
-    let roster = roster_with(config, vec![upstream], &shelf);
-    let hall = roster.default_hall();
+    let roster = roster_with(config, vec![upstream], &listing_store);
+    let pool = roster.default_pool();
     settle().await;
-    other.relist(gate(&["x", "y"], &["theirs"]));
+    other.relist(gatelet(&["x", "y"], &["theirs"]));
     settle().await;
-    assert_eq!(told(&hall), "other[x y] up");
+    assert_eq!(described(&pool), "other[x y] up");
     *now.lock() = vec!["theirs", "ours"];
-    other.relist(gate(&["x", "y", "ours_other_x"], &["theirs"]));
+    other.relist(gatelet(&["x", "y", "ours_other_x"], &["theirs"]));
     // Not for long: this one says the same as before to who comes again.
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        if told(&hall).starts_with("other[] down: this gate stands behind it") {
+        if described(&pool).starts_with("other[] down: this gatelet is behind it") {
             return;
         }
     }
-    panic!("it is still there: {}", told(&hall));
+    panic!("it is still there: {}", described(&pool));
 }
 
 #[tokio::test(start_paused = true)]
-async fn upstreams_log_as_much_as_the_most_curious_session_wants_while_it_lasts() {
+async fn upstreams_log_at_the_lowest_level_of_all_sessions_while_those_last() {
     let provider = watchable();
     let upstream = Upstream::new("a", Scripts::of(Arc::clone(&provider)));
     let roster = roster(vec![upstream], &Arc::default());
-    let hall = roster.default_hall();
+    let pool = roster.default_pool();
     settle().await;
     let wants = async |level: &str, context: &Context| {
         let ask = other("logging/setLevel", json!({"level": level}));
-        hall.log(&ask, context);
-        hall.snapshot().links()[0].tell(ask, context, Duration::from_secs(1)).await;
+        pool.set_log_level(&ask, context);
+        pool.snapshot().upstreams()[0].notify(ask, context, Duration::from_secs(1)).await;
     };
-    let told = || {
+    let levels = || {
         let levels = provider.asked().into_iter().map(|ask| ask.rest().get("level").cloned());
         levels.map(|level| level.unwrap().text().unwrap()).collect::<Vec<_>>()
     };
-    let [curious, calm] = ["curious", "calm"].map(|session| Context {
+    let [verbose, terse] = ["verbose", "terse"].map(|session| Context {
         session: session.into(),
         client: Arc::new(Client::named(session, "")),
         ..Context::anonymous()
     });
-    wants("debug", &curious).await;
-    wants("error", &calm).await;
-    assert_eq!(told(), ["debug", "debug"]);
+    wants("debug", &verbose).await;
+    wants("error", &terse).await;
+    assert_eq!(levels(), ["debug", "debug"]);
     // Something else keeps in mind what the session was called.
-    let (_name, n_before) = (Arc::clone(&curious.session), told().len());
-    drop(curious);
+    let (_name, n_before) = (Arc::clone(&verbose.session), levels().len());
+    drop(verbose);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(told()[n_before..], ["error"]);
-    wants("info", &calm).await;
-    assert_eq!(told().last().unwrap(), "info", "it is the only one now");
+    assert_eq!(levels()[n_before..], ["error"]);
+    wants("info", &terse).await;
+    assert_eq!(levels().last().unwrap(), "info", "it is the only one now");
 }

@@ -17,7 +17,7 @@ use super::{Content, Library, Skill};
 use policy::live::LiveStages;
 use policy::visibility::{Thing, Visible};
 use redact::Scrubber;
-use roster::{BUILTIN, Link, Snapshot};
+use roster::{BUILTIN, Snapshot, SupervisedUpstream};
 
 /// How long an upstream may take to list its skills, or a page of them. It is
 /// asked again later.
@@ -114,7 +114,7 @@ impl Census {
         let visible = self.policies.visible_to(&context.caller);
         let (mut here, mut asked, mut away) = (Vec::new(), Vec::new(), Vec::new());
         for (at, source) in catalog.sources().iter().enumerate() {
-            let Some(link) = snapshot.link(at) else { continue };
+            let Some(upstream) = snapshot.upstream(at) else { continue };
             let namespace = catalog.namespace(&source.label);
             let shows = |namespace| visible.shows_namespace(catalog, namespace);
             if !namespace.is_ok_and(shows) {
@@ -125,7 +125,9 @@ impl Census {
             }
             let way = Way::of(&source.listing.server);
             match (source.unavailable(), way) {
-                (None, Some(way)) => asked.push(self.listed_by(link, &source.label, way, context)),
+                (None, Some(way)) => {
+                    asked.push(self.listed_by(upstream, &source.label, way, context))
+                }
                 (None, None) => {}
                 (Some(why), way) => {
                     let skills = self.memory.remembered(&source.label, subject);
@@ -144,15 +146,21 @@ impl Census {
     }
 
     /// What an upstream lists; what it listed before when it does not say.
-    async fn listed_by(&self, link: &Link, label: &str, way: Way, context: &Context) -> Vec<Skill> {
+    async fn listed_by(
+        &self,
+        upstream: &SupervisedUpstream,
+        label: &str,
+        way: Way,
+        context: &Context,
+    ) -> Vec<Skill> {
         let subject = &context.caller.subject;
         if let Some(known) = self.memory.recall(label, subject) {
             return known;
         }
         let listed = match way {
-            Way::Extension => pages(link, label, context).await,
+            Way::Extension => pages(upstream, label, context).await,
             Way::Cash => {
-                let page = page(link, label, cash::LIST, Object::new(), context).await;
+                let page = page(upstream, label, cash::LIST, Object::new(), context).await;
                 page.map(|page| (cash::of_list(label, &page), upstream::lifetime(&page), false))
             }
         };
@@ -173,7 +181,7 @@ impl Census {
 
 /// One answer of an upstream about its skills.
 async fn page(
-    link: &Link,
+    upstream: &SupervisedUpstream,
     label: &str,
     method: &str,
     params: Object,
@@ -181,7 +189,7 @@ async fn page(
 ) -> Option<Json> {
     let ask = Ask::Other { method: method.to_owned(), params };
     let context = Context { timeout: Some(PATIENCE), ..context.clone() };
-    match link.ask(ask, &context).await {
+    match upstream.ask(ask, &context).await {
         Ok(Reply::Result(page)) => Some(page),
         Ok(Reply::Error(error)) => {
             tracing::warn!(upstream = label, error = error.message, "lists no skills");
@@ -196,12 +204,12 @@ async fn page(
 
 /// The skills of the extension, for how long, and whether for everybody.
 async fn pages(
-    link: &Link,
+    upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
 ) -> Option<(Vec<Skill>, Duration, bool)> {
     let mut read = (Vec::new(), Duration::from_secs(3600), true);
-    let whole = tokio::time::timeout(IN_ALL, read_pages(link, label, context, &mut read)).await;
+    let whole = tokio::time::timeout(IN_ALL, read_pages(upstream, label, context, &mut read)).await;
     match whole {
         Ok(true) => return Some(read),
         Ok(false) => {}
@@ -217,7 +225,7 @@ async fn pages(
 
 /// Reads page after page; whether that was all.
 async fn read_pages(
-    link: &Link,
+    upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
     read: &mut (Vec<Skill>, Duration, bool),
@@ -229,7 +237,7 @@ async fn read_pages(
         if let Some(cursor) = &cursor {
             params.push("cursor", Json::encode(cursor));
         }
-        let Some(page) = page(link, label, "skills/list", params, context).await else {
+        let Some(page) = page(upstream, label, "skills/list", params, context).await else {
             return false;
         };
         let (more, next) = upstream::of_page(label, &page);

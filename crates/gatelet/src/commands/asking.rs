@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catalog::{Source, State};
-use gateway::roster::{Link, Phase, Profile, Status};
+use gateway::roster::{Phase, Profile, Status, SupervisedUpstream};
 use gateway::{Gateway, Surface};
 use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
@@ -248,14 +248,16 @@ pub(crate) async fn wait_until_known(gateway: &Gateway, wait: Wait<'_>) -> Vec<S
 
 /// The upstreams that are waited for and not yet there.
 fn still_unknown(gateway: &Gateway, wait: Wait<'_>) -> Vec<String> {
-    let snapshot = gateway.roster().default_hall().snapshot();
+    let snapshot = gateway.roster().default_pool().snapshot();
     let only = if is_for_one(gateway, wait) { wait.label() } else { None };
     // The catalog's first source is gatelet itself.
     let shown = snapshot.catalog.sources().iter().skip(1);
-    let links = snapshot.links().iter().zip(shown);
-    links
-        .filter(|(link, _)| only.is_none_or(|label| catalog::name::same(link.label(), label)))
-        .map(|(link, shown)| (link.status(), shown))
+    let upstreams = snapshot.upstreams().iter().zip(shown);
+    upstreams
+        .filter(|(upstream, _)| {
+            only.is_none_or(|label| catalog::name::same(upstream.label(), label))
+        })
+        .map(|(upstream, shown)| (upstream.status(), shown))
         .filter(|(status, shown)| is_still_unknown(status, shown, wait))
         .map(|(status, _)| status.label)
         .collect()
@@ -272,17 +274,22 @@ impl<'a> Wait<'a> {
 
 /// Whether one upstream is waited for, and there is such a one.
 fn is_for_one(gateway: &Gateway, wait: Wait<'_>) -> bool {
-    wait.label().is_some_and(|label| link(gateway, label).is_some())
+    wait.label().is_some_and(|label| upstream(gateway, label).is_some())
 }
 
-fn link(gateway: &Gateway, label: &str) -> Option<Arc<Link>> {
-    let snapshot = gateway.roster().default_hall().snapshot();
-    snapshot.links().iter().find(|link| catalog::name::same(link.label(), label)).cloned()
+fn upstream(gateway: &Gateway, label: &str) -> Option<Arc<SupervisedUpstream>> {
+    let snapshot = gateway.roster().default_pool().snapshot();
+    snapshot
+        .upstreams()
+        .iter()
+        .find(|upstream| catalog::name::same(upstream.label(), label))
+        .cloned()
 }
 
 /// Whether an upstream named like this cannot be reached.
 pub(crate) fn is_down(gateway: &Gateway, label: &str) -> bool {
-    link(gateway, label).is_some_and(|link| matches!(link.status().phase, Phase::Down { .. }))
+    upstream(gateway, label)
+        .is_some_and(|upstream| matches!(upstream.status().phase, Phase::Down { .. }))
 }
 
 fn is_still_unknown(status: &Status, shown: &Source, wait: Wait<'_>) -> bool {

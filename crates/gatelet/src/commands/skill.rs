@@ -128,7 +128,7 @@ struct Everything<'a>(&'a Gateway);
 
 impl Sight for Everything<'_> {
     fn signature(&self, reference: &Reference) -> Option<String> {
-        reference.signature(&self.0.roster().default_hall().snapshot().catalog)
+        reference.signature(&self.0.roster().default_pool().snapshot().catalog)
     }
 }
 

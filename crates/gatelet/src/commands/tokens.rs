@@ -61,11 +61,11 @@ fn read_by_models(tool: &Tool) -> usize {
 }
 
 fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
-    let links = gateway.roster().default_hall().snapshot().links().to_vec();
-    let direct = links.iter().map(|link| {
-        let listing = link.listing();
+    let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
+    let direct = upstreams.iter().map(|upstream| {
+        let listing = upstream.listing();
         let (tools, tokens) = (listing.tools.len(), of_tools(&listing));
-        Cost { label: link.label().to_owned(), tools, tokens }
+        Cost { label: upstream.label().to_owned(), tools, tokens }
     });
     let context = asking::context();
     let source = gateway.surface(Surface::Cash);
@@ -76,13 +76,18 @@ fn costs(gateway: &Gateway) -> (Vec<Cost>, Cost) {
 
 /// The upstreams whose definitions nobody knows, and why.
 fn uncounted(gateway: &Gateway) -> Vec<(String, String)> {
-    let links = gateway.roster().default_hall().snapshot().links().to_vec();
+    let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
     let known = |status: &Status| status.seen || *status.listing != Listing::default();
     let why = |status: Status| match status.phase {
         Phase::Down { reason, .. } => (status.label, reason),
         Phase::Asleep | Phase::Starting | Phase::Up => (status.label, "still starting".to_owned()),
     };
-    links.iter().map(|link| link.status()).filter(|status| !known(status)).map(why).collect()
+    upstreams
+        .iter()
+        .map(|upstream| upstream.status())
+        .filter(|status| !known(status))
+        .map(why)
+        .collect()
 }
 
 fn as_json(direct: &[Cost], gate: &Cost, uncounted: &[(String, String)]) -> serde_json::Value {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
 use gateway::Gateway;
-use gateway::roster::{Link, Phase, Snapshot, inspect};
+use gateway::roster::{Phase, Snapshot, SupervisedUpstream, inspect};
 use mcp::revision::{Revision, method};
 use serde_json::{Value, json};
 use tool::{Ask, CredentialHealth, Object};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     asking::with_gateway(paths, StartPolicy::AllAtOnce, async |gateway| {
         asking::wait_until_known(gateway, Wait::All).await;
         if args.report {
-            return report(args, &gateway.roster().default_hall().snapshot());
+            return report(args, &gateway.roster().default_pool().snapshot());
         }
         show(rows_of(gateway).await, args.output)
     })
@@ -64,19 +64,20 @@ pub(super) fn show(rows: Value, output: Output) -> anyhow::Result<Done> {
 
 /// Every upstream of a gateway, how it fares and how quickly it answers.
 pub(super) async fn rows_of(gateway: &Gateway) -> Value {
-    let links = gateway.roster().default_hall().snapshot().links().to_vec();
-    futures::future::join_all(links.iter().map(row)).await.into()
+    let upstreams = gateway.roster().default_pool().snapshot().upstreams().to_vec();
+    futures::future::join_all(upstreams.iter().map(row)).await.into()
 }
 
 /// What the last refresh found out, and the hash of each upstream for a pin.
 fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
     let findings = snapshot.report();
-    let hash = |link: &Arc<Link>| {
-        let status = link.status();
+    let hash = |upstream: &Arc<SupervisedUpstream>| {
+        let status = upstream.status();
         (status.label.clone(), inspect::hash(&status.label, &status.listing))
     };
-    let hashes: BTreeMap<String, String> = snapshot.links().iter().map(hash).collect();
-    let registered: usize = snapshot.links().iter().map(|link| link.listing().tools.len()).sum();
+    let hashes: BTreeMap<String, String> = snapshot.upstreams().iter().map(hash).collect();
+    let registered: usize =
+        snapshot.upstreams().iter().map(|upstream| upstream.listing().tools.len()).sum();
     if args.output.is_json() {
         let told = json!({"registered": registered, "findings": findings, "hashes": hashes});
         out(&serde_json::to_string_pretty(&told)?);
@@ -92,9 +93,9 @@ fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-async fn row(link: &Arc<Link>) -> Value {
-    let status = link.status();
-    let ping = if status.phase == Phase::Up { ping(link).await } else { None };
+async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
+    let status = upstream.status();
+    let ping = if status.phase == Phase::Up { ping(upstream).await } else { None };
     let listing = &status.listing;
     let (state, reason) = state(&status.phase);
     json!({
@@ -117,12 +118,12 @@ async fn row(link: &Arc<Link>) -> Value {
 
 /// How long the smallest question takes that the server answers itself.
 /// Servers of the newest revision have no `ping`.
-async fn ping(link: &Link) -> Option<Duration> {
-    let is_modern = Revision::LATEST.as_str() <= link.listing().server.protocol.as_str();
+async fn ping(upstream: &SupervisedUpstream) -> Option<Duration> {
+    let is_modern = Revision::LATEST.as_str() <= upstream.listing().server.protocol.as_str();
     let method = if is_modern { method::DISCOVER } else { method::PING };
     let ask = Ask::Other { method: method.to_owned(), params: Object::new() };
     let since = Instant::now();
-    link.ask(ask, &asking::context()).await.ok().map(|_| since.elapsed())
+    upstream.ask(ask, &asking::context()).await.ok().map(|_| since.elapsed())
 }
 
 /// What stands in each column.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway::roster::Connector;
-use gateway::roster::callers::{Callers, Limits, Opener, Way};
+use gateway::roster::per_caller::{self, Access, CallerConnector, Limits};
 use mcp::connect::Shutdown;
 use nested::{OpenSession, OpenedSession};
 use parking_lot::Mutex;
@@ -77,10 +77,11 @@ impl PerCallerSessions {
 impl OpenSession for PerCallerSessions {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let first = self.first(client).await?;
-        let connections = Arc::clone(&self.connections) as Arc<dyn Opener>;
+        let connections = Arc::clone(&self.connections) as Arc<dyn CallerConnector>;
         let idle = self.connections.upstream.idle_stop.unwrap_or(Limits::default().idle);
         let limits = Limits { idle, ..Limits::default() };
-        let callers = Callers::new(Arc::clone(&first), connections, client, limits);
+        let callers =
+            per_caller::PerCallerSessions::new(Arc::clone(&first), connections, client, limits);
         Ok(OpenedSession { upstream: Arc::new(callers), first })
     }
 
@@ -90,23 +91,23 @@ impl OpenSession for PerCallerSessions {
 }
 
 #[async_trait]
-impl Opener for CallerConnections {
-    fn way(&self, caller: &Identity) -> Way {
+impl CallerConnector for CallerConnections {
+    fn access(&self, caller: &Identity) -> Access {
         let Upstream { label, access, .. } = &self.upstream;
         let subject = &caller.subject;
         if caller.is_anonymous() {
             return if access.per_caller {
-                Way::Closed("only callers with a name can use it".to_owned())
+                Access::Denied("only callers with a name can use it".to_owned())
             } else {
-                Way::Shared
+                Access::Shared
             };
         }
         match access.callers.get(subject) {
-            Some(Ok(_)) => Way::Own,
-            Some(Err(reason)) => Way::Closed(reason.clone()),
-            None if self.vault.has(&credential::entry(label, Some(subject))) => Way::Own,
-            None if access.per_caller => Way::Closed(credential::login(label, Some(subject))),
-            None => Way::Shared,
+            Some(Ok(_)) => Access::Own,
+            Some(Err(reason)) => Access::Denied(reason.clone()),
+            None if self.vault.has(&credential::entry(label, Some(subject))) => Access::Own,
+            None if access.per_caller => Access::Denied(credential::login(label, Some(subject))),
+            None => Access::Shared,
         }
     }
 

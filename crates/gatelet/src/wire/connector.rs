@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gateway::roster::{Connector, Shelf};
+use gateway::roster::{Connector, ListingStore};
 use mcp::connect::address::Addresses;
 use mcp::connect::{
     Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program,

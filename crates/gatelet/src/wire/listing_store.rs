@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::clock::System;
-use gateway::roster::Shelf;
+use gateway::roster::ListingStore;
 use store::files::{Files, Limits};
 use store::state::{Change, Documents, StateError, change, wait};
 
@@ -25,7 +25,7 @@ impl ListingDirectory {
     }
 }
 
-impl Shelf for ListingDirectory {
+impl ListingStore for ListingDirectory {
     fn load(&self, name: &str) -> Option<Vec<u8>> {
         let found = wait(self.documents.read(name, WITHIN)).ok()??;
         Some(found.bytes.into())

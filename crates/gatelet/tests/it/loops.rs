@@ -24,7 +24,7 @@ fn a_gate_that_is_mounted_in_itself_says_so_and_stays_as_it_is() {
     let home = Home::with(BUILTIN);
     let served = Served::start(&home);
     home.write("gatelet.toml", &(BUILTIN.to_owned() + &mount(&served)));
-    eventually("it is noticed", || status(&served).contains("this is the gate itself"));
+    eventually("it is noticed", || status(&served).contains("this is gatelet itself"));
     let below = served.told(None, "help", &json!({"namespace": "me"}));
     assert!(!below.contains("**time**"), "{below}");
     let manifest = served.path("/.well-known/cash-mcp.yaml").url;
@@ -63,7 +63,7 @@ fn of_two_gates_only_one_stands_behind_the_other() {
     let time = json!({"namespace": "near.time", "function": "now"});
     eventually("one is behind", || far.told(None, "call", &time).contains("UTC"));
     near_home.write("gatelet.toml", &(BUILTIN.to_owned() + &upstream("far", &far.url)));
-    eventually("the other is not", || status(&near).contains("this gate stands behind it"));
+    eventually("the other is not", || status(&near).contains("this gatelet is behind it"));
     assert!(far.told(None, "call", &time).contains("UTC"));
 }
 

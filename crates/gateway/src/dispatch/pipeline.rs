@@ -154,7 +154,7 @@ impl Dispatcher {
                 record.note(|record| record.ending = Ending::Cached);
                 return Ok(outcome);
             }
-            let asking = || snapshot.carry(&call, context);
+            let asking = || snapshot.send(&call, context);
             let (outcome, attempts) = attempt::run(&*stages.retry, &call, context, asking).await;
             record.note(|record| record.attempts = attempts);
             let failed = |cause| {

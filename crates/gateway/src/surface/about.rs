@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tool::{Json, Reply, Resource, Server};
 
 use policy::visibility::Thing;
-use roster::{Snapshot, gates};
+use roster::{Snapshot, loop_guard};
 
 /// Says who this server is, as JSON.
 pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
@@ -70,7 +70,7 @@ pub(crate) fn server(
     mut capabilities: Value,
     shows: &dyn Fn(&Thing<'_>) -> bool,
 ) -> Server {
-    gates::tell(&mut capabilities, &about.instance, snapshot.catalog.sources().iter());
+    loop_guard::declare(&mut capabilities, &about.instance, snapshot.catalog.sources().iter());
     let mut server = Server::new("gatelet", &about.version, capabilities.into());
     for source in snapshot.catalog.sources() {
         let theirs = &source.listing.server;

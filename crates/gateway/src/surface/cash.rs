@@ -38,7 +38,7 @@ use policy::confirm;
 use policy::refusal::Refused;
 use policy::validate::{self, ValidCall};
 use policy::visibility::Visible;
-use roster::{Hall, Snapshot};
+use roster::{Snapshot, UpstreamPool};
 use skills::census::Census;
 
 pub(crate) use definitions::MAP;
@@ -67,7 +67,7 @@ fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
 
 /// The surface, for clients of one kind.
 pub struct Cash {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) pool: Arc<UpstreamPool>,
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) pipeline: Arc<Dispatcher>,
@@ -81,17 +81,17 @@ pub struct Cash {
 
 impl Cash {
     async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
-        if self.hall.awaits_any() {
+        if self.pool.any_first_listing() {
             let namespace = |all: &Json| all.member_as::<String>("namespace");
             let namespace = call.arguments.as_ref().and_then(namespace).unwrap_or_default();
             if self.may_wait(&namespace, context) {
-                Box::pin(self.hall.known(&namespace)).await;
+                Box::pin(self.pool.first_listing(&namespace)).await;
             }
         }
         if call.name == "call" {
             return Ok(Box::pin(self.call(call, context)).await);
         }
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let view = self.view(&snapshot, context);
         // Boxed, so that calls do not carry room for them.
         match call.name.as_str() {
@@ -113,7 +113,7 @@ impl Cash {
     async fn call(&self, call: Call, context: &Context) -> Reply {
         let call = confirm::lift(call);
         let arguments = CallArguments::read(call.arguments.as_ref());
-        let mut snapshot = self.hall.snapshot();
+        let mut snapshot = self.pool.snapshot();
         let view = self.view(&snapshot, context);
         let arguments = match arguments {
             Ok(arguments) => arguments,
@@ -123,8 +123,8 @@ impl Cash {
         // What is remembered of an upstream may be out of date: a function that
         // nobody knows is looked for at its upstream before it is called unknown.
         if found.is_err() && self.may_wait(&arguments.namespace, context) {
-            Box::pin(self.hall.verified(&arguments.namespace)).await;
-            snapshot = self.hall.snapshot();
+            Box::pin(self.pool.current_listing(&arguments.namespace)).await;
+            snapshot = self.pool.snapshot();
             found =
                 self.view(&snapshot, context).resolve(&arguments.namespace, &arguments.function);
         }
@@ -147,7 +147,7 @@ impl Cash {
     /// Whether an upstream may be waited for: not for who must not know that
     /// it is there, because an unknown namespace is answered at once.
     fn may_wait(&self, namespace: &str, context: &Context) -> bool {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let view = self.view(&snapshot, context);
         snapshot.catalog.namespace(namespace).is_ok_and(|found| view.shows(found))
     }
@@ -209,7 +209,7 @@ impl View<'_> {
 #[async_trait]
 impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let visible = self.pipeline.live.visible_to(&self.caller);
         listings::listing(&snapshot, Surface::Cash, visible.key(), || {
             let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
@@ -221,7 +221,7 @@ impl Provider for Cash {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.hall.events()
+        self.pool.events()
     }
 
     async fn resources_for(&self, context: &Context) -> Vec<Resource> {

@@ -28,7 +28,7 @@ use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, unwritten};
 use policy::call::{Mode, Request};
 use policy::confirm::lift;
 use policy::visibility::Visible;
-use roster::{Hall, Snapshot};
+use roster::{Snapshot, UpstreamPool};
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: unwritten };
@@ -38,7 +38,7 @@ const LONGEST: usize = 64;
 
 /// The surface, for clients of one kind.
 pub struct Direct {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) pool: Arc<UpstreamPool>,
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) pipeline: Arc<Dispatcher>,
@@ -128,7 +128,7 @@ fn renamed(tool: &Tool, name: &str) -> Tool {
 #[async_trait]
 impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let visible = self.visible_to(&self.caller);
         listings::listing(&snapshot, Surface::Direct, visible.key(), || {
             let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
@@ -186,16 +186,16 @@ impl Direct {
             return snapshot;
         }
         for label in &labels {
-            self.hall.known(label).await;
+            self.pool.first_listing(label).await;
         }
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         if self.find(&snapshot, name, context).is_some() {
             return snapshot;
         }
         for label in &labels {
-            self.hall.verified(label).await;
+            self.pool.current_listing(label).await;
         }
-        self.hall.snapshot()
+        self.pool.snapshot()
     }
 
     /// The upstreams whose tool a name may be, as far as the caller knows.
@@ -209,7 +209,7 @@ impl Direct {
 
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         let call = lift(call);
-        let mut snapshot = self.hall.snapshot();
+        let mut snapshot = self.pool.snapshot();
         let mut found = self.find(&snapshot, &call.name, context);
         if found.is_none() {
             snapshot = Box::pin(self.waited(snapshot, &call.name, context)).await;
@@ -317,7 +317,7 @@ mod tests {
         let surface =
             opened.gateway.surface(Surface::Direct).provider_for(&client, &Arc::default());
         assert_eq!(call(&surface, "up_x").await, "1");
-        let before = opened.gateway.roster().default_hall().snapshot();
+        let before = opened.gateway.roster().default_pool().snapshot();
         opened.gateway.roster().reload(vec![slow("2")]);
         let mut answers = vec![call(&surface, "up_x").await];
         for _ in 0..1000 {

@@ -17,14 +17,14 @@ use super::rest::Rest;
 use crate::choice::Surface;
 use crate::dispatch::Origin;
 use policy::confirm::lift;
-use roster::Hall;
+use roster::UpstreamPool;
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Gateway, call_text };
 
 /// The surface, for clients of one kind.
 pub struct Gateway {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) pool: Arc<UpstreamPool>,
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
@@ -48,7 +48,7 @@ pub(crate) fn names(directory: &Directory, seen: &dyn Fn(&Entry) -> bool) -> Vec
 #[async_trait]
 impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let visible = self.tools.pipeline.live.visible_to(&self.caller);
         listings::listing(&snapshot, Surface::Gateway, visible.key(), || {
             let catalog = &snapshot.catalog;
@@ -74,12 +74,12 @@ impl Provider for Gateway {
                 let Call { name, arguments, rest } = lift(call);
                 let asked = meta::snapshot(
                     &self.tools.pipeline.live,
-                    &self.hall,
+                    &self.pool,
                     arguments.as_ref(),
                     context,
                 );
                 let snapshot = Box::pin(asked).await;
-                let meta = Meta::new(&self.tools, &self.hall, &snapshot, context, &rest);
+                let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &rest);
                 let unknown = || {
                     let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");
                     let name = catalog::summary::echo(&name);

@@ -41,7 +41,7 @@ use policy::live::LiveStages;
 use policy::refusal::{Refusal, Refused};
 use policy::validate::ValidCall;
 use policy::visibility::{Thing, Visible};
-use roster::{Hall, Snapshot};
+use roster::{Snapshot, UpstreamPool};
 
 pub use definition::names;
 pub(crate) use definition::{MAP, tools};
@@ -135,19 +135,19 @@ type Answer = Result<Reply, GatewayError>;
 /// not know of.
 pub(crate) async fn snapshot(
     policies: &LiveStages,
-    hall: &Hall,
+    pool: &UpstreamPool,
     arguments: Option<&Json>,
     context: &Context,
 ) -> Arc<Snapshot> {
-    let snapshot = hall.snapshot();
+    let snapshot = pool.snapshot();
     let Some(named) = arguments.and_then(given::named) else { return snapshot };
-    waited(policies, hall, snapshot, &named, context).await
+    waited(policies, pool, snapshot, &named, context).await
 }
 
 /// The same for a request whose tool is known by its id.
 pub(crate) async fn waited(
     policies: &LiveStages,
-    hall: &Hall,
+    pool: &UpstreamPool,
     snapshot: Arc<Snapshot>,
     named: &Named,
     context: &Context,
@@ -156,18 +156,18 @@ pub(crate) async fn waited(
     if !visible.shows_upstream(&snapshot.catalog, &named.upstream) {
         return snapshot;
     }
-    if hall.awaits_any() {
-        Box::pin(hall.known(&named.upstream)).await;
+    if pool.any_first_listing() {
+        Box::pin(pool.first_listing(&named.upstream)).await;
     }
-    let snapshot = hall.snapshot();
+    let snapshot = pool.snapshot();
     let Some(id) = &named.id else { return snapshot };
     let tools = &snapshot.directory().tools;
     let begins = |entry: &Entry| entry.id.starts_with(id.as_str());
     if tools.get(id).is_some() || tools.entries().iter().any(begins) {
         return snapshot;
     }
-    Box::pin(hall.verified(&named.upstream)).await;
-    hall.snapshot()
+    Box::pin(pool.current_listing(&named.upstream)).await;
+    pool.snapshot()
 }
 
 /// What a surface of meta-tools lists beside its tools.
@@ -190,13 +190,13 @@ pub(crate) fn listing(
 impl<'a> Meta<'a> {
     pub(crate) fn new(
         tools: &'a MetaTools,
-        hall: &'a Hall,
+        pool: &'a UpstreamPool,
         snapshot: &'a Arc<Snapshot>,
         context: &'a Context,
         rest: &'a Object,
     ) -> Meta<'a> {
         let visible = tools.pipeline.live.visible_to(&context.caller);
-        let history = hall.derived(BrowseHistory::default);
+        let history = pool.derived(BrowseHistory::default);
         Meta { tools, snapshot, context, visible, history, rest }
     }
 

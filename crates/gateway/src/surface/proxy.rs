@@ -23,7 +23,7 @@ use crate::dispatch::Origin;
 use policy::call::Mode;
 use policy::confirm::lift;
 use policy::validate::ValidCall;
-use roster::{Hall, Snapshot};
+use roster::{Snapshot, UpstreamPool};
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Proxy, call_text };
@@ -35,7 +35,7 @@ fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
 
 /// The surface, for clients of one kind.
 pub struct Proxy {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) pool: Arc<UpstreamPool>,
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
@@ -46,7 +46,7 @@ pub struct Proxy {
 #[async_trait]
 impl Provider for Proxy {
     fn listing(&self) -> Arc<Listing> {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let visible = self.tools.pipeline.live.visible_to(&self.caller);
         let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
         listings::listing(&snapshot, Surface::Proxy, visible.key(), || {
@@ -83,7 +83,7 @@ impl Proxy {
         let Call { name, arguments, rest } = lift(call);
         let asked = self.asked(&name, arguments.as_ref(), context);
         let snapshot = Box::pin(asked).await;
-        let meta = Meta::new(&self.tools, &self.hall, &snapshot, context, &rest);
+        let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &rest);
         if OWN.contains(&name.as_str())
             && let Some(reply) = meta.answer(&name, arguments.as_ref()).await
         {
@@ -106,11 +106,11 @@ impl Proxy {
         arguments: Option<&Json>,
         context: &Context,
     ) -> Arc<Snapshot> {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         let given = || arguments.and_then(|given| given.member_as::<String>("tool_id"));
         let given = if OWN.contains(&name) { given() } else { Some(name.to_owned()) };
         let Some(given) = given else { return snapshot };
         let id = Stripped::of(&snapshot).id(&given).unwrap_or(given);
-        waited(&self.tools.pipeline.live, &self.hall, snapshot, &Named::by_id(&id), context).await
+        waited(&self.tools.pipeline.live, &self.pool, snapshot, &Named::by_id(&id), context).await
     }
 }

@@ -26,7 +26,7 @@ use artifacts::envelope::Envelope;
 use policy::call::{Mode, Request, Target, What};
 use policy::confirm;
 use roster::primitives::Viewer;
-use roster::{Hall, Snapshot};
+use roster::{Snapshot, UpstreamPool};
 
 /// How long upstreams may take to hear of a log level.
 const HEARING: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ const ASKING: Duration = Duration::from_secs(20);
 /// Who answers it, for one surface.
 pub(crate) struct Rest {
     pub(crate) pipeline: Arc<Dispatcher>,
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) pool: Arc<UpstreamPool>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
     pub(crate) origin: Origin,
@@ -45,7 +45,7 @@ pub(crate) struct Rest {
 
 impl Rest {
     pub(crate) fn events(&self) -> BoxStream<'static, Event> {
-        self.hall.events()
+        self.pool.events()
     }
 
     /// What is there for this caller alone: what is kept of their answers.
@@ -55,7 +55,7 @@ impl Rest {
 
     /// Passes on what concerns a resource, a prompt, a task or everybody.
     pub(crate) async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        let snapshot = self.hall.snapshot();
+        let snapshot = self.pool.snapshot();
         if let Ask::Read(read) = &ask {
             if read.uri.starts_with(kept::SCHEME) {
                 let token = confirm::take(&mut read.rest.clone());
@@ -67,7 +67,7 @@ impl Rest {
         }
         if let Ask::Other { method, .. } = &ask {
             if method == "logging/setLevel" {
-                self.hall.log(&ask, context);
+                self.pool.set_log_level(&ask, context);
                 return Ok(to_all(&snapshot, &ask, context, HEARING).await);
             }
             if method.starts_with("notifications/") {
@@ -174,7 +174,7 @@ impl Rest {
         let visible = self.pipeline.live.visible_to(&context.caller);
         let viewer = Viewer {
             shows: &|thing| visible.shows(thing),
-            picks_resources: visible.picks_resources(),
+            hides_resources: visible.hides_resources(),
         };
         snapshot.primitives().route(&snapshot.catalog, ask, &viewer)
     }
@@ -253,7 +253,8 @@ fn inside(reply: &Reply) -> Option<(Object, Json)> {
 /// Tells every upstream that is up; what they answer does not matter, and who
 /// does not answer holds up nobody.
 async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context, limit: Duration) -> Reply {
-    let told = snapshot.links().iter().map(|link| link.tell(ask.clone(), context, limit));
+    let told =
+        snapshot.upstreams().iter().map(|upstream| upstream.notify(ask.clone(), context, limit));
     futures::future::join_all(told).await;
     Reply::Result(Json::empty_object())
 }

@@ -51,7 +51,7 @@ impl VisibilityRules for Counting {
         }
     }
 
-    fn picks_resources(&self, _: &Identity) -> bool {
+    fn hides_resources(&self, _: &Identity) -> bool {
         true
     }
 

@@ -24,7 +24,7 @@ pub trait VisibilityRules: Any + Send + Sync {
 
     /// Whether resources are hidden from a caller one by one, so that a URI
     /// that nobody listed must not be asked for either.
-    fn picks_resources(&self, caller: &Identity) -> bool;
+    fn hides_resources(&self, caller: &Identity) -> bool;
 
     /// What tells apart callers who see different things: two with the same
     /// key see the same.
@@ -40,8 +40,8 @@ impl VisibilityRules for Config {
         Config::shows(self, caller, thing)
     }
 
-    fn picks_resources(&self, caller: &Identity) -> bool {
-        Config::picks_resources(self, caller)
+    fn hides_resources(&self, caller: &Identity) -> bool {
+        Config::hides_resources(self, caller)
     }
 
     fn view_key(&self, caller: &Identity) -> String {
@@ -150,8 +150,8 @@ impl<'a> Visible<'a> {
     }
 
     /// Whether resources are hidden from this caller one by one.
-    pub fn picks_resources(&self) -> bool {
-        self.filter.rules.picks_resources(self.caller)
+    pub fn hides_resources(&self) -> bool {
+        self.filter.rules.hides_resources(self.caller)
     }
 
     /// What tells apart callers who see different things: two with the same

@@ -174,7 +174,7 @@ impl Config {
 
     /// Whether resources are hidden from a caller one by one, so that a URI
     /// that nobody listed must not be asked for either.
-    pub fn picks_resources(&self, caller: &Identity) -> bool {
+    pub fn hides_resources(&self, caller: &Identity) -> bool {
         let picks = |what: &What| matches!(what, What::Resource(_));
         let mut rules = self.rules.iter().filter(|rule| rule.concerns(caller));
         rules.any(|rule| rule.hide.iter().chain(&rule.show).any(picks))

@@ -63,12 +63,12 @@ impl AdminApi {
         body
     }
 
-    /// Why a server does not answer. Clients that differ have links that
+    /// Why a server does not answer. Clients that differ have upstreams that
     /// differ, and whoever tried last knows best.
     fn down(&self, label: &str) -> Option<String> {
-        let halls = self.gateway.roster().halls();
-        let mut links = halls.iter().flat_map(|hall| hall.snapshot().links().to_vec());
-        links.find_map(|link| match link.status() {
+        let pools = self.gateway.roster().pools();
+        let mut upstreams = pools.iter().flat_map(|pool| pool.snapshot().upstreams().to_vec());
+        upstreams.find_map(|upstream| match upstream.status() {
             status if status.label != label => None,
             status => match status.phase {
                 Phase::Down { reason, .. } => Some(reason),

@@ -11,8 +11,8 @@ use crate::terminal::{DIM, GOOD, HEADING, PLACE, paint, say};
 /// Says on stderr where gatelet is and how the common clients reach it.
 pub(super) fn greet(serving: &Serving<'_>) {
     let Serving { args, paths, loaded, gateway, .. } = serving;
-    let snapshot = gateway.roster().default_hall().snapshot();
-    let n_upstreams = snapshot.links().len();
+    let snapshot = gateway.roster().default_pool().snapshot();
+    let n_upstreams = snapshot.upstreams().len();
     let source = match &loaded.file {
         Some(file) => format!("{n_upstreams} upstreams from {}", file.display()),
         None => "built-in tools; `gatelet init` or `gatelet import` to add servers".to_owned(),

@@ -10,10 +10,10 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Says how many upstreams are ready, once each has come up or failed.
 pub(super) async fn announce(gateway: Gateway) {
-    let hall = gateway.roster().default_hall();
+    let pool = gateway.roster().default_pool();
     loop {
         let statuses: Vec<Status> =
-            hall.snapshot().links().iter().map(|link| link.status()).collect();
+            pool.snapshot().upstreams().iter().map(|upstream| upstream.status()).collect();
         if !statuses.iter().any(|status| status.phase == Phase::Starting) {
             tracing::info!("{}", summary(&statuses));
             return;

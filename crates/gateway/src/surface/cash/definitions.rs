@@ -69,7 +69,7 @@ pub(super) fn listing(
     visible: &Visible<'_>,
 ) -> Listing {
     let shows = &|thing: &Thing<'_>| visible.shows(thing);
-    let seen = snapshot.primitives().seen(&snapshot.catalog, shows);
+    let seen = snapshot.primitives().visible(&snapshot.catalog, shows);
     let server = Server {
         instructions: Some(instructions(Surface::Cash, &snapshot.catalog, visible)),
         ..about::server(about, snapshot, capabilities(snapshot), shows)

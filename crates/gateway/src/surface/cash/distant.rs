@@ -75,7 +75,7 @@ impl View<'_> {
                 rest = cash::arguments(namespace, name, &values);
                 let (namespace, name) = (skill.namespace.clone(), skill.name.clone());
                 let what = What::Skill { source, namespace, name };
-                (self.snapshot.thing(&skill.path(), source, &skill.name, what), None)
+                (self.snapshot.other_target(&skill.path(), source, &skill.name, what), None)
             }
         };
         let wanted = asked.number(SIZE).filter(|size| 0 < *size);

@@ -497,7 +497,7 @@ async fn failures_say_whether_the_function_may_have_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_function_that_memory_does_not_know_is_looked_for_at_its_upstream() {
-    let shelf = Arc::new(roster::shelf::Memory::default());
+    let shelf = Arc::new(roster::listing_store::InMemory::default());
     let upstream = |names: &[&str]| {
         let tools = names.iter().map(|name| tool(name, "It.", &json!({}))).collect();
         let provider = Scripted::new(listing(tools), |_| Ok(Reply::text("done")));
@@ -505,8 +505,8 @@ async fn a_function_that_memory_does_not_know_is_looked_for_at_its_upstream() {
         Upstream { start, ..Upstream::new("up", Scripts::of(provider)) }
     };
     let keep = Arc::clone(&shelf);
-    drop(open(vec![upstream(&["old"])], |parts| parts.shelf = keep).await);
-    let opened = open(vec![upstream(&["old", "new"])], |parts| parts.shelf = shelf).await;
+    drop(open(vec![upstream(&["old"])], |parts| parts.listing_store = keep).await);
+    let opened = open(vec![upstream(&["old", "new"])], |parts| parts.listing_store = shelf).await;
     holds(&opened.say("help", json!({})).await, &["**up**", "(from memory)"]);
     let call = |name: &str| json!({"namespace": "up", "function": name});
     assert_eq!(opened.say("call", call("new")).await, "done");
@@ -678,7 +678,7 @@ async fn the_door_gives_clients_that_are_alike_the_same_hall() {
     source.provider_for(&client(json!({"sampling": {}})), &Arc::default());
     source.provider_for(&client(json!({"sampling": {}, "x": 1})), &Arc::default());
     source.provider_for(&client(json!({})), &Arc::default());
-    assert_eq!(opened.gateway.roster().halls().len(), 2);
+    assert_eq!(opened.gateway.roster().pools().len(), 2);
 }
 
 /// A gate whose one function answers with this, and what it says to that.

@@ -39,7 +39,7 @@ impl Meta<'_> {
             ItemRef::Resource { source, at } => {
                 let uri = &sources[source].listing.resources[at].uri;
                 let what = What::Resource { source, uri: uri.clone() };
-                self.snapshot.thing(&entry.id, source, uri, what)
+                self.snapshot.other_target(&entry.id, source, uri, what)
             }
             ItemRef::Template { source, at } => {
                 let template = &sources[source].listing.templates[at].uri_template;
@@ -66,7 +66,7 @@ impl Meta<'_> {
             return Err(bad("`args` must be an object"));
         }
         let what = What::Prompt { source, name: prompt.name.clone() };
-        let target = self.snapshot.thing(&entry.id, source, &prompt.name, what);
+        let target = self.snapshot.other_target(&entry.id, source, &prompt.name, what);
         self.asked(target, Some(args)).await
     }
 
@@ -133,9 +133,9 @@ impl Meta<'_> {
     fn source_of(&self, uri: &str) -> Option<usize> {
         let viewer = Viewer {
             shows: &|thing| self.visible.shows(thing),
-            picks_resources: self.visible.picks_resources(),
+            hides_resources: self.visible.hides_resources(),
         };
-        self.snapshot.primitives().seen_resource(&self.snapshot.catalog, uri, &viewer)
+        self.snapshot.primitives().visible_resource(&self.snapshot.catalog, uri, &viewer)
     }
 
     /// What an id means, among what the caller sees.

@@ -10,7 +10,7 @@ use crate::record::Ending;
 use policy::Stages;
 use policy::rules;
 use policy::rules::{Action, Rule, Rules};
-use roster::{Link, Start, Upstream};
+use roster::{Start, SupervisedUpstream, Upstream};
 
 const SECRET: &str = "sk-ant-A1b2C3d4E5f6G7h8I9j0K1l2";
 
@@ -159,8 +159,8 @@ async fn news_of_a_client_reach_what_is_up_and_start_nothing() {
     opened.surface.ask(news.clone(), &Context::anonymous()).await.unwrap();
     assert_eq!(awake.asked(), [news]);
     assert_eq!(asleep.opened(), 0);
-    let calls = |link: &Arc<Link>| link.status().calls;
-    let hall = opened.gateway.roster().default_hall();
-    let calls: Vec<u64> = hall.snapshot().links().iter().map(calls).collect();
+    let calls = |upstream: &Arc<SupervisedUpstream>| upstream.status().calls;
+    let pool = opened.gateway.roster().default_pool();
+    let calls: Vec<u64> = pool.snapshot().upstreams().iter().map(calls).collect();
     assert_eq!(calls, [0, 0], "it is no call");
 }

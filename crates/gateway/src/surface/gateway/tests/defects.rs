@@ -219,7 +219,7 @@ async fn an_odd_tool_never_breaks_a_browse_and_none_is_dropped() {
         opened
             .gate
             .roster()
-            .default_hall()
+            .default_pool()
             .snapshot()
             .report()
             .iter()

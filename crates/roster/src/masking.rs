@@ -1,8 +1,8 @@
-//! What upstreams tell on the way to clients, without secrets.
+//! Masks secrets in the notifications that upstreams send to clients.
 //!
-//! Answers are scrubbed where calls are dispatched; progress, log lines and
-//! other notifications pass here. Questions to the client pass as they are: an
-//! address that a human is asked to open must stay whole.
+//! Answers are scrubbed in the dispatch pipeline; progress, log messages and
+//! other notifications are scrubbed here. Requests to the client pass unchanged:
+//! a URL that the user is asked to open must stay whole.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use tool::{ClientHandle, Event, Failure, Json, Note, Object, Reply};
 
 use redact::Scrubber;
 
-/// Members that say what a notification is about.
+/// Members that identify what a notification is about.
 const KEPT: [&str; 2] = ["progressToken", "uri"];
 
-/// The way back to a client, for an upstream.
-pub(crate) struct Masked {
+/// A client's handle that masks the upstream's notifications.
+pub(crate) struct MaskedClient {
     pub(super) client_handle: Arc<dyn ClientHandle>,
     pub(super) scrubber: Arc<Scrubber>,
 }
 
 #[async_trait]
-impl ClientHandle for Masked {
+impl ClientHandle for MaskedClient {
     fn notify(&self, note: Note) {
         self.client_handle.notify(mask(&self.scrubber, note));
     }
@@ -32,7 +32,7 @@ impl ClientHandle for Masked {
 }
 
 /// An event as clients may see it.
-pub(crate) fn masked(scrubber: &Scrubber, event: Event) -> Event {
+pub(crate) fn mask_event(scrubber: &Scrubber, event: Event) -> Event {
     match event {
         Event::Note(note) => Event::Note(mask(scrubber, note)),
         Event::Updated { uri, note } => Event::Updated { uri, note: mask(scrubber, note) },
@@ -42,9 +42,9 @@ pub(crate) fn masked(scrubber: &Scrubber, event: Event) -> Event {
 
 /// The notification with secrets masked; the same one when it has none.
 fn mask(scrubber: &Scrubber, note: Note) -> Note {
-    let told = note.params.to_json();
-    let clean = scrubber.scrub_json(&told);
-    if clean == told {
+    let params = note.params.to_json();
+    let clean = scrubber.scrub_json(&params);
+    if clean == params {
         return note;
     }
     // What cannot be read again is not shown at all.
@@ -64,15 +64,15 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(told: &serde_json::Value, expected: &serde_json::Value) {
-        let params = Object::parse(&told.clone().into()).unwrap();
+    fn check(params: &serde_json::Value, expected: &serde_json::Value) {
+        let params = Object::parse(&params.clone().into()).unwrap();
         let note = Note { method: "n".to_owned(), params };
         let shown = mask(&Scrubber::default(), note).params.to_json();
         assert_eq!(shown.value().unwrap(), *expected);
     }
 
     #[test]
-    fn secrets_in_what_is_told_are_masked_and_what_it_is_about_stays() {
+    fn secrets_in_notifications_are_masked_and_identifiers_stay() {
         let key = "sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb";
         check(&json!({"data": key}), &json!({"data": "[REDACTED-SECRET]"}));
         check(

@@ -1,9 +1,9 @@
 //! One upstream with a session for each caller.
 //!
-//! Where callers have credentials of their own, what they ask goes over a
-//! session that was opened with those. Such sessions are opened when they are
-//! first needed, are few, and are closed when nobody uses them. What is listed
-//! comes from the session that all share.
+//! Where callers have credentials of their own, their requests go over a session
+//! that was opened with those. Such sessions are opened when they are first
+//! needed, are limited in number, and are closed when idle. The listing comes
+//! from the session that all callers share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use tool::{Ask, Client, Context, Event, Failure, Identity, Json, Listing, Provid
 
 /// Opens sessions as a caller.
 #[async_trait]
-pub trait Opener: Send + Sync {
-    /// How this caller is let in.
-    fn way(&self, caller: &Identity) -> Way;
+pub trait CallerConnector: Send + Sync {
+    /// Whose credentials this caller's requests use.
+    fn access(&self, caller: &Identity) -> Access;
 
     /// Opens a session with a caller's own credentials.
     async fn open(&self, subject: &str, client: &Client) -> Result<Arc<dyn Provider>, Failure>;
 }
 
-/// Whose credentials a caller's questions go with.
+/// Whose credentials a caller's requests use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Access {
     Shared,
     Own,
-    /// With none: what to do about it, in one line.
-    Closed(String),
+    /// None: the caller has no access, and this is what to do about it.
+    Denied(String),
 }
 
 /// How many sessions there may be, and for how long.
@@ -49,73 +49,86 @@ impl Default for Limits {
     }
 }
 
-/// The upstream, as whoever asks.
-pub struct Callers {
+/// The upstream, with a session for each caller.
+pub struct PerCallerSessions {
     shared: Arc<dyn Provider>,
-    opener: Arc<dyn Opener>,
+    connector: Arc<dyn CallerConnector>,
     client: Client,
     limits: Limits,
-    rooms: Arc<Rooms>,
+    sessions: Arc<Sessions>,
     _sweeper: AbortOnDropHandle<()>,
 }
 
-type Rooms = Mutex<HashMap<String, Arc<Room>>>;
+type Sessions = Mutex<HashMap<String, Arc<CallerSession>>>;
 
 /// A caller's session, or the one that is being opened.
-struct Room {
+struct CallerSession {
     session: tokio::sync::Mutex<Option<Arc<dyn Provider>>>,
     used: Mutex<Instant>,
 }
 
-impl Callers {
+impl PerCallerSessions {
     pub fn new(
         shared: Arc<dyn Provider>,
-        opener: Arc<dyn Opener>,
+        connector: Arc<dyn CallerConnector>,
         client: &Client,
         limits: Limits,
-    ) -> Callers {
-        let rooms = Arc::<Rooms>::default();
-        let sweeper = AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&rooms), limits.idle)));
-        Callers { shared, opener, client: client.clone(), limits, rooms, _sweeper: sweeper }
+    ) -> PerCallerSessions {
+        let sessions = Arc::<Sessions>::default();
+        let sweeper =
+            AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&sessions), limits.idle)));
+        PerCallerSessions {
+            shared,
+            connector,
+            client: client.clone(),
+            limits,
+            sessions,
+            _sweeper: sweeper,
+        }
     }
 
-    /// A caller's session, and the room that it is in.
-    async fn session(&self, subject: &str) -> Result<(Arc<Room>, Arc<dyn Provider>), Failure> {
-        let room = self.room(subject);
-        // One opens it for all who wait.
-        let mut session = room.session.lock().await;
+    /// A caller's open session, and its slot.
+    async fn session(
+        &self,
+        subject: &str,
+    ) -> Result<(Arc<CallerSession>, Arc<dyn Provider>), Failure> {
+        let slot = self.slot(subject);
+        // One request opens it for all that wait.
+        let mut session = slot.session.lock().await;
         let opened = match &*session {
             Some(session) => Arc::clone(session),
-            None => self.opener.open(subject, &self.client).await?,
+            None => self.connector.open(subject, &self.client).await?,
         };
         *session = Some(Arc::clone(&opened));
         drop(session);
-        Ok((room, opened))
+        Ok((slot, opened))
     }
 
-    /// The caller's room. When there are too many, whoever was away longest
-    /// has to open theirs again.
-    fn room(&self, subject: &str) -> Arc<Room> {
-        let mut rooms = lock(&self.rooms);
-        if let Some(room) = rooms.get(subject) {
-            room.touch();
-            return Arc::clone(room);
+    /// The caller's slot. When there are too many, the one that was unused for
+    /// longest is closed.
+    fn slot(&self, subject: &str) -> Arc<CallerSession> {
+        let mut sessions = lock(&self.sessions);
+        if let Some(slot) = sessions.get(subject) {
+            slot.touch();
+            return Arc::clone(slot);
         }
-        while self.limits.sessions.max(1) <= rooms.len() {
-            let oldest = rooms.iter().min_by_key(|(_, room)| room.used());
+        while self.limits.sessions.max(1) <= sessions.len() {
+            let oldest = sessions.iter().min_by_key(|(_, slot)| slot.used());
             let Some(oldest) = oldest.map(|(subject, _)| subject.clone()) else { break };
-            rooms.remove(&oldest);
+            sessions.remove(&oldest);
         }
-        let room =
-            Room { session: tokio::sync::Mutex::new(None), used: Mutex::new(Instant::now()) };
-        let room = Arc::new(room);
-        rooms.insert(subject.to_owned(), Arc::clone(&room));
-        room
+        let slot = CallerSession {
+            session: tokio::sync::Mutex::new(None),
+            used: Mutex::new(Instant::now()),
+        };
+        let slot = Arc::new(slot);
+        sessions.insert(subject.to_owned(), Arc::clone(&slot));
+        slot
     }
 }
 
 #[async_trait]
-impl Provider for Callers {
+impl Provider for PerCallerSessions {
     fn listing(&self) -> Arc<Listing> {
         self.shared.listing()
     }
@@ -126,24 +139,24 @@ impl Provider for Callers {
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let subject = &context.caller.subject;
-        match self.opener.way(&context.caller) {
-            Way::Shared => self.shared.ask(ask, context).await,
-            Way::Closed(reason) => Err(Failure::Unauthorized { reason }),
-            // News are for who is there; nobody is let in for them.
-            Way::Own if is_news(&ask) && !lock(&self.rooms).contains_key(subject) => {
+        match self.connector.access(&context.caller) {
+            Access::Shared => self.shared.ask(ask, context).await,
+            Access::Denied(reason) => Err(Failure::Unauthorized { reason }),
+            // A notification does not open a session.
+            Access::Own if is_notification(&ask) && !lock(&self.sessions).contains_key(subject) => {
                 Ok(Reply::Result(Json::empty_object()))
             }
-            Way::Own => {
-                let (room, session) = self.session(subject).await?;
+            Access::Own => {
+                let (slot, session) = self.session(subject).await?;
                 let answer = session.ask(ask, context).await;
                 if matches!(answer, Err(Failure::Lost { .. } | Failure::Unavailable { .. })) {
-                    // The next question opens another, unless one has already.
-                    let mut rooms = lock(&self.rooms);
-                    if rooms.get(subject).is_some_and(|now| Arc::ptr_eq(now, &room)) {
-                        rooms.remove(subject);
+                    // The next request opens another, unless one has already.
+                    let mut sessions = lock(&self.sessions);
+                    if sessions.get(subject).is_some_and(|now| Arc::ptr_eq(now, &slot)) {
+                        sessions.remove(subject);
                     }
-                } else if let Some(room) = lock(&self.rooms).get(subject) {
-                    room.touch();
+                } else if let Some(slot) = lock(&self.sessions).get(subject) {
+                    slot.touch();
                 }
                 answer
             }
@@ -151,7 +164,7 @@ impl Provider for Callers {
     }
 }
 
-impl Room {
+impl CallerSession {
     fn touch(&self) {
         *self.used.lock() = Instant::now();
     }
@@ -161,21 +174,21 @@ impl Room {
     }
 }
 
-fn lock(rooms: &Rooms) -> MutexGuard<'_, HashMap<String, Arc<Room>>> {
-    rooms.lock()
+fn lock(sessions: &Sessions) -> MutexGuard<'_, HashMap<String, Arc<CallerSession>>> {
+    sessions.lock()
 }
 
-/// Whether a caller only says something of itself.
-fn is_news(ask: &Ask) -> bool {
+/// Whether the client only notifies, and expects no answer.
+fn is_notification(ask: &Ask) -> bool {
     matches!(ask, Ask::Other { method, .. } if method.starts_with("notifications/"))
 }
 
-/// Closes sessions that nobody uses. One that is in use right now ends with
-/// its last question.
-async fn sweep(rooms: Arc<Rooms>, idle: Duration) {
+/// Closes idle sessions. One that is in use right now ends with its last
+/// request.
+async fn sweep(sessions: Arc<Sessions>, idle: Duration) {
     loop {
         tokio::time::sleep(idle / 4).await;
-        lock(&rooms).retain(|_, room| room.used().elapsed() < idle);
+        lock(&sessions).retain(|_, slot| slot.used().elapsed() < idle);
     }
 }
 
@@ -188,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Says who it is, and counts how many of it there are.
+    /// Answers with its name, and counts how many of it there are.
     struct Named(String, Arc<AtomicUsize>);
 
     impl Named {
@@ -226,18 +239,18 @@ mod tests {
         }
     }
 
-    struct Desk {
+    struct Connector {
         alive: Arc<AtomicUsize>,
         opened: AtomicUsize,
     }
 
     #[async_trait]
-    impl Opener for Desk {
-        fn way(&self, caller: &Identity) -> Way {
+    impl CallerConnector for Connector {
+        fn access(&self, caller: &Identity) -> Access {
             match caller.subject.as_str() {
-                "" => Way::Shared,
-                "eve" => Way::Closed("ask the operator".to_owned()),
-                _ => Way::Own,
+                "" => Access::Shared,
+                "eve" => Access::Denied("ask the operator".to_owned()),
+                _ => Access::Own,
             }
         }
 
@@ -248,20 +261,20 @@ mod tests {
         }
     }
 
-    struct Stage {
-        callers: Callers,
-        desk: Arc<Desk>,
+    struct Fixture {
+        callers: PerCallerSessions,
+        connector: Arc<Connector>,
     }
 
-    impl Stage {
-        fn new(sessions: usize) -> Stage {
+    impl Fixture {
+        fn new(sessions: usize) -> Fixture {
             let alive = Arc::<AtomicUsize>::default();
             let shared = Named::new("everybody", &alive);
-            let desk = Arc::new(Desk { alive, opened: AtomicUsize::new(0) });
+            let connector = Arc::new(Connector { alive, opened: AtomicUsize::new(0) });
             let limits = Limits { sessions, idle: Duration::from_secs(60) };
-            let opener = Arc::clone(&desk) as Arc<dyn Opener>;
-            let callers = Callers::new(shared, opener, &Client::named("c", ""), limits);
-            Stage { callers, desk }
+            let shown = Arc::clone(&connector) as Arc<dyn CallerConnector>;
+            let callers = PerCallerSessions::new(shared, shown, &Client::named("c", ""), limits);
+            Fixture { callers, connector }
         }
 
         async fn ask(&self, subject: &str, tool: &str) -> String {
@@ -276,55 +289,55 @@ mod tests {
 
         /// How many sessions there are beside the shared one, and were opened.
         fn counts(&self) -> (usize, usize) {
-            let alive = self.desk.alive.load(Ordering::Relaxed);
-            (alive - 1, self.desk.opened.load(Ordering::Relaxed))
+            let alive = self.connector.alive.load(Ordering::Relaxed);
+            (alive - 1, self.connector.opened.load(Ordering::Relaxed))
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn everybody_is_answered_over_their_own_session() {
-        let stage = Stage::new(8);
-        assert_eq!(stage.ask("", "x").await, "everybody");
-        assert_eq!(stage.ask("eve", "x").await, "not authorised: ask the operator");
-        let both = futures::future::join(stage.ask("ann", "x"), stage.ask("ann", "x")).await;
+        let fixture = Fixture::new(8);
+        assert_eq!(fixture.ask("", "x").await, "everybody");
+        assert_eq!(fixture.ask("eve", "x").await, "not authorised: ask the operator");
+        let both = futures::future::join(fixture.ask("ann", "x"), fixture.ask("ann", "x")).await;
         assert_eq!(both, ("ann".to_owned(), "ann".to_owned()));
-        assert_eq!(stage.ask("bob", "x").await, "bob");
-        assert_eq!(stage.counts(), (2, 2));
+        assert_eq!(fixture.ask("bob", "x").await, "bob");
+        assert_eq!(fixture.counts(), (2, 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn sessions_are_few_and_idle_ones_are_closed() {
-        let stage = Stage::new(2);
+        let fixture = Fixture::new(2);
         for subject in ["ann", "bob", "cid"] {
-            stage.ask(subject, "x").await;
+            fixture.ask(subject, "x").await;
             tokio::time::advance(Duration::from_secs(1)).await;
         }
-        assert_eq!(stage.counts(), (2, 3));
-        stage.ask("cid", "x").await;
-        assert_eq!(stage.counts(), (2, 3));
+        assert_eq!(fixture.counts(), (2, 3));
+        fixture.ask("cid", "x").await;
+        assert_eq!(fixture.counts(), (2, 3));
         tokio::time::sleep(Duration::from_secs(90)).await;
-        assert_eq!(stage.counts(), (0, 3));
+        assert_eq!(fixture.counts(), (0, 3));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_session_that_died_is_opened_again_by_the_next_question() {
-        let stage = Stage::new(8);
-        assert_eq!(stage.ask("ann", "die").await, "unavailable: gone");
-        assert_eq!(stage.ask("ann", "x").await, "ann");
-        assert_eq!(stage.counts(), (1, 2));
+        let fixture = Fixture::new(8);
+        assert_eq!(fixture.ask("ann", "die").await, "unavailable: gone");
+        assert_eq!(fixture.ask("ann", "x").await, "ann");
+        assert_eq!(fixture.counts(), (1, 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_learns_late_that_a_session_died_leaves_the_next_one_alone() {
-        let stage = Stage::new(8);
-        let late = stage.ask("ann", "die late");
+        let fixture = Fixture::new(8);
+        let late = fixture.ask("ann", "die late");
         let meanwhile = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            stage.ask("ann", "die").await;
-            stage.ask("ann", "x").await
+            fixture.ask("ann", "die").await;
+            fixture.ask("ann", "x").await
         };
         futures::future::join(late, meanwhile).await;
-        assert_eq!(stage.ask("ann", "x").await, "ann");
-        assert_eq!(stage.counts(), (1, 2));
+        assert_eq!(fixture.ask("ann", "x").await, "ann");
+        assert_eq!(fixture.counts(), (1, 2));
     }
 }

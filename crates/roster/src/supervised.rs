@@ -1,4 +1,4 @@
-//! One upstream in one hall.
+//! One upstream in one pool: its session, its listing and its state.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,25 +11,26 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tool::{Ask, Context, CredentialHealth, Failure, Json, Kind, Listing, Provider, Reply, Sent};
 
-use super::masked::Masked;
-use super::wishes::{Lasting, Wishes};
+use super::masking::MaskedClient;
+use super::subscriptions::{SubscriptionChange, Subscriptions};
 use super::{Profile, Start, Upstream};
 use redact::Scrubber;
 
 /// An upstream, its session while there is one, and what it listed last.
-pub struct Link {
-    pub(super) upstream: Arc<Upstream>,
+pub struct SupervisedUpstream {
+    /// What the operator configured.
+    pub(super) settings: Arc<Upstream>,
     pub(super) profile: Profile,
-    /// The same upstream in the default hall; `None` in the default hall.
-    pub(super) elder: Option<Arc<Link>>,
-    /// What stands in its place, once its entry was changed.
-    pub(super) heir: OnceLock<Arc<Link>>,
-    /// Whether clients like these have seen it in this run.
-    pub(super) is_familiar: bool,
+    /// The same upstream in the default pool; `None` in the default pool.
+    pub(super) in_default_pool: Option<Arc<SupervisedUpstream>>,
+    /// The upstream that took its place when its configuration was changed.
+    pub(super) replacement: OnceLock<Arc<SupervisedUpstream>>,
+    /// Whether a client with this profile has listed it in this run.
+    pub(super) was_listed: bool,
     scrubber: Arc<Scrubber>,
-    /// What is asked again of every session.
-    pub(super) wishes: Arc<Wishes>,
-    pub(super) now: watch::Sender<Now>,
+    /// What is requested again of every new session.
+    pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) state: watch::Sender<UpstreamState>,
     /// Somebody needs it.
     pub(super) wake: Notify,
     pub(super) busy: AtomicUsize,
@@ -40,28 +41,27 @@ pub struct Link {
     micros: AtomicU64,
 }
 
-/// What is known of a link before it has started.
-pub(crate) struct Known {
+/// What is known of an upstream before it has started.
+pub(crate) struct InitialState {
     pub(super) profile: Profile,
-    pub(super) elder: Option<Arc<Link>>,
+    pub(super) in_default_pool: Option<Arc<SupervisedUpstream>>,
     pub(super) remembered: Option<Arc<Listing>>,
-    pub(super) is_familiar: bool,
+    pub(super) was_listed: bool,
     pub(super) scrubber: Arc<Scrubber>,
-    pub(super) wishes: Arc<Wishes>,
+    pub(super) subscriptions: Arc<Subscriptions>,
 }
 
-/// What is started when the first client comes into a hall.
+/// Which eager upstreams are started when a pool gets its first client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rousing {
-    /// All that is to run without being asked for.
-    Eager,
-    /// Of that, what clients like these have not seen in this run: only so is
-    /// known what it lists for them.
-    Unfamiliar,
+pub(crate) enum StartMode {
+    AllEager,
+    /// Those that no client with this profile has listed in this run: only
+    /// starting them tells what they list for such clients.
+    UnlistedOnly,
 }
 
-/// The state of a link.
-pub(crate) struct Now {
+/// The state of an upstream at one moment.
+pub(crate) struct UpstreamState {
     pub(super) phase: Phase,
     pub(super) provider: Option<Arc<dyn Provider>>,
     pub(super) listing: Arc<Listing>,
@@ -69,20 +69,19 @@ pub(crate) struct Now {
     pub(super) seen: bool,
 }
 
-impl Now {
-    /// Whether nothing has ever been heard of it: it is being listed for the
-    /// first time.
-    fn is_blank(&self) -> bool {
+impl UpstreamState {
+    /// Whether there is no listing of it, not even a remembered one.
+    fn was_never_listed(&self) -> bool {
         !self.seen && *self.listing == Listing::default()
     }
 
-    /// Whether waiting will tell what it lists.
-    fn is_awaited(&self) -> bool {
-        self.is_blank() && !matches!(self.phase, Phase::Down { failures: 1.., .. })
+    /// Whether it may soon be listed for the first time.
+    fn is_first_listing(&self) -> bool {
+        self.was_never_listed() && !matches!(self.phase, Phase::Down { failures: 1.., .. })
     }
 }
 
-/// Where an upstream is in its life.
+/// Whether an upstream is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Not running; the next call starts it.
@@ -97,35 +96,42 @@ pub enum Phase {
     },
 }
 
-/// How an upstream fares, for people.
+/// How an upstream is doing, for people.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub label: String,
     pub phase: Phase,
     pub listing: Arc<Listing>,
     pub seen: bool,
-    /// How it stands with its credentials, where it wants some.
+    /// The state of its credentials, where it needs some.
     pub credential: Option<CredentialHealth>,
     pub calls: u64,
-    /// The mean time that a call took.
+    /// The mean duration of a call.
     pub mean: Duration,
 }
 
-impl Link {
-    pub(crate) fn new(upstream: Arc<Upstream>, known: Known) -> Link {
-        let Known { profile, elder, remembered, is_familiar, scrubber, wishes } = known;
-        let seen = upstream.known.is_some();
-        let listing = upstream.known.clone().or(remembered).unwrap_or_default();
-        let now = Now { phase: Phase::Asleep, provider: None, listing, seen };
-        Link {
-            upstream,
+impl SupervisedUpstream {
+    pub(crate) fn new(settings: Arc<Upstream>, initial: InitialState) -> SupervisedUpstream {
+        let InitialState {
             profile,
-            elder,
-            heir: OnceLock::new(),
-            is_familiar,
+            in_default_pool,
+            remembered,
+            was_listed,
             scrubber,
-            wishes,
-            now: watch::Sender::new(now),
+            subscriptions,
+        } = initial;
+        let seen = settings.known.is_some();
+        let listing = settings.known.clone().or(remembered).unwrap_or_default();
+        let state = UpstreamState { phase: Phase::Asleep, provider: None, listing, seen };
+        SupervisedUpstream {
+            settings,
+            profile,
+            in_default_pool,
+            replacement: OnceLock::new(),
+            was_listed,
+            scrubber,
+            subscriptions,
+            state: watch::Sender::new(state),
             wake: Notify::new(),
             busy: AtomicUsize::new(0),
             epoch: Instant::now(),
@@ -136,60 +142,60 @@ impl Link {
     }
 
     pub fn label(&self) -> &str {
-        &self.upstream.label
+        &self.settings.label
     }
 
     pub fn listing(&self) -> Arc<Listing> {
-        Arc::clone(&self.now.borrow().listing)
+        Arc::clone(&self.state.borrow().listing)
     }
 
     pub fn status(&self) -> Status {
-        let now = self.now.borrow();
+        let now = self.state.borrow();
         let calls = self.calls.load(Ordering::Relaxed);
         let micros = self.micros.load(Ordering::Relaxed);
         Status {
-            label: self.upstream.label.clone(),
+            label: self.settings.label.clone(),
             phase: now.phase.clone(),
             listing: Arc::clone(&now.listing),
             seen: now.seen,
-            credential: self.upstream.connector.credential_health(),
+            credential: self.settings.connector.credential_health(),
             calls,
             mean: Duration::from_micros(micros / calls.max(1)),
         }
     }
 
     /// Whether it is being listed for the first time.
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.now.borrow().is_awaited()
+    pub(crate) fn is_first_listing(&self) -> bool {
+        self.state.borrow().is_first_listing()
     }
 
     /// Waits until it has been listed for the first time, or cannot be.
-    pub(crate) async fn known(&self) {
-        let mut now = self.now.subscribe();
-        let limit = self.upstream.start_timeout + Duration::from_secs(1);
-        let known = now.wait_for(|now| !now.is_awaited());
-        // Whatever comes of it, the catalog says how it stands.
-        let _ = tokio::time::timeout(limit, known).await;
+    pub(crate) async fn first_listing(&self) {
+        let mut now = self.state.subscribe();
+        let limit = self.settings.start_timeout + Duration::from_secs(1);
+        let listed = now.wait_for(|now| !now.is_first_listing());
+        // Whether it was listed or not, the catalog shows its state.
+        let _ = tokio::time::timeout(limit, listed).await;
     }
 
-    /// How it stands in a catalog.
+    /// Its entry in a catalog.
     pub(crate) fn source(&self) -> Source {
-        let now = self.now.borrow();
+        let now = self.state.borrow();
         let state = match (&now.phase, now.seen) {
             (Phase::Down { reason, .. }, _) => State::Unavailable { reason: reason.clone() },
-            (Phase::Asleep | Phase::Starting, false) if now.is_blank() => {
+            (Phase::Asleep | Phase::Starting, false) if now.was_never_listed() => {
                 State::Unavailable { reason: "still starting".to_owned() }
             }
             (Phase::Asleep | Phase::Starting | Phase::Up, seen) => {
-                // It is there, but its functions may be others by now.
+                // It is up, but its functions may have changed.
                 let is_old = now.listing.unread.contains(&Kind::Tools);
                 if seen && !is_old { State::Available } else { State::Remembered }
             }
         };
         Source {
-            description: self.upstream.description.clone(),
+            description: self.settings.description.clone(),
             state,
-            ..Source::new(&self.upstream.label, Arc::clone(&now.listing))
+            ..Source::new(&self.settings.label, Arc::clone(&now.listing))
         }
     }
 
@@ -199,28 +205,30 @@ impl Link {
         ask: Ask,
         context: &'a Context,
     ) -> impl Future<Output = Result<Reply, Failure>> + use<'a> {
-        // Boxed, here and below: what few questions need is no weight for the
-        // others.
-        match Lasting::of(&ask) {
-            Lasting::No => Either::Left(self.ask_now(ask, context)),
-            Lasting::Watch => Either::Right(self.watch(ask, context).boxed()),
-            Lasting::Unwatch => Either::Right(self.unwatch(ask, context).boxed()),
+        // Boxed, here and below: the future of a call is not made larger by
+        // requests that are rare.
+        match SubscriptionChange::made_by(&ask) {
+            SubscriptionChange::None => Either::Left(self.ask_now(ask, context)),
+            SubscriptionChange::Subscribe => Either::Right(self.subscribe(ask, context).boxed()),
+            SubscriptionChange::Unsubscribe => {
+                Either::Right(self.unsubscribe(ask, context).boxed())
+            }
         }
     }
 
-    async fn watch(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+    async fn subscribe(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let reply = self.ask_now(ask.clone(), context).await?;
         if matches!(reply, Reply::Result(_)) {
-            self.wishes.watch(self.label(), ask, context);
+            self.subscriptions.add(self.label(), ask, context);
         }
         Ok(reply)
     }
 
-    async fn unwatch(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        self.wishes.unwatch(self.label(), &ask, context);
+    async fn unsubscribe(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        self.subscriptions.remove(self.label(), &ask, context);
         match self.open_session() {
             Some(_) => self.ask_now(ask, context).await,
-            // It watches nothing, and is not started for that.
+            // Without a session there is no subscription, and none is opened for that.
             None => Ok(Reply::Result(Json::empty_object())),
         }
     }
@@ -231,45 +239,49 @@ impl Link {
             let mut busy = Busy::enter(self);
             let provider = match self.open_session() {
                 Some(provider) => provider,
-                None => match Box::pin(self.provider_of_the_same(&ask)).await {
+                None => match Box::pin(self.provider_of_unchanged(&ask)).await {
                     Ok(provider) => provider,
-                    Err(failure) => match Box::pin(self.lawful_heir()).await {
-                        Some(heir) => return Box::pin(heir.ask_now(ask, context)).await,
+                    Err(failure) => match Box::pin(self.equal_replacement()).await {
+                        Some(replacement) => {
+                            return Box::pin(replacement.ask_now(ask, context)).await;
+                        }
                         None => return Err(failure),
                     },
                 },
             };
-            let limit = self.upstream.call_timeout;
-            let patience = context.timeout.map_or(limit, |patience| patience.min(limit));
-            let context = self.within(patience, context);
+            let limit = self.settings.call_timeout;
+            let limit = context.timeout.map_or(limit, |timeout| timeout.min(limit));
+            let context = self.upstream_context(limit, context);
             let since = self.elapsed();
             let asking = provider.ask(ask, &context);
             let outcome = match provider.enforces_timeout() {
                 true => Ok(asking.await),
-                false => Box::pin(tokio::time::timeout(patience, asking)).await,
+                false => Box::pin(tokio::time::timeout(limit, asking)).await,
             };
             let until = self.elapsed();
             busy.until = Some(until);
             self.calls.fetch_add(1, Ordering::Relaxed);
             self.micros.fetch_add(until - since, Ordering::Relaxed);
-            usable(outcome.unwrap_or(Err(Failure::Timeout { after: patience }))?)
+            usable(outcome.unwrap_or(Err(Failure::Timeout { after: limit }))?)
         }
     }
 
-    /// Tells the upstream something, if there is a session: it starts nothing,
-    /// counts as no call, and what is answered does not matter.
-    pub async fn tell(&self, ask: Ask, context: &Context, limit: Duration) {
+    /// Sends the upstream a request whose answer does not matter, if it has a
+    /// session. Starts nothing and is not counted as a call.
+    pub async fn notify(&self, ask: Ask, context: &Context, limit: Duration) {
         let Some(provider) = self.open_session() else { return };
-        let (ask, context) = (self.wishes.together(ask), self.within(limit, context));
+        let (ask, context) =
+            (self.subscriptions.with_common_level(ask), self.upstream_context(limit, context));
         let _ = tokio::time::timeout(limit, provider.ask(ask, &context)).await;
     }
 
-    /// A question's surroundings, as the upstream gets them.
-    fn within(&self, patience: Duration, context: &Context) -> Context {
+    /// The context that is passed to the upstream: with this timeout, and with
+    /// secrets masked in what it sends to the client.
+    fn upstream_context(&self, timeout: Duration, context: &Context) -> Context {
         let (client_handle, scrubber) =
             (Arc::clone(&context.client_handle), Arc::clone(&self.scrubber));
-        let client_handle = Arc::new(Masked { client_handle, scrubber });
-        Context { timeout: Some(patience), client_handle, ..context.clone() }
+        let client_handle = Arc::new(MaskedClient { client_handle, scrubber });
+        Context { timeout: Some(timeout), client_handle, ..context.clone() }
     }
 
     /// The session, opened when there is none.
@@ -277,14 +289,14 @@ impl Link {
         if let Some(provider) = self.open_session() {
             return Ok(provider);
         }
-        let mut now = self.now.subscribe();
+        let mut now = self.state.subscribe();
         self.wake.notify_one();
-        let settled = |now: &Now| match &now.phase {
+        let settled = |now: &UpstreamState| match &now.phase {
             Phase::Up => true,
             Phase::Down { failures, .. } => 0 < *failures,
             Phase::Asleep | Phase::Starting => false,
         };
-        let limit = self.upstream.start_timeout + Duration::from_secs(1);
+        let limit = self.settings.start_timeout + Duration::from_secs(1);
         let reached = tokio::time::timeout(limit, now.wait_for(settled)).await;
         let unavailable = |reason: &str| Failure::Unavailable { reason: reason.to_owned() };
         match reached {
@@ -300,10 +312,10 @@ impl Link {
         }
     }
 
-    /// The session, opened when there is none: only if the tool that is called
-    /// is then what it was remembered to be, because that is what was checked,
-    /// trusted and agreed to.
-    async fn provider_of_the_same(&self, ask: &Ask) -> Result<Arc<dyn Provider>, Failure> {
+    /// The session, opened when there is none. Fails when the called tool is then
+    /// not the one that was remembered, because validation, trust and approval
+    /// were about that one.
+    async fn provider_of_unchanged(&self, ask: &Ask) -> Result<Arc<dyn Provider>, Failure> {
         let before = self.listing();
         let provider = self.provider().await?;
         let after = self.listing();
@@ -322,46 +334,46 @@ impl Link {
         Err(Failure::Unavailable { reason })
     }
 
-    /// What stands in its place, for who still asks here: only if it lists the
-    /// very same tools, because what was allowed was allowed of those.
-    async fn lawful_heir(&self) -> Option<&Arc<Link>> {
-        let heir = self.heir.get()?;
-        heir.provider().await.ok()?;
-        (heir.listing().tools == self.listing().tools).then_some(heir)
+    /// The replacement, for a call that still comes here: only if it lists the
+    /// very same tools, because the call was admitted for those.
+    async fn equal_replacement(&self) -> Option<&Arc<SupervisedUpstream>> {
+        let replacement = self.replacement.get()?;
+        replacement.provider().await.ok()?;
+        (replacement.listing().tools == self.listing().tools).then_some(replacement)
     }
 
-    pub(crate) fn is_followed_by(&self, heir: Option<&Arc<Link>>) {
-        if let Some(heir) = heir {
-            // An entry is changed once; then it is another.
-            self.heir.set(Arc::clone(heir)).ok();
+    pub(crate) fn replaced_by(&self, replacement: Option<&Arc<SupervisedUpstream>>) {
+        if let Some(replacement) = replacement {
+            // It is replaced at most once.
+            self.replacement.set(Arc::clone(replacement)).ok();
         }
     }
 
     fn open_session(&self) -> Option<Arc<dyn Provider>> {
-        let now = self.now.borrow();
+        let now = self.state.borrow();
         match now.phase {
             Phase::Up => now.provider.clone(),
             Phase::Asleep | Phase::Starting | Phase::Down { .. } => None,
         }
     }
 
-    /// Starts what is to run without being asked for and never did.
-    pub(crate) fn rouse(&self, wanted: Rousing) {
-        let now = self.now.borrow();
+    /// Starts it if `wanted` includes it and it was not started before.
+    pub(crate) fn start(&self, wanted: StartMode) {
+        let now = self.state.borrow();
         let eager = match wanted {
-            Rousing::Eager => true,
-            Rousing::Unfamiliar => !self.is_familiar,
+            StartMode::AllEager => true,
+            StartMode::UnlistedOnly => !self.was_listed,
         };
-        let wanted = (self.upstream.start == Start::Eager && eager) || now.listing.tools.is_empty();
+        let wanted = (self.settings.start == Start::Eager && eager) || now.listing.tools.is_empty();
         if wanted && !now.seen && now.phase == Phase::Asleep {
             self.wake.notify_one();
         }
     }
 
-    /// How long nobody has used it; zero while somebody does, or watches
-    /// something of it.
+    /// How long nobody has used it; zero while somebody does, or is subscribed to
+    /// one of its resources.
     pub(crate) fn idle(&self) -> Duration {
-        if self.busy.load(Ordering::Relaxed) != 0 || self.wishes.any(self.label()) {
+        if self.busy.load(Ordering::Relaxed) != 0 || self.subscriptions.has_any(self.label()) {
             return Duration::ZERO;
         }
         let used = Duration::from_micros(self.used.load(Ordering::Relaxed));
@@ -378,27 +390,27 @@ impl Link {
     }
 }
 
-/// Somebody is using the link; ends with the call, however that ends.
+/// Marks the upstream as in use; ends with the call, however that ends.
 struct Busy<'a> {
-    link: &'a Link,
-    /// When it ended, if somebody has looked at the clock.
+    upstream: &'a SupervisedUpstream,
+    /// When it ended, if the clock was read.
     until: Option<u64>,
 }
 
 impl Busy<'_> {
-    fn enter(link: &Link) -> Busy<'_> {
-        link.busy.fetch_add(1, Ordering::Relaxed);
-        Busy { link, until: None }
+    fn enter(upstream: &SupervisedUpstream) -> Busy<'_> {
+        upstream.busy.fetch_add(1, Ordering::Relaxed);
+        Busy { upstream, until: None }
     }
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         match self.until {
-            Some(until) => self.link.used.store(until, Ordering::Relaxed),
-            None => self.link.touch(),
+            Some(until) => self.upstream.used.store(until, Ordering::Relaxed),
+            None => self.upstream.touch(),
         }
-        self.link.busy.fetch_sub(1, Ordering::Relaxed);
+        self.upstream.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -423,12 +435,12 @@ pub(crate) fn one_line(text: &str) -> String {
     catalog::summary::cut(&line, 160)
 }
 
-/// A result is an object. Clients that are given anything else wait for ever.
+/// A result must be an object: clients that get anything else wait for ever.
 fn usable(reply: Reply) -> Result<Reply, Failure> {
     match &reply {
         Reply::Result(result) if !result.is_object() => {
             let reason = format!(
-                "its result is no object but `{}`",
+                "its result is not an object but `{}`",
                 catalog::summary::cut(result.as_str(), 40)
             );
             Err(Failure::Unusable { reason })
@@ -442,12 +454,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_that_is_no_object_is_no_answer() {
-        let of = |text: &str| usable(Reply::Result(Json::parse(text.to_owned()).unwrap()));
-        assert!(of("{}").is_ok());
+    fn a_result_that_is_not_an_object_is_not_an_answer() {
+        let check = |text: &str| usable(Reply::Result(Json::parse(text.to_owned()).unwrap()));
+        assert!(check("{}").is_ok());
         for text in ["null", "5", "[]", "\"x\""] {
-            let told = of(text).unwrap_err().to_string();
-            assert!(told.contains(&format!("no object but `{text}`")), "{told}");
+            let message = check(text).unwrap_err().to_string();
+            assert!(message.contains(&format!("not an object but `{text}`")), "{message}");
         }
     }
 }

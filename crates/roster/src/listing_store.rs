@@ -1,0 +1,76 @@
+//! Keeps the listings of upstreams between runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use tool::{Json, Listing};
+
+use super::{Profile, Upstream};
+
+/// Small storage for text under a name. The name consists of letters, digits,
+/// `-` and `_`, so it can be a file name.
+pub trait ListingStore: Send + Sync {
+    fn load(&self, name: &str) -> Option<Vec<u8>>;
+
+    /// Keeps the text. What cannot be kept is lost without harm: the next run
+    /// asks the upstream.
+    fn save(&self, name: &str, text: &[u8]);
+}
+
+/// A store that lasts as long as the process.
+#[derive(Debug, Default)]
+pub struct InMemory(Mutex<HashMap<String, Vec<u8>>>);
+
+impl ListingStore for InMemory {
+    fn load(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.lock().get(name).cloned()
+    }
+
+    fn save(&self, name: &str, text: &[u8]) {
+        let mut texts = self.0.lock();
+        texts.insert(name.to_owned(), text.to_owned());
+    }
+}
+
+/// What upstreams listed for which profiles, and which of that was listed in
+/// this run.
+pub(crate) struct RememberedListings {
+    store: Arc<dyn ListingStore>,
+    listed_this_run: Mutex<HashSet<String>>,
+}
+
+impl RememberedListings {
+    pub(crate) fn new(store: Arc<dyn ListingStore>) -> RememberedListings {
+        RememberedListings { store, listed_this_run: Mutex::default() }
+    }
+
+    /// What an upstream last listed for clients with this profile.
+    pub(crate) fn load(&self, upstream: &Upstream, profile: &Profile) -> Option<Listing> {
+        let text = self.store.load(&name(upstream, profile))?;
+        Json::parse(text).ok()?.read().ok()
+    }
+
+    /// Keeps a listing. Writing may block.
+    pub(crate) fn save(&self, upstream: &Upstream, profile: &Profile, listing: &Listing) {
+        self.store.save(&name(upstream, profile), Json::encode(listing).as_bytes());
+    }
+
+    /// Whether the upstream was listed for this profile in this run.
+    pub(crate) fn was_listed(&self, upstream: &Upstream, profile: &Profile) -> bool {
+        self.lock().contains(&name(upstream, profile))
+    }
+
+    pub(crate) fn mark_listed(&self, upstream: &Upstream, profile: &Profile) {
+        self.lock().insert(name(upstream, profile));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.listed_this_run.lock()
+    }
+}
+
+fn name(upstream: &Upstream, profile: &Profile) -> String {
+    let key = format!("{}\u{1f}{}\u{1f}{}", upstream.label, upstream.fingerprint, profile.text());
+    format!("{}-{}", catalog::name::alias(&upstream.label), catalog::name::tag(&key, 16))
+}
