@@ -68,6 +68,22 @@ impl UsageHistory {
         priors
     }
 
+    /// The documents that were chosen most often, first the most frequent: of
+    /// all words that led to one, the one that did so most counts.
+    pub fn most_used(&self, most: usize) -> Vec<String> {
+        let mut uses: BTreeMap<&str, f32> = BTreeMap::new();
+        let newest = self.words.values().flat_map(BTreeMap::values).map(|choice| choice.day).max();
+        let today = newest.unwrap_or_default();
+        for (document, choice) in self.words.values().flatten() {
+            let times = uses.entry(document).or_default();
+            *times = times.max(choice.at(today));
+        }
+        let mut used: Vec<(&str, f32)> = uses.into_iter().collect();
+        // Stable: of equal ones the name decides.
+        used.sort_by(|a, b| b.1.total_cmp(&a.1));
+        used.into_iter().take(most).map(|(document, _)| document.to_owned()).collect()
+    }
+
     /// Every word with what was chosen after it.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Choice>)> {
         self.words.iter().map(|(word, choices)| (word.as_str(), choices))

@@ -12,6 +12,7 @@ mod builtin;
 mod controls;
 mod gate;
 mod learning;
+mod listing;
 mod manifest;
 mod mount;
 mod records;
@@ -89,6 +90,8 @@ pub(crate) struct Raw {
     #[serde(default)]
     learning: learning::Raw,
     #[serde(default)]
+    listing: listing::Raw,
+    #[serde(default)]
     search: search::Raw,
     #[serde(default)]
     trust: trust::Raw,
@@ -114,6 +117,8 @@ pub(crate) struct Config {
     pub(crate) artifacts: Artifacts,
     pub(crate) controls: Controls,
     pub(crate) learning: Learning,
+    /// What is listed whole beside our own tools.
+    pub(crate) listed: gateway::surface::listed::Config,
     /// Whether searches compare meanings.
     pub(crate) meaning: Meaning,
     pub(crate) trust: gateway::policy::trust::Config,
@@ -166,6 +171,7 @@ impl Config {
             skills: _,
             builtin: _,
             controls: _,
+            listed: _,
             trust: _,
             visibility: _,
             mounts: _,
@@ -365,6 +371,7 @@ fn parse(
         artifacts: artifacts::parse(raw.artifacts, base, environment, problems),
         controls: controls::parse(raw.controls, &labels, problems),
         learning: learning::parse(&raw.learning),
+        listed: listing::parse(&raw.listing),
         meaning: search::parse(&raw.search),
         trust: trust::parse(raw.trust, &labels, problems),
         visibility: visibility::parse(&raw.visibility, problems),

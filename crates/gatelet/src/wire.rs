@@ -149,6 +149,7 @@ impl Wiring {
             stages: self.controls.first(config, &self.state, &self.identities, &clock),
             visibility: config.visibility.clone().into(),
             meta: config.controls.meta.clone(),
+            listed: config.listed.clone(),
             inspection: config.controls.inspection.clone(),
             raw: config.artifacts.raw,
             records: match &self.records {
@@ -208,6 +209,7 @@ impl Wiring {
             stages: self.controls.next(config, &self.state, &self.identities),
             gate: gate(config),
             meta: config.controls.meta.clone(),
+            listed: config.listed.clone(),
             inspection: config.controls.inspection.clone(),
         });
         gateway.reload(self.upstreams(config), skills);

@@ -14,6 +14,7 @@ use crate::search::Search;
 use crate::surface::about::About;
 use crate::surface::cash::{self, Cash};
 use crate::surface::direct::{self, Direct};
+use crate::surface::listed::{self, ClientKind, Live};
 use crate::surface::meta::{self, MetaTools};
 use crate::surface::proxy::{self, Proxy};
 use crate::surface::published::Published;
@@ -52,6 +53,8 @@ pub struct Parts {
     pub visibility: VisibilityFilter,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
+    /// Which functions are listed whole beside our own tools.
+    pub listed: listed::Config,
     pub artifacts: Arc<dyn artifacts::Store>,
     /// Whether kept answers are kept as they came, too.
     pub raw: artifacts::Raw,
@@ -82,6 +85,7 @@ impl Parts {
             },
             visibility: VisibilityFilter::default(),
             meta: meta::Config::default(),
+            listed: listed::Config::default(),
             artifacts: Arc::new(artifacts),
             raw: artifacts::Raw::Dropped,
             listing_store: Arc::new(roster::listing_store::InMemory::default()),
@@ -98,6 +102,8 @@ pub struct Controls {
     pub gate: gate::Config,
     /// How the gateway and proxy surfaces behave.
     pub meta: meta::Config,
+    /// Which functions are listed whole beside our own tools.
+    pub listed: listed::Config,
     /// What is expected of listings, from an upstream's next one on.
     pub inspection: roster::inspect::Config,
 }
@@ -120,6 +126,7 @@ struct Surfaces {
     tasks: Arc<Tasks>,
     about: Arc<About>,
     meta: Arc<ArcSwap<meta::Config>>,
+    listed: Arc<Live>,
 }
 
 impl Gateway {
@@ -132,6 +139,7 @@ impl Gateway {
         let scrubber = Arc::clone(&parts.stages.scrubber);
         let live = Arc::new(LiveStages::new(parts.stages, parts.visibility));
         let library = Arc::new(ArcSwap::from_pointee(parts.skills));
+        let listed = Arc::new(Live::new(parts.listed, Arc::clone(&parts.notebook)));
         let learning = Arc::new(Learning::new(parts.notebook, Arc::clone(&clock)));
         let sink = Arc::new(Listening { learning: Arc::clone(&learning), sink: parts.records });
         let recorder = Arc::new(Recorder { sink, clock: Arc::clone(&clock) });
@@ -178,6 +186,7 @@ impl Gateway {
             tasks: Arc::default(),
             about: Arc::new(about),
             meta: Arc::new(ArcSwap::from_pointee(parts.meta)),
+            listed,
         };
         let roster = Arc::new(Roster::new(parts.upstreams, parts.roster, roster_parts));
         Gateway { roster, inspector, surfaces, library }
@@ -211,12 +220,17 @@ impl Gateway {
     /// Replaces the rules and limits of calls. Calls under way end as they
     /// began.
     pub fn control(&self, controls: Controls) {
-        let Controls { stages, gate, meta, inspection } = controls;
+        let Controls { stages, gate, meta, listed, inspection } = controls;
         let pipeline = &self.surfaces.pipeline;
         pipeline.scrubber.follow(&stages.scrubber);
         pipeline.live.replace(stages);
         pipeline.gate.store(Arc::new(gate));
         self.surfaces.meta.store(Arc::new(meta));
+        let relists = *self.surfaces.listed.config() != listed;
+        self.surfaces.listed.replace(listed);
+        if relists {
+            self.roster.announce();
+        }
         self.inspector.config.store(Arc::new(inspection));
     }
 
@@ -236,9 +250,10 @@ struct SurfaceSource {
 impl ProviderSource for SurfaceSource {
     fn provider_for(&self, client: &Arc<Client>, caller: &Arc<Identity>) -> Arc<dyn Provider> {
         let (pool, caller) = (self.roster.pool(client), Arc::clone(caller));
+        let kind = ClientKind::of(client, self.surface == Surface::Auto);
         match self.surface.for_client(client) {
-            Surface::Cash | Surface::Auto => Arc::new(self.surfaces.cash(pool, caller)),
-            Surface::Gateway => Arc::new(self.surfaces.browsing(pool, caller)),
+            Surface::Cash | Surface::Auto => Arc::new(self.surfaces.cash(pool, caller, kind)),
+            Surface::Gateway => Arc::new(self.surfaces.browsing(pool, caller, kind)),
             Surface::Proxy => Arc::new(self.surfaces.proxy(pool, caller)),
             Surface::Direct => Arc::new(self.surfaces.direct(pool, caller)),
         }
@@ -246,25 +261,32 @@ impl ProviderSource for SurfaceSource {
 }
 
 impl Surfaces {
-    fn cash(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Cash {
+    fn cash(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>, client: ClientKind) -> Cash {
         let rest = self.rest(&pool, cash::ORIGIN);
-        let Surfaces { pipeline, skills, search, tasks, about, .. } = self.clone();
-        Cash { pool, caller, pipeline, skills, search, tasks, about, rest }
+        let Surfaces { pipeline, skills, search, tasks, about, listed, .. } = self.clone();
+        Cash { pool, caller, pipeline, skills, search, tasks, about, listed, client, rest }
     }
 
-    fn browsing(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> browsing::Gateway {
+    fn browsing(
+        &self,
+        pool: Arc<UpstreamPool>,
+        caller: Arc<Identity>,
+        client: ClientKind,
+    ) -> browsing::Gateway {
         let rest = self.rest(&pool, browsing::ORIGIN);
-        browsing::Gateway { pool, caller, tools: self.meta_tools(browsing::ORIGIN), rest }
+        let (tools, listed) = (self.meta_tools(browsing::ORIGIN), Arc::clone(&self.listed));
+        browsing::Gateway { pool, caller, tools, listed, client, rest }
     }
 
     fn proxy(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Proxy {
         let rest = self.rest(&pool, proxy::ORIGIN);
-        Proxy { pool, caller, tools: self.meta_tools(proxy::ORIGIN), rest }
+        let (tools, listed) = (self.meta_tools(proxy::ORIGIN), Arc::clone(&self.listed));
+        Proxy { pool, caller, tools, listed, rest }
     }
 
     fn direct(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Direct {
         let rest = self.rest(&pool, direct::ORIGIN);
-        let cash = self.cash(Arc::clone(&pool), Arc::clone(&caller));
+        let cash = self.cash(Arc::clone(&pool), Arc::clone(&caller), ClientKind::default());
         let Surfaces { pipeline, tasks, .. } = self.clone();
         Direct { pool, caller, pipeline, tasks, cash, rest }
     }

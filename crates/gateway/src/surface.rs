@@ -11,10 +11,12 @@ pub mod proxy;
 pub mod meta;
 
 pub(crate) mod about;
+pub(crate) mod by_name;
 pub(crate) mod cuts;
 pub(crate) mod hints;
 pub(crate) mod instructions;
 pub(crate) mod kept;
+pub mod listed;
 pub(crate) mod listings;
 pub(crate) mod oversize;
 pub(crate) mod published;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use catalog::Catalog;
-use tool::{Context, Finding, Listing};
+use tool::{Context, Finding, Listing, Tool};
 
 use crate::refusal::Refusal;
 use crate::validate::ValidCall;
@@ -24,6 +24,12 @@ pub trait Check: Send + Sync {
     /// first.
     fn admit_view(&self, _: &Artifact) -> Result<Admission, Refusal> {
         Ok(Admission::Free)
+    }
+
+    /// Whether the operator vouched for a tool (`upstream/tool`) as it is now, so
+    /// that what it says of itself is believed.
+    fn vouches(&self, _path: &str, _: &Tool) -> bool {
+        false
     }
 }
 

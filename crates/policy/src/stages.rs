@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use catalog::Catalog;
-use tool::{Context, Failure, Finding, Listing, Reply};
+use tool::{Context, Failure, Finding, Listing, Reply, Tool};
 
 use crate::admission::{self, Admission, Check, ListingCheck};
 use crate::approval::{Approval, ApprovalRequest};
@@ -45,6 +45,11 @@ impl Stages {
         context: &Context,
     ) -> Result<Admission, Refusal> {
         admission::all(&self.checks, |check| check.admit(catalog, call, context))
+    }
+
+    /// Whether the operator vouched for a tool (`upstream/tool`) as it is now.
+    pub fn vouches(&self, path: &str, tool: &Tool) -> bool {
+        self.checks.iter().any(|check| check.vouches(path, tool))
     }
 
     /// Whether something kept may be viewed, and what the user has to agree to

@@ -22,17 +22,19 @@ use catalog::{Catalog, Slot, reply};
 use futures::stream::BoxStream;
 use tool::{
     Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
-    RpcError,
+    RpcError, Tool,
 };
 
 use super::about::About;
+use super::by_name::ByName;
 use super::hints::Facts;
+use super::listed::{self, ClientKind, Live};
 use super::rest::Rest;
 use super::{listings, tasks::Tasks};
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, repeated_arguments};
 use crate::search::Search;
-use arguments::CallArguments;
+use arguments::{BadCall, CallArguments};
 use policy::call::{Mode, Request, What};
 use policy::confirm;
 use policy::refusal::Refused;
@@ -65,6 +67,16 @@ fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
     }
 }
 
+/// The tool that runs only what reads, where the operator wants it.
+pub(crate) const READ: &str = "call_read";
+
+/// Which functions a call may run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    All,
+    Reading,
+}
+
 /// The surface, for clients of one kind.
 pub struct Cash {
     pub(crate) pool: Arc<UpstreamPool>,
@@ -75,6 +87,9 @@ pub struct Cash {
     pub(crate) search: Arc<Search>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
+    /// What is listed beside the three.
+    pub(crate) listed: Arc<Live>,
+    pub(crate) client: ClientKind,
     /// Answers everything that is no call.
     pub(crate) rest: Rest,
 }
@@ -88,8 +103,13 @@ impl Cash {
                 Box::pin(self.pool.first_listing(&namespace)).await;
             }
         }
-        if call.name == "call" {
-            return Ok(Box::pin(self.call(call, context)).await);
+        let scope = match call.name.as_str() {
+            "call" => Some(Scope::All),
+            READ if self.listed.config().read_tool => Some(Scope::Reading),
+            _ => None,
+        };
+        if let Some(scope) = scope {
+            return Ok(Box::pin(self.call(call, scope, context)).await);
         }
         let snapshot = self.pool.snapshot();
         let view = self.view(&snapshot, context);
@@ -100,17 +120,42 @@ impl Cash {
                 None => Box::pin(view.help(call.arguments.as_ref())).await,
             }),
             "skill" => Ok(Box::pin(view.skill(call.arguments.as_ref())).await),
-            other => {
-                let other = catalog::summary::echo(other);
-                let message = format!(
-                    "no tool `{other}`: there are `call`, `help` and `skill`; functions are run with `call`"
-                );
-                Ok(Reply::Error(RpcError::new(-32602, message)))
-            }
+            _ => Ok(Box::pin(self.called_by_name(call, context)).await),
         }
     }
 
-    async fn call(&self, call: Call, context: &Context) -> Reply {
+    /// A function that is called by the name under which it is listed, or could
+    /// be: what is listed may have changed since the client looked.
+    async fn called_by_name(&self, call: Call, context: &Context) -> Reply {
+        let call = confirm::lift(call);
+        let by_name = ByName { pool: &self.pool, live: &self.pipeline.live };
+        let (snapshot, found) = match self.listed.lists_any(self.client) {
+            true => by_name.resolve(&call.name, context).await,
+            false => (self.pool.snapshot(), None),
+        };
+        let Some(slot) = found else {
+            let name = catalog::summary::echo(&call.name);
+            let message = format!(
+                "no tool `{name}`: there are `call`, `help` and `skill`; functions are run with `call`"
+            );
+            return Reply::Error(RpcError::new(-32602, message));
+        };
+        let view = self.view(&snapshot, context);
+        let given = call.arguments.filter(|given| !given.is_null());
+        let kwargs = match given.map(arguments::object_of) {
+            None => None,
+            Some(kwargs @ Some(_)) => kwargs,
+            Some(None) => return view.refuse(Refused::BadCall, view.bad_call(BadCall::NoObject)),
+        };
+        // An interface is made of the whole answer.
+        let shows = self.client.interfaces && listed::has_interface(snapshot.catalog.tool(slot));
+        let mode = if shows { Mode::Pass } else { Mode::Run };
+        let (namespace, function) = (String::new(), String::new());
+        let arguments = CallArguments { namespace, function, kwargs, wanted: None };
+        view.run(slot, arguments, call.rest, mode).await
+    }
+
+    async fn call(&self, call: Call, scope: Scope, context: &Context) -> Reply {
         let call = confirm::lift(call);
         let arguments = CallArguments::read(call.arguments.as_ref());
         let mut snapshot = self.pool.snapshot();
@@ -130,7 +175,10 @@ impl Cash {
         }
         let view = self.view(&snapshot, context);
         match found {
-            Ok(slot) => view.run(slot, arguments, call.rest).await,
+            Ok(slot) if scope == Scope::Reading && !view.only_reads(slot) => {
+                view.refuse(Refused::Denied, view.may_change(slot))
+            }
+            Ok(slot) => view.run(slot, arguments, call.rest, Mode::Run).await,
             Err(why) => view.refuse(Refused::UnknownFunction, view.unknown(&why, &arguments)),
         }
     }
@@ -163,7 +211,21 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    async fn run(&self, slot: Slot, mut arguments: CallArguments, mut rest: Object) -> Reply {
+    /// Whether a function only reads, by the operator's word or by its own where
+    /// the operator vouched for it.
+    fn only_reads(&self, slot: Slot) -> bool {
+        let live = self.cash.pipeline.live.now();
+        let vouched = |path: &str, tool: &Tool| live.stages.vouches(path, tool);
+        listed::only_reads(&self.cash.listed.config(), self.snapshot, slot, vouched)
+    }
+
+    async fn run(
+        &self,
+        slot: Slot,
+        mut arguments: CallArguments,
+        mut rest: Object,
+        mode: Mode,
+    ) -> Reply {
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(kwargs) = &mut arguments.kwargs {
             confirm::lift_from(kwargs, contract, &mut rest);
@@ -174,7 +236,7 @@ impl View<'_> {
             return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &problems));
         }
         let target = self.snapshot.target(slot);
-        let request = Request { target, arguments: Some(kwargs), rest, wanted, mode: Mode::Run };
+        let request = Request { target, arguments: Some(kwargs), rest, wanted, mode };
         let say = |outcome| self.say(slot, outcome);
         self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, say).await
     }
@@ -211,12 +273,20 @@ impl Provider for Cash {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.pool.snapshot();
         let visible = self.pipeline.live.visible_to(&self.caller);
-        listings::listing(&snapshot, Surface::Cash, visible.key(), || {
+        let variant = self.listed.variant(self.client);
+        listings::listing(&snapshot, Surface::Cash, variant, visible.key(), || {
             let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
             let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
             let gate = &self.pipeline.gate.load();
             let facts = Facts { map: &map, gate, view_chars: 0 };
-            definitions::listing(&self.about, &snapshot, &facts, &visible)
+            let mut listing = definitions::listing(&self.about, &snapshot, &facts, &visible);
+            if self.listed.config().read_tool {
+                listing.tools.push(facts.hinted(definitions::read_tool()));
+            }
+            let listed = self.listed.listed(&snapshot, self.client, &visible);
+            listing.tools.extend(listed.tools);
+            listing.findings.extend(listed.findings);
+            listing
         })
     }
 

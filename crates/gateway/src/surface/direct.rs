@@ -4,22 +4,21 @@
 //! A tool is called by its upstream's label and its own name, so what it is
 //! called does not depend on which other upstreams there are.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use catalog::Slot;
 use catalog::summary::echo;
 use futures::stream::BoxStream;
-use sha2::{Digest, Sha256};
 use tool::{
-    Ask, Call, Context, Event, Failure, Finding, Identity, Json, Listing, Object, Provider,
-    QuickMap, Reply, Resource, RpcError, Tool, hex,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Resource,
+    RpcError, Tool,
 };
 
+use super::by_name::{ByName, Names};
 use super::cash::Cash;
-use super::cuts;
 use super::instructions::instructions;
+use super::listed::ClientKind;
 use super::listings;
 use super::rest::Rest;
 use super::tasks::Tasks;
@@ -28,13 +27,10 @@ use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, unwritten};
 use policy::call::{Mode, Request};
 use policy::confirm::lift;
 use policy::visibility::Visible;
-use roster::{Snapshot, UpstreamPool};
+use roster::UpstreamPool;
 
 /// Where calls of this surface come from.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: unwritten };
-
-/// Characters that a host accepts in a name.
-const LONGEST: usize = 64;
 
 /// The surface, for clients of one kind.
 pub struct Direct {
@@ -49,90 +45,15 @@ pub struct Direct {
     pub(crate) rest: Rest,
 }
 
-/// The names of all tools, and the way back from each.
-pub(crate) struct Names {
-    tools: Vec<(Slot, Tool)>,
-    slots: QuickMap<String, Slot>,
-    /// What hosts would cut of them.
-    pub(crate) findings: Vec<Finding>,
-}
-
-impl Names {
-    pub(crate) fn definitions(&self) -> Vec<Json> {
-        self.tools.iter().map(|(_, tool)| tool.raw.clone()).collect()
-    }
-
-    /// Those of a snapshot, made when first needed.
-    pub(crate) fn of(snapshot: &Snapshot) -> &Names {
-        snapshot.derived(|| Names::make(snapshot))
-    }
-
-    fn make(snapshot: &Snapshot) -> Names {
-        let catalog = &snapshot.catalog;
-        let (mut tools, mut slots, mut findings) = (Vec::new(), QuickMap::default(), Vec::new());
-        let mut plain: HashMap<&str, Option<Slot>> = HashMap::new();
-        for slot in catalog.slots().filter(|slot| !catalog.is_builtin(*slot)) {
-            let (tool, label) = (catalog.tool(slot), catalog.source(slot).label.as_str());
-            let mut name = legal(label, &tool.name);
-            if slots.contains_key(&name) {
-                name = tagged(&name, label, &tool.name);
-            }
-            let shortened = LONGEST < label.len() + 1 + tool.name.len();
-            findings.extend(cuts::findings(label, tool, &name, shortened));
-            tools.push((slot, renamed(tool, &name)));
-            slots.insert(name, slot);
-            plain.entry(&tool.name).and_modify(|only| *only = None).or_insert(Some(slot));
-        }
-        // An upstream's own name works too while only one tool has it.
-        for (name, slot) in plain {
-            if let Some(slot) = slot {
-                slots.entry(name.to_owned()).or_insert(slot);
-            }
-        }
-        Names { tools, slots, findings }
-    }
-}
-
-/// The name of a tool here: `label_name` with what hosts reject replaced.
-fn legal(label: &str, name: &str) -> String {
-    let keep = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-    let joined: String = format!("{label}_{name}").chars().map(keep).collect();
-    match joined.len() <= LONGEST {
-        true => joined,
-        false => tagged(&joined, label, name),
-    }
-}
-
-/// A name with a tag of what it stands for, short enough.
-fn tagged(joined: &str, label: &str, name: &str) -> String {
-    let digest = Sha256::digest(format!("{label}\n{name}").as_bytes());
-    let tag = hex::encode(&digest[..4]);
-    let head: String = joined.chars().take(LONGEST - 9).collect();
-    format!("{head}_{tag}")
-}
-
-/// The definition, whole but for its name. Official clients refuse a whole list
-/// for one schema in it that is none, so such a schema is left out.
-fn renamed(tool: &Tool, name: &str) -> Tool {
-    let Ok(mut raw) = Object::parse(&tool.raw) else { return tool.clone() };
-    raw.set("name", Json::encode(name));
-    if raw.get("inputSchema").is_none_or(|schema| !schema.is_object()) {
-        raw.set("inputSchema", Json::encode(&serde_json::json!({"type": "object"})));
-    }
-    if raw.get("outputSchema").is_some_and(|schema| !schema.is_object()) {
-        raw.remove("outputSchema");
-    }
-    Tool { name: name.to_owned(), raw: raw.to_json(), ..tool.clone() }
-}
-
 #[async_trait]
 impl Provider for Direct {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.pool.snapshot();
         let visible = self.visible_to(&self.caller);
-        listings::listing(&snapshot, Surface::Direct, visible.key(), || {
+        let variant = self.cash.listed.variant(ClientKind::default());
+        listings::listing(&snapshot, Surface::Direct, variant, visible.key(), || {
             let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
-            let tools = Names::of(&snapshot).tools.iter().filter(seen);
+            let tools = Names::of(&snapshot).tools().iter().filter(seen);
             let tools = tools.map(|(_, tool)| tool.clone()).collect();
             let mut listing = Listing { tools, ..(*self.cash.listing()).clone() };
             let told = instructions(Surface::Direct, &snapshot.catalog, &visible);
@@ -165,56 +86,10 @@ impl Direct {
         self.pipeline.live.visible_to(caller)
     }
 
-    /// The tool of a name, if the caller sees it.
-    fn find(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Option<Slot> {
-        let slot = Names::of(snapshot).slots.get(name).copied()?;
-        let visible = self.visible_to(&context.caller);
-        visible.shows_function(&snapshot.catalog, slot).then_some(slot)
-    }
-
-    /// The snapshot to answer from when nobody knows a name: what is listed for
-    /// the first time is waited for, and what is remembered is looked at, where
-    /// the name begins with the label of an upstream that the caller knows of.
-    async fn waited(
-        &self,
-        snapshot: Arc<Snapshot>,
-        name: &str,
-        context: &Context,
-    ) -> Arc<Snapshot> {
-        let labels = self.meant(&snapshot, name, context);
-        if labels.is_empty() {
-            return snapshot;
-        }
-        for label in &labels {
-            self.pool.first_listing(label).await;
-        }
-        let snapshot = self.pool.snapshot();
-        if self.find(&snapshot, name, context).is_some() {
-            return snapshot;
-        }
-        for label in &labels {
-            self.pool.current_listing(label).await;
-        }
-        self.pool.snapshot()
-    }
-
-    /// The upstreams whose tool a name may be, as far as the caller knows.
-    fn meant(&self, snapshot: &Snapshot, name: &str, context: &Context) -> Vec<String> {
-        let (catalog, visible) = (&snapshot.catalog, self.visible_to(&context.caller));
-        let knows = |label: &str| visible.shows_upstream(catalog, label);
-        let labels = catalog.sources().iter().map(|source| source.label.as_str());
-        let meant = labels.filter(|label| name.starts_with(&legal(label, "")) && knows(label));
-        meant.map(str::to_owned).collect()
-    }
-
     async fn call(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
         let call = lift(call);
-        let mut snapshot = self.pool.snapshot();
-        let mut found = self.find(&snapshot, &call.name, context);
-        if found.is_none() {
-            snapshot = Box::pin(self.waited(snapshot, &call.name, context)).await;
-            found = self.find(&snapshot, &call.name, context);
-        }
+        let by_name = ByName { pool: &self.pool, live: &self.pipeline.live };
+        let (snapshot, found) = by_name.resolve(&call.name, context).await;
         let Some(slot) = found else {
             return Ok(Reply::Error(RpcError::new(
                 -32602,
@@ -336,32 +211,6 @@ mod tests {
         settle().await;
         let failure = before.ask(1, ask(), &Context::anonymous()).await.unwrap_err();
         assert!(failure.to_string().ends_with("changed just now"), "{failure}");
-    }
-
-    #[test]
-    fn names_are_legal_and_do_not_depend_on_other_upstreams() {
-        assert_eq!(legal("github", "create_issue"), "github_create_issue");
-        assert_eq!(legal("fs", "read.file x"), "fs_read_file_x");
-        let long = legal("label", &"n".repeat(100));
-        assert_eq!(long.len(), 64);
-        assert_ne!(long, legal("label", &"n".repeat(101)));
-    }
-    #[test]
-    fn a_definition_whose_schema_is_none_is_one_that_clients_take() {
-        for (odd, expected) in [
-            (r#"{"name":"t"}"#, r#"{"name":"n","inputSchema":{"type":"object"}}"#),
-            (
-                r#"{"name":"t","inputSchema":null,"outputSchema":5,"x":1}"#,
-                r#"{"name":"n","inputSchema":{"type":"object"},"x":1}"#,
-            ),
-            (
-                r#"{"name":"t","inputSchema":{"a":1},"outputSchema":{}}"#,
-                r#"{"name":"n","inputSchema":{"a":1},"outputSchema":{}}"#,
-            ),
-        ] {
-            let tool = Tool::read(Json::parse(odd.to_owned()).unwrap()).unwrap();
-            assert_eq!(renamed(&tool, "n").raw.as_str(), expected);
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,14 +8,18 @@ use catalog::directory::{Entry, Section};
 use catalog::{Directory, reply};
 use futures::stream::BoxStream;
 use tool::{
-    Ask, Call, Context, Event, Failure, Identity, Listing, Provider, Reply, Resource, RpcError,
+    Ask, Call, Context, Event, Failure, Identity, Json, Listing, Object, Provider, Reply, Resource,
+    RpcError,
 };
 
+use super::by_name::ByName;
+use super::listed::{self, ClientKind, Live};
 use super::listings;
 use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
 use super::rest::Rest;
 use crate::choice::Surface;
 use crate::dispatch::Origin;
+use policy::call::Mode;
 use policy::confirm::lift;
 use roster::UpstreamPool;
 
@@ -28,6 +32,9 @@ pub struct Gateway {
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
+    /// What is listed beside the meta-tools.
+    pub(crate) listed: Arc<Live>,
+    pub(crate) client: ClientKind,
     /// Answers everything that is no call.
     pub(crate) rest: Rest,
 }
@@ -50,13 +57,19 @@ impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.pool.snapshot();
         let visible = self.tools.pipeline.live.visible_to(&self.caller);
-        listings::listing(&snapshot, Surface::Gateway, visible.key(), || {
+        let variant = self.listed.variant(self.client);
+        listings::listing(&snapshot, Surface::Gateway, variant, visible.key(), || {
             let catalog = &snapshot.catalog;
             let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
             let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
             let names = names(snapshot.directory(), &seen);
             let tools = self.tools.hinted(tools(&names, &map), &map);
-            listing(Surface::Gateway, &self.tools.about, &snapshot, tools, &visible)
+            let mut listing =
+                listing(Surface::Gateway, &self.tools.about, &snapshot, tools, &visible);
+            let listed = self.listed.listed(&snapshot, self.client, &visible);
+            listing.tools.extend(listed.tools);
+            listing.findings.extend(listed.findings);
+            listing
         })
     }
 
@@ -80,6 +93,12 @@ impl Provider for Gateway {
                 );
                 let snapshot = Box::pin(asked).await;
                 let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, &rest);
+                if let Some(reply) = meta.answer(&name, arguments.as_ref()).await {
+                    return Ok(reply);
+                }
+                if let Some(reply) = self.called_by_name(&name, arguments, &rest, context).await {
+                    return Ok(reply);
+                }
                 let unknown = || {
                     let known = names(snapshot.directory(), &|entry| meta.shows(entry)).join(", ");
                     let name = catalog::summary::echo(&name);
@@ -88,12 +107,37 @@ impl Provider for Gateway {
                     );
                     Reply::Error(RpcError::new(-32602, message))
                 };
-                Ok(meta.answer(&name, arguments.as_ref()).await.unwrap_or_else(unknown))
+                Ok(unknown())
             }
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
                 self.rest.ask(ask, context).await
             }
         }
+    }
+}
+
+impl Gateway {
+    /// A tool that is called by the name under which it is listed, or could be.
+    async fn called_by_name(
+        &self,
+        name: &str,
+        arguments: Option<Json>,
+        rest: &Object,
+        context: &Context,
+    ) -> Option<Reply> {
+        if !self.listed.lists_any(self.client) {
+            return None;
+        }
+        let by_name = ByName { pool: &self.pool, live: &self.tools.pipeline.live };
+        let (snapshot, found) = by_name.resolve(name, context).await;
+        let slot = found?;
+        // An interface is made of the whole answer.
+        let shows = self.client.interfaces && listed::has_interface(snapshot.catalog.tool(slot));
+        let mode = if shows { Mode::Pass } else { Mode::Strict };
+        let meta = Meta::new(&self.tools, &self.pool, &snapshot, context, rest);
+        let id = &snapshot.target(slot).callee.id;
+        let ran = meta.run(id, arguments, rest.clone(), mode).await;
+        Some(meta.settled(ran))
     }
 }
 

@@ -6,7 +6,7 @@ use catalog::reply;
 use catalog::source::Role;
 use tool::{Finding, Json, Tool};
 
-use super::direct::Names;
+use super::by_name::Names;
 use super::stripped::Stripped;
 use super::{cash, gateway, meta};
 use crate::choice::Surface;

@@ -164,6 +164,11 @@ impl Check for TrustCheck {
             Verdict::Refuse(reason) => Err(refusal(reason)),
         }
     }
+
+    fn vouches(&self, path: &str, tool: &Tool) -> bool {
+        let Ok(ledger) = self.store.read() else { return false };
+        self.trust_state(&ledger, path, tool) == TrustState::Known(TrustLevel::Trusted)
+    }
 }
 
 impl ListingCheck for TrustCheck {

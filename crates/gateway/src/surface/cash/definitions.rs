@@ -61,6 +61,25 @@ pub fn tools(map: &str) -> Vec<Tool> {
     definitions.into_iter().map(read).collect()
 }
 
+/// The tool that runs only what reads: hosts can allow it once for all.
+pub(super) fn read_tool() -> Tool {
+    let raw = json!({
+        "name": super::READ,
+        "description": "Like call, but runs only functions that change nothing.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "namespace": {"type": "string"},
+                "function": {"type": "string"},
+                "kwargs": {"type": "object"},
+                "sizelimit": {"type": "integer"},
+            },
+            "required": ["function"],
+        },
+    });
+    Tool::read(raw.into()).expect("our own tools have names")
+}
+
 /// The whole listing over one catalog, of what a caller sees.
 pub(super) fn listing(
     about: &About,

@@ -28,6 +28,18 @@ const FEW: usize = 5;
 const OWN: usize = 2;
 
 impl View<'_> {
+    /// A function that may change something, asked for where only reading is
+    /// allowed.
+    pub(super) fn may_change(&self, slot: Slot) -> Reply {
+        let catalog = &self.snapshot.catalog;
+        let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
+        Reply::error_text(&format!(
+            "**Error:** `{name}` of `{path}` is not known to change nothing: run it with `call`. \
+             The operator can name what only reads in `read_only`, or vouch for what says so with \
+             `gatelet trust grant`."
+        ))
+    }
+
     /// Whether a function exists as far as this caller is concerned.
     pub(super) fn sees(&self, slot: Slot) -> bool {
         self.visible.shows_function(&self.snapshot.catalog, slot)

@@ -39,6 +39,7 @@ impl Opened {
             stages: ruled(rules, &Arc::new(Fake::default())),
             gate: artifacts::gate::Config::default(),
             meta: meta::Config::default(),
+            listed: listed::Config::default(),
             inspection: inspect::Config::default(),
         });
     }
@@ -113,6 +114,7 @@ async fn limits_and_redaction_change_while_calls_are_made() {
         stages: Stages { scrubber, ..Stages::default() },
         gate: artifacts::gate::Config { limit: 1_000_000, ..artifacts::gate::Config::default() },
         meta: meta::Config { top_k: 2, ..meta::Config::default() },
+        listed: listed::Config::default(),
         inspection: inspect::Config::default(),
     });
     assert!(opened.say("tool_execute", big).await.contains("\"total\":3000"));
