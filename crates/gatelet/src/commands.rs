@@ -7,6 +7,8 @@ mod asking;
 pub(crate) mod call;
 pub(crate) mod help;
 mod output;
+mod person;
+mod plain_secrets;
 pub(crate) mod skill;
 
 pub(crate) mod eval;
@@ -19,8 +21,11 @@ pub(crate) mod tokens;
 pub(crate) mod upstreams;
 
 pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod secret;
+pub(crate) mod servers;
 
 pub(crate) mod conform;
 pub(crate) mod key;
@@ -59,7 +64,16 @@ pub(crate) enum Command {
     Habits(habits::Action),
     Init(init::Args),
     Import(import::Args),
+    Add(Box<servers::add::Args>),
+    Remove(servers::remove::Args),
+    Enable(servers::switch::EnableArgs),
+    Disable(servers::switch::DisableArgs),
+    Update(servers::update::Args),
+    Search(servers::search::Args),
+    #[command(subcommand)]
+    Secret(secret::Action),
     Config(config::Args),
+    Doctor(doctor::Args),
     Conform(Box<conform::Args>),
     #[command(subcommand)]
     Key(key::Action),
@@ -101,8 +115,16 @@ pub(crate) fn run(
         Command::Eval(args) => eval::run(&args),
         Command::Habits(action) => habits::run(&action, paths),
         Command::Init(args) => init::run(&args, paths),
-        Command::Import(args) => import::run(&args),
+        Command::Import(args) => import::run(&args, paths),
+        Command::Add(args) => servers::add::run(&args, paths),
+        Command::Remove(args) => servers::remove::run(&args, paths),
+        Command::Enable(args) => servers::switch::enable(&args, paths),
+        Command::Disable(args) => servers::switch::disable(&args, paths),
+        Command::Update(args) => servers::update::run(&args, paths),
+        Command::Search(args) => servers::search::run(&args, paths),
+        Command::Secret(action) => secret::run(&action, paths),
         Command::Config(args) => config::run(&args, paths),
+        Command::Doctor(args) => doctor::run(&args, paths),
         Command::Conform(args) => conform::run(&args),
         Command::Key(action) => key::run(&action, paths),
         Command::Login(args) => login::run(&args, paths),

@@ -26,6 +26,7 @@ mod visibility;
 
 pub(crate) mod foreign;
 
+pub(crate) mod edit;
 mod self_reference;
 
 mod jsonc;
@@ -54,8 +55,8 @@ pub(crate) use records::Records;
 pub(crate) use serve::{Serve, Surface, Tls, address};
 pub(crate) use site::{Ownership, Rules};
 pub(crate) use skills::Skills;
-pub(crate) use text::{Environment, Process};
-pub(crate) use upstream::{Entry, Reach, Start, Upstream, Wire, write};
+pub(crate) use text::{Environment, Machine, Process};
+pub(crate) use upstream::{Entry, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
 
 use crate::paths::Paths;
 use problem::{Problem, Weight};
@@ -213,6 +214,11 @@ pub(crate) enum LoadError {
     Wrong(#[from] Problems),
 }
 
+/// Where the variables of a configuration come from.
+pub(crate) fn environment(paths: &Paths) -> Machine {
+    Machine::new(paths.state_directory().ok())
+}
+
 /// Reads the configuration that the command line points to, or the first one
 /// that is found, or the embedded default.
 pub(crate) fn load(paths: &Paths) -> Result<Loaded, LoadError> {
@@ -231,7 +237,7 @@ pub(crate) fn load_for(paths: &Paths, listen: Option<SocketAddr>) -> Result<Load
     let whole = std::path::absolute(&file).map_err(unreadable)?;
     let base = whole.parent().unwrap_or(Path::new("/"));
     let source = Source { name: shown, text };
-    let (config, problems) = read_for(source, base, &Process, listen)?;
+    let (config, problems) = read_for(source, base, &environment(paths), listen)?;
     let warnings = Some(problems).filter(|problems| !problems.is_empty());
     Ok(Loaded { config, file: Some(file), warnings })
 }
@@ -265,7 +271,10 @@ fn read_for(
     if problems.has_errors() {
         return Err(problems);
     }
-    let (raw, found) = if foreign::is_foreign(&root) {
+    // Others' files run no commands and get no secrets of ours.
+    let is_foreign = foreign::is_foreign(&root);
+    let environment = if is_foreign { &Process } else { environment };
+    let (raw, found) = if is_foreign {
         (Raw::default(), foreign::read(&root, &here, environment, &mut problems))
     } else {
         let raw = raw(&root, &mut problems);

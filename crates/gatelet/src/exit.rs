@@ -10,6 +10,7 @@
 
 use std::process::ExitCode;
 
+use crate::config::edit::Unedited;
 use crate::config::{LoadError, Problems};
 use crate::terminal::{BAD, DIM, foreign, paint, say, unwritten};
 
@@ -65,7 +66,7 @@ fn code(error: &anyhow::Error) -> u8 {
         Some(Stop::Usage(_)) => 2,
         Some(Stop::NoAnswer(_)) => 3,
         Some(Stop::Refused(_)) => 1,
-        None if error.is::<LoadError>() || error.is::<Problems>() => 2,
+        None if error.is::<LoadError>() || error.is::<Problems>() || error.is::<Unedited>() => 2,
         None => 4,
     }
 }
@@ -75,7 +76,16 @@ fn problems(error: &anyhow::Error) -> Option<&Problems> {
     match error.downcast_ref() {
         Some(LoadError::Wrong(problems)) => Some(problems),
         Some(LoadError::Unreadable { .. } | LoadError::NoServers(_)) => None,
-        None => error.downcast_ref(),
+        None => match error.downcast_ref() {
+            Some(Unedited::Wrong(problems)) => Some(problems),
+            Some(
+                Unedited::Foreign(_)
+                | Unedited::Taken(_)
+                | Unedited::Unknown { .. }
+                | Unedited::Unsafe { .. },
+            ) => None,
+            None => error.downcast_ref(),
+        },
     }
 }
 

@@ -80,6 +80,39 @@ pub(crate) async fn get(
     Ok(Fetched { status, content_type, vary, body })
 }
 
+/// How long a large file may take.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
+
+/// GETs a file that may be somewhere else by now, over https unless it was named
+/// otherwise; at most `limit` bytes are read.
+pub(crate) async fn bytes(url: &Url, limit: usize) -> anyhow::Result<Vec<u8>> {
+    let client = builder().timeout(LONG_PATIENCE).build()?;
+    let mut at = url.clone();
+    for _ in 0..=REDIRECTS {
+        let response = client.get(at.clone()).send().await;
+        let response = response.with_context(|| format!("cannot fetch {at}"))?;
+        let status = response.status();
+        if let Some(place) = response.headers().get(LOCATION).filter(|_| status.is_redirection()) {
+            let next = place.to_str().ok().and_then(|place| at.join(place).ok());
+            let next = next.with_context(|| format!("{at} leads nowhere"))?;
+            let is_same = next.origin() == url.origin();
+            anyhow::ensure!(
+                next.scheme() == "https" || is_same,
+                "{at} leads to {next}, which is not https"
+            );
+            at = next;
+            continue;
+        }
+        anyhow::ensure!(status.is_success(), "{at} answers with status {status}");
+        let body = http_client::body(response, limit).await.map_err(|unread| match unread {
+            BodyError::Broken(error) => anyhow::anyhow!("{at} breaks off: {}", deepest(&error)),
+            BodyError::TooLong { limit } => anyhow::anyhow!("{at} is larger than {limit} bytes"),
+        })?;
+        return Ok(body.into());
+    }
+    anyhow::bail!("{url} leads from one place to the next")
+}
+
 /// Fetches the manifest of a source. Every address on the way is looked at:
 /// the one that was named, and each that it is redirected to.
 pub(crate) async fn manifest(

@@ -16,6 +16,7 @@ mod changed_file;
 mod exit;
 mod ledger_file;
 mod secret;
+mod secrets;
 mod telemetry;
 mod terminal;
 mod time;

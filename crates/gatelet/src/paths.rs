@@ -59,6 +59,23 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
     files
 }
 
+/// Where a program is that is named as on a command line.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::path::Path::new(name);
+    if 1 < path.components().count() {
+        return is_executable(path).then(|| path.to_owned());
+    }
+    #[expect(clippy::disallowed_methods, reason = "where programs are looked for")]
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&places).map(|place| place.join(name)).find(|path| is_executable(path))
+}
+
+fn is_executable(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let about = std::fs::metadata(path);
+    about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
 /// A directory of the user: what the variable says, or its usual place.
 #[expect(clippy::disallowed_methods, reason = "where the user's directories are")]
 fn user_directory(variable: &str, usual: &str) -> Option<PathBuf> {

@@ -4,6 +4,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use store::file::{Safety, replace};
+use store::vault::Vault;
+
+/// The encrypted secrets of a state directory.
+pub(crate) fn vault(state: &Path) -> Vault {
+    Vault::new(&state.join("credentials"), &state.join("credentials.key"))
+}
 
 /// Bytes from the system's generator.
 pub(crate) fn random<const N: usize>() -> [u8; N] {

@@ -10,6 +10,7 @@ mod credential;
 pub(crate) mod identity;
 mod listing_store;
 mod own_manifest;
+mod probe;
 mod shutdown;
 pub(crate) mod skills;
 mod stages;
@@ -39,6 +40,7 @@ use tool::Event;
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
+pub(crate) use probe::{Probed, probe, smallest};
 pub(crate) use shutdown::{HangUp, asked_to_end, children_have_ended};
 pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};
@@ -314,7 +316,7 @@ impl Wiring {
 
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {
         self.identities.note(upstream);
-        let upstream = &chain::with_chain(upstream, &self.chain);
+        let upstream = &chain::with_chain(&upstream.served(), &self.chain);
         let start = match (self.start_policy, upstream.start) {
             (StartPolicy::Configured, config::Start::Eager) | (StartPolicy::AllAtOnce, _) => {
                 Start::Eager

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::{person, plain_secrets};
 use crate::config::foreign::relabel;
 use crate::config::{self, Entry, Source};
 use crate::exit::{Done, Stop};
-use crate::terminal::{DIM, GOOD, out, paint, say};
+use crate::paths::Paths;
+use crate::secrets::{Place, Secrets};
+use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
 
 /// Turn the server lists of other clients into a gatelet configuration
 ///
@@ -26,10 +29,19 @@ pub(crate) struct Args {
     /// Replace the file if it is there already
     #[arg(long, requires = "output")]
     force: bool,
+
+    /// Move plain secrets to the keyring or the encrypted store, without asking
+    #[arg(long, conflicts_with = "keep_secrets")]
+    move_secrets: bool,
+
+    /// Leave plain secrets where they are, without asking
+    #[arg(long)]
+    keep_secrets: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
-    let found = read(&args.files)?;
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let mut found = read(&args.files)?;
+    secure(args, &mut found, paths)?;
     let n_found = found.len();
     let has_programs = found.iter().any(|found| found.raw.command.is_some());
     let text = config::write(found.into_iter().map(|found| found.raw).collect());
@@ -48,6 +60,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
         ));
     }
     Ok(Done::Fine)
+}
+
+/// Moves plain secrets out of what is written, when somebody agrees.
+fn secure(args: &Args, found: &mut [Entry], paths: &Paths) -> anyhow::Result<()> {
+    let n_plain: usize = found.iter().map(|found| plain_secrets::count(&found.raw)).sum();
+    if n_plain == 0 || args.keep_secrets {
+        return Ok(());
+    }
+    let store = Secrets::at(&paths.state_directory()?);
+    let place = match store.usual() {
+        Place::Keyring => "the system's keyring",
+        Place::File => "gatelet's encrypted store",
+    };
+    let question = format!("{n_plain} secrets stand there as plain text. Move them to {place}?");
+    if !args.move_secrets && !person::agrees(&question) {
+        let note =
+            format!("{n_plain} secrets stay as plain text; --move-secrets moves them to {place}");
+        say(&paint(WARNING, note));
+        return Ok(());
+    }
+    for entry in found {
+        for name in plain_secrets::take_from(&store, &mut entry.raw)? {
+            say(&format!("{} `{name}` to {place}", paint(GOOD, "moved")));
+        }
+    }
+    Ok(())
 }
 
 /// The upstreams of all files; what stands in two of them is taken once.

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use comfy_table::{Cell, CellAlignment};
 use gateway::Gateway;
 use gateway::roster::{Phase, Snapshot, SupervisedUpstream, inspect};
-use mcp::revision::{Revision, method};
 use serde_json::{Value, json};
-use tool::{Ask, CredentialHealth, Object};
+use tool::CredentialHealth;
 
 use super::asking::{self, Wait};
 use super::output::Output;
@@ -18,7 +17,7 @@ use crate::exit::{Done, Stop};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{self, out, paint, say};
-use crate::wire::StartPolicy;
+use crate::wire::{StartPolicy, smallest};
 
 /// Connect to every upstream and show how each fares
 #[derive(Debug, clap::Args)]
@@ -117,11 +116,8 @@ async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
 }
 
 /// How long the smallest question takes that the server answers itself.
-/// Servers of the newest revision have no `ping`.
 async fn ping(upstream: &SupervisedUpstream) -> Option<Duration> {
-    let is_modern = Revision::LATEST.as_str() <= upstream.listing().server.protocol.as_str();
-    let method = if is_modern { method::DISCOVER } else { method::PING };
-    let ask = Ask::Other { method: method.to_owned(), params: Object::new() };
+    let ask = smallest(&upstream.listing().server.protocol);
     let since = Instant::now();
     upstream.ask(ask, &asking::context()).await.ok().map(|_| since.elapsed())
 }

@@ -1,12 +1,72 @@
 //! Values that are written as text: durations, and text with holes in it.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::secrets::{Secrets, run_line};
 
 /// Where the values of `${env:NAME}` come from. A parameter, so that reading
 /// a configuration depends on nothing but what it is given.
 pub(crate) trait Environment {
     fn get(&self, name: &str) -> Option<String>;
+
+    /// A secret that is kept, for `${keyring:NAME}`.
+    fn secret(&self, _name: &str) -> Result<String, String> {
+        Err("secrets are only looked up for gatelet's own configuration file".to_owned())
+    }
+
+    /// What a command prints, for `${cmd:LINE}`.
+    fn command(&self, _line: &str) -> Result<String, String> {
+        Err("commands are only run for gatelet's own configuration file".to_owned())
+    }
+}
+
+/// The environment of this process, with the secrets of a state directory, and
+/// commands. Only for files that the operator wrote.
+pub(crate) struct Machine {
+    state: Option<PathBuf>,
+    /// What was asked for in this reading of a file; a password manager may ask
+    /// its user every time.
+    known: Mutex<HashMap<String, Result<String, String>>>,
+}
+
+impl Machine {
+    pub(crate) fn new(state: Option<PathBuf>) -> Machine {
+        Machine { state, known: Mutex::default() }
+    }
+
+    fn once(
+        &self,
+        key: String,
+        ask: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, String> {
+        if let Some(known) = self.known.lock().get(&key) {
+            return known.clone();
+        }
+        let told = ask();
+        self.known.lock().insert(key, told.clone());
+        told
+    }
+}
+
+impl Environment for Machine {
+    fn get(&self, name: &str) -> Option<String> {
+        Process.get(name)
+    }
+
+    fn secret(&self, name: &str) -> Result<String, String> {
+        let state = self.state.as_deref().ok_or("there is no state directory")?;
+        self.once(format!("keyring:{name}"), || {
+            Secrets::at(state).get(name).map_err(|error| error.to_string())
+        })
+    }
+
+    fn command(&self, line: &str) -> Result<String, String> {
+        self.once(format!("cmd:{line}"), || run_line(line))
+    }
 }
 
 /// The environment of this process.
@@ -26,7 +86,14 @@ pub(crate) enum PlaceholderError {
     Unset(String),
     #[error("the secret file `{path}` cannot be read: {reason}")]
     File { path: String, reason: String },
-    #[error("`${{{0}}}` is not known here; `${{env:NAME}}` and `${{file:PATH}}` are")]
+    #[error("the secret `{name}` is not at hand: {reason}")]
+    Secret { name: String, reason: String },
+    #[error("the command `{line}` gives no value: {reason}")]
+    Command { line: String, reason: String },
+    #[error(
+        "`${{{0}}}` is not known here; `${{env:NAME}}`, `${{file:PATH}}`, `${{keyring:NAME}}` and \
+         `${{cmd:LINE}}` are"
+    )]
     Unknown(String),
     #[error("`${{` is never closed")]
     Open,
@@ -38,6 +105,10 @@ impl PlaceholderError {
         match self {
             PlaceholderError::Unset(_) => "set it, or give a default: ${env:NAME:-default}",
             PlaceholderError::File { .. } => "it is looked for beside this file; `~` is your home",
+            PlaceholderError::Secret { .. } => {
+                "`gatelet secret list` shows what is kept, `gatelet secret set NAME` keeps one"
+            }
+            PlaceholderError::Command { .. } => "run it in a shell to see what it prints",
             PlaceholderError::Unknown(_) | PlaceholderError::Open => {
                 "write `$${` where `${` is meant as it is"
             }
@@ -45,8 +116,8 @@ impl PlaceholderError {
     }
 }
 
-/// Fills in `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}`; `$${`
-/// stands for `${` itself. Files are looked for at `base`.
+/// Fills in `${env:NAME}`, `${env:NAME:-default}`, `${file:PATH}`,
+/// `${keyring:NAME}` and `${cmd:LINE}`; `$${` stands for `${` itself. Files are looked for at `base`.
 pub(crate) fn fill(
     text: &str,
     base: &Path,
@@ -94,6 +165,12 @@ fn value(
             })?;
             Ok(text.trim_end_matches(['\r', '\n']).to_owned())
         }
+        Some(("keyring", name)) => environment
+            .secret(name)
+            .map_err(|reason| PlaceholderError::Secret { name: name.to_owned(), reason }),
+        Some(("cmd", line)) => environment
+            .command(line)
+            .map_err(|reason| PlaceholderError::Command { line: line.to_owned(), reason }),
         Some(_) | None => Err(PlaceholderError::Unknown(hole.to_owned())),
     }
 }
@@ -164,9 +241,38 @@ mod tests {
         check("${env:NOPE}", "error: the environment variable `NOPE` is not set");
         check(
             "${input:key}",
-            "error: `${input:key}` is not known here; `${env:NAME}` and `${file:PATH}` are",
+            "error: `${input:key}` is not known here; `${env:NAME}`, `${file:PATH}`, `${keyring:NAME}` and \
+             `${cmd:LINE}` are",
         );
         check("${env:TOKEN", "error: `${` is never closed");
+    }
+
+    #[test]
+    fn secrets_and_commands_are_for_who_allows_them() {
+        check(
+            "${cmd:id}",
+            "error: the command `id` gives no value: commands are only run for gatelet's own configuration file",
+        );
+        let state = tempfile::tempdir().unwrap();
+        Secrets::at(state.path()).set("a/KEY", "s3cret", crate::secrets::Place::File).unwrap();
+        let machine = Machine::new(Some(state.path().to_owned()));
+        let filled = |text: &str| fill(text, Path::new("/nowhere"), &machine);
+        assert_eq!(filled("Bearer ${keyring:a/KEY}").as_deref(), Ok("Bearer s3cret"));
+        assert_eq!(filled("${cmd:printf '%s' a-b}!").as_deref(), Ok("a-b!"));
+        let missing = filled("${keyring:other}").unwrap_err();
+        assert!(missing.to_string().contains("gatelet secret set other"), "{missing}");
+        // A command is run once for a file, however often it stands there.
+        let counter = state.path().join("n");
+        let line = format!("${{cmd:echo x >> {0}; wc -l < {0}}}", counter.display());
+        assert_eq!(filled(&line), filled(&line));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_a_stranger_wrote_means_itself_once_it_is_quoted(text in "[$.{}a:envcmd ]{0,40}") {
+            let quoted = packages::recipe::quoted(&text);
+            proptest::prop_assert_eq!(fill(&quoted, Path::new("/"), &Fixed), Ok(text));
+        }
     }
 
     #[test]

@@ -32,9 +32,24 @@ pub(crate) struct Upstream {
     pub(crate) revision: Option<Revision>,
     pub(crate) prompts_as_skills: bool,
     pub(crate) access: Access,
+    /// Nobody has looked at its tools yet.
+    pub(crate) quarantine: bool,
 }
 
 impl Upstream {
+    /// As it is served: one that nobody has looked at keeps its place and is
+    /// neither started nor shown.
+    pub(crate) fn served(&self) -> Upstream {
+        if !self.quarantine {
+            return self.clone();
+        }
+        let label = &self.label;
+        let reason = format!(
+            "it is in quarantine: look at its tools and let them in with `gatelet enable {label}`"
+        );
+        Upstream { reach: Reach::Nowhere { reason }, ..self.clone() }
+    }
+
     /// One that the configuration does not list, with what is usual.
     pub(crate) fn mounted(label: &str, description: Option<String>, reach: Reach) -> Upstream {
         Upstream {
@@ -48,6 +63,7 @@ impl Upstream {
             revision: None,
             prompts_as_skills: false,
             access: Access::default(),
+            quarantine: false,
         }
     }
 }
@@ -141,6 +157,7 @@ impl Parser<'_> {
             revision,
             prompts_as_skills: raw.prompts_as_skills,
             access,
+            quarantine: raw.quarantine,
         })
     }
 

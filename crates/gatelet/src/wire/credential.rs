@@ -1,6 +1,5 @@
 //! What upstreams are shown, and where it is kept.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use gateway::clock::{Clock, System};
@@ -10,11 +9,7 @@ use mcp::oauth::{Grant, GrantStore, OAuthCredential};
 use store::vault::Vault;
 
 use crate::config::{Reach, Upstream};
-
-/// The tokens of a state directory.
-pub(crate) fn vault(state: &Path) -> Vault {
-    Vault::new(&state.join("credentials"), &state.join("credentials.key"))
-}
+pub(crate) use crate::secret::vault;
 
 /// What the token of an upstream, or of one caller there, is called.
 pub(crate) fn entry(label: &str, subject: Option<&str>) -> String {

@@ -5,9 +5,11 @@
 
 mod kit;
 
+mod add;
 mod artifacts;
 mod clients;
 mod controls;
+mod doctor;
 mod documents;
 mod edge;
 mod faults;
@@ -23,6 +25,7 @@ mod nested;
 mod primitives;
 mod reload;
 mod running;
+mod secrets;
 mod selection;
 mod servers;
 mod shell;

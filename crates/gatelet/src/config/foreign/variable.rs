@@ -50,6 +50,14 @@ pub(super) fn rewrite(text: &str, scope: &Scope<'_>) -> Written {
                 written.text.push_str(&value.text);
                 written.notes.extend(value.notes);
             }
+            // Only the operator's own file runs commands and names secrets.
+            None if dollar && is_reserved(inside) => {
+                written.text.push_str(before);
+                written.text.push_str(&format!("$${{{inside}}}"));
+                let note =
+                    format!("`${{{inside}}}` stays as it is: only gatelet's own file may say that");
+                written.notes.push(note);
+            }
             None => {
                 if dollar && !is_ours(inside) {
                     let note = format!("`${{{inside}}}` has no counterpart: write what it is");
@@ -89,6 +97,11 @@ const OF_EDITOR: &[&str] = &[
 /// What our own files fill in.
 fn is_ours(inside: &str) -> bool {
     inside.starts_with("env:") || inside.starts_with("file:")
+}
+
+/// What our own files fill in, and nobody else's.
+fn is_reserved(inside: &str) -> bool {
+    inside.starts_with("keyring:") || inside.starts_with("cmd:")
 }
 
 /// Names after a `$` without braces. Some clients fill them in and others do

@@ -101,6 +101,9 @@ pub(crate) struct Raw {
     /// Credentials of single callers, by the name of their identity, such as `key:ann`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) callers: BTreeMap<String, RawCaller>,
+    /// Nobody has looked at its tools yet: it is not started and shows nothing until `gatelet enable`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) quarantine: bool,
     /// Keep the entry but leave the server out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) disabled: bool,

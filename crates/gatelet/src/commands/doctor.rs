@@ -1,0 +1,197 @@
+//! `gatelet doctor`: everything that can be wrong, looked at in one go.
+//!
+//! What is measured is gathered here; what it means is decided in the crate
+//! `doctor`, which has the table of all findings.
+
+mod machine;
+mod mend;
+mod upstreams;
+
+use doctor::{Code, Finding, Report, Severity, code};
+use serde_json::{Value, json};
+
+use super::output::Output;
+use super::running;
+use crate::config;
+use crate::exit::{Done, Stop};
+use crate::local_socket::LocalRequest;
+use crate::paths::Paths;
+use crate::terminal::{self, BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
+use upstreams::Examined;
+
+/// Look for everything that can be wrong, and say who can mend it how
+///
+/// The program, the configuration, the state directory, gatelet, the machine
+/// and every upstream are looked at. Upstreams are asked through gatelet that
+/// runs, or started for the occasion. Ends with 1 when something does not work.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Look at this upstream only; may be given several times
+    #[arg(long, value_name = "LABEL")]
+    only: Vec<String>,
+    /// Start every upstream anew, also when a gatelet runs
+    #[arg(long)]
+    fresh: bool,
+    /// Mend what can be mended without harm: the rights of files, what killed ones left
+    #[arg(long)]
+    fix: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Say what a finding means; all of them without a code
+    Explain {
+        code: Option<String>,
+        /// As a table of the documentation
+        #[arg(long, hide = true)]
+        markdown: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    if let Some(Action::Explain { code, markdown }) = &args.action {
+        return explain(code.as_deref(), *markdown);
+    }
+    let running = match running::ask(paths, &LocalRequest::Status) {
+        Ok(rows) => rows,
+        Err(error) => {
+            say(&paint(WARNING, foreign(&format!("{error:#}"))));
+            None
+        }
+    };
+    let facts = machine::facts(paths, running.is_some());
+    let mut findings = doctor::machine::judge(&facts);
+    let loaded = config::load(paths).ok();
+    let wanted = |label: &str| {
+        args.only.is_empty() || args.only.iter().any(|one| catalog::name::same(one, label))
+    };
+    let mut all = loaded.map(|loaded| loaded.config.upstreams).unwrap_or_default();
+    if let Some(unknown) =
+        args.only.iter().find(|one| all.iter().all(|known| !catalog::name::same(one, &known.label)))
+    {
+        return Err(Stop::Usage(format!("no upstream is called `{unknown}`")).into());
+    }
+    all.retain(|upstream| wanted(&upstream.label));
+    let rows = running.filter(|_| !args.fresh);
+    let examined = upstreams::examine(&all, rows.as_ref(), paths)?;
+    findings.extend(examined.iter().flat_map(|one| doctor::upstream::judge(&one.facts)));
+    let mut report = Report::new(findings);
+    let mended = if args.fix { mend::mend(&mut report) } else { Vec::new() };
+    if args.output.is_json() {
+        out(&serde_json::to_string_pretty(&as_json(&report, &examined, &facts, &mended))?);
+    } else {
+        show(&report, &examined, &facts, &mended);
+    }
+    Ok(if report.has_errors() { Done::AnswerIsError } else { Done::Fine })
+}
+
+fn as_json(
+    report: &Report,
+    examined: &[Examined],
+    facts: &doctor::machine::Facts,
+    mended: &[String],
+) -> Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "config": facts.config.as_ref().map(|config| &config.file),
+        "state": facts.state.directory,
+        "is_running": facts.service.is_running,
+        "upstreams": examined.iter().map(Examined::to_json).collect::<Vec<_>>(),
+        "findings": report.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        "errors": report.count(Severity::Error),
+        "warnings": report.count(Severity::Warning),
+        "mended": mended,
+    })
+}
+
+fn show(report: &Report, examined: &[Examined], facts: &doctor::machine::Facts, mended: &[String]) {
+    let config = facts.config.as_ref().map_or("none", |config| config.file.as_str());
+    out(&format!("{} {}", paint(DIM, "program      "), env!("CARGO_PKG_VERSION")));
+    out(&format!("{} {config}", paint(DIM, "configuration")));
+    out(&format!("{} {}", paint(DIM, "state        "), facts.state.directory));
+    let service = if facts.service.is_running { "runs" } else { "does not run" };
+    out(&format!("{} {service}", paint(DIM, "gatelet      ")));
+    if !examined.is_empty() {
+        let mut table = terminal::table(&[
+            "upstream",
+            "state",
+            "server",
+            "protocol",
+            "tools",
+            "ready after",
+            "ping",
+        ]);
+        for one in examined {
+            table.add_row(one.cells());
+        }
+        out(&table.to_string());
+    }
+    for finding in &report.findings {
+        out("");
+        out(&lines(finding));
+    }
+    mended.iter().for_each(|what| out(&format!("{} {what}", paint(GOOD, "mended"))));
+    out("");
+    let (n_errors, n_warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+    match (n_errors, n_warnings) {
+        (0, 0) => out(&paint(GOOD, "nothing is wrong")),
+        _ => out(&format!(
+            "{n_errors} errors, {n_warnings} warnings; `gatelet doctor explain CODE` says more"
+        )),
+    }
+}
+
+fn lines(finding: &Finding) -> String {
+    let (style, word) = match finding.code.severity {
+        Severity::Error => (BAD, "error"),
+        Severity::Warning => (WARNING, "warning"),
+        Severity::Note => (DIM, "note"),
+    };
+    let subject = foreign(&finding.subject).into_owned();
+    let mut text = format!(
+        "{} {}: {} {}",
+        paint(style, word),
+        paint(HEADING, subject),
+        finding.code.title,
+        paint(DIM, format!("[{}]", finding.code.code))
+    );
+    for line in foreign(&finding.detail).lines().filter(|line| !line.trim().is_empty()) {
+        text += &format!("\n  {line}");
+    }
+    if let Some(fix) = &finding.fix {
+        text += &format!("\n  {} {}", paint(DIM, "try"), paint(PLACE, foreign(fix)));
+    }
+    text
+}
+
+fn explain(name: Option<&str>, markdown: bool) -> anyhow::Result<Done> {
+    if markdown {
+        out(&code::markdown());
+        return Ok(Done::Fine);
+    }
+    let Some(name) = name else {
+        let width = code::ALL.iter().map(|code| code.code.len()).max().unwrap_or(0);
+        for code in code::ALL {
+            out(&format!("{:<width$}  {}", code.code, code.title));
+        }
+        return Ok(Done::Fine);
+    };
+    let unknown = || {
+        Stop::Usage(format!("no finding is called `{name}`; `gatelet doctor explain` lists all"))
+    };
+    let Code { code, severity, title, meaning, who, fix, is_fixable, .. } =
+        code::find(name).ok_or_else(unknown)?;
+    out(&format!("{} ({}): {title}", paint(HEADING, code), severity.word()));
+    out(meaning);
+    out(&format!("Who can mend it: {}.", who.word()));
+    if let Some(fix) = fix {
+        let also = if *is_fixable { ", or `gatelet doctor --fix`" } else { "" };
+        out(&format!("How: `{}`{also}.", fix.replace("{}", "NAME")));
+    }
+    Ok(Done::Fine)
+}

@@ -1,0 +1,117 @@
+//! What is measured of the program, its files and the machine.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use doctor::machine::{Config, Facts, Service, State};
+use gateway::policy::trust::LedgerStore;
+
+use crate::commands::plain_secrets;
+use crate::config::{self, LoadError, edit};
+use crate::ledger_file;
+use crate::paths::{self, Paths};
+use crate::time::unix_seconds;
+
+/// Measures. Nothing that goes wrong here is in the way of the rest.
+pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
+    let loaded = config::load(paths);
+    let listen = loaded.as_ref().ok().map(|loaded| loaded.config.serve.listen);
+    let is_taken = |address: &std::net::SocketAddr| {
+        let bound = TcpListener::bind(address);
+        bound.is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+    };
+    let taken = listen.filter(|address| !is_running && is_taken(address));
+    let state = paths.state_directory().ok();
+    Facts {
+        other_programs: other_programs(),
+        config: paths.config_file().map(|file| config_facts(&file, &loaded)),
+        state: state.as_deref().map(state_facts).unwrap_or_default(),
+        service: Service { is_running, taken: taken.map(|address| address.to_string()) },
+        free: state.as_deref().and_then(free),
+        files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
+        clock: built().map(|built| (unix_seconds(), built)),
+    }
+}
+
+/// The program that a shell would start, if it is another one.
+fn other_programs() -> Vec<String> {
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
+    let first = paths::program("gatelet").and_then(|first| std::fs::canonicalize(first).ok());
+    let other = first.filter(|first| Some(first) != own.as_ref());
+    other.map(|other| other.display().to_string()).into_iter().collect()
+}
+
+fn config_facts(file: &Path, loaded: &Result<config::Loaded, LoadError>) -> Config {
+    let shown = file.display().to_string();
+    let plain =
+        |text: &dyn std::fmt::Display| anstream::adapter::strip_str(&text.to_string()).to_string();
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let entries = edit::all(&shown, &text).unwrap_or_default();
+    let warnings = loaded.as_ref().ok().and_then(|loaded| loaded.warnings.as_ref());
+    Config {
+        wrong: loaded.as_ref().err().map(|error| plain(error)),
+        odd: warnings.map(|warnings| plain(warnings)).into_iter().collect(),
+        exposed: loaded.as_ref().ok().and_then(|loaded| loaded.config.exposed(false)),
+        mode: mode(file),
+        n_plain_secrets: entries.iter().map(plain_secrets::count).sum(),
+        file: shown,
+    }
+}
+
+fn mode(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|about| about.permissions().mode())
+}
+
+fn state_facts(directory: &Path) -> State {
+    let named = |name: &str| directory.join(name);
+    let keys = ["credentials.key", "trust.key"].map(named);
+    let keys = keys.iter().filter_map(|key| Some((key.display().to_string(), mode(key)?)));
+    // Only looked at: one that is not there is made by whoever needs it.
+    let tampered = named("trust.json")
+        .exists()
+        .then(|| ledger_file::LedgerFile::at(directory).read().err())
+        .flatten();
+    State {
+        unwritable: unwritable(directory),
+        mode: mode(directory),
+        keys: keys.collect(),
+        tampered: tampered.map(|tampered| tampered.to_string()),
+        stale: stale(directory),
+        directory: directory.display().to_string(),
+    }
+}
+
+fn unwritable(directory: &Path) -> Option<String> {
+    let trial = directory.join(format!(".{:016x}.trial", rand::random::<u64>()));
+    let made = store::file::private(directory).and_then(|()| std::fs::write(&trial, b"trial"));
+    let _ = std::fs::remove_file(&trial);
+    made.err().map(|error| error.to_string())
+}
+
+/// The sockets of gatelet at which nobody listens.
+fn stale(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let sockets = entries.map(|entry| entry.path()).filter(|path| is_socket(path));
+    let is_dead = |path: &PathBuf| UnixStream::connect(path).is_err();
+    sockets.filter(is_dead).map(|path| path.display().to_string()).collect()
+}
+
+/// Whether a path is named as the socket of gatelet is.
+pub(super) fn is_socket(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("gate-") && name.ends_with(".sock")
+}
+
+fn free(directory: &Path) -> Option<u64> {
+    let about = rustix::fs::statvfs(directory).ok()?;
+    Some(about.f_bavail.saturating_mul(about.f_frsize))
+}
+
+/// When this program was written to disk: it cannot run before that.
+fn built() -> Option<u64> {
+    let program = std::fs::metadata(std::env::current_exe().ok()?).ok()?;
+    Some(program.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}

@@ -1,0 +1,210 @@
+//! Every upstream, tried.
+
+use std::time::Duration;
+
+use doctor::upstream::{Facts, Outcome, Up};
+use futures::StreamExt;
+use futures::stream;
+use serde_json::{Value, json};
+use tool::Failure;
+
+use crate::commands::servers::{review, update};
+use crate::config::{Reach, Upstream};
+use crate::paths::{self, Paths};
+use crate::terminal::{BAD, GOOD, cell, foreign, progress};
+use crate::wire::{self, Probed};
+
+/// So many are started at once.
+const AT_ONCE: usize = 8;
+const GRACE: Duration = Duration::from_secs(3);
+
+/// An upstream and what was found of it.
+pub(super) struct Examined {
+    pub(super) facts: Facts,
+}
+
+/// Tries every upstream, or takes the word of gatelet that runs.
+pub(super) fn examine(
+    all: &[Upstream],
+    rows: Option<&Value>,
+    paths: &Paths,
+) -> anyhow::Result<Vec<Examined>> {
+    let state = paths.state_directory()?;
+    let bar = progress("looking at upstreams");
+    let runtime = tokio::runtime::Runtime::new()?;
+    let outcomes: Vec<Outcome> = runtime.block_on(async {
+        let tries = all.iter().map(|upstream| {
+            let state = &state;
+            async move {
+                let row = rows.and_then(|rows| row(rows, &upstream.label));
+                match row {
+                    Some(row) => told(upstream, row),
+                    None => tried(upstream, state, paths).await,
+                }
+            }
+        });
+        let outcomes = stream::iter(tries).buffered(AT_ONCE).collect().await;
+        wire::children_have_ended(GRACE).await;
+        outcomes
+    });
+    bar.finish_and_clear();
+    let examined = all.iter().zip(outcomes).map(|(upstream, outcome)| {
+        let unpinned = match &upstream.reach {
+            Reach::Program { command, args, .. } => update::unpinned(command, args),
+            Reach::Address { .. } | Reach::Content { .. } | Reach::Nowhere { .. } => None,
+        };
+        let (label, is_quarantined) = (upstream.label.clone(), upstream.quarantine);
+        Examined { facts: Facts { label, is_quarantined, unpinned, outcome } }
+    });
+    Ok(examined.collect())
+}
+
+/// What gatelet that runs says of an upstream.
+fn row<'a>(rows: &'a Value, label: &str) -> Option<&'a Value> {
+    rows.as_array()?.iter().find(|row| row["label"] == label)
+}
+
+fn told(upstream: &Upstream, row: &Value) -> Outcome {
+    let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let count = |key: &str| usize::try_from(row[key].as_u64().unwrap_or(0)).unwrap_or(0);
+    if row["credentials"]["state"] == "needs a human" {
+        return Outcome::Unauthorized(
+            row["credentials"]["todo"].as_str().unwrap_or_default().to_owned(),
+        );
+    }
+    if row["state"] == "down" {
+        return failed(upstream, &Failure::Unavailable { reason: text("reason") });
+    }
+    let findings = row["findings"].as_array().into_iter().flatten();
+    Outcome::Up(Up {
+        server: format!("{} {}", text("server"), text("version")),
+        protocol: text("protocol"),
+        n_tools: count("tools"),
+        n_others: count("resources") + count("prompts"),
+        findings: findings
+            .map(|finding| finding["message"].as_str().unwrap_or_default().to_owned())
+            .collect(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "milliseconds of a ping"
+        )]
+        ping_millis: row["latency_ms"].as_f64().map(|ping| ping as u64),
+        ..Up::default()
+    })
+}
+
+async fn tried(upstream: &Upstream, state: &std::path::Path, paths: &Paths) -> Outcome {
+    match &upstream.reach {
+        _ if upstream.quarantine => return Outcome::Untried,
+        Reach::Nowhere { reason } => return Outcome::Unset(reason.clone()),
+        Reach::Content { .. } => return Outcome::Untried,
+        Reach::Program { command, .. } if paths::program(command).is_none() => {
+            return Outcome::NoProgram(command.clone());
+        }
+        Reach::Program { .. } | Reach::Address { .. } => {}
+    }
+    match wire::probe(upstream, state).await {
+        Ok(probed) => Outcome::Up(up(upstream, &probed, paths)),
+        Err(failure) => failed(upstream, &failure),
+    }
+}
+
+fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
+    let listing = &probed.listing;
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let changes = review::changes(upstream, listing, paths).ok();
+    let drifted = changes.map(|changes| changes.changed).unwrap_or_default();
+    let length = |text: &Option<String>| text.as_deref().map_or(0, |text| text.chars().count());
+    Up {
+        server: format!("{} {}", listing.server.name, listing.server.version),
+        protocol: listing.server.protocol.clone(),
+        start_millis: millis(probed.took),
+        ping_millis: probed.ping.map(millis),
+        n_tools: listing.tools.len(),
+        n_others: listing.resources.len() + listing.templates.len() + listing.prompts.len(),
+        findings: listing.findings.iter().map(ToString::to_string).collect(),
+        drifted: drifted.into_iter().map(|(name, _)| name).collect(),
+        tools: listing
+            .tools
+            .iter()
+            .map(|tool| (tool.name.clone(), length(&tool.description)))
+            .collect(),
+    }
+}
+
+fn failed(upstream: &Upstream, failure: &Failure) -> Outcome {
+    let why = failure.to_string();
+    match failure {
+        Failure::Unauthorized { .. } => Outcome::Unauthorized(why),
+        Failure::Forbidden { .. } => Outcome::Forbidden(why),
+        Failure::Unavailable { .. }
+        | Failure::Timeout { .. }
+        | Failure::Lost { .. }
+        | Failure::RateLimited { .. }
+        | Failure::Unusable { .. }
+        | Failure::Cancelled
+        | Failure::Unsupported { .. } => match &upstream.reach {
+            Reach::Address { .. } => Outcome::Unreachable(why),
+            Reach::Program { .. } | Reach::Content { .. } | Reach::Nowhere { .. } => {
+                Outcome::Failed(why)
+            }
+        },
+    }
+}
+
+impl Examined {
+    fn state(&self) -> (&'static str, bool) {
+        match &self.facts.outcome {
+            _ if self.facts.is_quarantined => ("quarantine", true),
+            Outcome::Untried => ("not tried", true),
+            Outcome::Up(_) => ("up", true),
+            Outcome::Unset(_)
+            | Outcome::NoProgram(_)
+            | Outcome::Failed(_)
+            | Outcome::Unreachable(_)
+            | Outcome::Unauthorized(_)
+            | Outcome::Forbidden(_)
+            | Outcome::Sandboxed(_) => ("down", false),
+        }
+    }
+
+    pub(super) fn cells(&self) -> Vec<comfy_table::Cell> {
+        let (state, is_fine) = self.state();
+        let none = Up::default();
+        let up = match &self.facts.outcome {
+            Outcome::Up(up) => up,
+            _ => &none,
+        };
+        let plain = |text: &str| comfy_table::Cell::new(foreign(text.trim()));
+        let start =
+            if up.start_millis == 0 { String::new() } else { format!("{} ms", up.start_millis) };
+        let ping = up.ping_millis.map(|ping| format!("{ping} ms")).unwrap_or_default();
+        vec![
+            plain(&self.facts.label),
+            cell(if is_fine { GOOD } else { BAD }, state),
+            plain(&up.server),
+            plain(&up.protocol),
+            plain(&up.n_tools.to_string()),
+            plain(&start),
+            plain(&ping),
+        ]
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let (state, _) = self.state();
+        let up = match &self.facts.outcome {
+            Outcome::Up(up) => Some(up),
+            _ => None,
+        };
+        json!({
+            "label": self.facts.label,
+            "state": state,
+            "server": up.map(|up| up.server.trim()),
+            "protocol": up.map(|up| &up.protocol),
+            "tools": up.map(|up| up.n_tools),
+            "ready_after_ms": up.map(|up| up.start_millis).filter(|millis| *millis != 0),
+            "ping_ms": up.and_then(|up| up.ping_millis),
+        })
+    }
+}

@@ -1,0 +1,470 @@
+//! `gatelet add`: a server, written into the configuration once it was seen.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use packages::bundle::{Bundle, LARGEST};
+use packages::recipe::{Filled, Input, Recipe, Unfilled, Value};
+use packages::server_json::{self, Offer};
+use packages::source::{self, Source};
+use serde_json::json;
+
+use super::config_file::ConfigFile;
+use super::registry::{Registry, RegistryArgs};
+use super::{review, unpack};
+use crate::commands::output::Output;
+use crate::commands::{person, plain_secrets};
+use crate::config::edit::Edit;
+use crate::config::{RawUpstream, Wire, write};
+use crate::exit::{Done, Stop};
+use crate::fetch;
+use crate::paths::Paths;
+use crate::secrets::{self, Secrets};
+use crate::terminal::{DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
+
+/// Add a server to the configuration: a command, a URL, a package, a bundle or a name in the registry
+///
+/// The server is started and its tools are shown; when you agree, models may use
+/// them. Until then it is in quarantine: written down, not started, not shown.
+/// Without a configuration one is made in your configuration directory.
+///
+///   gatelet add files -- npx -y @modelcontextprotocol/server-filesystem .
+///   gatelet add docs https://docs.example.org/mcp
+///   gatelet add git pypi:mcp-server-git@1.2.0 -- --repository .
+///   gatelet add mail io.github.someone/mail
+///   gatelet add notes ./server.json        (or ./notes.mcpb)
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The namespace under which its tools are found
+    name: String,
+    /// A URL, `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, a name in the registry, a `server.json` or `.mcpb` file
+    source: Option<String>,
+    /// The command to run, or arguments for the package
+    #[arg(last = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// A variable of the program's environment; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// A header for a URL; may be given several times
+    #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// What the package or bundle asks for; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+    /// Which offer of a `server.json` to take: `npm`, `pypi`, `oci`, `mcpb` or `remote`
+    #[arg(long, value_name = "KIND")]
+    offer: Option<String>,
+    /// One line that says what the server is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Write secrets of --env and --header into the file as they are
+    #[arg(long)]
+    plain: bool,
+    /// Put it in the place of the upstream that has this name
+    #[arg(long)]
+    replace: bool,
+    /// Do not start it; it stays in quarantine until `gatelet enable`
+    #[arg(long)]
+    no_start: bool,
+    /// Only print the entry that would be written
+    #[arg(long)]
+    dry_run: bool,
+    /// Agree to what would be asked: start it, and let models use its tools
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Who wrote the command that is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Author {
+    /// Whoever typed it.
+    Operator,
+    /// A document from elsewhere.
+    Publisher,
+}
+
+/// A server to be added.
+struct Candidate {
+    raw: RawUpstream,
+    author: Author,
+    notes: Vec<String>,
+    bundle: Option<(Bundle, PathBuf)>,
+}
+
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let file = ConfigFile::open(paths)?;
+    let state = paths.state_directory()?;
+    let candidate = candidate(args, &state, file.path())?;
+    let label = &args.name;
+    // Everything that can be wrong is found out before anything is started.
+    let upstream = file.meant(&candidate.raw, paths)?;
+    let agreed = RawUpstream { quarantine: false, ..candidate.raw.clone() };
+    let edits = |raw| {
+        let gone =
+            args.replace.then_some(Edit::Remove(label)).filter(|_| file.upstream(label).is_ok());
+        gone.into_iter().chain([Edit::Add(raw)]).collect::<Vec<_>>()
+    };
+    file.changed(&edits(&agreed))?;
+    if args.dry_run {
+        out(&write(vec![agreed]));
+        return Ok(Done::Fine);
+    }
+    introduce(&candidate);
+    if candidate.author == Author::Publisher
+        && !args.no_start
+        && !args.yes
+        && !person::agrees("Start it?")
+    {
+        let why = "nobody agreed to start it: nothing was done; --yes agrees beforehand, --no-start adds it \
+                   to the quarantine";
+        return Err(Stop::Refused(why.to_owned()).into());
+    }
+    if let Some((bundle, directory)) = &candidate.bundle {
+        unpack::write(bundle, directory)?;
+    }
+    let mut listed = None;
+    if !args.no_start {
+        let probed = review::look(&upstream, paths)?;
+        let probed = probed.map_err(|failure| review::failed(label, &failure))?;
+        review::show(label, &probed);
+        let n_tools = probed.listing.tools.len();
+        let is_agreed =
+            args.yes || person::agrees(&format!("Let models use these {n_tools} tools?"));
+        listed = Some((probed, is_agreed));
+    }
+    let is_agreed = listed.as_ref().is_some_and(|(_, is_agreed)| *is_agreed);
+    let raw = RawUpstream { quarantine: !is_agreed, ..agreed.clone() };
+    let text = file.changed(&edits(&raw))?;
+    if let Some((probed, true)) = &listed {
+        review::vouch(&upstream, &probed.listing, paths)?;
+    }
+    file.write(&text)?;
+    if args.output.is_json() {
+        let listed = listed.map(|(probed, _)| review::as_json(&probed));
+        let file = file.path().display().to_string();
+        let told =
+            json!({"label": label, "file": file, "quarantine": raw.quarantine, "listed": listed});
+        out(&serde_json::to_string_pretty(&told)?);
+    }
+    let file = file.path().display();
+    say(&format!("{} `{label}` to {file}", paint(GOOD, "added")));
+    let next = match raw.quarantine {
+        true => format!(
+            "it is in quarantine; look at its tools and let them in with `gatelet enable {label}`"
+        ),
+        false => format!(
+            "see it with `gatelet help {label}`; `gatelet remove {label}` takes it out again"
+        ),
+    };
+    say(&paint(DIM, next));
+    Ok(Done::Fine)
+}
+
+/// Says what would be started or reached, and what is odd about it.
+fn introduce(candidate: &Candidate) {
+    let raw = &candidate.raw;
+    match (&raw.command, &raw.url) {
+        (Some(command), _) => {
+            let words = std::iter::once(command).chain(&raw.args).map(|word| shown(word));
+            say(&format!("{} {}", paint(HEADING, "runs"), words.collect::<Vec<_>>().join(" ")));
+            if !raw.env.is_empty() {
+                let names: Vec<&str> = raw.env.keys().map(String::as_str).collect();
+                say(&format!("{} {}", paint(HEADING, "with"), foreign(&names.join(", "))));
+            }
+        }
+        (None, url) => {
+            let url = foreign(url.as_deref().unwrap_or_default()).into_owned();
+            say(&format!("{} {url}", paint(HEADING, "reaches")));
+        }
+    }
+    for note in &candidate.notes {
+        say(&format!("{} {}", paint(WARNING, "note:"), foreign(note)));
+    }
+}
+
+fn shown(word: &str) -> String {
+    let word = tool::shell::word(word).map_or_else(|| format!("{word:?}"), |word| word.to_string());
+    foreign(&word).into_owned()
+}
+
+/// What is to be added, as it will stand in the file.
+fn candidate(args: &Args, state: &Path, file: &Path) -> anyhow::Result<Candidate> {
+    let mut candidate = match args.source.as_deref() {
+        None => typed(&args.words)?,
+        Some(text) => {
+            let source = source::read(text).map_err(|unclear| Stop::Usage(unclear.to_string()))?;
+            published(args, source, state)?
+        }
+    };
+    let raw = &mut candidate.raw;
+    raw.label = Some(args.name.clone());
+    raw.description = args.description.clone().or(raw.description.take());
+    raw.env.extend(args.env.iter().cloned());
+    raw.headers.extend(args.header.iter().cloned());
+    if !args.dry_run && !args.plain {
+        for name in plain_secrets::take_from(&Secrets::at(state), raw)? {
+            say(&format!(
+                "{} `{name}` in the secret store (`gatelet secret list`)",
+                paint(GOOD, "kept")
+            ));
+        }
+    }
+    if raw.command.is_some() && args.words.iter().any(|word| is_place(word)) {
+        // What was typed here means the same wherever gatelet is started.
+        let here = std::env::current_dir()?;
+        let beside = file.parent().is_some_and(|parent| parent == here);
+        raw.cwd = Some(if beside { PathBuf::from(".") } else { here });
+    }
+    Ok(candidate)
+}
+
+/// Whether a word leads to something below the working directory.
+fn is_place(word: &str) -> bool {
+    let path = Path::new(word);
+    path.is_relative() && (word.starts_with('.') || !word.starts_with('-') && path.exists())
+}
+
+fn typed(words: &[String]) -> Result<Candidate, Stop> {
+    let Some((command, args)) = words.split_first() else {
+        let why = "name what to add: a command after `--`, a URL, a package or a file; see `gatelet add --help`";
+        return Err(Stop::Usage(why.to_owned()));
+    };
+    let raw = RawUpstream {
+        command: Some(command.clone()),
+        args: args.to_vec(),
+        ..RawUpstream::default()
+    };
+    Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None })
+}
+
+fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candidate> {
+    let store = Secrets::at(state);
+    let bundle = |bytes: &[u8], expected: Option<&str>| -> anyhow::Result<Candidate> {
+        let directory = unpack::directory(state, &args.name, bytes);
+        let (bundle, recipe) = unpack::recipe(bytes, expected, &directory)?;
+        let candidate = of_recipe(args, &recipe, Author::Publisher, &store)?;
+        Ok(Candidate { bundle: Some((bundle, directory)), ..candidate })
+    };
+    match source {
+        Source::Address(url) => {
+            if !args.words.is_empty() {
+                return Err(Stop::Usage("a URL takes no words after `--`".to_owned()).into());
+            }
+            let transport = url.ends_with("/sse").then_some(Wire::Sse);
+            let raw = RawUpstream { url: Some(url), transport, ..RawUpstream::default() };
+            Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None })
+        }
+        Source::Package(package) => {
+            let recipe = package.recipe().map_err(|bad| Stop::Usage(bad.to_string()))?;
+            of_recipe(args, &recipe, Author::Operator, &store)
+        }
+        Source::Document(path) => {
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                Stop::Usage(format!("cannot read `{}`: {error}", path.display()))
+            })?;
+            of_document(args, &text, &store, bundle)
+        }
+        Source::Bundle(path) => bundle(&read_bundle(&path)?, None),
+        Source::RemoteBundle(url) => bundle(&fetch_bundle(&url)?, None),
+        Source::Registry { name, version } => {
+            let registry = Registry::new(&args.registry, state);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let entry = runtime.block_on(registry.server(&name, version.as_deref()))?;
+            let mut candidate = of_document(args, &entry.document.to_string(), &store, bundle)?;
+            if entry.status != "active" {
+                candidate.notes.push(format!("its publisher calls it {}", entry.status));
+            }
+            Ok(candidate)
+        }
+    }
+}
+
+fn read_bundle(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let unread = |error| Stop::Usage(format!("cannot read `{}`: {error}", path.display()));
+    let length = std::fs::metadata(path).map_err(unread)?.len();
+    if LARGEST < length {
+        return Err(
+            Stop::Usage(format!("`{}` is larger than a bundle may be", path.display())).into()
+        );
+    }
+    Ok(std::fs::read(path).map_err(unread)?)
+}
+
+fn fetch_bundle(url: &str) -> anyhow::Result<Vec<u8>> {
+    let wrong = |_| Stop::Usage(format!("`{url}` is no address"));
+    let parsed = reqwest::Url::parse(url).map_err(wrong)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let limit = usize::try_from(LARGEST).unwrap_or(usize::MAX);
+    runtime.block_on(fetch::bytes(&parsed, limit))
+}
+
+/// One of the offers of a `server.json`.
+fn of_document(
+    args: &Args,
+    text: &str,
+    store: &Secrets,
+    bundle: impl Fn(&[u8], Option<&str>) -> anyhow::Result<Candidate>,
+) -> anyhow::Result<Candidate> {
+    let offers = server_json::offers(text).map_err(|unusable| Stop::Usage(unusable.to_string()))?;
+    let kinds: Vec<&str> = offers.iter().map(kind).collect();
+    let wanted = args.offer.as_deref();
+    let at = match wanted {
+        Some(wanted) => kinds.iter().position(|kind| *kind == wanted),
+        // What can be run here comes before what cannot.
+        None => kinds.iter().position(|kind| is_runnable(kind)).or(Some(0)),
+    };
+    let Some(offer) = at.map(|at| &offers[at]) else {
+        let known = kinds.join(", ");
+        let why = format!("it offers no `{}`, but {known}", wanted.unwrap_or_default());
+        return Err(Stop::Usage(why).into());
+    };
+    let mut candidate = match offer {
+        Offer::Recipe(recipe) => of_recipe(args, recipe, Author::Publisher, store)?,
+        Offer::Bundle { url, sha256 } => bundle(&fetch_bundle(url)?, Some(sha256))?,
+    };
+    if 1 < kinds.len() && wanted.is_none() {
+        candidate.notes.push(format!("it offers {}; --offer takes another", kinds.join(", ")));
+    }
+    Ok(candidate)
+}
+
+fn kind(offer: &Offer) -> &'static str {
+    use packages::recipe::Run;
+    match offer {
+        Offer::Bundle { .. } => "mcpb",
+        Offer::Recipe(recipe) => match &recipe.run {
+            Run::Address { .. } => "remote",
+            Run::Program { command, .. } => match command.as_str() {
+                "npx" => "npm",
+                "uvx" => "pypi",
+                "dnx" => "nuget",
+                _ => "oci",
+            },
+        },
+    }
+}
+
+fn is_runnable(kind: &str) -> bool {
+    let runner = match kind {
+        "npm" => "npx",
+        "pypi" => "uvx",
+        "nuget" => "dnx",
+        "oci" => "docker",
+        _ => return true,
+    };
+    crate::paths::program(runner).is_some()
+}
+
+/// The entry of a recipe, with everything that was decided filled in.
+fn of_recipe(
+    args: &Args,
+    recipe: &Recipe,
+    author: Author,
+    store: &Secrets,
+) -> anyhow::Result<Candidate> {
+    let values = decided(args, recipe, store)?;
+    let filled =
+        recipe.fill(&values).map_err(|unfilled| Stop::Usage(unfilled_text(recipe, &unfilled)))?;
+    let description = recipe.description.as_deref().map(one_line);
+    let mut raw = RawUpstream { description, ..RawUpstream::default() };
+    match filled {
+        Filled::Program { command, args: words, env } => {
+            if crate::paths::program(&command).is_none() {
+                return Err(Stop::Usage(no_runner(&command)).into());
+            }
+            raw.command = Some(command);
+            raw.args = words;
+            raw.args.extend(args.words.iter().cloned());
+            raw.env = env;
+        }
+        Filled::Address { url, headers, is_sse } => {
+            raw.url = Some(url);
+            raw.headers = headers;
+            raw.transport = is_sse.then_some(Wire::Sse);
+        }
+    }
+    Ok(Candidate { raw, author, notes: recipe.notes.clone(), bundle: None })
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    foreign(&line.chars().take(200).collect::<String>()).into_owned()
+}
+
+fn no_runner(command: &str) -> String {
+    let how = match command {
+        "npx" => "install Node.js: https://nodejs.org",
+        "uvx" | "uv" => "install uv: https://docs.astral.sh/uv",
+        "docker" => "install Docker or Podman",
+        "dnx" => "install .NET 10",
+        "node" => "install Node.js: https://nodejs.org",
+        _ => "install it, or add the server by its command",
+    };
+    format!("`{command}` is not in the PATH: {how}")
+}
+
+/// What every input is given: by the command line, or by the person.
+fn decided(
+    args: &Args,
+    recipe: &Recipe,
+    store: &Secrets,
+) -> anyhow::Result<BTreeMap<String, Value>> {
+    let mut values = BTreeMap::new();
+    for (name, text) in &args.set {
+        let input = recipe.inputs.iter().find(|input| input.name == *name);
+        let value = match input {
+            Some(input) if input.is_secret => secret(args, input, text, store)?,
+            Some(_) | None => Value::Plain(text.clone()),
+        };
+        values.insert(name.clone(), value);
+    }
+    let missing: Vec<Input> = recipe.missing(&values).into_iter().cloned().collect();
+    for input in missing {
+        let Some(text) = person::answer(&input) else { continue };
+        let value = match input.is_secret {
+            true => secret(args, &input, &text, store)?,
+            false => Value::Plain(text),
+        };
+        values.insert(input.name.clone(), value);
+    }
+    Ok(values)
+}
+
+/// A secret is kept out of the file.
+fn secret(args: &Args, input: &Input, text: &str, store: &Secrets) -> anyhow::Result<Value> {
+    let name = secrets::legal(&format!("{}/{}", args.name, input.name));
+    if !args.dry_run {
+        store.set(&name, text, store.usual())?;
+    }
+    Ok(Value::Reference(format!("${{keyring:{name}}}")))
+}
+
+/// What is missing, all at once, and how to say it.
+fn unfilled_text(recipe: &Recipe, unfilled: &Unfilled) -> String {
+    let Unfilled::Missing(_) = unfilled else {
+        let names: Vec<&str> = recipe.inputs.iter().map(|input| input.name.as_str()).collect();
+        return format!("{unfilled} (its inputs: {})", foreign(&names.join(", ")));
+    };
+    let missing = recipe.missing(&BTreeMap::new()).into_iter().map(|input| {
+        let about =
+            if input.about.is_empty() { String::new() } else { format!(" ({})", input.about) };
+        format!("--set {}=…{about}", input.name)
+    });
+    let missing: Vec<String> = missing.collect();
+    format!("it needs {}", foreign(&missing.join(", ")))
+}

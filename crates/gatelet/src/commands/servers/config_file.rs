@@ -1,0 +1,133 @@
+//! The file that a command changes: read once, written whole, and only if
+//! nobody else changed it in between.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use store::file::{Safety, replace};
+
+use crate::config::edit::{self, Edit};
+use crate::config::{self, RawUpstream, Upstream};
+use crate::exit::Stop;
+use crate::paths::{self, Paths};
+use crate::terminal::say;
+
+/// A configuration file and what stood in it.
+#[derive(Debug)]
+pub(super) struct ConfigFile {
+    path: PathBuf,
+    /// `None` when there is none yet.
+    text: Option<String>,
+}
+
+/// What a new file begins with. A gatelet without a file offers its own tools, and
+/// goes on to do so.
+const NEW: &str = "# The configuration of gatelet; `gatelet config check` says whether it is sound.\n\n\
+                   [builtin]\ntools = true\n";
+
+impl ConfigFile {
+    /// The file that the command line points to or that is found; one in the
+    /// user's directory is made where there is none.
+    pub(super) fn open(paths: &Paths) -> anyhow::Result<ConfigFile> {
+        let usual = || paths::candidates().into_iter().next_back();
+        let path = paths.config_file().or_else(usual);
+        let path = path.context("no home directory: name a configuration with --config")?;
+        // A link is followed, so that what it leads to is changed.
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                let why = format!("cannot read `{}`: {error}", path.display());
+                return Err(Stop::Usage(why).into());
+            }
+        };
+        Ok(ConfigFile { path, text })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or(NEW)
+    }
+
+    /// The text with the changes in it, one after another.
+    pub(super) fn changed(&self, edits: &[Edit<'_>]) -> anyhow::Result<String> {
+        let mut text = self.text().to_owned();
+        for edit in edits {
+            text = edit::apply(&self.name(), &text, edit)?;
+        }
+        Ok(text)
+    }
+
+    /// The upstream of that name, as it is written.
+    pub(super) fn upstream(&self, label: &str) -> anyhow::Result<RawUpstream> {
+        Ok(edit::find(&self.name(), self.text(), label)?)
+    }
+
+    /// What an entry means in this file; what is odd about it is said.
+    pub(super) fn meant(&self, raw: &RawUpstream, paths: &Paths) -> anyhow::Result<Upstream> {
+        let (upstream, warnings) = edit::parsed(raw, &self.path, &config::environment(paths))?;
+        if !warnings.is_empty() {
+            say(&warnings.to_string());
+        }
+        Ok(upstream)
+    }
+
+    /// Puts the new text in place. Who else may read the file stays as it was.
+    pub(super) fn write(&self, text: &str) -> anyhow::Result<()> {
+        let now = std::fs::read_to_string(&self.path).ok();
+        if now != self.text {
+            let why = format!("`{}` was changed meanwhile: run the command again", self.name());
+            return Err(Stop::Refused(why).into());
+        }
+        let permissions = std::fs::metadata(&self.path).ok().map(|about| about.permissions());
+        replace(&self.path, text.as_bytes(), Safety::Synced)
+            .with_context(|| format!("cannot write `{}`", self.name()))?;
+        if let Some(permissions) = permissions {
+            let _ = std::fs::set_permissions(&self.path, permissions);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn open(path: PathBuf) -> ConfigFile {
+        ConfigFile::open(&Paths { config: Some(path), state: None }).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_changed_meanwhile_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("gatelet.toml");
+        let file = open(path.clone());
+        std::fs::write(&path, "[gate]\n").unwrap();
+        assert!(file.write("x").unwrap_err().to_string().contains("changed meanwhile"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[gate]\n");
+    }
+
+    #[test]
+    fn a_link_stays_one_and_rights_stay_as_they_were() {
+        let directory = tempfile::tempdir().unwrap();
+        let (real, link) = (directory.path().join("real.toml"), directory.path().join("link.toml"));
+        std::fs::write(&real, "").unwrap();
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        open(link.clone()).write("[gate]\n").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&real).unwrap(), "[gate]\n");
+        assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,47 @@
+//! `gatelet remove`: an upstream taken out of the configuration.
+
+use super::config_file::ConfigFile;
+use super::review;
+use crate::commands::person;
+use crate::config::edit::Edit;
+use crate::config::write;
+use crate::exit::{Done, Stop};
+use crate::paths::Paths;
+use crate::terminal::{DIM, GOOD, out, paint, say};
+use crate::wire;
+
+/// Take a server out of the configuration, and forget what is known of it
+///
+/// Its entry is printed, so that it can be put back.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The label of the upstream
+    label: String,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let file = ConfigFile::open(paths)?;
+    let raw = file.upstream(&args.label)?;
+    let label = raw.label.clone().unwrap_or_default();
+    let text = file.changed(&[Edit::Remove(&label)])?;
+    if !args.yes && !person::agrees(&format!("Remove `{label}` from {}?", file.path().display())) {
+        let why =
+            format!("nobody agreed to remove `{label}`: nothing was done; --yes agrees beforehand");
+        return Err(Stop::Refused(why).into());
+    }
+    let upstream = file.meant(&raw, paths);
+    file.write(&text)?;
+    out(&write(vec![raw]));
+    say(&format!("{} `{label}` from {}", paint(GOOD, "removed"), file.path().display()));
+    let n_known = upstream.and_then(|upstream| review::forget(&upstream, paths)).unwrap_or(0);
+    let state = paths.state_directory()?;
+    let had_token = wire::vault(&state).remove(&wire::entry(&label, None)).unwrap_or(false);
+    if n_known != 0 || had_token {
+        let token = if had_token { " and its token" } else { "" };
+        say(&paint(DIM, format!("forgot the trust in {n_known} tools{token}")));
+    }
+    Ok(Done::Fine)
+}

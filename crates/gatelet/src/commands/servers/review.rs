@@ -1,0 +1,291 @@
+//! What a server has, shown to the operator before a model sees it.
+
+use std::time::Duration;
+
+use catalog::tokens;
+use gateway::policy::call;
+use gateway::policy::trust::{Digest, Drift, Ledger, LedgerStore, Seen, TrustLevel, drift};
+use serde_json::{Value, json};
+use tool::{Failure, Listing, Tool};
+
+use crate::config::Upstream;
+use crate::exit::Stop;
+use crate::ledger_file::LedgerFile;
+use crate::paths::Paths;
+use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, foreign, paint, say, thousands};
+use crate::time::unix_millis as now;
+use crate::wire::bound_ledger::BoundLedger;
+use crate::wire::identity::Identities;
+use crate::wire::{self, Probed};
+
+/// How long a server may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Starts or reaches a server and asks what it has.
+pub(super) fn look(upstream: &Upstream, paths: &Paths) -> anyhow::Result<Result<Probed, Failure>> {
+    let state = paths.state_directory()?;
+    let progress = crate::terminal::progress("starting the server");
+    let runtime = tokio::runtime::Runtime::new()?;
+    let probed = runtime.block_on(async {
+        let probed = wire::probe(upstream, &state).await;
+        wire::children_have_ended(GRACE).await;
+        probed
+    });
+    progress.finish_and_clear();
+    Ok(probed)
+}
+
+/// Why a server that gave no listing is of no use, and what to do.
+pub(super) fn failed(label: &str, failure: &Failure) -> Stop {
+    let next = match failure {
+        Failure::Unauthorized { .. } => {
+            format!(
+                ". Add it with --no-start, log in with `gatelet login {label}`, then `gatelet enable {label}`"
+            )
+        }
+        Failure::Forbidden { .. } => {
+            ". It knows who asks and refuses: change its credentials".to_owned()
+        }
+        Failure::Unavailable { .. }
+        | Failure::Timeout { .. }
+        | Failure::Lost { .. }
+        | Failure::RateLimited { .. }
+        | Failure::Unusable { .. }
+        | Failure::Cancelled
+        | Failure::Unsupported { .. } => String::new(),
+    };
+    Stop::NoAnswer(format!("`{label}` gave no listing: {failure}{next}. Nothing was written"))
+}
+
+/// Shows a server and every tool of it.
+pub(super) fn show(label: &str, probed: &Probed) {
+    let Listing { server, tools, resources, templates, prompts, findings, .. } = &*probed.listing;
+    let named = foreign(&format!("{} {}", server.name, server.version)).trim().to_owned();
+    let protocol = foreign(&server.protocol).into_owned();
+    let seconds = probed.took.as_secs_f64();
+    say(&format!(
+        "{} is {named}, MCP {protocol}, ready after {seconds:.1} s",
+        paint(HEADING, label)
+    ));
+    let cost = thousands(total(&probed.listing));
+    let n_resources = resources.len() + templates.len();
+    say(&format!(
+        "{} tools ({cost} tokens where a host lists them whole), {n_resources} resources, {} prompts",
+        tools.len(),
+        prompts.len()
+    ));
+    for tool in tools {
+        let (hint, style) = hint(tool);
+        let about = tool.description.as_deref().unwrap_or_default();
+        let about = foreign(about.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
+        let about: String = about.chars().take(90).collect();
+        let name = foreign(&tool.name);
+        say(&format!("  {name} {} {}", paint(style, hint), paint(DIM, about)));
+    }
+    for finding in findings {
+        say(&format!("  {}", paint(WARNING, foreign(&finding.to_string()))));
+    }
+}
+
+/// What a tool says that it does.
+fn hint(tool: &Tool) -> (&'static str, anstyle::Style) {
+    match (tool.annotations.read_only, tool.annotations.destructive) {
+        (Some(true), _) => ("reads", GOOD),
+        (_, Some(true)) => ("may destroy", BAD),
+        (_, Some(false)) => ("writes", WARNING),
+        (Some(false) | None, None) => ("does not say what it may do", DIM),
+    }
+}
+
+fn total(listing: &Listing) -> usize {
+    listing.tools.iter().map(|tool| tokens::count(tool.raw.as_str())).sum()
+}
+
+/// The same for a program to read.
+pub(super) fn as_json(probed: &Probed) -> Value {
+    let listing = &probed.listing;
+    let tool = |tool: &Tool| {
+        json!({
+            "name": tool.name,
+            "description": tool.description,
+            "tokens": tokens::count(tool.raw.as_str()),
+            "read_only": tool.annotations.read_only,
+            "destructive": tool.annotations.destructive,
+        })
+    };
+    json!({
+        "server": listing.server.name,
+        "version": listing.server.version,
+        "protocol": listing.server.protocol,
+        "ready_after_ms": probed.took.as_millis(),
+        "tokens": total(listing),
+        "tools": listing.tools.iter().map(tool).collect::<Vec<_>>(),
+        "resources": listing.resources.len() + listing.templates.len(),
+        "prompts": listing.prompts.len(),
+        "findings": listing.findings,
+    })
+}
+
+fn ledger(upstream: &Upstream, paths: &Paths) -> anyhow::Result<BoundLedger<LedgerFile>> {
+    let identities = Identities::new(std::iter::once(upstream));
+    Ok(BoundLedger::new(LedgerFile::at(&paths.state_directory()?), identities))
+}
+
+/// Notes that the operator has seen these tools as they are. What was revoked
+/// stays so.
+pub(super) fn vouch(upstream: &Upstream, listing: &Listing, paths: &Paths) -> anyhow::Result<()> {
+    ledger(upstream, paths)?.change(&mut |ledger| {
+        for tool in &listing.tools {
+            let name = call::path(&upstream.label, &tool.name);
+            let state = ledger.get(&name).map(|entry| entry.state);
+            if state != Some(TrustLevel::Untrusted) {
+                ledger.set(&name, tool, state.unwrap_or(TrustLevel::Verified), now());
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Forgets what is known of an upstream's tools; how many there were.
+pub(super) fn forget(upstream: &Upstream, paths: &Paths) -> anyhow::Result<usize> {
+    let ledger = ledger(upstream, paths)?;
+    let start = format!("{}/", upstream.label);
+    let known = ledger.read()?;
+    let names: Vec<String> = known.iter().map(|(name, _)| name.to_owned()).collect();
+    let names: Vec<String> = names.into_iter().filter(|name| name.starts_with(&start)).collect();
+    ledger.change(&mut |ledger| {
+        for name in &names {
+            ledger.forget(name);
+        }
+    })?;
+    Ok(names.len())
+}
+
+/// Forgets the tools that are gone.
+pub(super) fn forget_gone(
+    upstream: &Upstream,
+    changes: &Changes,
+    paths: &Paths,
+) -> anyhow::Result<()> {
+    if changes.gone.is_empty() {
+        return Ok(());
+    }
+    ledger(upstream, paths)?.change(&mut |ledger| {
+        for name in &changes.gone {
+            ledger.forget(&call::path(&upstream.label, name));
+        }
+    })?;
+    Ok(())
+}
+
+/// What changed in an upstream's tools since they were last seen.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Changes {
+    pub(super) added: Vec<String>,
+    pub(super) gone: Vec<String>,
+    pub(crate) changed: Vec<(String, Vec<Drift>)>,
+    /// Nothing is known of how it was.
+    pub(super) is_first: bool,
+}
+
+impl Changes {
+    pub(super) fn are_none(&self) -> bool {
+        self.added.is_empty() && self.gone.is_empty() && self.changed.is_empty() && !self.is_first
+    }
+
+    /// In words, a line for each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.extend(
+            self.added.iter().map(|name| format!("{} {} is new", paint(GOOD, "+"), foreign(name))),
+        );
+        lines.extend(
+            self.gone.iter().map(|name| format!("{} {} is gone", paint(BAD, "-"), foreign(name))),
+        );
+        for (name, drift) in &self.changed {
+            let what: Vec<String> = drift.iter().map(ToString::to_string).collect();
+            let what = foreign(&what.join("; ")).into_owned();
+            lines.push(format!("{} {}: {what}", paint(WARNING, "~"), foreign(name)));
+        }
+        lines
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let changed = self.changed.iter().map(|(name, drift)| {
+            let what: Vec<String> = drift.iter().map(ToString::to_string).collect();
+            json!({"tool": name, "changes": what})
+        });
+        json!({
+            "added": self.added,
+            "gone": self.gone,
+            "changed": changed.collect::<Vec<_>>(),
+            "known_before": !self.is_first,
+        })
+    }
+}
+
+/// Compares what `before` is known to have had with a listing of now.
+pub(crate) fn changes(
+    before: &Upstream,
+    listing: &Listing,
+    paths: &Paths,
+) -> anyhow::Result<Changes> {
+    Ok(compare(&*ledger(before, paths)?.read()?, &before.label, listing))
+}
+
+fn compare(known: &Ledger, label: &str, listing: &Listing) -> Changes {
+    let start = format!("{label}/");
+    let is_own = |name: &&str| name.starts_with(&start);
+    let before: Vec<&str> = known.iter().map(|(name, _)| name).filter(is_own).collect();
+    let (mut added, mut changed) = (Vec::new(), Vec::new());
+    for tool in &listing.tools {
+        match known.get(&call::path(label, &tool.name)) {
+            None => added.push(tool.name.clone()),
+            Some(entry) if entry.digest != Digest::of(tool) => {
+                changed.push((tool.name.clone(), drift(&entry.seen, &Seen::of(tool))));
+            }
+            Some(_) => {}
+        }
+    }
+    let is_there =
+        |name: &&&str| listing.tools.iter().any(|tool| call::path(label, &tool.name) == ***name);
+    let gone = before.iter().filter(|name| !is_there(name));
+    let gone = gone.map(|name| name.strip_prefix(&start).unwrap_or(name).to_owned()).collect();
+    Changes { added, gone, changed, is_first: before.is_empty() }
+}
+
+#[cfg(test)]
+mod tests {
+    use tool::Json;
+
+    use super::*;
+
+    fn tool(text: &str) -> Tool {
+        Tool::read(Json::parse(text.to_owned()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_new_gone_and_changed_is_said_in_words() {
+        let mut ledger = Ledger::default();
+        for text in [r#"{"name":"a","description":"x"}"#, r#"{"name":"b"}"#, r#"{"name":"c"}"#] {
+            let tool = tool(text);
+            ledger.set(&call::path("up", &tool.name), &tool, TrustLevel::Verified, 1);
+        }
+        ledger.set("other/z", &tool(r#"{"name":"z"}"#), TrustLevel::Verified, 1);
+        let now = [
+            r#"{"name":"a","description":"y","annotations":{"destructiveHint":true}}"#,
+            r#"{"name":"b"}"#,
+            r#"{"name":"d"}"#,
+        ];
+        let listing = Listing { tools: now.map(tool).to_vec(), ..Listing::default() };
+        let changes = compare(&ledger, "up", &listing);
+        assert_eq!(
+            (changes.added.as_slice(), changes.gone.as_slice()),
+            (&["d".to_owned()][..], &["c".to_owned()][..])
+        );
+        let told = changes.as_json().to_string();
+        assert!(told.contains("destructiveHint") && told.contains("wording"), "{told}");
+        assert!(!changes.are_none() && !changes.is_first);
+        assert!(compare(&Ledger::default(), "up", &listing).is_first);
+    }
+}

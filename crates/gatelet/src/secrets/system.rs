@@ -1,0 +1,143 @@
+//! The keyring of the system, through the program that comes with it:
+//! `secret-tool` of libsecret on Linux, `security` on macOS.
+//!
+//! A library for the same would bring a hundred crates, most of them a D-Bus
+//! client. Secrets go over pipes, never over a command line.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::SecretError;
+use super::external::{self, Answer};
+use crate::paths;
+
+/// A keyring that can be asked.
+#[derive(Clone, Debug)]
+pub(super) enum Keyring {
+    SecretTool(PathBuf),
+    Security(PathBuf),
+}
+
+impl Keyring {
+    /// The keyring of this session, or why there is none.
+    pub(super) fn find() -> Result<Keyring, &'static str> {
+        if cfg!(target_os = "macos") {
+            let program = paths::program("/usr/bin/security");
+            return program.map(Keyring::Security).ok_or("`security` is not there");
+        }
+        #[expect(clippy::disallowed_methods, reason = "whether there is a desktop session")]
+        let bus = std::env::var_os("DBUS_SESSION_BUS_ADDRESS");
+        if bus.is_none_or(|bus| bus.is_empty()) {
+            return Err("no desktop session");
+        }
+        let program = paths::program("secret-tool");
+        program
+            .map(Keyring::SecretTool)
+            .ok_or("`secret-tool` is not installed (package libsecret-tools)")
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Option<String>, SecretError> {
+        let answer = match self {
+            Keyring::SecretTool(_) => {
+                self.ask(&["lookup", "service", "gatelet", "account", name], "")?
+            }
+            Keyring::Security(_) => {
+                self.ask(&["find-generic-password", "-s", "gatelet", "-a", name, "-w"], "")?
+            }
+        };
+        // `security` ends with 44 when there is no such item.
+        let is_missing = matches!(self, Keyring::Security(_)) && answer.code == Some(44)
+            || matches!(self, Keyring::SecretTool(_))
+                && answer.err.trim().is_empty()
+                && !answer.is_success;
+        match answer {
+            Answer { is_success: true, out, .. } => {
+                let out = match self {
+                    Keyring::SecretTool(_) => out,
+                    Keyring::Security(_) => out.trim_end_matches('\n').to_owned(),
+                };
+                Ok(Some(out).filter(|out| !out.is_empty()))
+            }
+            _ if is_missing => Ok(None),
+            answer => Err(refused(&answer)),
+        }
+    }
+
+    pub(super) fn set(&self, name: &str, secret: &str) -> Result<(), SecretError> {
+        let answer = match self {
+            Keyring::SecretTool(_) => {
+                let label = format!("--label=gatelet {name}");
+                self.ask(&["store", &label, "service", "gatelet", "account", name], secret)?
+            }
+            Keyring::Security(_) => {
+                let hex = tool::hex::encode(secret.as_bytes());
+                let line = format!("add-generic-password -U -s gatelet -a {name} -X {hex}\n");
+                self.ask(&["-i"], &line)?
+            }
+        };
+        if answer.is_success { Ok(()) } else { Err(refused(&answer)) }
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<bool, SecretError> {
+        let words = match self {
+            Keyring::SecretTool(_) => ["clear", "service", "gatelet", "account", name],
+            Keyring::Security(_) => ["delete-generic-password", "-s", "gatelet", "-a", name],
+        };
+        Ok(self.ask(&words, "")?.is_success)
+    }
+
+    fn ask(&self, words: &[&str], input: &str) -> Result<Answer, SecretError> {
+        let (Keyring::SecretTool(program) | Keyring::Security(program)) = self;
+        let mut command = Command::new(program);
+        command.args(words);
+        external::run(command, input).map_err(SecretError::Keyring)
+    }
+}
+
+fn refused(answer: &Answer) -> SecretError {
+    let said = answer.err.lines().next_back().unwrap_or("it gave no reason");
+    SecretError::Keyring(said.chars().take(200).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A program that behaves as `secret-tool` does, and notes its command lines.
+    fn fake(directory: &std::path::Path) -> Keyring {
+        let path = directory.join("secret-tool");
+        let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho \"$@\" >> lines\n\
+                      for last; do :; done\nfile=\"kept-$(echo \"$last\" | tr / _)\"\n\
+                      case $1 in store) cat > \"$file\";; lookup) [ -f \"$file\" ] && cat \"$file\" || exit 1;;\n\
+                      clear) rm \"$file\";; esac\n";
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Keyring::SecretTool(path)
+    }
+
+    #[test]
+    fn a_secret_goes_over_a_pipe_and_comes_back_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let keyring = fake(directory.path());
+        assert_eq!(keyring.get("a/b").unwrap(), None);
+        let secret = "p\"4$$ w\u{f6}rd\nline two";
+        keyring.set("a/b", secret).unwrap();
+        assert_eq!(keyring.get("a/b").unwrap().as_deref(), Some(secret));
+        assert!(keyring.remove("a/b").unwrap());
+        assert_eq!(keyring.get("a/b").unwrap(), None);
+        let lines = std::fs::read_to_string(directory.path().join("lines")).unwrap();
+        assert!(!lines.contains("4$$"), "never on a command line: {lines}");
+    }
+
+    #[test]
+    fn a_keyring_that_is_locked_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret-tool");
+        std::fs::write(&path, "#!/bin/sh\necho 'Cannot unlock' >&2\nexit 1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let told = Keyring::SecretTool(path).get("a").unwrap_err().to_string();
+        assert!(told.contains("Cannot unlock"), "{told}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What is wrong, found in one go.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Home, Pipe, program, shell};
+
+fn codes(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings.map(|finding| (text(&finding["code"]), text(&finding["subject"]))).collect()
+}
+
+fn upstream(label: &str, code: &str) -> String {
+    format!(
+        "[[upstream]]\nlabel = {label:?}\ncommand = \"python3\"\nargs = {}\n\n",
+        json!(["-c", code])
+    )
+}
+
+#[test]
+fn a_sound_gatelet_has_nothing_wrong() {
+    let home = Home::with(&upstream("one", &program("say(id, {})")));
+    std::fs::create_dir(home.path().join("state")).unwrap();
+    std::fs::set_permissions(home.path().join("state"), std::fs::Permissions::from_mode(0o700))
+        .unwrap();
+    let report = shell(&home, &["doctor"]);
+    assert_eq!(report.code, 0, "{report:?}");
+    let report = report.json();
+    assert_eq!(report["errors"], 0, "{report}");
+    let up = &report["upstreams"][0];
+    assert_eq!(
+        (&up["state"], &up["tools"], &up["protocol"]),
+        (&json!("up"), &json!(1), &json!("2025-06-18"))
+    );
+    assert!(up["ready_after_ms"].as_u64().is_some(), "{up}");
+    let text = shell(&home, &["doctor", "--text"]);
+    assert!(text.out.contains("fake 1") && text.out.contains("2025-06-18"), "{text:?}");
+}
+
+#[test]
+fn every_upstream_that_fails_has_a_code_a_reason_and_a_way_out() {
+    let home = Home::new();
+    let long = format!(
+        "[{{\"name\": \"act\", \"description\": \"{}\", \"inputSchema\": {{\"type\": \"object\"}}}}]",
+        "x".repeat(3000)
+    );
+    let listed = program("say(id, {})").replace(
+        r#"{"tools": [{"name": "act", "description": "Acts.",
+                            "inputSchema": {"type": "object"}}]}"#,
+        &format!("{{\"tools\": json.loads({long:?})}}"),
+    );
+    let mut config =
+        upstream("dies", "import sys; print('no licence', file=sys.stderr); sys.exit(3)");
+    config += &upstream("long", &listed);
+    config += "[[upstream]]\nlabel = \"none\"\ncommand = \"no-such-program\"\n\n";
+    config += "[[upstream]]\nlabel = \"unset\"\ncommand = \"python3\"\nenv = { A = \"${env:SURELY_NOT_SET}\" }\n\n";
+    config += "[[upstream]]\nlabel = \"away\"\nurl = \"http://127.0.0.1:9/mcp\"\n\n";
+    config += "[[upstream]]\nlabel = \"held\"\ncommand = \"python3\"\nquarantine = true\n\n";
+    config += "[[upstream]]\nlabel = \"floats\"\ncommand = \"npx\"\nargs = [\"-y\", \"x\"]\nquarantine = true\ndisabled = true\n";
+    home.write("gatelet.toml", &config);
+    let ended = shell(&home, &["doctor"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let report = ended.json();
+    let found = codes(&report);
+    for (code, subject) in [
+        ("upstream-failed", "dies"),
+        ("upstream-no-program", "none"),
+        ("upstream-unset", "unset"),
+        ("upstream-unreachable", "away"),
+        ("upstream-quarantined", "held"),
+        ("upstream-long-definition", "long"),
+    ] {
+        assert!(
+            found.contains(&(code.to_owned(), subject.to_owned())),
+            "{code} {subject}: {found:?}"
+        );
+    }
+    assert!(report.to_string().contains("no licence"), "its last words: {report}");
+    let one = shell(&home, &["doctor", "--only", "LONG"]).json();
+    assert_eq!(one["upstreams"].as_array().unwrap().len(), 1);
+    assert_eq!(shell(&home, &["doctor", "--only", "nobody"]).code, 2);
+}
+
+#[test]
+fn a_damaged_configuration_and_open_files_are_found_and_what_is_safe_is_mended() {
+    let home = Home::with("[gate\n");
+    let wrong = shell(&home, &["doctor"]);
+    assert!(
+        wrong.code == 1 && codes(&wrong.json()).iter().any(|(code, _)| code == "config-wrong"),
+        "{wrong:?}"
+    );
+
+    let plain = "[[upstream]]\nlabel = \"one\"\ndisabled = true\ncommand = \"x\"\nenv = { API_TOKEN = \"abcdef0123456789\" }\n";
+    home.write("gatelet.toml", plain);
+    let mode = |name: &str| {
+        std::fs::metadata(home.path().join(name)).unwrap().permissions().mode() & 0o777
+    };
+    let set = |name: &str, mode: u32| {
+        std::fs::set_permissions(home.path().join(name), std::fs::Permissions::from_mode(mode))
+            .unwrap();
+    };
+    home.write("state/trust.key", &"00".repeat(32));
+    set("state/trust.key", 0o644);
+    set("state", 0o755);
+    set("gatelet.toml", 0o644);
+    std::os::unix::net::UnixListener::bind(home.path().join("state/gate-0.sock")).unwrap();
+    home.write("state/gate-1.txt", "not ours");
+    let found = codes(&shell(&home, &["doctor"]).json());
+    let found: Vec<&str> = found.iter().map(|(code, _)| code.as_str()).collect();
+    for code in
+        ["config-plain-secrets", "config-readable", "key-open", "state-open", "socket-stale"]
+    {
+        assert!(found.contains(&code), "{code}: {found:?}");
+    }
+    let fixed = shell(&home, &["doctor", "--fix"]).json();
+    assert_eq!(fixed["mended"].as_array().unwrap().len(), 4, "{fixed}");
+    assert_eq!(
+        (mode("gatelet.toml"), mode("state"), mode("state/trust.key")),
+        (0o600, 0o700, 0o600)
+    );
+    assert!(
+        !home.path().join("state/gate-0.sock").exists()
+            && home.path().join("state/gate-1.txt").exists()
+    );
+    let again = shell(&home, &["doctor", "--fix"]).json();
+    assert_eq!(again["mended"], json!([]), "{again}");
+}
+
+#[test]
+fn the_gate_that_runs_is_asked_instead_of_starting_everything_again() {
+    let home = Home::new();
+    let starts = home.path().join("starts");
+    let code =
+        format!("open({starts:?}, 'a').write('x')\n{}", program("say(id, {\"content\": []})"));
+    home.write("gatelet.toml", &upstream("one", &code));
+    let n_starts = || std::fs::read_to_string(&starts).unwrap_or_default().len();
+    let mut pipe = Pipe::open(&home);
+    pipe.call("one.act", &json!({}));
+    let report = shell(&home, &["doctor"]).json();
+    assert_eq!(
+        (&report["is_running"], &report["upstreams"][0]["state"]),
+        (&json!(true), &json!("up")),
+        "{report}"
+    );
+    assert_eq!(n_starts(), 1);
+    shell(&home, &["doctor", "--fresh"]);
+    assert_eq!(n_starts(), 2);
+}
+
+#[test]
+fn every_code_is_explained_here_and_on_its_page() {
+    let home = Home::new();
+    let all = shell(&home, &["doctor", "explain"]);
+    for line in all.out.lines() {
+        let code = line.split_whitespace().next().unwrap();
+        let told = shell(&home, &["doctor", "explain", code]);
+        assert!(told.code == 0 && told.out.contains("Who can mend it"), "{told:?}");
+    }
+    assert_eq!(shell(&home, &["doctor", "explain", "nonsense"]).code, 2);
+    let table = shell(&home, &["doctor", "explain", "--markdown"]).out;
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/doctor.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(table.trim()), "put this table into docs/guide/doctor.md:\n{table}");
+}

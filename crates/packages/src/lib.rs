@@ -1,0 +1,22 @@
+//! How MCP servers are published, read into one form.
+//!
+//! A server is named by its package ([`source`]), described by a
+//! [`server_json`] document of the official [`registry`], or comes as a
+//! [`bundle`] with everything in it. Each becomes a [`recipe::Recipe`]: how it
+//! is started or reached, and what the operator has to decide first.
+//!
+//! Everything here was written by strangers. Names that would mean something
+//! else to a package runner are refused, and no text of theirs becomes a
+//! reference to a secret: what is written into a configuration is
+//! [quoted](recipe::quoted). This crate opens no file and asks no network.
+
+pub mod source;
+
+pub mod bundle;
+pub mod registry;
+pub mod server_json;
+
+pub mod recipe;
+
+mod package;
+mod template;
