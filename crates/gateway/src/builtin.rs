@@ -20,7 +20,7 @@ use artifacts::gate::thousands;
 use policy::live::LiveStages;
 use policy::validate::ValidCall;
 use roster::{BUILTIN, Builtin, Phase, Snapshot};
-use skills::census::Census;
+use skills::skill_index::SkillIndex;
 
 pub(crate) use find::{found, unsearched};
 pub(crate) use view::{AnswerBudget, is_media, view};
@@ -41,7 +41,7 @@ pub struct BuiltinTools {
     listing: Arc<Listing>,
     artifacts: Arc<dyn Store>,
     policies: Arc<LiveStages>,
-    skills: Arc<Census>,
+    skills: Arc<SkillIndex>,
     search: Arc<Search>,
 }
 
@@ -49,7 +49,7 @@ impl BuiltinTools {
     pub(crate) fn new(
         artifacts: Arc<dyn Store>,
         policies: Arc<LiveStages>,
-        skills: Arc<Census>,
+        skills: Arc<SkillIndex>,
         search: Arc<Search>,
     ) -> BuiltinTools {
         BuiltinTools { listing: Arc::new(listing()), artifacts, policies, skills, search }
@@ -63,7 +63,7 @@ impl Builtin for BuiltinTools {
         Source {
             description: Some(words.to_owned()),
             role: Role::Builtin,
-            skills: self.skills.here().listed(),
+            skills: self.skills.own().listed(),
             ..Source::new(BUILTIN, Arc::clone(&self.listing))
         }
     }

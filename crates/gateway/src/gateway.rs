@@ -28,7 +28,7 @@ use policy::visibility::{self, VisibilityFilter};
 use roster::inspect::Inspector;
 use roster::{self, ListingStore, Roster, Upstream, UpstreamPool};
 use skills::Library;
-use skills::census::Census;
+use skills::skill_index::SkillIndex;
 use tool::clock::Clock;
 
 pub use crate::surface::about::Manifest;
@@ -121,7 +121,7 @@ pub struct Gateway {
 #[derive(Clone)]
 struct Surfaces {
     pipeline: Arc<Dispatcher>,
-    skills: Arc<Census>,
+    skills: Arc<SkillIndex>,
     search: Arc<Search>,
     tasks: Arc<Tasks>,
     about: Arc<About>,
@@ -145,7 +145,8 @@ impl Gateway {
         let recorder = Arc::new(Recorder { sink, clock: Arc::clone(&clock) });
         let search = Search::new(Arc::clone(&live), learning, Arc::clone(&recorder));
         let search = Arc::new(search);
-        let skills = Census::new(Arc::clone(&library), Arc::clone(&live), Arc::clone(&scrubber));
+        let skills =
+            SkillIndex::new(Arc::clone(&library), Arc::clone(&live), Arc::clone(&scrubber));
         let skills = Arc::new(skills);
         let inspector = Arc::new(Inspector {
             config: ArcSwap::from_pointee(parts.inspection),

@@ -6,7 +6,7 @@ use tool::Severity;
 
 /// What the head says.
 #[derive(Debug, Default)]
-pub(super) struct Front {
+pub(super) struct Frontmatter {
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
@@ -14,28 +14,28 @@ pub(super) struct Front {
     pub(super) functions: Vec<String>,
     pub(super) license: Option<String>,
     pub(super) compatibility: Option<String>,
-    pub(super) oddities: Vec<(Severity, String)>,
+    pub(super) problems: Vec<(Severity, String)>,
 }
 
 /// The fields that the format defines, and `version`, which is ours.
-const KNOWN: [&str; 7] =
+const FIELDS: [&str; 7] =
     ["name", "description", "license", "compatibility", "metadata", "allowed-tools", "version"];
 
 /// A longer head is no head.
-const LARGEST: usize = 64 << 10;
-const COMPATIBILITY: usize = 500;
+const MAX_BYTES: usize = 64 << 10;
+const MAX_COMPATIBILITY: usize = 500;
 /// How many functions one skill may need.
-const FUNCTIONS: usize = 64;
+const MAX_FUNCTIONS: usize = 64;
 /// How many odd fields are worth a word each.
-const ODDITIES: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// Splits a document into its head and its body. The marks are lines of their
 /// own, so `---` inside a value does not end the head.
-pub(super) fn split(text: &str) -> (Front, &str) {
+pub(super) fn split(text: &str) -> (Frontmatter, &str) {
     let text = text.trim_start_matches('\u{feff}');
-    let none = |oddity: &str| Front {
-        oddities: vec![(Severity::Warning, oddity.to_owned())],
-        ..Front::default()
+    let none = |problem: &str| Frontmatter {
+        problems: vec![(Severity::Warning, problem.to_owned())],
+        ..Frontmatter::default()
     };
     let Some(after) = text.strip_prefix("---").and_then(after_line) else {
         return (none("has no frontmatter"), text);
@@ -44,7 +44,7 @@ pub(super) fn split(text: &str) -> (Front, &str) {
     for line in after.split_inclusive('\n') {
         if line.trim_end() == "---" {
             let body = &after[end + line.len()..];
-            if LARGEST < end {
+            if MAX_BYTES < end {
                 return (none("has a frontmatter of over 64 KiB: not read"), body);
             }
             return (read(&after[..end]), body);
@@ -60,13 +60,13 @@ fn after_line(text: &str) -> Option<&str> {
     line.trim().is_empty().then_some(rest)
 }
 
-fn read(yaml: &str) -> Front {
-    let mut front = Front::default();
+fn read(yaml: &str) -> Frontmatter {
+    let mut front = Frontmatter::default();
     let fields = match serde_saphyr::from_str_with_options::<Value>(yaml, options()) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => {
-            let oddity = "has a frontmatter that is no YAML: read line by line";
-            front.oddities.push((Severity::Warning, oddity.to_owned()));
+            let problem = "has a frontmatter that is no YAML: read line by line";
+            front.problems.push((Severity::Warning, problem.to_owned()));
             by_line(yaml)
         }
     };
@@ -83,8 +83,8 @@ fn read(yaml: &str) -> Front {
     front.compatibility = tidy(written.compatibility).or_else(|| text(&fields, "compatibility"));
     let functions = either("functions").unwrap_or_default();
     let functions = functions.split([' ', ',', '\n']).filter(|function| !function.is_empty());
-    front.functions = functions.take(FUNCTIONS).map(str::to_owned).collect();
-    odd(&fields, &mut front.oddities);
+    front.functions = functions.take(MAX_FUNCTIONS).map(str::to_owned).collect();
+    odd(&fields, &mut front.problems);
     front
 }
 
@@ -134,28 +134,28 @@ fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn odd(fields: &Map<String, Value>, oddities: &mut Vec<(Severity, String)>) {
-    let mut note = |severity, oddity: String| oddities.push((severity, oddity));
-    for key in fields.keys().take(ODDITIES) {
+fn odd(fields: &Map<String, Value>, problems: &mut Vec<(Severity, String)>) {
+    let mut note = |severity, problem: String| problems.push((severity, problem));
+    for key in fields.keys().take(MAX_PROBLEMS) {
         match key.as_str() {
             "allowed-tools" => {
-                let oddity = "`allowed-tools` is ignored: a skill grants nothing here";
-                note(Severity::Info, oddity.to_owned());
+                let problem = "`allowed-tools` is ignored: a skill grants nothing here";
+                note(Severity::Info, problem.to_owned());
             }
             "version" => {
-                let oddity = "`version` belongs in `metadata`, where every reader takes it";
-                note(Severity::Info, oddity.to_owned());
+                let problem = "`version` belongs in `metadata`, where every reader takes it";
+                note(Severity::Info, problem.to_owned());
             }
-            known if KNOWN.contains(&known) => {}
+            known if FIELDS.contains(&known) => {}
             other => {
                 let other = catalog::summary::cut(other, 60);
                 note(Severity::Info, format!("`{other}` is no field of a skill"));
             }
         }
     }
-    let long = |text: String| COMPATIBILITY < text.chars().count();
+    let long = |text: String| MAX_COMPATIBILITY < text.chars().count();
     if text(fields, "compatibility").is_some_and(long) {
-        note(Severity::Warning, format!("`compatibility` is over {COMPATIBILITY} characters"));
+        note(Severity::Warning, format!("`compatibility` is over {MAX_COMPATIBILITY} characters"));
     }
     let metadata = fields.get("metadata").filter(|metadata| !metadata.is_null());
     if metadata.is_some_and(|metadata| !metadata.is_object()) {

@@ -1,11 +1,11 @@
 //! Instructions for tasks, mostly read from `SKILL.md` files.
 //!
 //! A skill is text for a model, and nothing but text: code in it is left out
-//! and said to be, files beside it are never given out. Reading is lenient:
-//! what is odd is a finding, and the skill is there all the same; [`export`] is
-//! strict. A skill may have holes ([`template`]), versions, and functions that
-//! it speaks of ([`Reference`]): where one of those is missing or is called in
-//! another way than when somebody last looked ([`Lock`]), readers are told.
+//! with a note, files beside it are never served. Reading is lenient: problems
+//! are findings, and the skill is listed all the same; [`export`] is strict. A
+//! skill may have placeholders ([`template`]), versions, and functions that it
+//! refers to ([`Reference`]). Readers are told when such a function is missing,
+//! or has another signature than when the skill was last checked ([`Lock`]).
 
 pub mod export;
 pub mod library;
@@ -15,7 +15,8 @@ pub mod template;
 pub mod upstream;
 pub mod version;
 
-pub mod census;
+pub mod skill_index;
+
 mod frontmatter;
 mod read;
 mod strip;
@@ -30,7 +31,7 @@ pub use lock::Lock;
 pub use reference::Reference;
 pub use template::TemplateError;
 
-/// How long the line of a skill in the index may be.
+/// How long the line of a skill in a list may be.
 const LINE: usize = 200;
 
 /// A `SKILL.md` as it was found. The path is relative to the directory that
@@ -47,13 +48,13 @@ pub struct File {
 pub struct Skill {
     /// Dotted; empty for the root.
     pub namespace: String,
-    /// A legal name close to its author's.
+    /// A legal name, made from the author's.
     pub name: String,
-    /// As its author spells it.
+    /// The name as its author spells it.
     pub title: String,
     pub description: String,
     pub version: Option<String>,
-    /// What it says it needs, then what else it speaks of.
+    /// The functions that it declares, then the others that its text mentions.
     pub functions: Vec<Reference>,
     pub license: Option<String>,
     pub compatibility: Option<String>,
@@ -65,53 +66,53 @@ pub struct Skill {
 pub enum Content {
     /// Here, without executable content.
     Text { body: String, form: Form },
-    /// At an upstream, which is asked when a reader wants it.
+    /// At an upstream, from which it is fetched when a reader asks for it.
     Upstream { label: String, route: upstream::Route },
 }
 
-/// What a text is.
+/// Whether a text is filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Plain,
-    /// It has holes that values go into.
+    /// It has placeholders for values.
     Template,
 }
 
-/// What skills ask about a reader and what the reader can use.
-pub trait Sight {
-    /// Whether a skill exists as far as this reader is concerned.
+/// A reader of skills: what it may see and which functions it can call.
+pub trait Reader {
+    /// Whether this reader may see a skill.
     fn sees(&self, _: &Skill) -> bool {
         true
     }
 
-    /// How a function is called, as a digest; `None` when there is none that
-    /// this reader can use.
+    /// A digest of the function's signature; `None` when this reader has no such
+    /// function.
     fn signature(&self, reference: &Reference) -> Option<String>;
 
-    /// Why the text of a skill cannot be had now, if so.
-    fn away(&self, _: &Skill) -> Option<String> {
+    /// Why the text of a skill cannot be fetched now, if so.
+    fn unavailable(&self, _: &Skill) -> Option<String> {
         None
     }
 }
 
-/// Why a skill should be read with care.
+/// A warning for the reader of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
     /// The reader has no such function.
     Missing(Reference),
-    /// The function is called in another way than when the skill was locked.
+    /// The function has another signature than when the skill was locked.
     Changed(Reference),
-    /// Its text is where nobody answers now; why.
-    Away(String),
+    /// Its text cannot be fetched now; why.
+    Unavailable(String),
 }
 
 impl Skill {
-    /// How it is asked for.
+    /// The call that returns it.
     pub fn address(&self) -> String {
         address(&self.namespace, &self.name)
     }
 
-    /// Namespace and name in one.
+    /// Namespace and name, joined by a dot.
     pub fn path(&self) -> String {
         if self.namespace.is_empty() {
             return self.name.clone();
@@ -119,7 +120,7 @@ impl Skill {
         format!("{}.{}", self.namespace, self.name)
     }
 
-    /// How a catalog lists it.
+    /// Its entry in a catalog.
     pub fn listed(&self) -> source::Skill {
         source::Skill {
             namespace: self.namespace.clone(),
@@ -129,27 +130,27 @@ impl Skill {
     }
 
     /// Whether its text is at an upstream.
-    pub fn is_distant(&self) -> bool {
+    pub fn is_at_upstream(&self) -> bool {
         matches!(self.content, Content::Upstream { .. })
     }
 
-    /// Whether it is another CaSH server that gives it out.
-    pub fn is_elsewhere(&self) -> bool {
+    /// Whether it comes from another CaSH server.
+    pub fn is_from_cash(&self) -> bool {
         matches!(&self.content, Content::Upstream { route: upstream::Route::Cash { .. }, .. })
     }
 
-    /// The names that values can be given for.
-    pub fn holes(&self) -> Vec<String> {
+    /// The names of its placeholders.
+    pub fn placeholders(&self) -> Vec<String> {
         match &self.content {
             Content::Text { body, form: Form::Template } => {
-                template::holes(body).unwrap_or_default().into_iter().collect()
+                template::placeholders(body).unwrap_or_default().into_iter().collect()
             }
             Content::Text { form: Form::Plain, .. } | Content::Upstream { .. } => Vec::new(),
         }
     }
 
-    /// The text, with what it leaves open filled in from the values given.
-    /// What is missing stays and is named at the end.
+    /// The text with its placeholders filled in. Those without a value stay and
+    /// are named at the end.
     pub fn fill(&self, values: &[(&str, &Json)]) -> Result<String, TemplateError> {
         match &self.content {
             Content::Text { body, form: Form::Template } => {
@@ -158,7 +159,7 @@ impl Skill {
                     Err(TemplateError::Malformed(_)) => return Ok(body.clone()),
                     Err(failed @ TemplateError::Failed(_)) => return Err(failed),
                 };
-                // A template could put together what was taken out of it.
+                // A template could assemble code that was stripped from it.
                 let (text, _) = strip::executable(&text);
                 Ok(with_missing(text, &missing))
             }
@@ -170,7 +171,7 @@ impl Skill {
     }
 }
 
-/// How a skill is asked for.
+/// The call that returns a skill.
 pub fn address(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         format!("`skill(skillname=\"{name}\")`")
@@ -193,7 +194,7 @@ impl fmt::Display for Flag {
             Flag::Changed(function) => {
                 write!(f, "`{function}` is called in another way since this was written")
             }
-            Flag::Away(why) => write!(f, "available: false — unavailable: {why}"),
+            Flag::Unavailable(why) => write!(f, "available: false — unavailable: {why}"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{name, nearest, source, summary};
 use tool::{Finding, Severity};
 
-use super::{File, Flag, LINE, Lock, Reference, Sight, Skill, read, version};
+use super::{File, Flag, LINE, Lock, Reader, Reference, Skill, read, version};
 
 /// All skills.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Library {
     numbers: HashMap<(String, String), usize>,
 }
 
-/// What a name led to.
+/// The result of looking up a name.
 #[derive(Debug)]
 pub enum Lookup {
     Found(Arc<Skill>),
@@ -28,11 +28,11 @@ pub enum Lookup {
     Ambiguous(Vec<String>),
     /// It is there, but not in this version; which there are.
     NoSuchVersion(Vec<String>),
-    /// None has; the addresses of those that are spelt almost like it, and of
-    /// those that are somewhat alike.
+    /// None has; the addresses of those with almost that spelling, and of those
+    /// with a similar one.
     Unknown {
         close: Vec<String>,
-        faint: Vec<String>,
+        similar: Vec<String>,
     },
 }
 
@@ -48,7 +48,7 @@ impl Library {
         (library, findings)
     }
 
-    /// With what is known of the functions that its skills speak of.
+    /// With the locked signatures of the functions that its skills refer to.
     pub fn with_lock(self, lock: Lock) -> Library {
         Library { lock, ..self }
     }
@@ -62,13 +62,13 @@ impl Library {
         self.prompts.contains(label)
     }
 
-    /// With more skills. What is here already keeps its name.
+    /// With more skills. Those that are in it already keep their names.
     pub fn with(&self, more: impl IntoIterator<Item = Skill>) -> (Library, Vec<Finding>) {
         let mut library = self.clone();
         let mut findings = Vec::new();
         for skill in more {
-            let place = skill.namespace.clone();
-            library.add(skill, &place, &mut findings);
+            let namespace = skill.namespace.clone();
+            library.add(skill, &namespace, &mut findings);
         }
         (library, findings)
     }
@@ -78,14 +78,14 @@ impl Library {
         &self.skills
     }
 
-    /// What there is to be found, for the catalog.
+    /// The skills as entries of the catalog.
     pub fn listed(&self) -> Arc<[source::Skill]> {
         self.newest().map(|skill| skill.listed()).collect()
     }
 
     /// Every skill in its latest version, as far as the reader sees them.
-    pub fn latest<'a>(&'a self, sight: &'a dyn Sight) -> impl Iterator<Item = &'a Arc<Skill>> {
-        self.newest().filter(|skill| sight.sees(skill))
+    pub fn latest<'a>(&'a self, reader: &'a dyn Reader) -> impl Iterator<Item = &'a Arc<Skill>> {
+        self.newest().filter(|skill| reader.sees(skill))
     }
 
     /// Every skill in its latest version.
@@ -96,10 +96,10 @@ impl Library {
 
     /// The skills in a namespace and below it, one line each; `None` when it
     /// has none and is not the root.
-    pub fn index(&self, namespace: &str, sight: &dyn Sight) -> Option<String> {
+    pub fn index(&self, namespace: &str, reader: &dyn Reader) -> Option<String> {
         let path = name::path(namespace)?.join(".");
         let inside: Vec<&Arc<Skill>> =
-            self.latest(sight).filter(|skill| is_within(&skill.namespace, &path)).collect();
+            self.latest(reader).filter(|skill| is_within(&skill.namespace, &path)).collect();
         if inside.is_empty() {
             return path.is_empty().then(|| "# Skills\n\nNone are installed.\n".to_owned());
         }
@@ -115,7 +115,7 @@ impl Library {
                 format!("\n## namespace {namespace}\n\n")
             });
             for skill in inside.iter().filter(|skill| skill.namespace == namespace) {
-                text.push_str(&self.line(skill, sight));
+                text.push_str(&self.line(skill, reader));
                 text.push('\n');
             }
         }
@@ -123,17 +123,17 @@ impl Library {
     }
 
     /// Whether the reader sees a skill in a namespace.
-    pub fn has(&self, namespace: &str, sight: &dyn Sight) -> bool {
+    pub fn has(&self, namespace: &str, reader: &dyn Reader) -> bool {
         let Some(path) = name::path(namespace) else { return false };
         let path = path.join(".");
-        self.latest(sight).any(|skill| canonical_path(&skill.namespace) == path)
+        self.latest(reader).any(|skill| canonical_path(&skill.namespace) == path)
     }
 
     /// `- **create_order** — Creates an order. (flag)`
-    pub fn line(&self, skill: &Skill, sight: &dyn Sight) -> String {
+    pub fn line(&self, skill: &Skill, reader: &dyn Reader) -> String {
         let words = summary::sentence(&skill.description, LINE);
         let dash = if words.is_empty() { "" } else { " — " };
-        let flags = self.flags(skill, sight);
+        let flags = self.flags(skill, reader);
         let flag = match flags.as_slice() {
             [] => String::new(),
             [only] => format!(" ({only})"),
@@ -143,20 +143,20 @@ impl Library {
         format!("- **{}**{dash}{words}{}{flag}", skill.name, spelt.unwrap_or_default())
     }
 
-    /// How its author spells a skill, where its name does not say it: it is
-    /// another word, or one that differs from a neighbour's in hyphens only.
+    /// How its author spells a skill, where that is not clear from its name: it
+    /// is another word, or differs from a neighbour's only in hyphens.
     fn spelling<'a>(&self, skill: &'a Skill) -> Option<&'a str> {
         let other = !name::same(&skill.name, &skill.title);
         let alike = || self.skills.iter().any(|one| is_alike(one, skill));
         (skill.title != skill.name && (other || alike())).then_some(skill.title.as_str())
     }
 
-    /// What this reader should know before following a skill.
-    pub fn flags(&self, skill: &Skill, sight: &dyn Sight) -> Vec<Flag> {
-        if let Some(why) = sight.away(skill) {
-            return vec![Flag::Away(why)];
+    /// Warnings for this reader.
+    pub fn flags(&self, skill: &Skill, reader: &dyn Reader) -> Vec<Flag> {
+        if let Some(why) = reader.unavailable(skill) {
+            return vec![Flag::Unavailable(why)];
         }
-        let flag = |reference: &Reference| match sight.signature(reference) {
+        let flag = |reference: &Reference| match reader.signature(reference) {
             None => Some(Flag::Missing(reference.clone())),
             Some(now) => {
                 let then = self.lock.digest(skill, reference);
@@ -166,10 +166,10 @@ impl Library {
         skill.functions.iter().filter_map(flag).collect()
     }
 
-    /// The skills that speak of a function.
-    pub fn teaching(&self, function: &Reference, sight: &dyn Sight) -> Vec<Arc<Skill>> {
-        let teaches = |skill: &&Arc<Skill>| skill.functions.iter().any(|one| one.is(function));
-        self.latest(sight).filter(teaches).cloned().collect()
+    /// The skills that refer to a function.
+    pub fn referring_to(&self, function: &Reference, reader: &dyn Reader) -> Vec<Arc<Skill>> {
+        let refers = |skill: &&Arc<Skill>| skill.functions.iter().any(|one| one.is(function));
+        self.latest(reader).filter(refers).cloned().collect()
     }
 
     /// The skill of that name: in the namespace, or, with none given, in the
@@ -180,9 +180,9 @@ impl Library {
         namespace: &str,
         wanted: &str,
         version: Option<&str>,
-        sight: &dyn Sight,
+        reader: &dyn Reader,
     ) -> Lookup {
-        match self.find(namespace, wanted, sight) {
+        match self.find(namespace, wanted, reader) {
             Lookup::Found(latest) => match version {
                 None => Lookup::Found(latest),
                 Some(version) => self.in_version(&latest, version),
@@ -193,24 +193,24 @@ impl Library {
         }
     }
 
-    fn find(&self, namespace: &str, wanted: &str, sight: &dyn Sight) -> Lookup {
-        let seen: Vec<&Arc<Skill>> = self.latest(sight).collect();
+    fn find(&self, namespace: &str, wanted: &str, reader: &dyn Reader) -> Lookup {
+        let seen: Vec<&Arc<Skill>> = self.latest(reader).collect();
         let unknown = || {
             let near = nearest::rated(wanted, seen.iter().map(|skill| skill.name.as_str()));
-            let (close, faint): (Vec<_>, Vec<_>) =
+            let (close, similar): (Vec<_>, Vec<_>) =
                 near.into_iter().take(3).partition(|(score, _)| nearest::CLOSE <= *score);
             let whole = |(_, name): (f32, &str)| {
                 seen.iter().find(|skill| skill.name == name).map(|skill| skill.address())
             };
             let all = |near: Vec<(f32, &str)>| near.into_iter().filter_map(whole).collect();
-            Lookup::Unknown { close: all(close), faint: all(faint) }
+            Lookup::Unknown { close: all(close), similar: all(similar) }
         };
         let Some(path) = name::path(namespace) else { return unknown() };
         let path = path.join(".");
         let here = |skill: &&Arc<Skill>| canonical_path(&skill.namespace) == path;
         let named: Vec<&Arc<Skill>> =
             seen.iter().copied().filter(|skill| name::same(&skill.name, wanted)).collect();
-        // The author's own spelling comes before every other.
+        // The author's own spelling comes first.
         let spelt = seen.iter().copied().filter(|skill| skill.title == wanted);
         let spelt: Vec<&Arc<Skill>> = spelt.filter(|s| path.is_empty() || here(s)).collect();
         if let [only] = spelt.as_slice() {
@@ -234,9 +234,9 @@ impl Library {
     fn in_version(&self, skill: &Skill, wanted: &str) -> Lookup {
         let versions: Vec<&Arc<Skill>> =
             self.skills.iter().filter(|other| other.is_version_of(skill)).collect();
-        // Which versions there are is for the other side to say.
+        // Its server knows which versions there are.
         if let [only] = versions.as_slice()
-            && only.is_elsewhere()
+            && only.is_from_cash()
         {
             return Lookup::Found(Arc::clone(only));
         }
@@ -251,8 +251,8 @@ impl Library {
         }
     }
 
-    /// Takes a skill in. One of the same name in another version stands beside
-    /// it; one in the same version gets another name.
+    /// Adds a skill. Versions of one skill share its name; a second skill with the
+    /// same name and version gets another name.
     fn add(&mut self, mut skill: Skill, path: &str, findings: &mut Vec<Finding>) {
         let clashes = |library: &Library, skill: &Skill| {
             let same = |other: &Arc<Skill>| {
@@ -265,15 +265,15 @@ impl Library {
         };
         let author = skill.name.clone();
         if clashes(self, &skill) {
-            // Numbers that were given before are not tried again: an upstream
-            // may have as many skills of one name as it likes.
-            let place = (skill.namespace.clone(), author.clone());
-            let mut number = self.numbers.get(&place).copied().unwrap_or(1);
+            // Numbers that are in use are not tried again: an upstream may list any
+            // number of skills with the same name.
+            let key = (skill.namespace.clone(), author.clone());
+            let mut number = self.numbers.get(&key).copied().unwrap_or(1);
             while clashes(self, &skill) {
                 number += 1;
                 skill.name = format!("{author}_{number}");
             }
-            self.numbers.insert(place, number);
+            self.numbers.insert(key, number);
         }
         if author != skill.name {
             let message =
@@ -303,7 +303,7 @@ impl Skill {
     }
 }
 
-/// Whether two skills of one namespace have names that are taken for the same.
+/// Whether two skills of one namespace have names that count as the same.
 fn is_alike(one: &Skill, other: &Skill) -> bool {
     one.namespace == other.namespace && one.name != other.name && name::same(&one.name, &other.name)
 }

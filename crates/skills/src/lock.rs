@@ -1,9 +1,9 @@
-//! What functions looked like when a skill was last found right.
+//! The signatures of functions when a skill was last checked.
 //!
-//! A file beside the skills, one line for each function that a skill speaks of:
-//! the skill, the function and a digest of how it is called. It is written when
-//! somebody has looked (`gatelet skill lock`), goes under version control with
-//! the skills, and tells later which skills may be out of date.
+//! A file beside the skills, one line for each function that a skill refers to:
+//! the skill, the function and a digest of its signature. `gatelet skill lock`
+//! writes it after somebody has checked the skills; it goes under version control
+//! with them and shows later which skills may be out of date.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,8 +21,8 @@ const HEAD: &str = "# Functions that skills speak of, as they were when `gatelet
 pub struct Lock(BTreeMap<(String, String), String>);
 
 impl Lock {
-    /// Reads a file. Lines that are none of ours are skipped: the worst that
-    /// comes of it is that a change goes unnoticed.
+    /// Reads a file. Malformed lines are skipped: at worst a change goes
+    /// unnoticed.
     pub fn parse(text: &str) -> Lock {
         let line = |line: &str| {
             let mut words = line.split_whitespace().filter(|_| !line.starts_with('#'));
@@ -32,7 +32,7 @@ impl Lock {
         Lock(text.lines().filter_map(line).collect())
     }
 
-    /// The digests of everything that these skills speak of.
+    /// The digests of all functions that these skills refer to.
     pub fn take<'a>(
         skills: impl IntoIterator<Item = &'a Skill>,
         signature: &dyn Fn(&Reference) -> Option<String>,
@@ -48,7 +48,7 @@ impl Lock {
         lock
     }
 
-    /// What is in both, the other one's where they differ.
+    /// Adds the other's digests; those replace its own.
     pub fn extend(&mut self, other: Lock) {
         self.0.extend(other.0);
     }

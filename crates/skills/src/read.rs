@@ -1,4 +1,4 @@
-//! From a file to a skill, with everything that is odd about it.
+//! Reads a skill from a file and reports its problems.
 
 use catalog::{name, summary};
 use tool::{Finding, Severity};
@@ -6,9 +6,9 @@ use tool::{Finding, Severity};
 use super::LINE;
 use super::{Content, File, Form, Reference, Skill, frontmatter, reference, strip, template};
 
-/// Larger files are no instructions.
-const LARGEST: usize = 1 << 20;
-/// What the format allows or recommends at most.
+/// Larger files are left out.
+const MAX_BYTES: usize = 1 << 20;
+/// The limits that the format sets or recommends.
 const LINES: usize = 500;
 const TOKENS: usize = 5_000;
 const NAME: usize = 64;
@@ -28,13 +28,13 @@ impl Notes<'_> {
 /// Reads a file. `None` only for one that is too large to be a skill.
 pub(super) fn read(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
     let mut notes = Notes { path: &file.path, findings };
-    if LARGEST < file.text.len() {
+    if MAX_BYTES < file.text.len() {
         notes.add(Severity::Error, "skill-size", "is over 1 MiB and was left out");
         return None;
     }
-    let (namespace, directory) = place(&file.path);
+    let (namespace, directory) = location(&file.path);
     let (front, body) = frontmatter::split(&file.text);
-    for (severity, message) in &front.oddities {
+    for (severity, message) in &front.problems {
         notes.add(*severity, "skill-frontmatter", message.clone());
     }
     let body = text(body, &mut notes);
@@ -42,7 +42,7 @@ pub(super) fn read(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
     let description = description(front.description, &body, &mut notes);
     let functions = functions(&front.functions, &body, &mut notes);
     let (license, compatibility) = (short(front.license), short(front.compatibility));
-    let body = dressed(&title, &body, license.as_deref(), compatibility.as_deref());
+    let body = with_header(&title, &body, license.as_deref(), compatibility.as_deref());
     let form = form(&body, &mut notes);
     Some(Skill {
         namespace,
@@ -57,7 +57,7 @@ pub(super) fn read(file: &File, findings: &mut Vec<Finding>) -> Option<Skill> {
     })
 }
 
-/// The body without what could be run.
+/// The body without executable content.
 fn text(body: &str, notes: &mut Notes<'_>) -> String {
     if LINES < body.lines().count() {
         notes.add(Severity::Warning, "skill-length", format!("has over {LINES} lines"));
@@ -137,13 +137,15 @@ fn functions(needed: &[String], body: &str, notes: &mut Notes<'_>) -> Vec<Refere
     all
 }
 
-/// What is no template is given out as it is.
+/// A text that is not a valid template is served unchanged.
 fn form(body: &str, notes: &mut Notes<'_>) -> Form {
-    match template::holes(body) {
-        Ok(holes) if holes.is_empty() && !template::has_holes(body) => Form::Plain,
+    match template::placeholders(body) {
+        Ok(placeholders) if placeholders.is_empty() && !template::has_placeholders(body) => {
+            Form::Plain
+        }
         Ok(_) => Form::Template,
         Err(error) => {
-            let message = format!("{error}; given out as it is");
+            let message = format!("{error}; served as it is");
             notes.add(Severity::Info, "skill-template", message);
             Form::Plain
         }
@@ -154,8 +156,8 @@ fn short(text: Option<String>) -> Option<String> {
     text.map(|text| summary::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), 500))
 }
 
-/// The body with a title, and what the reader needs to know in one line.
-fn dressed(name: &str, body: &str, license: Option<&str>, needs: Option<&str>) -> String {
+/// The body with a title, and requirements and licence in one line.
+fn with_header(name: &str, body: &str, license: Option<&str>, needs: Option<&str>) -> String {
     let title = if body.starts_with("# ") { String::new() } else { format!("# {name}\n\n") };
     let needs = needs.map(|needs| format!("Needs: {needs}"));
     let license = license.map(|license| format!("Licence: {license}"));
@@ -165,7 +167,7 @@ fn dressed(name: &str, body: &str, license: Option<&str>, needs: Option<&str>) -
 }
 
 /// Namespace and directory name of a file.
-fn place(path: &str) -> (String, String) {
+fn location(path: &str) -> (String, String) {
     let mut parts: Vec<&str> =
         path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! The functions that a skill speaks of.
+//! The functions that a skill refers to.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ pub struct Reference {
     pub function: String,
 }
 
-/// How many functions a text may speak of.
-const MOST: usize = 200;
+/// How many functions of a text are noted.
+const MAX_REFERENCES: usize = 200;
 /// How long the arguments of a call in a text may be.
-const ARGUMENTS: usize = 400;
+const MAX_ARGUMENTS_BYTES: usize = 400;
 
 impl Reference {
     /// Reads `orders.create`.
@@ -25,8 +25,8 @@ impl Reference {
         legal.then(|| Reference { namespace: namespace.to_owned(), function: function.to_owned() })
     }
 
-    /// A digest of how the function is called in this catalog: its parameters,
-    /// their types and which of them are required. Words about it do not count.
+    /// A digest of the function's signature in this catalog: its parameters, their
+    /// types and which of them are required. Descriptions do not count.
     pub fn signature(&self, catalog: &Catalog) -> Option<String> {
         let slot = catalog.resolve(&self.namespace, &self.function).ok()?;
         Some(name::tag(&catalog.signature(slot, usize::MAX), 12))
@@ -53,7 +53,7 @@ pub(super) fn mentioned(text: &str) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     for (at, mark) in text.match_indices("(") {
         let before = &text[..at];
-        if MOST <= found.len() {
+        if MAX_REFERENCES <= found.len() {
             break;
         }
         if !(before.ends_with("call") || before.ends_with("help")) {
@@ -62,19 +62,21 @@ pub(super) fn mentioned(text: &str) -> Vec<Reference> {
         let arguments = arguments(&text[at + mark.len()..]);
         let Some(function) = argument(arguments, "function") else { continue };
         let namespace = argument(arguments, "namespace").unwrap_or_default();
-        let holes = [namespace, function].iter().any(|text| text.contains(['{', '<', '…', '$']));
+        let placeholders =
+            [namespace, function].iter().any(|text| text.contains(['{', '<', '…', '$']));
         let reference =
             Reference { namespace: namespace.to_owned(), function: function.to_owned() };
-        if !holes && !function.is_empty() && !found.iter().any(|other| other.is(&reference)) {
+        if !placeholders && !function.is_empty() && !found.iter().any(|other| other.is(&reference))
+        {
             found.push(reference);
         }
     }
     found
 }
 
-/// What stands before the end of a parenthesis.
+/// The text up to the closing parenthesis.
 pub(super) fn arguments(rest: &str) -> &str {
-    let mut end = rest.len().min(ARGUMENTS);
+    let mut end = rest.len().min(MAX_ARGUMENTS_BYTES);
     while !rest.is_char_boundary(end) {
         end -= 1;
     }

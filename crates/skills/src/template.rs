@@ -1,10 +1,10 @@
-//! Skills with holes in them: `{{ customer_id }}`, `{% if %}` and `{% for %}`.
+//! Skills with placeholders: `{{ customer_id }}`, `{% if %}` and `{% for %}`.
 //!
-//! The engine is a real one, and what it may do is little: no other template
-//! can be reached, nothing can be named or kept, and work, values and output
-//! are bounded. A hole that nobody fills stays as it is and is named, so that a
-//! text about `{{ braces }}` reads as it was written. A text that asks for what
-//! is not here is about another template language, and no template of ours.
+//! The engine is Jinja with few rights: templates cannot include others, define
+//! or store anything, and work, values and output are limited. A placeholder
+//! without a value stays as written and is reported, so that a text about
+//! `{{ braces }}` stays readable. A text with unknown filters, tags or calls is
+//! about another template language and is not treated as a template.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,7 +26,7 @@ const TAGS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "raw"];
 const FILTERS: [&str; 10] =
     ["upper", "lower", "trim", "title", "capitalize", "length", "first", "last", "join", "default"];
 
-/// Words that may stand before a parenthesis and call nothing.
+/// Words that may come before a parenthesis without being a call.
 const KEYWORDS: [&str; 8] = ["if", "elif", "else", "for", "in", "not", "and", "or"];
 
 /// Steps that filling in one text may take.
@@ -44,8 +44,8 @@ const COLUMNS: usize = 20_000;
 /// Why a text cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is no template that is understood here.
-    #[error("is no template: {0}")]
+    /// The text is not a template that is understood here.
+    #[error("is not a template: {0}")]
     Malformed(String),
     /// The values do not fit, or it takes too much.
     #[error("{0}")]
@@ -53,13 +53,13 @@ pub enum TemplateError {
 }
 
 /// Whether there is anything to fill in.
-pub(super) fn has_holes(text: &str) -> bool {
+pub(super) fn has_placeholders(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
 /// The names that a text can be given values for.
-pub(super) fn holes(text: &str) -> Result<BTreeSet<String>, TemplateError> {
-    if !has_holes(text) {
+pub(super) fn placeholders(text: &str) -> Result<BTreeSet<String>, TemplateError> {
+    if !has_placeholders(text) {
         return Ok(BTreeSet::new());
     }
     inspect(text)?;
@@ -68,43 +68,44 @@ pub(super) fn holes(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     Ok(template.undeclared_variables(false).into_iter().collect())
 }
 
-/// Fills in a text. Also gives the names that nobody gave a value for.
+/// Fills in a text. Also returns the placeholders without a value.
 pub(super) fn fill(
     text: &str,
     values: &[(&str, &Json)],
 ) -> Result<(String, Vec<String>), TemplateError> {
-    let holes = holes(text)?;
+    let placeholders = placeholders(text)?;
     if VALUES < values.iter().map(|(_, value)| value.as_str().len()).sum() {
         let why = format!("the kwargs are over {} KiB together", VALUES >> 10);
         return Err(TemplateError::Failed(why));
     }
-    let mut missing: Vec<(String, Arc<Fate>)> = Vec::new();
-    let bind = |hole: String| {
-        let given = values.iter().find(|(key, _)| name::same(key, &hole));
+    let mut missing: Vec<(String, Arc<Usage>)> = Vec::new();
+    let bind = |placeholder: String| {
+        let given = values.iter().find(|(key, _)| name::same(key, &placeholder));
         let value = match given.and_then(|(_, value)| value.value().ok()) {
             Some(value) => read(&value),
             None => {
-                let fate = Arc::<Fate>::default();
-                missing.push((hole.clone(), Arc::clone(&fate)));
-                Value::from_object(Hole { name: hole.clone(), fate })
+                let usage = Arc::<Usage>::default();
+                missing.push((placeholder.clone(), Arc::clone(&usage)));
+                Value::from_object(Placeholder { name: placeholder.clone(), usage })
             }
         };
-        (hole, value)
+        (placeholder, value)
     };
-    let context: BTreeMap<String, Value> = holes.into_iter().map(bind).collect();
+    let context: BTreeMap<String, Value> = placeholders.into_iter().map(bind).collect();
     let context = Value::from(context);
     let counted = Arc::<AtomicBool>::default();
     let mut engine = engine(Arc::clone(&counted));
     let (traced, originals) = traced(text);
-    let shown = move |value: Value, at: usize| match value.downcast_object_ref::<Hole>() {
+    let shown = move |value: Value, at: usize| match value.downcast_object_ref::<Placeholder>() {
         None if !counted.load(Ordering::Relaxed) => value,
-        hole => {
-            hole.inspect(|hole| hole.fate.shown.store(true, Ordering::Relaxed));
+        placeholder => {
+            placeholder
+                .inspect(|placeholder| placeholder.usage.shown.store(true, Ordering::Relaxed));
             originals.get(at).map_or(value.clone(), |original| Value::from(original.as_str()))
         }
     };
     engine.add_filter("__shut", move |_: Value, value: Value, at: usize| shown(value, at));
-    // What stands in braces for us may end elsewhere for the engine.
+    // The engine may find the end of an expression elsewhere than we do.
     let template = engine.template_from_str(&traced).or_else(|_| engine.template_from_str(text));
     let template = template.map_err(|error| malformed(&error))?;
     let mut page = Page::default();
@@ -112,9 +113,9 @@ pub(super) fn fill(
     match done {
         Ok(()) => {
             let text = String::from_utf8_lossy(&page.written).into_owned();
-            // A default stands for what nobody gave, unless it is used without one as well.
-            missing.retain(|(_, fate)| {
-                !fate.replaced.load(Ordering::Relaxed) || fate.shown.load(Ordering::Relaxed)
+            // One with a default is not missing, unless it is also used without.
+            missing.retain(|(_, usage)| {
+                !usage.replaced.load(Ordering::Relaxed) || usage.shown.load(Ordering::Relaxed)
             });
             let missing = missing.into_iter().map(|(name, _)| name).collect();
             Ok((text, missing))
@@ -124,11 +125,11 @@ pub(super) fn fill(
             Err(failed("it takes too many steps".to_owned()))
         }
         Err(error) if UNKNOWN.contains(&error.kind()) => Err(malformed(&error)),
-        Err(error) => Err(failed(said(&error))),
+        Err(error) => Err(failed(message(&error))),
     }
 }
 
-/// How the engine says that something is not here.
+/// How the engine reports that it does not know something.
 const UNKNOWN: [ErrorKind; 4] = [
     ErrorKind::UnknownFilter,
     ErrorKind::UnknownTest,
@@ -136,8 +137,8 @@ const UNKNOWN: [ErrorKind; 4] = [
     ErrorKind::UnknownMethod,
 ];
 
-/// The text with every filtered expression told where it stands, so that one
-/// whose hole nobody fills can be given out as it is written: the expressions.
+/// The text with every filtered expression numbered, and those expressions, so
+/// that one whose placeholder has no value can be kept as written.
 fn traced(text: &str) -> (String, Vec<String>) {
     let (mut traced, mut originals, mut done) = (String::new(), Vec::new(), 0);
     for piece in pieces(text).filter(|piece| piece.kind == Kind::Expression) {
@@ -162,11 +163,11 @@ fn failed(why: String) -> TemplateError {
 }
 
 fn malformed(error: &minijinja::Error) -> TemplateError {
-    TemplateError::Malformed(said(error))
+    TemplateError::Malformed(message(error))
 }
 
-/// What the engine says, and where.
-fn said(error: &minijinja::Error) -> String {
+/// The engine's message, with its line.
+fn message(error: &minijinja::Error) -> String {
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     match error.line() {
         Some(line) => format!("line {line}: {detail}"),
@@ -192,7 +193,7 @@ fn engine(counted: Arc<AtomicBool>) -> Environment<'static> {
         ValueKind::None => Ok(write!(out, "null")?),
         _ => Ok(write!(out, "{value}")?),
     });
-    // Under names that nobody can write, behind those that know of holes.
+    // Under names that no text can use; the filters below wrap them.
     engine.add_filter("upper!", filters::upper);
     engine.add_filter("lower!", filters::lower);
     engine.add_filter("trim!", filters::trim);
@@ -215,8 +216,8 @@ fn engine(counted: Arc<AtomicBool>) -> Environment<'static> {
     engine
 }
 
-/// What a filter makes of a value. One that nobody gave stays a hole; where it
-/// is counted it counts as nothing, and that it was is noted.
+/// Applies a filter. A value that was not given stays a placeholder; its `length`
+/// is 0, and that it was taken is noted.
 fn filtered(
     state: &mut State<'_, '_>,
     name: &str,
@@ -224,17 +225,17 @@ fn filtered(
     rest: Vec<Value>,
     counted: &AtomicBool,
 ) -> Result<Value, Error> {
-    let hole = value.downcast_object_ref::<Hole>();
-    match (name, hole) {
+    let placeholder = value.downcast_object_ref::<Placeholder>();
+    match (name, placeholder) {
         ("default", _) => Ok(or_else(value.clone(), rest.into_iter().next())),
-        ("length", Some(hole)) => {
+        ("length", Some(placeholder)) => {
             counted.store(true, Ordering::Relaxed);
-            hole.fate.shown.store(true, Ordering::Relaxed);
+            placeholder.usage.shown.store(true, Ordering::Relaxed);
             Ok(Value::from(0))
         }
-        (_, Some(hole)) => {
-            let name = format!("{} | {name}", hole.name);
-            Ok(Value::from_object(Hole { name, fate: Arc::clone(&hole.fate) }))
+        (_, Some(placeholder)) => {
+            let name = format!("{} | {name}", placeholder.name);
+            Ok(Value::from_object(Placeholder { name, usage: Arc::clone(&placeholder.usage) }))
         }
         (_, None) => {
             let all: Vec<Value> = std::iter::once(value.clone()).chain(rest).collect();
@@ -243,13 +244,13 @@ fn filtered(
     }
 }
 
-/// `{{ place | default("here") }}`; a hole counts as nothing.
+/// `{{ place | default("here") }}`; a placeholder counts as nothing.
 fn or_else(value: Value, other: Option<Value>) -> Value {
-    let hole = value.downcast_object_ref::<Hole>();
-    if let Some(hole) = hole {
-        hole.fate.replaced.store(true, Ordering::Relaxed);
+    let placeholder = value.downcast_object_ref::<Placeholder>();
+    if let Some(placeholder) = placeholder {
+        placeholder.usage.replaced.store(true, Ordering::Relaxed);
     }
-    if value.is_undefined() || value.is_none() || hole.is_some() {
+    if value.is_undefined() || value.is_none() || placeholder.is_some() {
         other.unwrap_or_else(|| Value::from(""))
     } else {
         value
@@ -257,7 +258,7 @@ fn or_else(value: Value, other: Option<Value>) -> Value {
 }
 
 /// Refuses what could grow or hide (long expressions, other tags, repetition)
-/// and what is not here.
+/// and what the engine does not know.
 fn inspect(text: &str) -> Result<(), TemplateError> {
     let refuse = |why: String| Err(TemplateError::Malformed(why));
     // The engine counts lines and columns in 16 bits.
@@ -275,16 +276,15 @@ fn inspect(text: &str) -> Result<(), TemplateError> {
         if kind == Kind::Tag && !TAGS.contains(&tag) {
             return refuse(format!("the tag `{}` is not known", summary(tag)));
         }
-        if let Some(what) = stranger(inside) {
+        if let Some(what) = unknown_construct(inside) {
             return refuse(format!("{what} is not known"));
         }
     }
     Ok(())
 }
 
-/// The first thing in an expression that there is not: a filter, a test, or
-/// anything to be called.
-fn stranger(inside: &str) -> Option<String> {
+/// The first filter, test or call in an expression that is not known.
+fn unknown_construct(inside: &str) -> Option<String> {
     let tokens = tokens(inside);
     let at = |at: usize| tokens.get(at).map_or("", String::as_str);
     let is_word = |token: &str| token.chars().all(is_letter) && !token.is_empty();
@@ -411,33 +411,33 @@ fn summary(text: &str) -> String {
 /// A name that nobody gave a value for. It reads as it was written, and counts
 /// as nothing where it is asked about.
 #[derive(Debug)]
-struct Hole {
+struct Placeholder {
     /// With the filters that it went through.
     name: String,
-    fate: Arc<Fate>,
+    usage: Arc<Usage>,
 }
 
 /// What became of a name that nobody gave a value for.
 #[derive(Debug, Default)]
-struct Fate {
+struct Usage {
     /// Whether a default was taken for it.
     replaced: AtomicBool,
     /// Whether it stands in the text.
     shown: AtomicBool,
 }
 
-impl Object for Hole {
-    fn get_value(self: &Arc<Hole>, key: &Value) -> Option<Value> {
+impl Object for Placeholder {
+    fn get_value(self: &Arc<Placeholder>, key: &Value) -> Option<Value> {
         let name = format!("{}.{key}", self.name);
-        Some(Value::from_object(Hole { name, fate: Arc::clone(&self.fate) }))
+        Some(Value::from_object(Placeholder { name, usage: Arc::clone(&self.usage) }))
     }
 
-    fn is_true(self: &Arc<Hole>) -> bool {
+    fn is_true(self: &Arc<Placeholder>) -> bool {
         false
     }
 
-    fn render(self: &Arc<Hole>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.fate.shown.store(true, Ordering::Relaxed);
+    fn render(self: &Arc<Placeholder>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.usage.shown.store(true, Ordering::Relaxed);
         write!(f, "{{{{ {} }}}}", self.name)
     }
 }

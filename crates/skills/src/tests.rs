@@ -14,7 +14,7 @@ fn skill(text: &str) -> Skill {
 /// A reader who has exactly these functions, and what their signatures are.
 struct Has<'a>(&'a [(&'a str, &'a str)]);
 
-impl Sight for Has<'_> {
+impl Reader for Has<'_> {
     fn signature(&self, reference: &Reference) -> Option<String> {
         let known = |(path, _): &&(&str, &str)| Reference::parse(path).unwrap().is(reference);
         self.0.iter().find(known).map(|(_, digest)| (*digest).to_owned())
@@ -137,11 +137,11 @@ fn one_name_twice_in_one_place_gets_a_number() {
 #[test]
 fn an_unknown_skill_names_the_nearest() {
     let (library, _) = Library::read(&[file("o/create-order/SKILL.md", PLAIN)]);
-    let Lookup::Unknown { close, faint } = library.look_up("", "create_ordr", None, &NOTHING)
+    let Lookup::Unknown { close, similar } = library.look_up("", "create_ordr", None, &NOTHING)
     else {
         panic!()
     };
-    assert_eq!(faint, Vec::<String>::new());
+    assert_eq!(similar, Vec::<String>::new());
     assert_eq!(close, ["`skill(namespace=\"o\", skillname=\"create_order\")`"]);
 }
 
@@ -181,7 +181,8 @@ fn a_skill_is_linked_to_the_functions_that_it_teaches() {
     let functions: Vec<String> =
         library.skills()[0].functions.iter().map(ToString::to_string).collect();
     assert_eq!(functions, ["orders.create", "stock.check", "crm.find"]);
-    let teaching = |path: &str| library.teaching(&Reference::parse(path).unwrap(), &NOTHING).len();
+    let teaching =
+        |path: &str| library.referring_to(&Reference::parse(path).unwrap(), &NOTHING).len();
     assert_eq!((teaching("Orders.CREATE"), teaching("orders.list")), (1, 0));
 }
 
@@ -241,7 +242,7 @@ fn a_text_about_another_template_language_is_given_out_as_it_is_and_found() {
         let told = library.skills()[0].fill(&[("who", &Json::encode(&"me"))]).unwrap();
         assert_eq!(told, format!("# s\n\nWrite `{mention}` for {{{{ who }}}}."));
         let found = findings.iter().find(|finding| finding.code == "skill-template").unwrap();
-        assert!(found.message.ends_with("given out as it is"), "{}", found.message);
+        assert!(found.message.ends_with("served as it is"), "{}", found.message);
     }
     let last = skill("---\nname: s\ndescription: d\n---\n\nTake `{{ items|last }}`.");
     assert!(text_of(&last).starts_with("# s\n\nTake `{{ items|last }}`."), "{}", text_of(&last));

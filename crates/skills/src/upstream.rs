@@ -1,13 +1,13 @@
-//! Skills that stand at upstreams.
+//! Skills of upstreams.
 //!
-//! Three kinds: those of the skills extension of the protocol, those of
-//! [`cash`] servers, and prompts of upstreams whose prompts the operator wants
-//! as skills. All are listed from what the upstream says and read when somebody
-//! asks for one. What comes is somebody else's text: bounded, checked against
-//! the digest that was listed, and stripped like any other skill.
+//! Three kinds: those of the protocol's skills extension, those of [`cash`]
+//! servers, and prompts of upstreams whose prompts the operator wants as skills.
+//! They are listed by the upstream, and their text is fetched when somebody asks
+//! for one. It is not trusted: limited in size, checked against the listed
+//! digest, and stripped like any other skill.
 
+mod cache;
 pub mod cash;
-mod memory;
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tool::listing::PromptArgument;
 use tool::{Json, Listing, Prompt, Server, hex};
 
-pub use memory::Memory;
+pub use cache::SkillCache;
 
 use super::{Content, File, Form, Reference, Skill, read, strip};
 
@@ -25,11 +25,11 @@ use super::{Content, File, Form, Reference, Skill, read, strip};
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 /// How many skills one upstream may have.
-pub const MOST: usize = 1_000;
+pub const MAX_SKILLS: usize = 1_000;
 /// How many pages of them are read.
-pub const PAGES: usize = 50;
+pub const MAX_PAGES: usize = 50;
 
-/// What to ask an upstream for the text.
+/// How the text is fetched from an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     Prompt {
@@ -38,10 +38,10 @@ pub enum Route {
     },
     Resource {
         uri: String,
-        /// Of the bytes of its `SKILL.md`, where the upstream says so.
+        /// Of its `SKILL.md`, where the upstream lists one.
         digest: Option<String>,
     },
-    /// A skill of a CaSH server, as it is called over there.
+    /// A skill of a CaSH server, under its name there.
     Cash {
         namespace: String,
         name: String,
@@ -59,15 +59,15 @@ fn has_extension(server: &Server, name: &str) -> bool {
 }
 
 /// The prompts of an upstream as skills in its namespace.
-pub fn of_prompts(label: &str, listing: &Listing) -> Vec<Skill> {
+pub fn from_prompts(label: &str, listing: &Listing) -> Vec<Skill> {
     let skill = |prompt: &Prompt| {
         let words = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
         let route =
             Route::Prompt { name: prompt.name.clone(), arguments: prompt.arguments.clone() };
         let words = with_arguments(words, &prompt.arguments);
-        distant(label, label.to_owned(), &prompt.name, &words, route)
+        at_upstream(label, label.to_owned(), &prompt.name, &words, route)
     };
-    listing.prompts.iter().take(MOST).map(skill).collect()
+    listing.prompts.iter().take(MAX_SKILLS).map(skill).collect()
 }
 
 fn with_arguments(words: &str, arguments: &[PromptArgument]) -> String {
@@ -79,26 +79,27 @@ fn with_arguments(words: &str, arguments: &[PromptArgument]) -> String {
     }
 }
 
-/// One page of `skills/list`: the skills, and where the next page begins.
-pub fn of_page(label: &str, page: &Json) -> (Vec<Skill>, Option<String>) {
+/// One page of `skills/list`: the skills, and the cursor of the next page.
+pub fn from_page(label: &str, page: &Json) -> (Vec<Skill>, Option<String>) {
     let entries: Vec<Json> = page.member_as("skills").unwrap_or_default();
-    let skills = entries.iter().take(MOST).filter_map(|entry| of_entry(label, entry)).collect();
+    let skills =
+        entries.iter().take(MAX_SKILLS).filter_map(|entry| from_entry(label, entry)).collect();
     (skills, page.member_as("nextCursor"))
 }
 
-/// How long a page may be believed.
+/// How long a page may be cached.
 pub fn lifetime(page: &Json) -> Duration {
-    let told: Option<u64> = page.member_as("ttlMs");
-    let told = told.map(Duration::from_millis).unwrap_or(Duration::from_secs(60));
-    told.clamp(Duration::from_secs(5), Duration::from_secs(3600))
+    let declared: Option<u64> = page.member_as("ttlMs");
+    let declared = declared.map(Duration::from_millis).unwrap_or(Duration::from_secs(60));
+    declared.clamp(Duration::from_secs(5), Duration::from_secs(3600))
 }
 
-/// Whether a page says the same to everybody.
+/// Whether a page is the same for every caller.
 pub fn is_public(page: &Json) -> bool {
     page.member_as::<String>("cacheScope").as_deref() == Some("public")
 }
 
-fn of_entry(label: &str, entry: &Json) -> Option<Skill> {
+fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     let uri: String = entry.member_as("uri")?;
     let front: Map<String, Value> = entry.member_as("frontmatter")?;
     let text = |key: &str| front.get(key).and_then(Value::as_str);
@@ -111,23 +112,23 @@ fn of_entry(label: &str, entry: &Json) -> Option<Skill> {
     let namespace = namespace(label, &uri);
     let route = Route::Resource { uri, digest };
     let words = text("description").unwrap_or_default();
-    let mut skill = distant(label, namespace, title, words, route);
+    let mut skill = at_upstream(label, namespace, title, words, route);
     skill.version = either("version").map(|version| catalog::summary::cut(version, 32));
     let functions = either("functions").unwrap_or_default();
     let functions = functions.split([' ', ',']).take(64).filter_map(Reference::parse);
-    skill.functions = functions.map(|reference| below(label, reference)).collect();
+    skill.functions = functions.map(|reference| in_namespace_of(label, reference)).collect();
     Some(skill)
 }
 
 /// A function that an upstream names without a namespace is its own.
-fn below(label: &str, reference: Reference) -> Reference {
+fn in_namespace_of(label: &str, reference: Reference) -> Reference {
     if reference.namespace.is_empty() {
         return Reference { namespace: label.to_owned(), ..reference };
     }
     reference
 }
 
-/// `skill://acme/billing/refunds/SKILL.md` of `shop` stands in
+/// `skill://acme/billing/refunds/SKILL.md` of `shop` is in
 /// `shop.acme.billing`.
 fn namespace(label: &str, uri: &str) -> String {
     let path = uri.split_once("://").map_or(uri, |(_, path)| path);
@@ -137,7 +138,7 @@ fn namespace(label: &str, uri: &str) -> String {
     std::iter::once(label.to_owned()).chain(levels).collect::<Vec<_>>().join(".")
 }
 
-fn distant(label: &str, namespace: String, title: &str, words: &str, route: Route) -> Skill {
+fn at_upstream(label: &str, namespace: String, title: &str, words: &str, route: Route) -> Skill {
     let title = catalog::summary::cut(title, 64);
     Skill {
         namespace,
@@ -152,7 +153,7 @@ fn distant(label: &str, namespace: String, title: &str, words: &str, route: Rout
     }
 }
 
-/// The arguments of a prompt, from what a reader gave.
+/// The arguments of a prompt, from the values that a reader gave.
 pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<Json, String> {
     let mut all = Map::new();
     let mut missing = Vec::new();
@@ -174,7 +175,7 @@ pub fn arguments(wanted: &[PromptArgument], given: &[(&str, &Json)]) -> Result<J
 }
 
 /// A skill with the text of a prompt.
-pub fn of_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String> {
+pub fn from_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String> {
     let messages: Vec<Json> = result.member_as("messages").unwrap_or_default();
     let text = |message: &Json| {
         let content = message.member("content")?;
@@ -197,15 +198,19 @@ pub fn of_prompt_result(skill: &Skill, result: &Json) -> Result<Skill, String> {
 }
 
 /// A skill with the text of a `SKILL.md` that was read.
-pub fn of_read_result(skill: &Skill, digest: Option<&str>, result: &Json) -> Result<Skill, String> {
+pub fn from_read_result(
+    skill: &Skill,
+    digest: Option<&str>,
+    result: &Json,
+) -> Result<Skill, String> {
     let contents: Vec<Json> = result.member_as("contents").unwrap_or_default();
     let text: Option<String> = contents.iter().find_map(|content| content.member_as("text"));
     let text = text.ok_or("the upstream gave no text")?;
     bounded(&text)?;
     if let Some(digest) = digest {
         let hex = hex::encode(&Sha256::digest(&text));
-        let told = digest.strip_prefix("sha256:").unwrap_or(digest);
-        if !told.eq_ignore_ascii_case(&hex) {
+        let listed = digest.strip_prefix("sha256:").unwrap_or(digest);
+        if !listed.eq_ignore_ascii_case(&hex) {
             return Err("the text is not the one that the upstream listed".to_owned());
         }
     }

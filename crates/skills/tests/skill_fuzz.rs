@@ -2,11 +2,11 @@
 //! skill that can be listed, filled in and written again.
 
 use proptest::prelude::*;
-use skills::{File, Library, Reference, Sight, export};
+use skills::{File, Library, Reader, Reference, export};
 
 struct Nobody;
 
-impl Sight for Nobody {
+impl Reader for Nobody {
     fn signature(&self, _: &Reference) -> Option<String> {
         None
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use gateway::Gateway;
-use gateway::skill::{Flag, Library, Lock, Reference, Sight, Skill, export, lock};
+use gateway::skill::{Flag, Library, Lock, Reader, Reference, Skill, export, lock};
 use serde_json::{Map, Value, json};
 use tool::{Finding, Severity};
 
@@ -126,7 +126,7 @@ fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 /// Everything that the operator has.
 struct Everything<'a>(&'a Gateway);
 
-impl Sight for Everything<'_> {
+impl Reader for Everything<'_> {
     fn signature(&self, reference: &Reference) -> Option<String> {
         reference.signature(&self.0.roster().default_pool().snapshot().catalog)
     }
@@ -169,7 +169,7 @@ fn finding(skill: &Skill, flag: &Flag) -> Finding {
     let (code, advice) = match flag {
         Flag::Missing(_) => ("skill-function-missing", ""),
         Flag::Changed(_) => ("skill-function-changed", "; check it, then run `gatelet skill lock`"),
-        Flag::Away(_) => ("skill-away", ""),
+        Flag::Unavailable(_) => ("skill-away", ""),
     };
     Finding::new(Severity::Error, code, skill.path(), format!("{flag}{advice}"))
 }

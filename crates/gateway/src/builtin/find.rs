@@ -12,7 +12,7 @@ use policy::refusal::Refusal;
 use policy::visibility::{Thing, Visible};
 use roster::Snapshot;
 use skills::Skill;
-use skills::census::{Known, searchable};
+use skills::skill_index::{CallerSkills, searchable};
 
 /// How what is no function is had: this namespace has nothing for it.
 const READ: &str = "No function reads these: the client does, with `resources/read`; where there is \
@@ -69,11 +69,11 @@ impl BuiltinTools {
                 Some("resource") => listed(&query, Kind::Resource, READ),
                 Some("prompt") => listed(&query, Kind::Prompt, GET),
                 Some("skill") => {
-                    let known = Box::pin(self.skills.taken(snapshot, context)).await;
+                    let known = Box::pin(self.skills.for_caller(snapshot, context)).await;
                     self.skills(&query, &known)
                 }
                 Some(_) => {
-                    let known = Box::pin(self.skills.taken(snapshot, context)).await;
+                    let known = Box::pin(self.skills.for_caller(snapshot, context)).await;
                     self.all(&query, &known)
                 }
             };
@@ -92,9 +92,9 @@ impl BuiltinTools {
     }
 
     /// Skills, here and at upstreams.
-    fn skills(&self, query: &Query<'_>, known: &Known) -> Answer {
+    fn skills(&self, query: &Query<'_>, known: &CallerSkills) -> Answer {
         let seen = || self.seen(query, known);
-        let theirs = seen().any(|skill| skill.is_distant());
+        let theirs = seen().any(|skill| skill.is_at_upstream());
         let theirs = theirs.then(|| searchable(seen(), query.catalog));
         let mut places = Vec::new();
         let text = reply::with_line(known.unsearched(), &query.config(), |config| match &theirs {
@@ -113,9 +113,9 @@ impl BuiltinTools {
     /// Skills of upstreams are not in the catalog, and what two searches think
     /// of their hits cannot be compared. So they come last, and a fifth of the
     /// room is theirs, or what the others leave.
-    fn all(&self, query: &Query<'_>, known: &Known) -> Answer {
+    fn all(&self, query: &Query<'_>, known: &CallerSkills) -> Answer {
         let Query { words, limit, catalog, .. } = query;
-        let theirs = self.seen(query, known).filter(|skill| skill.is_distant());
+        let theirs = self.seen(query, known).filter(|skill| skill.is_at_upstream());
         let theirs = searchable(theirs, catalog);
         let sees = |place| query.visible.shows_item(catalog, place);
         let n_here = n_hits(catalog, &[], words, *limit, &sees);
@@ -145,8 +145,8 @@ impl BuiltinTools {
 
     /// What of everything could not be searched: upstreams of which nothing is
     /// known, and those of which only the skills are not.
-    fn missing(&self, query: &Query<'_>, known: &Known) -> Option<String> {
-        let is_told = |label: &str| known.away.iter().any(|(away, _)| away == label);
+    fn missing(&self, query: &Query<'_>, known: &CallerSkills) -> Option<String> {
+        let is_told = |label: &str| known.unreachable.iter().any(|(other, _)| other == label);
         let rest = reply::unsearched(query.catalog, &|label| {
             !is_told(label) && query.visible.shows(&Thing::Namespace(label))
         });
@@ -158,7 +158,7 @@ impl BuiltinTools {
     fn seen<'k>(
         &'k self,
         query: &'k Query<'_>,
-        known: &'k Known,
+        known: &'k CallerSkills,
     ) -> impl Iterator<Item = &'k Arc<Skill>> {
         known.library.newest().filter(|skill| self.skills.shows(&query.visible, skill))
     }

@@ -8,12 +8,12 @@
 mod arguments;
 mod definitions;
 mod delegate;
-mod distant;
 mod gated;
 mod help;
 mod leaf;
 mod skill;
 mod teach;
+mod upstream_skill;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ use policy::refusal::Refused;
 use policy::validate::{self, ValidCall};
 use policy::visibility::Visible;
 use roster::{Snapshot, UpstreamPool};
-use skills::census::Census;
+use skills::skill_index::SkillIndex;
 
 pub(crate) use definitions::MAP;
 pub use definitions::tools;
@@ -83,7 +83,7 @@ pub struct Cash {
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) pipeline: Arc<Dispatcher>,
-    pub(crate) skills: Arc<Census>,
+    pub(crate) skills: Arc<SkillIndex>,
     pub(crate) search: Arc<Search>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,

@@ -80,8 +80,8 @@ fn what_asks_for_what_is_not_here_is_no_template() {
         ("{% if a and x is not none %}x{% endif %}", "the test `none`"),
         ("{% if false %}{{ x | json }}{% endif %}", "the filter `json`"),
     ] {
-        let told = holes(text).unwrap_err().to_string();
-        assert_eq!(told, format!("is no template: {what} is not known"), "{text}");
+        let told = placeholders(text).unwrap_err().to_string();
+        assert_eq!(told, format!("is not a template: {what} is not known"), "{text}");
     }
     check("{{ \"a | b is c(d)\" }}", "{}", "a | b is c(d)");
     check("{% if (a) and not (b) %}x{% endif %}", r#"{"a":1,"b":0}"#, "x");
@@ -101,7 +101,7 @@ fn a_filtered_hole_that_nobody_fills_stays_as_it_was_written() {
         "{{ a.b|trim }}",
         "{{ \"Dear \" ~ name|capitalize }}",
     ] {
-        let name = holes(text).unwrap().into_iter().next().unwrap();
+        let name = placeholders(text).unwrap().into_iter().next().unwrap();
         let said = text.contains("Dear").then_some("Dear {{ name | capitalize }}");
         check(text, "{}", &format!("{} (missing {name})", said.unwrap_or(text)));
     }

@@ -1,15 +1,15 @@
-//! Skills of CaSH servers behind this gate.
+//! Skills of CaSH servers behind gatelet.
 //!
-//! Such a server is asked for a skill as our readers ask us, and fills in the
-//! values itself. Its author knows nothing of us: what the text calls stands
-//! below our name for the server here, so the text is told so. That way it
-//! stays true through any number of gates.
+//! Such a server is asked for a skill as gatelet itself is, and fills in the
+//! values. Its text refers to functions by their namespace on that server; here
+//! they are below the server's label, so the references are rewritten. That
+//! works through any number of gatelets in a row.
 
 use tool::reply::ToolResult;
 use tool::{Json, Object, Server};
 
 use super::super::{Content, Form, Skill, reference, strip};
-use super::{MOST, Route, bounded, distant};
+use super::{MAX_SKILLS, Route, at_upstream, bounded};
 
 /// Among the extensions of a provider that answers [`LIST`] and [`READ`].
 pub const EXTENSION: &str = "gatelet/cash";
@@ -17,36 +17,38 @@ pub const EXTENSION: &str = "gatelet/cash";
 pub const LIST: &str = "cash/skills";
 pub use policy::call::SKILL as READ;
 
-/// Levels of namespaces below a server; deeper ones are nobody's.
-const DEEPEST: usize = 8;
+/// How many levels of namespaces below a server are kept.
+const MAX_DEPTH: usize = 8;
 
-/// Whether a provider stands for a CaSH server.
+/// Whether a provider is a CaSH server.
 pub fn offers(server: &Server) -> bool {
     super::has_extension(server, EXTENSION)
 }
 
 /// What a server lists.
-pub fn of_list(label: &str, list: &Json) -> Vec<Skill> {
+pub fn from_list(label: &str, list: &Json) -> Vec<Skill> {
     let entries: Vec<Json> = list.member_as("skills").unwrap_or_default();
-    entries.iter().take(MOST).filter_map(|entry| of_entry(label, entry)).collect()
+    entries.iter().take(MAX_SKILLS).filter_map(|entry| from_entry(label, entry)).collect()
 }
 
-fn of_entry(label: &str, entry: &Json) -> Option<Skill> {
+fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     let text = |key: &str| entry.member_as::<String>(key);
     let (namespace, name) = (text("namespace").unwrap_or_default(), text("name")?);
-    let levels = namespace.split('.').filter(|level| !level.is_empty()).take(DEEPEST);
+    let levels = namespace.split('.').filter(|level| !level.is_empty()).take(MAX_DEPTH);
     let levels = levels.map(catalog::name::alias);
     let here = std::iter::once(label.to_owned()).chain(levels).collect::<Vec<_>>().join(".");
     let route = Route::Cash { namespace, name: name.clone() };
     let words = text("description").unwrap_or_default();
-    Some(distant(label, here, &name, &words, route))
+    Some(at_upstream(label, here, &name, &words, route))
 }
 
-/// The arguments of `skill` over there. Where a skill is looked for is not a
-/// value of it.
+/// The arguments of `skill` on that server. The arguments that address the skill
+/// are not among the values for its placeholders.
 pub fn arguments(namespace: &str, name: &str, given: &[(&str, &Json)]) -> Object {
     let mut kwargs = Object::new();
-    for (key, value) in given.iter().filter(|(key, _)| !PLACE.iter().any(|one| one == key)) {
+    for (key, value) in
+        given.iter().filter(|(key, _)| !ADDRESS_ARGUMENTS.iter().any(|one| one == key))
+    {
         kwargs.push(*key, (*value).clone());
     }
     Object::from_iter([
@@ -56,26 +58,26 @@ pub fn arguments(namespace: &str, name: &str, given: &[(&str, &Json)]) -> Object
     ])
 }
 
-const PLACE: [&str; 4] = ["namespace", "skillname", "name", "skill"];
+const ADDRESS_ARGUMENTS: [&str; 4] = ["namespace", "skillname", "name", "skill"];
 
-/// A skill with the text that came. `is_here` tells whether a namespace of
-/// ours exists for the reader.
-pub fn of_result(
+/// A skill with the text that was fetched. `is_here` tells whether the reader
+/// sees a namespace.
+pub fn from_result(
     skill: &Skill,
     label: &str,
     result: &ToolResult,
     is_here: &dyn Fn(&str) -> bool,
 ) -> Result<Skill, String> {
-    let text = told(result);
+    let text = result_text(result);
     bounded(&text)?;
     let (body, _) = strip::executable(text.trim());
-    let body = settled(&body, label, is_here);
+    let body = relocated(&body, label, is_here);
     let functions = reference::mentioned(&body);
     Ok(Skill { functions, content: Content::Text { body, form: Form::Plain }, ..skill.clone() })
 }
 
-/// The text of a result. Skills are text only, so what is none is named.
-pub fn told(result: &ToolResult) -> String {
+/// The text of a result. Blocks that are not text are replaced by a note.
+pub fn result_text(result: &ToolResult) -> String {
     let block = |block: &Json| {
         block.member_as::<String>("text").unwrap_or_else(|| {
             let kind: String = block.member_as("type").unwrap_or_default();
@@ -85,26 +87,25 @@ pub fn told(result: &ToolResult) -> String {
     result.content.iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
-/// A text whose `call(…)`, `help(…)` and `skill(…)` lead where they should,
-/// now that everything in it stands below `label`. What is not there is left
-/// as it is written.
-fn settled(text: &str, label: &str, is_here: &dyn Fn(&str) -> bool) -> String {
-    let (mut settled, mut copied) = (String::with_capacity(text.len()), 0);
+/// The text with the namespaces in its `call(…)`, `help(…)` and `skill(…)` put
+/// below `label`. A namespace that does not exist there is left as it is.
+fn relocated(text: &str, label: &str, is_here: &dyn Fn(&str) -> bool) -> String {
+    let (mut relocated, mut copied) = (String::with_capacity(text.len()), 0);
     for (at, _) in text.match_indices('(') {
         let after = at + 1;
         let Some(verb) = verb(&text[..at]) else { continue };
         let arguments = reference::arguments(&text[after..]);
         if let Some((offset, more)) = missing(verb, arguments, label, is_here) {
-            settled.push_str(&text[copied..after + offset]);
-            settled.push_str(&more);
+            relocated.push_str(&text[copied..after + offset]);
+            relocated.push_str(&more);
             copied = after + offset;
         }
     }
-    settled.push_str(&text[copied..]);
-    settled
+    relocated.push_str(&text[copied..]);
+    relocated
 }
 
-/// Which of the three a text ends with.
+/// Which of the three tools a text ends with.
 fn verb(before: &str) -> Option<&'static str> {
     let is_whole = |verb: &&str| {
         let rest = before.strip_suffix(*verb);
@@ -113,7 +114,7 @@ fn verb(before: &str) -> Option<&'static str> {
     ["call", "help", "skill"].into_iter().find(is_whole)
 }
 
-/// What has to be put in, and where.
+/// What has to be inserted, and where.
 fn missing(
     verb: &str,
     arguments: &str,
@@ -145,7 +146,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let is_here = |namespace: &str| ["shop.orders", "shop.a.b"].contains(&namespace);
-        assert_eq!(settled(text, "shop", &is_here), expected);
+        assert_eq!(relocated(text, "shop", &is_here), expected);
     }
 
     #[test]
@@ -182,7 +183,7 @@ mod tests {
             {"namespace": "orders.retail", "name": "refund", "description": "Refunds."},
             {"name": "steps"}, {"namespace": 3}, 4,
         ]});
-        let skills = of_list("shop", &list.into());
+        let skills = from_list("shop", &list.into());
         let paths: Vec<String> = skills.iter().map(Skill::path).collect();
         assert_eq!(paths, ["shop.orders.retail.refund", "shop.steps"]);
     }

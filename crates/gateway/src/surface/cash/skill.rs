@@ -11,13 +11,13 @@ use super::View;
 use super::arguments::Loose;
 use crate::builtin;
 use crate::search::{SearchAnswer, Wanted};
-use skills::census::{Known, searchable};
-use skills::{Content, Library, Lookup, Reference, Sight, Skill};
+use skills::skill_index::{CallerSkills, searchable};
+use skills::{Content, Library, Lookup, Reader, Reference, Skill};
 
 /// How many likely meanings of an unknown name are given.
 const NEAR: usize = 3;
 
-impl Sight for View<'_> {
+impl Reader for View<'_> {
     fn sees(&self, skill: &Skill) -> bool {
         self.cash.skills.shows(&self.visible, skill)
     }
@@ -27,7 +27,7 @@ impl Sight for View<'_> {
         reference.signature(&self.snapshot.catalog)
     }
 
-    fn away(&self, skill: &Skill) -> Option<String> {
+    fn unavailable(&self, skill: &Skill) -> Option<String> {
         let Content::Upstream { label, .. } = &skill.content else { return None };
         let source = self.snapshot.catalog.sources().iter().find(|one| one.label == *label)?;
         source.unavailable().map(|why| self.scrubbed(why))
@@ -37,8 +37,8 @@ impl Sight for View<'_> {
 impl View<'_> {
     pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
         let asked = Loose::read(arguments);
-        let known = self.cash.skills.taken(self.snapshot, self.context).await;
-        let Known { library, away } = &known;
+        let known = self.cash.skills.for_caller(self.snapshot, self.context).await;
+        let CallerSkills { library, unreachable } = &known;
         let namespace = asked.text("namespace").unwrap_or_default();
         // The author's own server says `name`.
         let wanted = ["skillname", "name", "skill"].iter().find_map(|key| asked.text(key));
@@ -51,12 +51,12 @@ impl View<'_> {
         }
         let Some(wanted) = wanted else {
             if let Some(function) = asked.text("function") {
-                return self.teaching(library, &namespace, &function);
+                return self.skills_referring_to(library, &namespace, &function);
             }
             if let Some(query) = asked.text("query") {
                 return self.search_skills(&known, &query).await;
             }
-            let away = unsaid(away, &namespace);
+            let away = unlisted(unreachable, &namespace);
             return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&(text + &away)),
                 None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
@@ -66,11 +66,11 @@ impl View<'_> {
         let version = asked.text("version");
         match library.look_up(&namespace, &wanted, version.as_deref(), self) {
             Lookup::Found(skill) => self.told(library, &skill, &asked).await,
-            Lookup::Unknown { close, faint } => {
-                let told = self.no_such_skill(&namespace, &wanted, close, faint);
-                let away = away.iter().filter(|(label, _)| is_at(label, &namespace));
+            Lookup::Unknown { close, similar } => {
+                let text = self.no_such_skill(&namespace, &wanted, close, similar);
+                let away = unreachable.iter().filter(|(label, _)| is_at(label, &namespace));
                 let away = away.map(|(label, why)| format!(" `{label}` is unavailable: {why}."));
-                Reply::error_text(&(told + &away.collect::<String>()))
+                Reply::error_text(&(text + &away.collect::<String>()))
             }
             other @ (Lookup::Ambiguous(_) | Lookup::NoSuchVersion(_)) => {
                 Reply::error_text(&not_found(&wanted, &version.unwrap_or_default(), &other))
@@ -79,7 +79,7 @@ impl View<'_> {
     }
 
     /// Searches all skills.
-    async fn search_skills(&self, known: &Known, query: &str) -> Reply {
+    async fn search_skills(&self, known: &CallerSkills, query: &str) -> Reply {
         let answer = async {
             let away = known.unsearched().map(|line| format!("\n{line}\n")).unwrap_or_default();
             let reply = Reply::text(&(self.skills_for(&known.library, query) + &away));
@@ -95,7 +95,7 @@ impl View<'_> {
     /// Which skills there are at upstreams, those say to each caller and not to
     /// the catalog: with them, what is searched is made for the occasion.
     fn skills_for(&self, library: &Library, query: &str) -> String {
-        let distant = library.latest(self).any(|skill| skill.is_distant());
+        let distant = library.latest(self).any(|skill| skill.is_at_upstream());
         let catalog = match distant {
             true => &Arc::new(searchable(library.latest(self), &self.snapshot.catalog)),
             false => &self.snapshot.catalog,
@@ -127,7 +127,7 @@ impl View<'_> {
         namespace: &str,
         wanted: &str,
         close: Vec<String>,
-        faint: Vec<String>,
+        similar: Vec<String>,
     ) -> String {
         let catalog = &self.snapshot.catalog;
         let sees = |place| self.visible.shows_item(catalog, place);
@@ -138,7 +138,7 @@ impl View<'_> {
             let meant = catalog.nearest_items(Kind::Skill, &words, NEAR, &sees);
             near.extend(meant.into_iter().filter_map(|place| address(catalog, place)));
         }
-        near.extend(faint);
+        near.extend(similar);
         let mut named: Vec<String> = Vec::new();
         for one in near {
             if named.len() < NEAR && !named.contains(&one) {
@@ -192,14 +192,14 @@ impl View<'_> {
     }
 
     /// The skills that speak of a function.
-    fn teaching(&self, library: &Library, namespace: &str, function: &str) -> Reply {
+    fn skills_referring_to(&self, library: &Library, namespace: &str, function: &str) -> Reply {
         let path = if namespace.is_empty() {
             function.to_owned()
         } else {
             format!("{namespace}.{function}")
         };
         let skills = match Reference::parse(&path) {
-            Some(reference) => library.teaching(&reference, self),
+            Some(reference) => library.referring_to(&reference, self),
             None => Vec::new(),
         };
         let path = catalog::summary::cut(&path.replace('`', " "), 80);
@@ -241,8 +241,8 @@ fn address(catalog: &Catalog, place: ItemRef) -> Option<String> {
 }
 
 /// Lines for upstreams whose skills nobody can tell now.
-fn unsaid(away: &[(String, String)], namespace: &str) -> String {
-    let away = away.iter().filter(|(label, _)| is_at(label, namespace));
+fn unlisted(unreachable: &[(String, String)], namespace: &str) -> String {
+    let away = unreachable.iter().filter(|(label, _)| is_at(label, namespace));
     let line = |(label, why): &(String, String)| {
         format!("\n## namespace {label}\n\navailable: false — unavailable: {why}\n")
     };

@@ -12,7 +12,7 @@ use policy::rules;
 use policy::rules::{Action, Rule, Rules};
 use policy::visibility::{self, VisibilityFilter};
 use roster::Upstream;
-use skills::{File, Library, Lock, Sight};
+use skills::{File, Library, Lock, Reader};
 
 #[track_caller]
 fn holds(text: &str, parts: &[&str]) {
@@ -90,7 +90,7 @@ async fn a_skill_that_needs_what_is_not_there_says_so_first() {
 
 struct Fixed;
 
-impl Sight for Fixed {
+impl Reader for Fixed {
     fn signature(&self, _: &skills::Reference) -> Option<String> {
         Some("as it was".to_owned())
     }

@@ -90,18 +90,18 @@ impl View<'_> {
             Reply::Error(error) => return cannot(skill, &self.scrubbed(&error.message)),
         };
         let whole = match route {
-            Route::Prompt { .. } => upstream::of_prompt_result(skill, result),
+            Route::Prompt { .. } => upstream::from_prompt_result(skill, result),
             Route::Resource { digest, .. } => {
-                upstream::of_read_result(skill, digest.as_deref(), result)
+                upstream::from_read_result(skill, digest.as_deref(), result)
             }
             Route::Cash { .. } => match reply.tool_result() {
                 // What the other side says about it.
                 Some(result) if result.is_error => {
-                    return Reply::error_text(&cash::told(&result));
+                    return Reply::error_text(&cash::result_text(&result));
                 }
                 Some(result) => {
                     let is_here = |path: &str| self.is_here(path, library);
-                    cash::of_result(skill, label, &result, &is_here)
+                    cash::from_result(skill, label, &result, &is_here)
                 }
                 None => Err("no text came".to_owned()),
             },

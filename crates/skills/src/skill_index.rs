@@ -1,8 +1,8 @@
-//! Every skill that there is for a caller: those that are here, and those that
-//! upstreams say they have.
+//! Every skill that a caller can read: gatelet's own and those of upstreams.
 //!
-//! An upstream says so to each caller, not to the catalog: it is asked when
-//! somebody wants to know, and what it says is believed for as long as it says.
+//! Upstreams list their skills per caller, so these are not in the catalog: an
+//! upstream is asked when a caller wants them, and its answer is cached for as
+//! long as it allows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,45 +12,45 @@ use catalog::source::Role;
 use catalog::{Catalog, Source};
 use tool::{Ask, Context, Json, Object, Reply, Server};
 
-use super::upstream::{self, Memory, Route, cash};
+use super::upstream::{self, Route, SkillCache, cash};
 use super::{Content, Library, Skill};
 use policy::live::LiveStages;
 use policy::visibility::{Thing, Visible};
 use redact::Scrubber;
 use roster::{BUILTIN, Snapshot, SupervisedUpstream};
 
-/// How long an upstream may take to list its skills, or a page of them. It is
-/// asked again later.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an upstream may take to list its skills, or one page of them.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take for all pages together.
-const IN_ALL: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Knows who has which skills.
-pub struct Census {
-    /// Those that are here.
+/// Finds the skills of gatelet and of all upstreams.
+pub struct SkillIndex {
+    /// gatelet's own.
     skills: Arc<ArcSwap<Library>>,
-    /// What upstreams say of theirs.
-    memory: Memory,
+    /// What upstreams listed.
+    cache: SkillCache,
     policies: Arc<LiveStages>,
     scrubber: Arc<Scrubber>,
 }
 
-/// What there is for a caller.
-pub struct Known {
+/// All skills that one caller can read.
+pub struct CallerSkills {
     pub library: Library,
-    /// Upstreams whose skills nobody can tell now, and why.
-    pub away: Vec<(String, String)>,
+    /// Upstreams whose skills are not known now, and why.
+    pub unreachable: Vec<(String, String)>,
 }
 
-impl Known {
-    /// Which upstreams a search cannot look into, in one line.
+impl CallerSkills {
+    /// The upstreams that a search leaves out, in one line.
     pub fn unsearched(&self) -> Option<String> {
-        let away = self.away.iter().map(|(label, why)| (label.as_str(), why.as_str()));
-        catalog::reply::not_searched(away)
+        let unreachable =
+            self.unreachable.iter().map(|(label, why)| (label.as_str(), why.as_str()));
+        catalog::reply::not_searched(unreachable)
     }
 }
 
-/// Skills to be searched like everything in a catalog, made for the occasion.
+/// A catalog of these skills only, for searching them.
 pub fn searchable<'s>(skills: impl Iterator<Item = &'s Arc<Skill>>, like: &Catalog) -> Catalog {
     let skills = skills.map(|skill| skill.listed()).collect();
     let source = Source { skills, role: Role::Builtin, ..Source::new(BUILTIN, Arc::default()) };
@@ -59,38 +59,38 @@ pub fn searchable<'s>(skills: impl Iterator<Item = &'s Arc<Skill>>, like: &Catal
 
 /// How an upstream is asked for its skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum ListMethod {
     Extension,
     Cash,
 }
 
-impl Way {
-    fn of(server: &Server) -> Option<Way> {
+impl ListMethod {
+    fn of_server(server: &Server) -> Option<ListMethod> {
         if cash::offers(server) {
-            Some(Way::Cash)
+            Some(ListMethod::Cash)
         } else if upstream::offers(server) {
-            Some(Way::Extension)
+            Some(ListMethod::Extension)
         } else {
             None
         }
     }
 }
 
-impl Census {
+impl SkillIndex {
     pub fn new(
         skills: Arc<ArcSwap<Library>>,
         policies: Arc<LiveStages>,
         scrubber: Arc<Scrubber>,
-    ) -> Census {
-        Census { skills, memory: Memory::default(), policies, scrubber }
+    ) -> SkillIndex {
+        SkillIndex { skills, cache: SkillCache::default(), policies, scrubber }
     }
 
-    /// Those that are here.
-    pub fn here(&self) -> Arc<Library> {
+    /// gatelet's own skills.
+    pub fn own(&self) -> Arc<Library> {
         self.skills.load_full()
     }
 
-    /// Whether a skill exists as far as a caller is concerned.
+    /// Whether a caller may see a skill.
     pub fn shows(&self, visible: &Visible<'_>, skill: &Skill) -> bool {
         let shows = |thing: Thing<'_>| visible.shows(&thing);
         let Skill { namespace, name, .. } = skill;
@@ -101,18 +101,18 @@ impl Census {
             Content::Upstream { label: upstream, route: Route::Resource { uri, .. } } => {
                 shows(Thing::Resource { upstream, uri })
             }
-            // Its namespace is ours, so its name says it all.
+            // Its own name decides.
             Content::Upstream { route: Route::Cash { .. }, .. } | Content::Text { .. } => true,
         };
         route && shows(Thing::Skill { namespace, name })
     }
 
-    /// Every skill that there is for this caller, as far as upstreams say.
-    pub async fn taken(&self, snapshot: &Snapshot, context: &Context) -> Known {
+    /// Every skill that this caller can read.
+    pub async fn for_caller(&self, snapshot: &Snapshot, context: &Context) -> CallerSkills {
         let library = self.skills.load_full();
         let (catalog, subject) = (&snapshot.catalog, &context.caller.subject);
         let visible = self.policies.visible_to(&context.caller);
-        let (mut here, mut asked, mut away) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut here, mut asked, mut unreachable) = (Vec::new(), Vec::new(), Vec::new());
         for (at, source) in catalog.sources().iter().enumerate() {
             let Some(upstream) = snapshot.upstream(at) else { continue };
             let namespace = catalog.namespace(&source.label);
@@ -121,20 +121,20 @@ impl Census {
                 continue;
             }
             if library.takes_prompts_of(&source.label) {
-                here.extend(upstream::of_prompts(&source.label, &source.listing));
+                here.extend(upstream::from_prompts(&source.label, &source.listing));
             }
-            let way = Way::of(&source.listing.server);
-            match (source.unavailable(), way) {
-                (None, Some(way)) => {
-                    asked.push(self.listed_by(upstream, &source.label, way, context))
+            let method = ListMethod::of_server(&source.listing.server);
+            match (source.unavailable(), method) {
+                (None, Some(method)) => {
+                    asked.push(self.listed_by(upstream, &source.label, method, context))
                 }
                 (None, None) => {}
-                (Some(why), way) => {
-                    let skills = self.memory.remembered(&source.label, subject);
-                    // One that never came might have some.
-                    let might = way.is_some() || source.listing.tools.is_empty();
+                (Some(why), method) => {
+                    let skills = self.cache.last(&source.label, subject);
+                    // One that was never listed might have some.
+                    let might = method.is_some() || source.listing.tools.is_empty();
                     if skills.is_empty() && might {
-                        away.push((source.label.clone(), self.scrubber.reason(why)));
+                        unreachable.push((source.label.clone(), self.scrubber.reason(why)));
                     }
                     here.extend(skills);
                 }
@@ -142,44 +142,44 @@ impl Census {
         }
         here.extend(futures::future::join_all(asked).await.into_iter().flatten());
         let library = if here.is_empty() { (*library).clone() } else { library.with(here).0 };
-        Known { library, away }
+        CallerSkills { library, unreachable }
     }
 
-    /// What an upstream lists; what it listed before when it does not say.
+    /// What an upstream lists; what it listed before when it does not answer.
     async fn listed_by(
         &self,
         upstream: &SupervisedUpstream,
         label: &str,
-        way: Way,
+        method: ListMethod,
         context: &Context,
     ) -> Vec<Skill> {
         let subject = &context.caller.subject;
-        if let Some(known) = self.memory.recall(label, subject) {
+        if let Some(known) = self.cache.fresh(label, subject) {
             return known;
         }
-        let listed = match way {
-            Way::Extension => pages(upstream, label, context).await,
-            Way::Cash => {
+        let listed = match method {
+            ListMethod::Extension => pages(upstream, label, context).await,
+            ListMethod::Cash => {
                 let page = page(upstream, label, cash::LIST, Object::new(), context).await;
-                page.map(|page| (cash::of_list(label, &page), upstream::lifetime(&page), false))
+                page.map(|page| (cash::from_list(label, &page), upstream::lifetime(&page), false))
             }
         };
         let Some((mut skills, lifetime, public)) = listed else {
-            // Who is silent is not asked again at once.
-            return self.memory.postpone(label, subject, PATIENCE * 2);
+            // An upstream that does not answer is not asked again at once.
+            return self.cache.postpone(label, subject, PAGE_TIMEOUT * 2);
         };
-        // Somebody else's words may hold somebody's secrets.
+        // Descriptions of an upstream may contain secrets.
         for skill in &mut skills {
             skill.description = self.scrubber.scrub(&skill.description).into_owned();
         }
-        let lifetime = if skills.is_empty() { PATIENCE * 2 } else { lifetime };
-        let whose = (!public).then_some(subject.as_str());
-        self.memory.keep(label, whose, lifetime, skills.clone());
+        let lifetime = if skills.is_empty() { PAGE_TIMEOUT * 2 } else { lifetime };
+        let only_for = (!public).then_some(subject.as_str());
+        self.cache.insert(label, only_for, lifetime, skills.clone());
         skills
     }
 }
 
-/// One answer of an upstream about its skills.
+/// One page of an upstream's skills.
 async fn page(
     upstream: &SupervisedUpstream,
     label: &str,
@@ -188,7 +188,7 @@ async fn page(
     context: &Context,
 ) -> Option<Json> {
     let ask = Ask::Other { method: method.to_owned(), params };
-    let context = Context { timeout: Some(PATIENCE), ..context.clone() };
+    let context = Context { timeout: Some(PAGE_TIMEOUT), ..context.clone() };
     match upstream.ask(ask, &context).await {
         Ok(Reply::Result(page)) => Some(page),
         Ok(Reply::Error(error)) => {
@@ -202,14 +202,16 @@ async fn page(
     }
 }
 
-/// The skills of the extension, for how long, and whether for everybody.
+/// The skills of the extension, how long they may be cached, and whether for
+/// every caller.
 async fn pages(
     upstream: &SupervisedUpstream,
     label: &str,
     context: &Context,
 ) -> Option<(Vec<Skill>, Duration, bool)> {
     let mut read = (Vec::new(), Duration::from_secs(3600), true);
-    let whole = tokio::time::timeout(IN_ALL, read_pages(upstream, label, context, &mut read)).await;
+    let whole =
+        tokio::time::timeout(LIST_TIMEOUT, read_pages(upstream, label, context, &mut read)).await;
     match whole {
         Ok(true) => return Some(read),
         Ok(false) => {}
@@ -223,7 +225,7 @@ async fn pages(
     (!read.0.is_empty()).then_some(read)
 }
 
-/// Reads page after page; whether that was all.
+/// Reads page after page; whether all were read.
 async fn read_pages(
     upstream: &SupervisedUpstream,
     label: &str,
@@ -232,7 +234,7 @@ async fn read_pages(
 ) -> bool {
     let (skills, lifetime, public) = read;
     let mut cursor: Option<String> = None;
-    for _ in 0..upstream::PAGES {
+    for _ in 0..upstream::MAX_PAGES {
         let mut params = Object::new();
         if let Some(cursor) = &cursor {
             params.push("cursor", Json::encode(cursor));
@@ -240,16 +242,16 @@ async fn read_pages(
         let Some(page) = page(upstream, label, "skills/list", params, context).await else {
             return false;
         };
-        let (more, next) = upstream::of_page(label, &page);
+        let (more, next) = upstream::from_page(label, &page);
         *lifetime = (*lifetime).min(upstream::lifetime(&page));
         *public &= upstream::is_public(&page);
         skills.extend(more);
-        skills.truncate(upstream::MOST);
+        skills.truncate(upstream::MAX_SKILLS);
         cursor = next;
         if cursor.is_none() {
             return true;
         }
-        if upstream::MOST <= skills.len() {
+        if upstream::MAX_SKILLS <= skills.len() {
             break;
         }
     }
