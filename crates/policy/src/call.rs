@@ -80,6 +80,54 @@ pub enum What {
     Help {
         slot: Slot,
     },
+    /// Values for an argument of a prompt or of a resource template.
+    Completion {
+        source: usize,
+        of: Completed,
+    },
+    /// News of a resource, from now on or no longer.
+    Subscription {
+        source: usize,
+        uri: String,
+        change: SubscriptionChange,
+    },
+}
+
+/// What a completion is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completed {
+    /// A prompt, by the upstream's own name.
+    Prompt(String),
+    /// A resource template, or a resource.
+    Resource(String),
+}
+
+/// Whether a subscription begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriptionChange {
+    Begin,
+    End,
+}
+
+impl SubscriptionChange {
+    pub const BEGIN: &str = "resources/subscribe";
+    pub const END: &str = "resources/unsubscribe";
+
+    /// Which change a method asks for.
+    pub fn of_method(method: &str) -> Option<SubscriptionChange> {
+        match method {
+            SubscriptionChange::BEGIN => Some(SubscriptionChange::Begin),
+            SubscriptionChange::END => Some(SubscriptionChange::End),
+            _ => None,
+        }
+    }
+
+    pub fn method(self) -> &'static str {
+        match self {
+            SubscriptionChange::Begin => SubscriptionChange::BEGIN,
+            SubscriptionChange::End => SubscriptionChange::END,
+        }
+    }
 }
 
 /// How a call is treated on its way.
@@ -105,6 +153,25 @@ impl What {
             What::Prompt { .. } | What::Skill { .. } => "prompt_get",
             What::Task { .. } => "task",
             What::Help { .. } => "help",
+            What::Completion { .. } => "complete",
+            What::Subscription { .. } => "subscribe",
+        }
+    }
+
+    /// The word of the rules that hold for it as well: whoever may not read a
+    /// resource may not subscribe to it either.
+    pub fn ruled_as(&self) -> Option<&'static str> {
+        match self {
+            What::Completion { of: Completed::Prompt(_), .. } => Some("prompt_get"),
+            What::Completion { of: Completed::Resource(_), .. } | What::Subscription { .. } => {
+                Some("resource_read")
+            }
+            What::Tool(_)
+            | What::Resource { .. }
+            | What::Prompt { .. }
+            | What::Skill { .. }
+            | What::Task { .. }
+            | What::Help { .. } => None,
         }
     }
 
@@ -112,7 +179,10 @@ impl What {
     /// will have to be, by itself.
     pub fn is_aside(&self) -> bool {
         match self {
-            What::Task { .. } | What::Help { .. } => true,
+            What::Task { .. }
+            | What::Help { .. }
+            | What::Completion { .. }
+            | What::Subscription { .. } => true,
             What::Tool(_) | What::Resource { .. } | What::Prompt { .. } | What::Skill { .. } => {
                 false
             }

@@ -6,7 +6,7 @@ use catalog::Catalog;
 use tool::Context;
 
 use crate::admission::{Admission, Check};
-use crate::call::What;
+use crate::call::{Completed, SubscriptionChange, What};
 use crate::pattern::{Named, Pattern};
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
@@ -48,6 +48,8 @@ pub struct Rule {
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     pub meta_tool: &'a str,
+    /// Another word whose rules hold as well.
+    pub ruled_as: Option<&'a str>,
     pub id: &'a str,
     pub namespace: &'a str,
     /// The upstream's own name for the tool.
@@ -114,7 +116,8 @@ impl Rule {
     }
 
     fn fits(&self, subject: &Subject<'_>) -> bool {
-        self.meta_tool.as_ref().is_none_or(|name| name == subject.meta_tool)
+        let words = [Some(subject.meta_tool), subject.ruled_as];
+        self.meta_tool.as_ref().is_none_or(|name| words.contains(&Some(name)))
             && self
                 .namespace
                 .as_ref()
@@ -142,18 +145,27 @@ impl Rules {
     }
 
     fn judge(&self, call: &ValidCall) -> Result<Admission, Refusal> {
+        if let What::Subscription { change: SubscriptionChange::End, .. } = call.what {
+            // Rules may have become stricter since it began.
+            return Ok(Admission::Free);
+        }
         let read_only = call.annotations.read_only == Some(true);
         let mut tags = vec!["mcp"];
         tags.extend(match call.what {
             What::Tool(_) | What::Task { .. } | What::Help { .. } => None,
-            What::Resource { .. } => Some("resource"),
-            What::Prompt { .. } => Some("prompt"),
+            What::Resource { .. }
+            | What::Subscription { .. }
+            | What::Completion { of: Completed::Resource(_), .. } => Some("resource"),
+            What::Prompt { .. } | What::Completion { of: Completed::Prompt(_), .. } => {
+                Some("prompt")
+            }
             What::Skill { .. } => Some("skill"),
         });
         tags.extend(read_only.then_some("read-only"));
         tags.extend((call.annotations.destructive == Some(true)).then_some("destructive"));
         let subject = Subject {
             meta_tool: call.meta_tool(),
+            ruled_as: call.what.ruled_as(),
             id: &call.callee.id,
             namespace: &call.callee.upstream,
             name: &call.callee.tool,
@@ -171,6 +183,7 @@ impl Rules {
     fn judge_view(&self, kept: &Artifact) -> Result<Admission, Refusal> {
         let subject = Subject {
             meta_tool: VIEW,
+            ruled_as: None,
             id: &kept.id,
             namespace: &kept.upstream,
             name: &kept.tool,
@@ -253,6 +266,7 @@ mod tests {
             let context = &case["ctx"];
             let own = |key: &str| context[key].as_str().unwrap();
             let subject = Subject {
+                ruled_as: None,
                 meta_tool: own("meta_tool"),
                 id: own("tool_id"),
                 namespace: own("namespace"),
@@ -284,6 +298,7 @@ mod tests {
     #[test]
     fn without_rules_everything_is_allowed() {
         let subject = Subject {
+            ruled_as: None,
             meta_tool: "tool_execute",
             id: "a:b#1",
             namespace: "a",

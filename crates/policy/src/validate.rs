@@ -13,6 +13,8 @@ use crate::approval::ApprovalRequest;
 use crate::call::{Callee, HELP, Mode, Request, SKILL, Target, What};
 use crate::confirm;
 
+const COMPLETE: &str = "completion/complete";
+
 /// A question that may be asked, as far as its arguments are concerned.
 ///
 /// Most are calls; reading a resource and getting a prompt go the same way.
@@ -40,6 +42,10 @@ impl ValidCall {
             What::Skill { .. } => Ask::Other { method: SKILL.to_owned(), params: rest },
             What::Help { .. } => Ask::Other { method: HELP.to_owned(), params: rest },
             What::Task { method, .. } => Ask::Other { method: method.clone(), params: rest },
+            What::Completion { .. } => Ask::Complete(rest),
+            What::Subscription { change, .. } => {
+                Ask::Other { method: change.method().to_owned(), params: rest }
+            }
         }
     }
 
@@ -51,7 +57,9 @@ impl ValidCall {
             | What::Prompt { .. }
             | What::Skill { .. }
             | What::Task { .. }
-            | What::Help { .. } => None,
+            | What::Help { .. }
+            | What::Completion { .. }
+            | What::Subscription { .. } => None,
         }
     }
 
@@ -97,6 +105,8 @@ impl ValidCall {
             What::Skill { .. } => SKILL,
             What::Help { .. } => HELP,
             What::Task { method, .. } => method,
+            What::Completion { .. } => COMPLETE,
+            What::Subscription { change, .. } => change.method(),
         };
         format!("{upstream}\u{1f}{method}\u{1f}{}", canonical(&self.rest.to_json()))
     }
@@ -108,7 +118,10 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
     let Request { target: Target { callee, what }, arguments, mut rest, mode, .. } = request;
     if let Some(name) = arguments.as_ref().and_then(|given| duplicate_key(given.as_str())) {
         // Whoever judges it and whoever runs it could take another of the two.
-        return Err(vec![Problem::new("", format!("`{name}` is given twice: give it once"))]);
+        return Err(vec![given_twice(&name)]);
+    }
+    if let Some(problem) = ambiguous(&what, &rest) {
+        return Err(vec![problem]);
     }
     let token = confirm::take(&mut rest);
     let reads = Annotations { read_only: Some(true), ..Annotations::default() };
@@ -133,7 +146,10 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
             };
             (*source, reads, arguments)
         }
-        What::Resource { source, .. } | What::Skill { source, .. } => (*source, reads, None),
+        What::Resource { source, .. }
+        | What::Skill { source, .. }
+        | What::Completion { source, .. }
+        | What::Subscription { source, .. } => (*source, reads, None),
         What::Help { slot } => (catalog.function(*slot).source, reads, None),
         What::Task { slot, method } => {
             let looks = ["tasks/get", "tasks/result"].contains(&method.as_str());
@@ -142,6 +158,60 @@ pub fn check(catalog: &Catalog, request: Request) -> Result<ValidCall, Vec<Probl
         }
     };
     Ok(ValidCall { callee, what, source, annotations, arguments, rest, token })
+}
+
+fn given_twice(name: &str) -> Problem {
+    Problem::new("", format!("`{name}` is given twice: give it once"))
+}
+
+/// Members of params that decide what is asked for, or how it goes on.
+const DECIDING: [&str; 11] = [
+    "name",
+    "arguments",
+    "uri",
+    "_meta",
+    "task",
+    "taskId",
+    "ref",
+    "argument",
+    "context",
+    "inputResponses",
+    "requestState",
+];
+
+/// Params that a server may take for another question than the one that is
+/// judged here: servers in Go read `Name` as `name`, and of two members of one
+/// name each takes the one it likes.
+fn ambiguous(what: &What, rest: &Object) -> Option<Problem> {
+    let mistakable = |key: &&str| {
+        !DECIDING.contains(key) && DECIDING.iter().any(|known| is_spelling_of(key, known))
+    };
+    if let Some(key) = rest.keys().find(mistakable) {
+        let message = format!("`{key}` could be taken for another member: leave it out");
+        return Some(Problem::new("", message));
+    }
+    // Of all others, what is asked for stands beside the rest.
+    let is_in_rest = match what {
+        What::Tool(_) | What::Resource { .. } | What::Prompt { .. } => false,
+        What::Skill { .. }
+        | What::Task { .. }
+        | What::Help { .. }
+        | What::Completion { .. }
+        | What::Subscription { .. } => true,
+    };
+    let twice = is_in_rest.then(|| duplicate_key(rest.to_json().as_str())).flatten();
+    twice.map(|name| given_twice(&name))
+}
+
+/// Whether a reader that ignores case takes `key` for `known`. Two letters
+/// outside of ASCII fold to one inside.
+fn is_spelling_of(key: &str, known: &str) -> bool {
+    let folded = key.chars().map(|c| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    });
+    folded.eq(known.chars().map(|c| c.to_ascii_lowercase()))
 }
 
 /// Arguments of a prompt: an object of text with everything that is required.

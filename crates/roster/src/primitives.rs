@@ -11,6 +11,7 @@ use catalog::Catalog;
 use catalog::source::Role;
 use tool::{Ask, Finding, GetPrompt, Json, Object, Prompt, Read, Resource, Severity, Template};
 
+use policy::call::{Completed, SubscriptionChange};
 use policy::visibility::Thing;
 
 /// Which source has which resource, template and prompt.
@@ -39,6 +40,15 @@ pub struct Viewer<'a> {
     /// Whether resources are hidden one by one. Then a URI that nobody lists is
     /// not found, so that it cannot be told apart from a hidden one.
     pub hides_resources: bool,
+}
+
+/// Where a question leads, in the words of the upstream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Route {
+    Read { source: usize, uri: String },
+    Prompt { source: usize, name: String },
+    Completion { source: usize, of: Completed, params: Object },
+    Subscription { source: usize, uri: String, change: SubscriptionChange },
 }
 
 /// The resources, templates and prompts that a caller sees.
@@ -162,67 +172,52 @@ impl Primitives {
         self.names.get(name).map(|(source, name)| (*source, name.as_str()))
     }
 
-    /// The source that a question about a resource or prompt goes to, with the
-    /// question as that upstream understands it.
-    pub fn route(
-        &self,
-        catalog: &Catalog,
-        ask: Ask,
-        viewer: &Viewer<'_>,
-    ) -> Result<(usize, Ask), Ask> {
+    /// Where a question about a resource or prompt leads; `None` for every other
+    /// question, and where the caller sees nothing of that name.
+    pub fn route(&self, catalog: &Catalog, ask: &Ask, viewer: &Viewer<'_>) -> Option<Route> {
         match ask {
-            Ask::Read(Read { ref uri, .. }) => match self.visible_resource(catalog, uri, viewer) {
-                Some(source) => Ok((source, ask)),
-                None => Err(ask),
-            },
-            Ask::Prompt(prompt) => match self.visible_prompt(catalog, &prompt.name, viewer) {
-                Some((source, name)) => {
-                    let name = name.to_owned();
-                    Ok((source, Ask::Prompt(GetPrompt { name, ..prompt })))
-                }
-                None => Err(Ask::Prompt(prompt)),
-            },
-            Ask::Complete(params) => self.completion(catalog, params, viewer),
-            Ask::Other { ref params, .. } => {
-                let uri = params.get("uri").and_then(Json::text);
-                match uri.and_then(|uri| self.visible_resource(catalog, &uri, viewer)) {
-                    Some(source) => Ok((source, ask)),
-                    None => Err(ask),
-                }
+            Ask::Read(Read { uri, .. }) => {
+                let source = self.visible_resource(catalog, uri, viewer)?;
+                Some(Route::Read { source, uri: uri.clone() })
             }
-            Ask::Call(_) => Err(ask),
+            Ask::Prompt(GetPrompt { name, .. }) => {
+                let (source, name) = self.visible_prompt(catalog, name, viewer)?;
+                Some(Route::Prompt { source, name: name.to_owned() })
+            }
+            Ask::Complete(params) => self.completion(catalog, params, viewer),
+            Ask::Other { method, params } => {
+                let change = SubscriptionChange::of_method(method)?;
+                let uri = params.get("uri").and_then(Json::text)?;
+                let source = self.visible_resource(catalog, &uri, viewer)?;
+                Some(Route::Subscription { source, uri, change })
+            }
+            Ask::Call(_) => None,
         }
     }
 
-    fn completion(
-        &self,
-        catalog: &Catalog,
-        mut params: Object,
-        viewer: &Viewer<'_>,
-    ) -> Result<(usize, Ask), Ask> {
-        let reference = params.get("ref").cloned().unwrap_or_else(Json::null);
-        if let Some(uri) = reference.member_as::<String>("uri") {
-            let listed = || self.visible_resource(catalog, &uri, viewer);
-            let source = self.template(&uri).filter(|source| {
-                let upstream = &catalog.sources()[*source].label;
-                (viewer.shows)(&Thing::Resource { upstream, uri: &uri })
-            });
-            return match source.or_else(listed) {
-                Some(source) => Ok((source, Ask::Complete(params))),
-                None => Err(Ask::Complete(params)),
-            };
-        }
-        let name: String = reference.member_as("name").unwrap_or_default();
-        let Some((source, own)) = self.visible_prompt(catalog, &name, viewer) else {
-            return Err(Ask::Complete(params));
+    /// Where a completion leads. What it is for is written anew in the words of
+    /// the upstream, so that nothing else in it can be taken for it.
+    fn completion(&self, catalog: &Catalog, params: &Object, viewer: &Viewer<'_>) -> Option<Route> {
+        let reference = Object::parse(params.get("ref")?).ok()?;
+        let text = |key: &str| reference.get(key).and_then(Json::text);
+        let (source, of) = match (text("type").as_deref(), text("uri"), text("name")) {
+            (Some("ref/resource") | None, Some(uri), None) => {
+                let source = self.template(&uri).filter(|source| {
+                    let upstream = &catalog.sources()[*source].label;
+                    (viewer.shows)(&Thing::Resource { upstream, uri: &uri })
+                });
+                let source = source.or_else(|| self.visible_resource(catalog, &uri, viewer))?;
+                (source, Completed::Resource(uri))
+            }
+            (Some("ref/prompt") | None, None, Some(name)) => {
+                let (source, name) = self.visible_prompt(catalog, &name, viewer)?;
+                (source, Completed::Prompt(name.to_owned()))
+            }
+            _ => return None,
         };
-        if own != name
-            && let Ok(mut renamed) = Object::parse(&reference)
-        {
-            renamed.set("name", Json::encode(own));
-            params.set("ref", renamed.to_json());
-        }
-        Ok((source, Ask::Complete(params)))
+        let mut params = params.clone();
+        params.set("ref", written(&of));
+        Some(Route::Completion { source, of, params })
     }
 
     fn template(&self, uri: &str) -> Option<usize> {
@@ -261,9 +256,18 @@ impl Primitives {
     }
 }
 
-/// Reports that an earlier upstream lists the same URI.
-fn duplicate_uri(label: &str, uri: &str, first: &str) -> Option<Finding> {
-    // Listing it twice loses nothing.
+/// The reference of a completion, as it goes on the wire.
+fn written(of: &Completed) -> Json {
+    match of {
+        Completed::Prompt(name) => serde_json::json!({"type": "ref/prompt", "name": name}),
+        Completed::Resource(uri) => serde_json::json!({"type": "ref/resource", "uri": uri}),
+    }
+    .into()
+}
+
+/// Says that a resource is another upstream's.
+fn eclipsed(label: &str, uri: &str, first: &str) -> Option<Finding> {
+    // The same one twice loses nothing.
     (label != first).then(|| {
         let uri = catalog::summary::cut(uri, 200);
         let message = format!("`{uri}` is read from `{first}`, which lists it too");
@@ -324,9 +328,9 @@ mod tests {
         assert_eq!((seen.resources.len(), seen.templates.len(), seen.prompts.len()), (0, 1, 1));
         let check = |method: &str, params: serde_json::Value, found: bool| {
             let ask = || Ask::read(method, &Json::from(params.clone())).unwrap();
-            assert!(primitives.route(&catalog, ask(), &ALL).is_ok(), "{method} {params}");
+            assert!(primitives.route(&catalog, &ask(), &ALL).is_some(), "{method} {params}");
             assert_eq!(
-                primitives.route(&catalog, ask(), &SOME).is_ok(),
+                primitives.route(&catalog, &ask(), &SOME).is_some(),
                 found,
                 "{method} {params}"
             );
@@ -350,9 +354,9 @@ mod tests {
         let catalog = Catalog::build(vec![source("one", "a://1", "b://{x}", "greet")]).0;
         let primitives = Primitives::build(&catalog);
         let ask = || Ask::read("resources/read", &json!({"uri": "c://new"}).into()).unwrap();
-        assert!(primitives.route(&catalog, ask(), &ALL).is_ok());
-        // Otherwise it could be told apart from a hidden one.
-        assert!(primitives.route(&catalog, ask(), &SOME).is_err());
+        assert!(primitives.route(&catalog, &ask(), &ALL).is_some());
+        // Else it could be told apart from one that is hidden.
+        assert!(primitives.route(&catalog, &ask(), &SOME).is_none());
     }
 
     #[test]
@@ -377,9 +381,10 @@ mod tests {
     fn a_completion_reaches_the_prompt_under_its_own_name() {
         let params = Json::from(json!({"ref": {"type": "ref/prompt", "name": "two_greet"}}));
         let ask = Ask::read("completion/complete", &params).unwrap();
-        let (source, ask) = primitives().route(&catalog(), ask, &ALL).unwrap();
-        assert_eq!(source, 1);
-        assert_eq!(ask.params().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
+        let route = primitives().route(&catalog(), &ask, &ALL).unwrap();
+        let Route::Completion { source, of, params } = route else { panic!("{route:?}") };
+        assert_eq!((source, of), (1, Completed::Prompt("greet".to_owned())));
+        assert_eq!(params.to_json().as_str(), r#"{"ref":{"name":"greet","type":"ref/prompt"}}"#);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tool::{Ask, Context, Failure, Finding, Reply, Resource};
 use crate::derived::Derived;
 use crate::primitives::Primitives;
 use crate::supervised::SupervisedUpstream;
-use policy::call::{Callee, Target, What};
+use policy::call::{Callee, Completed, SubscriptionChange, Target, What};
 use policy::validate::ValidCall;
 
 /// The reserved label of the built-in namespace.
@@ -153,6 +153,21 @@ impl Snapshot {
         self.other_target(id, source, name, What::Prompt { source, name: name.to_owned() })
     }
 
+    /// What a completion is for, under the canonical id of that.
+    pub fn completion(&self, source: usize, of: Completed) -> Target {
+        let Target { callee, .. } = match &of {
+            Completed::Prompt(name) => self.prompt(source, name),
+            Completed::Resource(uri) => self.resource(source, uri),
+        };
+        Target { callee, what: What::Completion { source, of } }
+    }
+
+    /// News of a resource, under the canonical id of that.
+    pub fn subscription(&self, source: usize, uri: &str, change: SubscriptionChange) -> Target {
+        let Target { callee, .. } = self.resource(source, uri);
+        Target { callee, what: What::Subscription { source, uri: uri.to_owned(), change } }
+    }
+
     /// The upstream behind a source; `None` for the built-in functions.
     pub fn upstream(&self, source: usize) -> Option<&Arc<SupervisedUpstream>> {
         self.upstreams.get(source.checked_sub(1)?)
@@ -162,7 +177,8 @@ impl Snapshot {
         &self.upstreams
     }
 
-    /// Sends a call to the upstream, or the built-in namespace, that it is for.
+    /// Sends a call to the upstream, or the built-in namespace, that it is for. From
+    /// a snapshot there is no other way to an answer than a call that was checked.
     pub fn send<'a>(
         &'a self,
         call: &ValidCall,
@@ -173,14 +189,6 @@ impl Snapshot {
             Some(upstream) => Either::Left(upstream.ask(ask, context)),
             // Boxed by its trait, so it does not enlarge the future of a call.
             None => Either::Right(self.builtin.ask(ask, self, context)),
-        }
-    }
-
-    /// Asks the upstream, or the built-in namespace, behind a source.
-    pub async fn ask(&self, source: usize, ask: Ask, context: &Context) -> Result<Reply, Failure> {
-        match self.upstream(source) {
-            Some(upstream) => upstream.ask(ask, context).await,
-            None => self.builtin.ask(ask, self, context).await,
         }
     }
 }

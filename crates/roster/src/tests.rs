@@ -86,7 +86,7 @@ fn described(pool: &UpstreamPool) -> String {
 
 async fn call(pool: &UpstreamPool, source: usize) -> Result<String, Failure> {
     let ask = Ask::Call(Call::new("x", json!({}).into()));
-    let reply = pool.snapshot().ask(source, ask, &Context::anonymous()).await?;
+    let reply = pool.snapshot().upstream(source).unwrap().ask(ask, &Context::anonymous()).await?;
     Ok(reply.tool_result().unwrap().text())
 }
 
@@ -478,7 +478,7 @@ async fn secrets_in_log_lines_and_progress_reach_no_client() {
     let heard = Arc::new(Heard::default());
     let context = Context { client_handle: Arc::clone(&heard) as _, ..Context::anonymous() };
     let ask = Ask::Call(Call::new("x", json!({}).into()));
-    pool.snapshot().ask(1, ask, &context).await.unwrap();
+    pool.snapshot().upstream(1).unwrap().ask(ask, &context).await.unwrap();
     assert_eq!(*heard.0.lock(), [r#"{"data":"[REDACTED-SECRET]"}"#]);
     let mut events = pool.events();
     source.0.tell(Event::Note(leak()));
@@ -573,13 +573,13 @@ async fn subscriptions_and_log_levels_are_requested_of_the_next_session_too() {
     settle().await;
     assert_eq!(sessions[0].asked(), std::slice::from_ref(&level));
     let watch = other("resources/subscribe", json!({"uri": "a://b"}));
-    pool.snapshot().ask(1, watch.clone(), &context).await.unwrap();
+    pool.snapshot().upstream(1).unwrap().ask(watch.clone(), &context).await.unwrap();
     sessions[0].tell(Event::Gone { reason: "it died".to_owned() });
     // What dies is not started again at once.
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(sessions[1].asked(), [level.clone(), watch]);
     let unwatch = other("resources/unsubscribe", json!({"uri": "a://b"}));
-    pool.snapshot().ask(1, unwatch, &context).await.unwrap();
+    pool.snapshot().upstream(1).unwrap().ask(unwatch, &context).await.unwrap();
     sessions[1].tell(Event::Gone { reason: "it died".to_owned() });
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(sessions[2].asked(), [level]);
@@ -595,14 +595,14 @@ async fn an_upstream_with_a_subscriber_is_not_stopped_when_idle() {
     settle().await;
     let ask = |method: &str| other(method, json!({"uri": "a://b"}));
     let context = Context { session: "s".into(), ..Context::anonymous() };
-    pool.snapshot().ask(1, ask("resources/subscribe"), &context).await.unwrap();
+    pool.snapshot().upstream(1).unwrap().ask(ask("resources/subscribe"), &context).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(described(&pool), "a[x] up");
-    pool.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
+    assert_eq!(told(&hall), "a[x] up");
+    pool.snapshot().upstream(1).unwrap().ask(ask("resources/unsubscribe"), &context).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(described(&pool), "a[x] asleep");
-    pool.snapshot().ask(1, ask("resources/unsubscribe"), &context).await.unwrap();
-    assert_eq!((described(&pool).as_str(), scripts.opened()), ("a[x] asleep", 1));
+    assert_eq!(told(&hall), "a[x] asleep");
+    pool.snapshot().upstream(1).unwrap().ask(ask("resources/unsubscribe"), &context).await.unwrap();
+    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] asleep", 1));
 }
 
 #[tokio::test(start_paused = true)]

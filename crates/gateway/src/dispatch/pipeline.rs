@@ -252,7 +252,15 @@ fn shaped(call: &ValidCall, mode: Mode, reply: Reply) -> Reply {
     match (&call.what, reply) {
         (What::Resource { .. }, Reply::Result(json)) => Reply::Result(primitive::read(&json)),
         (What::Prompt { .. }, Reply::Result(json)) => Reply::Result(primitive::prompt(&json)),
-        (What::Tool(_) | What::Skill { .. } | What::Task { .. } | What::Help { .. }, reply)
+        (
+            What::Tool(_)
+            | What::Skill { .. }
+            | What::Task { .. }
+            | What::Help { .. }
+            | What::Completion { .. }
+            | What::Subscription { .. },
+            reply,
+        )
         | (_, reply @ Reply::Error(_)) => reply,
     }
 }

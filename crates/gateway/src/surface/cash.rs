@@ -63,7 +63,9 @@ fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
         | What::Prompt { .. }
         | What::Skill { .. }
         | What::Task { .. }
-        | What::Help { .. } => String::new(),
+        | What::Help { .. }
+        | What::Completion { .. }
+        | What::Subscription { .. } => String::new(),
     }
 }
 

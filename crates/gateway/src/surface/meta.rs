@@ -109,7 +109,11 @@ pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
                 String::new()
             }
         }
-        What::Skill { .. } | What::Task { .. } | What::Help { .. } => String::new(),
+        What::Skill { .. }
+        | What::Task { .. }
+        | What::Help { .. }
+        | What::Completion { .. }
+        | What::Subscription { .. } => String::new(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Everything a client asks that is no call: resources, prompts, completions,
 //! tasks, log levels. The same on every surface.
 //!
-//! Reading a resource, getting a prompt and asking about a task go through
-//! dispatch, so the same rules, limits, retries and scrubbing hold for them as
-//! for calls. What is read or rendered passes whole, as the client asked for
-//! it; what came of a task is the answer of a call, and gated like one.
+//! Whatever is asked of one upstream goes through dispatch, so the same rules,
+//! limits, retries, records and scrubbing hold for it as for calls. What is read,
+//! rendered or completed passes whole, as the client asked for it; what came of a
+//! task is the answer of a call, and gated like one. All upstreams that the caller
+//! sees hear of a log level, and that the client's roots changed. A method that is
+//! not in [`Method`] reaches nobody.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use catalog::Slot;
 use futures::stream::BoxStream;
 use tool::{
-    Ask, Context, Event, Failure, GetPrompt, Json, Object, Read, Reply, Resource, RpcError,
+    Ask, Call, Context, Event, Failure, GetPrompt, Json, Object, Read, Reply, Resource, RpcError,
 };
 
 use super::about::About;
@@ -23,9 +25,9 @@ use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, RenderReply};
 use artifacts::Owner;
 use artifacts::envelope::Envelope;
-use policy::call::{Mode, Request, Target, What};
+use policy::call::{Mode, Request, SubscriptionChange, Target, What};
 use policy::confirm;
-use roster::primitives::Viewer;
+use roster::primitives::{Route, Viewer};
 use roster::{Snapshot, UpstreamPool};
 
 /// How long upstreams may take to hear of a log level.
@@ -33,6 +35,37 @@ const HEARING: Duration = Duration::from_secs(5);
 
 /// How long they may take to hear news of a client and to ask about them.
 const ASKING: Duration = Duration::from_secs(20);
+
+/// Every method that may reach an upstream, by how it gets there. Calls have a
+/// way of their own on every surface; whatever else a client names, an extension's
+/// method or one that a server made up, is refused here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    /// To the one upstream that has the resource or prompt that is named.
+    Routed,
+    /// To the upstream that runs the task.
+    Task,
+    /// To all.
+    LogLevel,
+    RootsChanged,
+}
+
+impl Method {
+    fn of(method: &str) -> Option<Method> {
+        Some(match method {
+            "resources/read"
+            | "prompts/get"
+            | "completion/complete"
+            | SubscriptionChange::BEGIN
+            | SubscriptionChange::END => Method::Routed,
+            // `tasks/update` is of 2026-07-28, `tasks/result` of the revision before.
+            "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel" => Method::Task,
+            "logging/setLevel" => Method::LogLevel,
+            "notifications/roots/list_changed" => Method::RootsChanged,
+            _ => return None,
+        })
+    }
+}
 
 /// Who answers it, for one surface.
 pub(crate) struct Rest {
@@ -65,37 +98,24 @@ impl Rest {
                 return Ok(identity);
             }
         }
-        if let Ask::Other { method, .. } = &ask {
-            if method == "logging/setLevel" {
+        match Method::of(ask.method()) {
+            Some(Method::LogLevel) => {
                 self.pool.set_log_level(&ask, context);
-                return Ok(to_all(&snapshot, &ask, context, HEARING).await);
+                Ok(self.to_all(&snapshot, &ask, context, HEARING).await)
             }
-            if method.starts_with("notifications/") {
-                return Ok(to_all(&snapshot, &ask, context, ASKING).await);
-            }
-        }
-        if let Ask::Other { method, params } = &ask
-            && method.starts_with("tasks/")
-        {
-            return match self.begun(&snapshot, params, context) {
+            Some(Method::RootsChanged) => Ok(self.to_all(&snapshot, &ask, context, ASKING).await),
+            Some(Method::Task) => match self.begun(&snapshot, ask.rest(), context) {
                 Ok(slot) => {
-                    let asked = self.task(&snapshot, slot, method, params.clone(), context);
-                    Box::pin(asked).await
+                    let params = ask.rest().clone();
+                    Box::pin(self.task(&snapshot, slot, ask.method(), params, context)).await
                 }
                 Err(error) => Ok(Reply::Error(error)),
-            };
-        }
-        match self.routed(&snapshot, ask, context) {
-            Ok((source, Ask::Read(Read { uri, rest }))) => {
-                let target = snapshot.resource(source, &uri);
-                self.carry(&snapshot, target, None, rest, context).await
-            }
-            Ok((source, Ask::Prompt(GetPrompt { name, arguments, rest }))) => {
-                let target = snapshot.prompt(source, &name);
-                self.carry(&snapshot, target, arguments, rest, context).await
-            }
-            Ok((source, ask)) => snapshot.ask(source, ask, context).await,
-            Err(ask) => Ok(Reply::Error(unrouted(&ask))),
+            },
+            Some(Method::Routed) => match self.routed(&snapshot, &ask, context) {
+                Some(route) => self.carry(&snapshot, route, ask, context).await,
+                None => Ok(Reply::Error(unrouted(&ask))),
+            },
+            None => Ok(Reply::Error(unrouted(&ask))),
         }
     }
 
@@ -165,12 +185,7 @@ impl Rest {
 
     /// Where a question about a resource or a prompt goes, if the caller knows
     /// of it.
-    fn routed(
-        &self,
-        snapshot: &Snapshot,
-        ask: Ask,
-        context: &Context,
-    ) -> Result<(usize, Ask), Ask> {
+    fn routed(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Option<Route> {
         let visible = self.pipeline.live.visible_to(&context.caller);
         let viewer = Viewer {
             shows: &|thing| visible.shows(thing),
@@ -182,13 +197,44 @@ impl Rest {
     async fn carry(
         &self,
         snapshot: &Arc<Snapshot>,
-        target: Target,
-        arguments: Option<Json>,
-        rest: tool::Object,
+        route: Route,
+        ask: Ask,
         context: &Context,
     ) -> Result<Reply, Failure> {
+        let (arguments, rest) = match ask {
+            Ask::Call(Call { arguments, rest, .. })
+            | Ask::Prompt(GetPrompt { arguments, rest, .. }) => (arguments, rest),
+            Ask::Read(Read { rest, .. }) => (None, rest),
+            Ask::Complete(params) | Ask::Other { params, .. } => (None, params),
+        };
+        let (target, rest) = match route {
+            Route::Read { source, uri } => (snapshot.resource(source, &uri), rest),
+            Route::Prompt { source, name } => (snapshot.prompt(source, &name), rest),
+            Route::Completion { source, of, params } => (snapshot.completion(source, of), params),
+            Route::Subscription { source, uri, change } => {
+                (snapshot.subscription(source, &uri, change), rest)
+            }
+        };
         let request = Request { target, arguments, rest, wanted: None, mode: Mode::Pass };
         self.dispatch(snapshot, request, None, context).await
+    }
+
+    /// Tells every upstream that is up and that the caller sees; what they answer
+    /// does not matter, and who does not answer holds up nobody.
+    async fn to_all(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        ask: &Ask,
+        context: &Context,
+        limit: Duration,
+    ) -> Reply {
+        let visible = self.pipeline.live.visible_to(&context.caller);
+        let sources = 0..snapshot.catalog.sources().len();
+        let seen = sources.filter(|source| visible.shows_source(&snapshot.catalog, *source));
+        let upstreams = seen.filter_map(|source| snapshot.upstream(source));
+        let told = upstreams.map(|upstream| upstream.notify(ask.clone(), context, limit));
+        futures::future::join_all(told).await;
+        Reply::Result(Json::empty_object())
     }
 
     /// Carries a question through the pipeline.
@@ -250,15 +296,6 @@ fn inside(reply: &Reply) -> Option<(Object, Json)> {
     Some((task, result))
 }
 
-/// Tells every upstream that is up; what they answer does not matter, and who
-/// does not answer holds up nobody.
-async fn to_all(snapshot: &Arc<Snapshot>, ask: &Ask, context: &Context, limit: Duration) -> Reply {
-    let told =
-        snapshot.upstreams().iter().map(|upstream| upstream.notify(ask.clone(), context, limit));
-    futures::future::join_all(told).await;
-    Reply::Result(Json::empty_object())
-}
-
 fn unrouted(ask: &Ask) -> RpcError {
     match ask {
         Ask::Read(read) => {
@@ -269,11 +306,13 @@ fn unrouted(ask: &Ask) -> RpcError {
         }
         Ask::Complete(_) => RpcError::new(-32602, "nothing of that name can be completed"),
         Ask::Call(_) => RpcError::new(-32602, "no such tool"),
-        Ask::Other { method, .. } if method.starts_with("resources/") => {
+        Ask::Other { method, .. } if SubscriptionChange::of_method(method).is_some() => {
             RpcError::new(-32002, "no upstream has that resource")
         }
-        Ask::Other { method, .. } if method.starts_with("tasks/") => RpcError::new(-32602, NO_TASK),
-        Ask::Other { method, .. } => RpcError::new(-32601, format!("no method `{method}`")),
+        Ask::Other { method, .. } => {
+            let method = catalog::summary::cut(method, 80);
+            RpcError::new(-32601, format!("no method `{method}`"))
+        }
     }
 }
 

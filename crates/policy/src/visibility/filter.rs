@@ -8,7 +8,7 @@ use catalog::source::{Skill, Source};
 use catalog::{Catalog, GuessBy, Namespace, Slot};
 use tool::Identity;
 
-use crate::call::What;
+use crate::call::{Completed, What};
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
 use crate::visibility::rules::{Config, Thing};
@@ -111,8 +111,14 @@ impl VisibilityFilter {
             What::Skill { namespace, name, .. } => {
                 self.shows(caller, &Thing::Skill { namespace, name })
             }
-            What::Resource { uri, .. } => self.shows(caller, &Thing::Resource { upstream, uri }),
-            What::Prompt { name, .. } => self.shows(caller, &Thing::Prompt { upstream, name }),
+            What::Resource { uri, .. }
+            | What::Subscription { uri, .. }
+            | What::Completion { of: Completed::Resource(uri), .. } => {
+                self.shows(caller, &Thing::Resource { upstream, uri })
+            }
+            What::Prompt { name, .. } | What::Completion { of: Completed::Prompt(name), .. } => {
+                self.shows(caller, &Thing::Prompt { upstream, name })
+            }
         };
         if seen {
             return Ok(());

@@ -98,7 +98,9 @@ impl Meta<'_> {
                         | What::Tool(_)
                         | What::Skill { .. }
                         | What::Task { .. }
-                        | What::Help { .. },
+                        | What::Help { .. }
+                        | What::Completion { .. }
+                        | What::Subscription { .. },
                         _,
                     ) => error,
                 })

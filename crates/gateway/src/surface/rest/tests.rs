@@ -12,6 +12,8 @@ use policy::rules;
 use policy::rules::{Action, Rule, Rules};
 use roster::{Start, SupervisedUpstream, Upstream};
 
+mod methods;
+
 const SECRET: &str = "sk-ant-A1b2C3d4E5f6G7h8I9j0K1l2";
 
 /// An upstream whose function begins the task `id`, whose result is `text`.
