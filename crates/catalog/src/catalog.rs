@@ -263,6 +263,12 @@ impl Catalog {
         alike.map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Whether another function differs from this one in nothing but spelling.
+    pub fn has_double(&self, slot: Slot) -> bool {
+        let namespace = &self.namespaces[self.function(slot).namespace];
+        namespace.alike.values().any(|alike| alike.contains(&slot))
+    }
+
     /// What the function wants as arguments; read once, when first needed.
     pub fn contract(&self, slot: Slot) -> &Contract {
         let read = || Contract::read(&self.tool(slot).input_schema);

@@ -32,11 +32,12 @@ use gateway::learning::Closed;
 use gateway::record::Nowhere;
 use gateway::roster::{self, Indexing, Start};
 use gateway::skill::Library;
+use gateway::unmatched::Written;
 use gateway::{Gateway, Parts, gate};
 use mcp::connect::{Certificates, Shutdown};
 use parking_lot::Mutex;
 use store::events::Events;
-use tool::Event;
+use tool::{Event, Finding};
 use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
@@ -176,6 +177,27 @@ impl Wiring {
             ..Parts::new(upstreams, clock)
         };
         Gateway::new(parts)
+    }
+
+    /// What the configuration names and nothing is called by, as far as is known
+    /// without starting anything.
+    pub(crate) fn unmatched(&self, gateway: &Gateway) -> Vec<Finding> {
+        let Config { controls, trust, visibility, .. } = self.current.lock().config.clone();
+        gateway.unmatched(&Written {
+            rules: &controls.rules,
+            rates: &controls.rates,
+            cache: &controls.cache,
+            retry: &controls.calls.retry,
+            trust: &trust,
+            visibility: &visibility,
+        })
+    }
+
+    /// Logs it.
+    pub(crate) fn log_unmatched(&self, gateway: &Gateway) {
+        for finding in self.unmatched(gateway) {
+            tracing::warn!("{}: {}", finding.subject, finding.message);
+        }
     }
 
     /// Asks every upstream to end, whoever still holds it, and waits until they

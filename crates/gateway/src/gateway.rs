@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tool::{Client, Identity, Provider, ProviderSource};
+use tool::{Client, Finding, Identity, Provider, ProviderSource};
 
 use crate::builtin::BuiltinTools;
 use crate::choice::Surface;
@@ -20,6 +20,7 @@ use crate::surface::proxy::{self, Proxy};
 use crate::surface::published::Published;
 use crate::surface::rest::Rest;
 use crate::surface::{gateway as browsing, tasks::Tasks};
+use crate::unmatched::{self, Written};
 use artifacts::gate;
 use policy::Stages;
 use policy::approval::Consent;
@@ -204,6 +205,12 @@ impl Gateway {
     /// and may have capabilities, such as on stdio.
     pub fn warm(&self) {
         self.roster.default_pool();
+    }
+
+    /// What a configuration names and nothing is called by, as far as is known
+    /// without starting anything.
+    pub fn unmatched(&self, written: &Written<'_>) -> Vec<Finding> {
+        unmatched::findings(&self.roster.known(), &self.library.load(), written)
     }
 
     pub fn roster(&self) -> &Roster {

@@ -24,6 +24,8 @@ mod search;
 
 pub mod record;
 
+pub mod unmatched;
+
 mod memo;
 mod primitive;
 

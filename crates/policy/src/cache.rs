@@ -53,7 +53,7 @@ impl Default for Config {
 impl Config {
     /// Whether answers of a tool may be kept.
     pub fn covers(&self, named: Named<'_>, annotations: &Annotations) -> bool {
-        let allowed = |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.names(named));
+        let allowed = |list: &Vec<Pattern>| list.iter().any(|pattern| pattern.means(named));
         self.read_only
             && annotations.read_only == Some(true)
             && self.allow.as_ref().is_none_or(allowed)
@@ -367,7 +367,8 @@ mod tests {
     #[test]
     fn only_read_only_tools_on_the_list_are_covered_and_only_when_switched_on() {
         let read_only = Annotations { read_only: Some(true), ..Annotations::default() };
-        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
+        let shown = crate::pattern::Shown::AsNamed;
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name, shown };
         assert!(!Config::default().covers(named("get"), &read_only));
         assert!(on().covers(named("get"), &read_only));
         assert!(!on().covers(named("get"), &Annotations::default()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{Slot, name};
 use tool::{Json, Object};
 
-use crate::pattern::Named;
+use crate::pattern::{Named, Shown};
 
 /// The method that asks a CaSH server for the help of a function, with the
 /// arguments of `help`.
@@ -49,6 +49,20 @@ pub struct Callee {
     pub tool: String,
     /// `upstream/tool`, as ledgers know it.
     pub path: String,
+    pub known_as: KnownAs,
+}
+
+/// How callers know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KnownAs {
+    /// As the upstream names it.
+    #[default]
+    Named,
+    /// A function, by its dotted path, as `help` shows it; and whether another
+    /// differs from it in nothing but spelling.
+    Path { path: String, has_double: bool },
+    /// A resource, by its URI.
+    Address,
 }
 
 /// Where it is.
@@ -204,12 +218,27 @@ impl Callee {
             upstream: upstream.to_owned(),
             tool: tool.to_owned(),
             path: path(upstream, tool),
+            known_as: KnownAs::Named,
+        }
+    }
+
+    /// The same, known to callers in another way.
+    #[must_use]
+    pub fn known_as(self, known_as: KnownAs) -> Callee {
+        Callee { known_as, ..self }
+    }
+
+    pub fn shown(&self) -> Shown<'_> {
+        match &self.known_as {
+            KnownAs::Named => Shown::AsNamed,
+            KnownAs::Path { path, has_double } => Shown::Path { path, has_double: *has_double },
+            KnownAs::Address => Shown::Address,
         }
     }
 
     /// All the names that an operator may use for it.
     pub fn named(&self) -> Named<'_> {
-        Named { id: &self.id, upstream: &self.upstream, name: &self.tool }
+        Named { id: &self.id, upstream: &self.upstream, name: &self.tool, shown: self.shown() }
     }
 }
 

@@ -1,6 +1,12 @@
 //! How an operator names tools in rules: ids, names, and `*` in either.
+//!
+//! What forbids is wide: [`Pattern::may_mean`] takes every spelling by which a
+//! tool could be called. What allows is exact: [`Pattern::means`] takes the one
+//! tool that `call` would find, and nothing that only looks like it.
 
 use catalog::name;
+
+use crate::uri;
 
 /// A pattern over tools, resources and prompts.
 ///
@@ -10,12 +16,14 @@ use catalog::name;
 /// (`github.create_issue`), or the tool's own name; `*` stands for anything,
 /// `?` for one character. Names are compared as `help` and `call` compare them:
 /// in the upstream's spelling or in the one that `help` shows, whatever the
-/// case, `_` and `-`.
+/// case, `_` and `-`. Addresses of resources are compared by where they lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
     /// The text with its names as they are compared.
     folded: String,
+    /// The text as an address of a resource.
+    address: String,
 }
 
 /// What a pattern is held against.
@@ -27,27 +35,102 @@ pub struct Named<'a> {
     pub upstream: &'a str,
     /// The upstream's own name for it.
     pub name: &'a str,
+    pub shown: Shown<'a>,
+}
+
+/// How callers know something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown<'a> {
+    /// A function, by its namespace and name, as `help` shows them.
+    Path {
+        path: &'a str,
+        /// Whether another function differs from it in nothing but spelling. Then
+        /// each is called only as its upstream spells it, or as `help` shows it.
+        has_double: bool,
+    },
+    /// A resource, by its URI.
+    Address,
+    /// As the upstream names it.
+    AsNamed,
 }
 
 impl Pattern {
     pub fn new(text: &str) -> Pattern {
-        Pattern { text: text.to_owned(), folded: folded(text) }
+        let address = uri::normalized(text);
+        Pattern { text: text.to_owned(), folded: folded(text), address }
     }
 
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the pattern means this.
-    pub fn names(&self, named: Named<'_>) -> bool {
-        let Named { id, upstream, name } = named;
-        let bare = id.rsplit_once(['#', '@']).map_or(id, |(bare, _)| bare);
-        if glob(&self.text, id) || glob(&self.text, bare) || glob(&self.text, name) {
+    /// Whether the pattern means this and nothing that only looks like it: for
+    /// what allows something.
+    pub fn means(&self, named: Named<'_>) -> bool {
+        let Named { id, upstream, name, shown } = named;
+        if shown == Shown::Address {
+            // Its server may read it in another way than it is written.
+            let mut readings = uri::readings(name).into_iter();
+            let has_id = glob(&self.text, id) || glob(&self.text, bare(id));
+            let below = self.below(upstream).any(|text| glob(text, name));
+            let has_name = glob(&self.text, name) || below;
+            return has_id
+                || (has_name && readings.all(|reading| self.leads_to(upstream, &reading)));
+        }
+        let Shown::Path { path, has_double } = shown else { return self.may_mean(named) };
+        if glob(&self.text, id) || glob(&self.text, bare(id)) {
+            return true;
+        }
+        let below_label = path.split_once(LEVEL).map_or(path, |(_, below)| below);
+        if has_double {
+            let texts = [self.text.as_str()].into_iter().chain(self.below(upstream));
+            return glob(&self.text, path)
+                || texts.into_iter().any(|text| glob(text, name) || glob(text, below_label));
+        }
+        let label = name::folded_name(upstream);
+        [folded(name), folded(below_label)].iter().any(|name| {
+            glob(&self.folded, name) || glob(&self.folded, &format!("{label}{LEVEL}{name}"))
+        })
+    }
+
+    /// What stands in the pattern behind the label of an upstream, wherever that
+    /// may end: a label may have dots in it.
+    fn below(&self, upstream: &str) -> impl Iterator<Item = &str> {
+        let label = name::folded_name(upstream);
+        let ends = self.text.match_indices([':', '/', LEVEL]);
+        ends.filter_map(move |(at, separator)| {
+            let names = glob(&folded_level(&self.text[..at]), &label);
+            names.then(|| &self.text[at + separator.len()..])
+        })
+    }
+
+    /// Whether an address, in the one way to write it, is one that the pattern
+    /// has, alone or behind the label of its upstream.
+    fn leads_to(&self, upstream: &str, address: &str) -> bool {
+        glob(&self.address, address)
+            || self.below(upstream).any(|text| glob(&uri::normalized(text), address))
+    }
+
+    /// Whether the pattern means this, or something that may be taken for it: for
+    /// what forbids something.
+    pub fn may_mean(&self, named: Named<'_>) -> bool {
+        let Named { id, upstream, name, shown } = named;
+        if glob(&self.text, id) || glob(&self.text, bare(id)) || glob(&self.text, name) {
+            return true;
+        }
+        if let Shown::Path { path, .. } = shown
+            && glob(&self.folded, &folded(path))
+        {
+            return true;
+        }
+        if shown == Shown::Address
+            && uri::readings(name).iter().any(|reading| self.leads_to(upstream, reading))
+        {
             return true;
         }
         let own = folded(name);
-        let (levels, shown) = name::place(upstream, name);
-        let shown = folded(&levels.into_iter().chain([shown]).collect::<Vec<_>>().join("."));
+        let (levels, last) = name::place(upstream, name);
+        let shown = folded(&levels.into_iter().chain([last]).collect::<Vec<_>>().join("."));
         // Of tools that differ in spelling alone, all but one are shown so.
         let tagged = format!("{shown}{}", name::tag(name, TAG));
         let label = name::folded_name(upstream);
@@ -80,6 +163,11 @@ impl Pattern {
     pub fn matches(&self, text: &str) -> bool {
         glob(&self.text, text)
     }
+}
+
+/// An id without its version or hash.
+fn bare(id: &str) -> &str {
+    id.rsplit_once(['#', '@']).map_or(id, |(bare, _)| bare)
 }
 
 /// How many digits tell tools apart that differ in spelling alone.
@@ -147,9 +235,14 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, expected: bool) {
-        let named =
-            Named { id: "github:issues.list#12345678", upstream: "github", name: "issues.list" };
-        assert_eq!(Pattern::new(pattern).names(named), expected, "{pattern}");
+        let named = Named {
+            id: "github:issues.list#12345678",
+            upstream: "github",
+            name: "issues.list",
+            shown: Shown::Path { path: "github.issues.list", has_double: false },
+        };
+        assert_eq!(Pattern::new(pattern).may_mean(named), expected, "{pattern}");
+        assert_eq!(Pattern::new(pattern).means(named), expected, "{pattern}");
     }
 
     #[test]
@@ -173,8 +266,15 @@ mod tests {
     fn is_named(pattern: &str, upstream: &str, name: &str) {
         let id = format!("{}:{name}#12345678", name::alias(upstream));
         // The catalog knows an upstream by the legal name in place of its label.
-        let named = Named { id: &id, upstream: &name::alias(upstream), name };
-        assert!(Pattern::new(pattern).names(named), "{pattern} for {upstream} {name}");
+        let label = name::alias(upstream);
+        let (levels, last) = name::place(&label, name);
+        let levels = std::iter::once(label.clone()).chain(levels).chain([last]);
+        let path = levels.collect::<Vec<_>>().join(".");
+        let shown = Shown::Path { path: &path, has_double: false };
+        let named = Named { id: &id, upstream: &label, name, shown };
+        let pattern = Pattern::new(pattern);
+        assert!(pattern.may_mean(named), "{pattern:?} for {upstream} {name}");
+        assert!(pattern.means(named), "{pattern:?} for {upstream} {name}");
     }
 
     #[test]
@@ -190,9 +290,63 @@ mod tests {
         is_named("a.b:tool", "a.b", "tool");
         is_named("a_b.tool", "a.b", "tool");
         is_named("up.get sum", "up", "get sum");
-        let other = Named { id: "filesystem:read#1", upstream: "filesystem", name: "read" };
-        assert!(!Pattern::new("files:*").names(other));
-        assert!(!Pattern::new("files*.write").names(other));
+        let shown = Shown::AsNamed;
+        let other = Named { id: "filesystem:read#1", upstream: "filesystem", name: "read", shown };
+        assert!(!Pattern::new("files:*").may_mean(other));
+        assert!(!Pattern::new("files*.write").may_mean(other));
+    }
+
+    #[test]
+    fn what_allows_one_of_two_that_are_spelled_alike_does_not_allow_the_other() {
+        // As a catalog shows them: the first keeps its name, the others are tagged.
+        let tools = [("get_sum", "up.get_sum"), ("get-sum", "up.get_sum_1a2b")];
+        let named = |(name, path): (&'static str, &'static str)| Named {
+            id: "up:x#12345678",
+            upstream: "up",
+            name,
+            shown: Shown::Path { path, has_double: true },
+        };
+        for (pattern, meant) in [
+            ("get_sum", [true, false]),
+            ("get-sum", [false, true]),
+            ("up.get_sum", [true, false]),
+            ("UP/get-sum", [false, true]),
+            ("get_sum_1a2b", [false, true]),
+            ("up:get_sum_1a2b", [false, true]),
+            ("getSum", [false, false]),
+            ("up.*", [true, true]),
+            ("*", [true, true]),
+            ("up.get_*", [true, true]),
+            ("other.get_sum", [false, false]),
+        ] {
+            let found = tools.map(|tool| Pattern::new(pattern).means(named(tool)));
+            assert_eq!(found, meant, "{pattern}");
+        }
+        for pattern in ["get_sum", "get-sum", "getSum", "up.GETSUM", "up/get-sum"] {
+            let found = tools.map(|tool| Pattern::new(pattern).may_mean(named(tool)));
+            assert_eq!(found, [true, true], "{pattern}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_denied_wherever_it_leads_and_allowed_only_where_it_surely_leads() {
+        let named = |name| Named { id: "res:x#1", upstream: "up", name, shown: Shown::Address };
+        for (pattern, uri, means, may_mean) in [
+            ("file:///srv/*", "file:///srv/x", true, true),
+            ("up:file:///srv/*", "file:///srv/x", true, true),
+            ("file:///srv/*", "file:///pub/../srv/x", false, true),
+            ("file:///srv/*", "file:///%73rv/x", false, true),
+            ("file:///srv/*", "file:////srv/x", false, true),
+            ("up/file:///srv/*", "file:///pub/../srv/x", false, true),
+            ("file:///pub/*", "file:///pub/x", true, true),
+            ("file:///pub/*", "file:///pub/../srv/x", false, true),
+            ("file:///pub/*", "file:///srv/x", false, false),
+            ("*", "file:///pub/../srv/x", true, true),
+        ] {
+            let pattern = Pattern::new(pattern);
+            let found = (pattern.means(named(uri)), pattern.may_mean(named(uri)));
+            assert_eq!(found, (means, may_mean), "{pattern:?} {uri}");
+        }
     }
 
     #[test]

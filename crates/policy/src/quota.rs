@@ -140,8 +140,10 @@ impl Config {
             split(&mut limits, act.meta_tool, act, &what, *rate);
         }
         if let Some(tool) = act.tool {
-            let named = |(pattern, _): &&(Pattern, Rate)| pattern.names(tool);
-            if let Some((pattern, rate)) = self.tools.iter().find(named) {
+            // Of two that are spelled alike, each has the limit that is meant for it.
+            let exact = self.tools.iter().find(|(pattern, _)| pattern.means(tool));
+            let wide = || self.tools.iter().find(|(pattern, _)| pattern.may_mean(tool));
+            if let Some((pattern, rate)) = exact.or_else(wide) {
                 let what = What::Tool(pattern.as_str().into());
                 split(&mut limits, &format!("tool:{}", tool.id), act, &what, *rate);
             }
@@ -365,7 +367,8 @@ mod tests {
         for step in vectors["rate_limit_sequence"].as_array().unwrap() {
             let named = |id: &'static str| {
                 let (upstream, name) = id.split_once(':').unwrap();
-                Named { id, upstream, name: name.split('#').next().unwrap() }
+                let name = name.split('#').next().unwrap();
+                Named { id, upstream, name, shown: crate::pattern::Shown::AsNamed }
             };
             let id = step["tool_id"].as_str().map(|id| -> &'static str { id.to_owned().leak() });
             let act = Act {

@@ -111,7 +111,7 @@ impl Config {
     pub fn repeatable(&self, named: Named<'_>, annotations: &Annotations) -> bool {
         let hinted = annotations.read_only == Some(true) || annotations.idempotent == Some(true);
         (self.hints == Hints::Believed && hinted)
-            || self.repeatable.iter().any(|pattern| pattern.names(named))
+            || self.repeatable.iter().any(|pattern| pattern.means(named))
     }
 }
 
@@ -190,7 +190,8 @@ mod tests {
     #[test]
     fn harm_is_judged_by_the_operator_first() {
         let hinted = Annotations { read_only: Some(true), ..Annotations::default() };
-        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
+        let shown = crate::pattern::Shown::AsNamed;
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name, shown };
         assert!(config().repeatable(named("read"), &hinted));
         let strict = Config {
             hints: Hints::Ignored,

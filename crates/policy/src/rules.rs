@@ -7,7 +7,7 @@ use tool::Context;
 
 use crate::admission::{Admission, Check};
 use crate::call::{Completed, SubscriptionChange, What};
-use crate::pattern::{Named, Pattern};
+use crate::pattern::{Named, Pattern, Shown};
 use crate::refusal::{Refusal, Refused};
 use crate::validate::ValidCall;
 use artifacts::Artifact;
@@ -54,6 +54,7 @@ pub struct Subject<'a> {
     pub namespace: &'a str,
     /// The upstream's own name for the tool.
     pub name: &'a str,
+    pub shown: Shown<'a>,
     pub read_only: bool,
     pub tags: Vec<&'a str>,
 }
@@ -123,8 +124,12 @@ impl Rule {
                 .as_ref()
                 .is_none_or(|pattern| pattern.names_namespace(subject.namespace, subject.name))
             && self.tool.as_ref().is_none_or(|pattern| {
-                let Subject { id, namespace: upstream, name, .. } = *subject;
-                pattern.names(Named { id, upstream, name })
+                let Subject { id, namespace: upstream, name, shown, .. } = *subject;
+                let named = Named { id, upstream, name, shown };
+                match self.action {
+                    Action::Allow => pattern.means(named),
+                    Action::Deny | Action::Ask => pattern.may_mean(named),
+                }
             })
             && self.tags.iter().all(|tag| subject.tags.contains(&tag.as_str()))
             && self.read_only.is_none_or(|read_only| read_only == subject.read_only)
@@ -169,6 +174,7 @@ impl Rules {
             id: &call.callee.id,
             namespace: &call.callee.upstream,
             name: &call.callee.tool,
+            shown: call.callee.shown(),
             read_only,
             tags,
         };
@@ -187,6 +193,8 @@ impl Rules {
             id: &kept.id,
             namespace: &kept.upstream,
             name: &kept.tool,
+            // Its call was allowed, whatever else is spelled like it.
+            shown: Shown::AsNamed,
             read_only: true,
             tags: vec!["mcp", "read-only"],
         };
@@ -267,6 +275,7 @@ mod tests {
             let own = |key: &str| context[key].as_str().unwrap();
             let subject = Subject {
                 ruled_as: None,
+                shown: Shown::AsNamed,
                 meta_tool: own("meta_tool"),
                 id: own("tool_id"),
                 namespace: own("namespace"),
@@ -299,6 +308,7 @@ mod tests {
     fn without_rules_everything_is_allowed() {
         let subject = Subject {
             ruled_as: None,
+            shown: Shown::AsNamed,
             meta_tool: "tool_execute",
             id: "a:b#1",
             namespace: "a",

@@ -7,7 +7,6 @@
 
 mod filter;
 mod rules;
-mod uri;
 
 pub use filter::{VisibilityFilter, VisibilityRules, Visible};
 pub use rules::{Config, Invalid, Rule, Sight, Thing, What, Who};

@@ -208,6 +208,11 @@ impl Roster {
         self.started_pool(Profile::default())
     }
 
+    /// What is known now, remembered or listed, without starting anything.
+    pub fn known(&self) -> Arc<Snapshot> {
+        self.find_or_open(&mut self.lock(), Profile::default()).snapshot()
+    }
+
     /// The pool, with its eager upstreams started.
     ///
     /// The first pool starts all of them. Any client can cause another pool by

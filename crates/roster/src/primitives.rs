@@ -384,7 +384,7 @@ mod tests {
         let route = primitives().route(&catalog(), &ask, &ALL).unwrap();
         let Route::Completion { source, of, params } = route else { panic!("{route:?}") };
         assert_eq!((source, of), (1, Completed::Prompt("greet".to_owned())));
-        assert_eq!(params.to_json().as_str(), r#"{"ref":{"name":"greet","type":"ref/prompt"}}"#);
+        assert_eq!(params.to_json().as_str(), r#"{"ref":{"type":"ref/prompt","name":"greet"}}"#);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tool::{Ask, Context, Failure, Finding, Reply, Resource};
 use crate::derived::Derived;
 use crate::primitives::Primitives;
 use crate::supervised::SupervisedUpstream;
-use policy::call::{Callee, Completed, SubscriptionChange, Target, What};
+use policy::call::{Callee, Completed, KnownAs, SubscriptionChange, Target, What};
 use policy::validate::ValidCall;
 
 /// The reserved label of the built-in namespace.
@@ -113,11 +113,16 @@ impl Snapshot {
     fn callee(&self, slot: Slot) -> Callee {
         let directory = self.directory();
         let (label, name) = (&self.catalog.source(slot).label, &self.catalog.tool(slot).name);
-        match directory.at(ItemRef::Tool(slot)) {
+        let callee = match directory.at(ItemRef::Tool(slot)) {
             Some(at) => Callee::new(&directory.tools.entries()[at].id, label, name),
             // Built-in functions have no lasting id.
             None => Callee::new(&format!("{label}:{name}"), label, name),
-        }
+        };
+        let catalog = &self.catalog;
+        callee.known_as(KnownAs::Path {
+            path: format!("{}.{}", catalog.path(slot), catalog.function(slot).name),
+            has_double: catalog.has_double(slot),
+        })
     }
 
     /// Something of a source that is not a function, under its canonical id.
@@ -140,7 +145,9 @@ impl Snapshot {
                     .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
             }
         };
-        self.other_target(&id, source, uri, What::Resource { source, uri: uri.to_owned() })
+        let target = self.thing(&id, source, uri, What::Resource { source, uri: uri.to_owned() });
+        let callee = Callee::clone(&target.callee).known_as(KnownAs::Address);
+        Target { callee: Arc::new(callee), ..target }
     }
 
     /// A prompt of a source, by its own name, under its canonical id.

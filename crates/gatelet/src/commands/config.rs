@@ -1,11 +1,13 @@
 //! `gatelet config`: check the configuration, print its schema, show what it means.
 
 use clap::Subcommand;
+use tool::Finding;
 
-use crate::config::{self, Reach};
+use crate::config::{self, Loaded, Reach};
 use crate::exit::{Done, Stop};
 use crate::paths::{self, Paths};
-use crate::terminal::{DIM, GOOD, out, paint, say};
+use crate::terminal::{DIM, GOOD, foreign, out, paint, say};
+use crate::wire::{Pace, Wiring};
 
 /// Check the configuration or print its schema
 #[derive(Debug, clap::Args)]
@@ -40,6 +42,10 @@ fn check(paths: &Paths) -> anyhow::Result<Done> {
     if let Some(warnings) = &loaded.warnings {
         say(&warnings.to_string());
     }
+    for finding in unmatched(&loaded, paths)? {
+        let Finding { subject, message, .. } = finding;
+        say(&foreign(&format!("warning: {subject}: {message}")));
+    }
     if let Some(why) = loaded.config.exposed(false) {
         return Err(Stop::Usage(format!("`serve` would refuse to start: {why}")).into());
     }
@@ -57,6 +63,17 @@ fn check(paths: &Paths) -> anyhow::Result<Done> {
     let n_upstreams = counted(upstreams.len(), "upstream");
     out(&format!("{} {name}: {n_upstreams}{kinds}", paint(GOOD, "ok")));
     Ok(Done::Fine)
+}
+
+/// What the configuration names and nothing is called by, judged by what upstreams
+/// listed when they last ran: a check starts nothing and writes nothing.
+fn unmatched(loaded: &Loaded, paths: &Paths) -> anyhow::Result<Vec<Finding>> {
+    let state = paths.state_directory()?;
+    let mut loaded = loaded.clone();
+    loaded.config.records.file = None;
+    let wiring = Wiring::new(&state, Pace::WhenAsked, &loaded)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(async { wiring.unmatched(&wiring.gateway(&loaded)) }))
 }
 
 fn counted(n: usize, word: &str) -> String {

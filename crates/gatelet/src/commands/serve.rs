@@ -118,6 +118,9 @@ impl Serving<'_> {
     /// nothing more is read, and what was asked is still answered for a while.
     async fn over_stdio(&self) -> anyhow::Result<Done> {
         let surface = self.config().serve.surface.meant();
+        // The upstreams start when the client is known: this is about what they
+        // listed before.
+        self.wiring.log_unmatched(&self.gateway);
         let input =
             wire::StoppableInput::new(stdio::stdin()?, wire::asked_to_end(HangUp::Reloads)?);
         let (source, options) = (self.gateway.surface(surface), stdio::Options::default());
@@ -141,7 +144,7 @@ impl Serving<'_> {
         let keeping = [
             tokio::spawn(self.wiring.clone().keep_presented(self.gateway.clone())),
             tokio::spawn(issuers.keep(read)),
-            tokio::spawn(ready::announce(self.gateway.clone())),
+            tokio::spawn(ready::announce(self.wiring.clone(), self.gateway.clone())),
         ];
         let (signal, closing) = (wire::asked_to_end(HangUp::Reloads)?, site.clone());
         greeting::greet(self);

@@ -48,6 +48,7 @@ pub(crate) async fn watch(wiring: Wiring, gateway: Gateway, watched: Watched) {
                     if !began || !wiring.has_applied(&loaded.config) {
                         wiring.reload(&gateway, &loaded.config);
                         announce(&current, &loaded);
+                        wiring.log_unmatched(&gateway);
                     }
                     current = loaded;
                 }

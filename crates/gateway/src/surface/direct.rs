@@ -205,11 +205,11 @@ mod tests {
         assert_eq!(answers, ["1", "2"]);
         // Who took a snapshot before is served by what lists the same.
         let ask = || Ask::Call(Call::new("x", json!({}).into()));
-        let reply = before.link(1).unwrap().ask(ask(), &Context::anonymous()).await.unwrap();
+        let reply = before.upstream(1).unwrap().ask(ask(), &Context::anonymous()).await.unwrap();
         assert_eq!(reply.tool_result().unwrap().text(), "2");
         opened.gateway.roster().reload(Vec::new());
         settle().await;
-        let failure = before.link(1).unwrap().ask(ask(), &Context::anonymous()).await.unwrap_err();
+        let failure = before.upstream(1).unwrap().ask(ask(), &Context::anonymous()).await.unwrap_err();
         assert!(failure.to_string().ends_with("changed just now"), "{failure}");
     }
 

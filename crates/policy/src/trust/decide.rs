@@ -77,7 +77,10 @@ impl Config {
     /// What a tool does: by the operator's rules, then by its own hints. Never
     /// by its name.
     pub fn danger(&self, named: Named<'_>, annotations: &Annotations) -> Danger {
-        let ruled = self.rules.iter().find(|(pattern, _)| pattern.names(named));
+        let ruled = self.rules.iter().find(|(pattern, danger)| match danger {
+            Danger::Safe => pattern.means(named),
+            Danger::Destructive | Danger::Unknown => pattern.may_mean(named),
+        });
         match (ruled, annotations.read_only, annotations.destructive) {
             (Some((_, danger)), _, _) => *danger,
             (None, Some(true), _) | (None, _, Some(false)) => Danger::Safe,
@@ -194,7 +197,8 @@ mod tests {
     #[test]
     fn danger_comes_from_rules_and_hints_never_from_names() {
         let mut config = Config::default();
-        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name };
+        let shown = crate::pattern::Shown::AsNamed;
+        let named = |name: &'static str| Named { id: "up:x#12345678", upstream: "up", name, shown };
         let hints = |read_only, destructive| Annotations {
             read_only,
             destructive,

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use tool::Identity;
 
 use crate::pattern::{self, Pattern};
-use crate::visibility::uri;
+use crate::uri;
 
 /// The operator's rules. Everybody sees everything by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -207,6 +207,22 @@ impl Who {
 }
 
 impl What {
+    /// Whether it may be about this.
+    pub fn speaks_of(&self, thing: &Thing<'_>) -> bool {
+        self.fits(thing, &thing.name(), Readings::Any)
+    }
+
+    /// As names are compared.
+    pub fn text(&self) -> &str {
+        match self {
+            What::Namespace(pattern)
+            | What::Function(pattern)
+            | What::Skill(pattern)
+            | What::Resource(pattern)
+            | What::Prompt(pattern) => pattern.as_str(),
+        }
+    }
+
     /// `name` is [`Thing::name`].
     fn fits(&self, thing: &Thing<'_>, name: &str, wanted: Readings) -> bool {
         match (self, thing) {

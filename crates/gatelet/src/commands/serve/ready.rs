@@ -1,21 +1,26 @@
-//! How many upstreams are there, said once at the start.
+//! How many upstreams are there, and what rules name that is not there, said once
+//! at the start.
 
 use std::time::Duration;
 
 use gateway::Gateway;
 use gateway::roster::{Phase, Status};
 
+use crate::wire::Wiring;
+
 /// How often it is looked whether the last one has come.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Says how many upstreams are ready, once each has come up or failed.
-pub(super) async fn announce(gateway: Gateway) {
+/// Says how many upstreams are ready, and what in the configuration names nothing
+/// that they have, once each has come up or failed.
+pub(super) async fn announce(wiring: Wiring, gateway: Gateway) {
     let pool = gateway.roster().default_pool();
     loop {
         let statuses: Vec<Status> =
             pool.snapshot().upstreams().iter().map(|upstream| upstream.status()).collect();
         if !statuses.iter().any(|status| status.phase == Phase::Starting) {
             tracing::info!("{}", summary(&statuses));
+            wiring.log_unmatched(&gateway);
             return;
         }
         tokio::time::sleep(LOOK).await;

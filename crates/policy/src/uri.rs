@@ -5,7 +5,7 @@
 
 /// What a URI may mean to its server: with a query and a fragment behind its
 /// path, or with all of it as the path.
-pub(super) fn readings(uri: &str) -> Vec<String> {
+pub(crate) fn readings(uri: &str) -> Vec<String> {
     let whole = normalized(uri);
     match uri.find(['?', '#']) {
         None => vec![whole],
@@ -16,7 +16,7 @@ pub(super) fn readings(uri: &str) -> Vec<String> {
 /// A URI, or a pattern of URIs, in the one way to write it: without escapes, in
 /// forward slashes, without empty levels, `.` and `..`; scheme and host in lower
 /// case.
-pub(super) fn normalized(uri: &str) -> String {
+pub(crate) fn normalized(uri: &str) -> String {
     let uri = unescaped(uri).replace('\\', "/");
     let Some((scheme, rest)) = uri.split_once(':') else { return path(&uri) };
     let scheme = scheme.to_ascii_lowercase();
