@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tool::{Json, Server};
+use validator::Validator;
 
 use crate::definition::{Definition, Tool};
 use crate::error::{Error, RegistrationError, Which};

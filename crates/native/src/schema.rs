@@ -1,11 +1,11 @@
 //! JSON Schemas of Rust types, and what a schema must be to be registered.
 
-use jsonschema::{PatternOptions, ValidationError, Validator};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use serde::Serialize;
 use serde_json::{Value, json};
+use validator::{Dialect, Draft, ValidationError, Validator};
 
 /// One place where a value does not fit its schema, or a schema its dialect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,24 +46,21 @@ pub fn wrapped(mut schema: Value) -> Value {
 /// Checks a schema and makes it ready for use. References to anything outside
 /// the schema are refused, never fetched.
 pub fn compile(schema: &Value) -> Result<Validator, Problem> {
-    // What a pattern is matched against comes from strangers.
-    let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
-    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
     let wrong = |error: ValidationError<'_>| Problem {
         pointer: error.instance_path().to_string(),
         message: cut(&error.to_string(), LONGEST),
     };
-    options.with_pattern_options(patterns).build(schema).map_err(wrong)
+    Validator::compile(schema, Dialect::Is(Draft::Draft202012)).map_err(wrong)
 }
 
 /// Where `value` does not fit, at most `limit` places.
 pub fn problems(validator: &Validator, value: &Value, limit: usize) -> Vec<Problem> {
     // The value itself may be long, or a secret; the pointer says which it is.
-    let problem = |error: ValidationError<'_>| Problem {
+    let problem = |error: &ValidationError<'_>| Problem {
         pointer: cut(error.instance_path().as_str(), LONGEST),
         message: cut(&error.masked_with("it").to_string(), LONGEST),
     };
-    validator.iter_errors(value).take(limit).map(problem).collect()
+    validator.errors(value, limit).iter().map(problem).collect()
 }
 
 /// How many characters of a text by a stranger are repeated.

@@ -111,8 +111,8 @@ pub fn malformed(schema: &Value) -> Option<String> {
     // An unknown dialect is read as the newest one.
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let judged = match dialect.contains("://json-schema.org/") {
-        true => jsonschema::meta::validate(schema),
-        false => jsonschema::draft202012::meta::validate(schema),
+        true => validator::check_by_its_own_rules(schema),
+        false => validator::check_by_newest_rules(schema),
     };
     match judged {
         Ok(()) => broken_reference(schema, schema),

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
-use jsonschema::Validator;
 use serde_json::{Value, json};
 use tool::{Ask, Call, Context, Event, Failure, Listing, Provider, Reply, RpcError, Server};
+use validator::Validator;
 
 use crate::document::{Definition, Document, Documented, Field};
 use crate::example::{compile, problems, synthesise, tell};
@@ -198,8 +198,7 @@ impl Mock {
         let Ok(arguments) = arguments else {
             return Reply::Error(RpcError::new(-32602, "`arguments` cannot be read"));
         };
-        let problems: Vec<String> =
-            tool.validator.iter_errors(&arguments).take(8).map(|error| tell(&error)).collect();
+        let problems: Vec<String> = tool.validator.errors(&arguments, 8).iter().map(tell).collect();
         if !problems.is_empty() {
             let body = json!({
                 "status": "failure",

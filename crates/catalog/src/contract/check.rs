@@ -1,9 +1,8 @@
 //! Arguments against the whole schema, every problem at once.
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use tool::Json;
+use validator::{Dialect, TypeKind, ValidationError, ValidationErrorKind, Validator};
 
 use super::cost::{self, Cost};
 use super::{Contract, kind, members};
@@ -72,11 +71,7 @@ impl Checker {
         let Ok(cost) = cost::measure(&value) else {
             return Ok(Checker { validator: None, cost: Cost::Depends });
         };
-        let patterns = PatternOptions::fancy_regex().backtrack_limit(20_000).size_limit(1 << 20);
-        jsonschema::options()
-            .offline()
-            .with_pattern_options(patterns)
-            .build(&value)
+        Validator::compile(&value, Dialect::Named)
             .map(|validator| Checker { validator: Some(validator), cost })
             .map_err(|error| error.masked().to_string())
     }
@@ -95,15 +90,16 @@ impl Contract {
         problems.truncate(TOLD);
         let mut told = false;
         if let Some((validator, schema)) = self.judge(arguments, problems.is_empty()) {
-            let mut errors = validator.iter_errors(arguments);
-            for error in errors.by_ref().take(TOLD - problems.len()) {
-                let problem = describe(&error, &schema);
+            let room = TOLD - problems.len();
+            let errors = validator.errors(arguments, room + 1);
+            for error in errors.iter().take(room) {
+                let problem = describe(error, &schema);
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
             }
             told = problems.iter().any(|problem| problem.message.starts_with(STRANGER));
-            is_cut |= errors.next().is_some();
+            is_cut |= room < errors.len();
         }
         if problems.is_empty() {
             return problems;
