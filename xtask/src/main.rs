@@ -13,6 +13,7 @@ mod changelog;
 mod chaos;
 mod check;
 mod databases;
+mod dist;
 mod fuzz;
 mod soak;
 mod test;
@@ -32,6 +33,7 @@ usage: cargo xtask <chore>
   chaos [calls] [seed]       the program in front of upstreams with every fault; fails on what is lost or runs twice
   soak [minutes]             the program under steady work: slopes of memory, descriptors, threads
   changelog VERSION          move the fragments of changelog.d into CHANGELOG.md
+  dist                       the program as people install it: archive, deb, npm, wheel, checksums
   tidy                       dependency edges, modules in cycles, shares of the code, sizes
   tools                      only install what the tests need, and say where";
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         "chaos" => chaos::run(rest),
         "soak" => soak::run(rest),
         "changelog" => changelog::run(rest),
+        "dist" => dist::run(rest),
         // An upstream with a fault, for `chaos` and `soak`.
         "__upstream" => chaos::stdio::serve(rest),
         "tidy" => tidy::run(),

@@ -51,6 +51,14 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Where Cargo puts what it builds.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    let text = output(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text)?;
+    let place = metadata["target_directory"].as_str();
+    Ok(PathBuf::from(place.context("`cargo metadata` names no target directory")?))
+}
+
 fn show(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));

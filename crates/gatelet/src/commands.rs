@@ -40,6 +40,7 @@ pub(crate) mod trust;
 pub(crate) mod content;
 
 pub(crate) mod completions;
+pub(crate) mod man;
 
 use crate::exit::Done;
 use crate::paths::Paths;
@@ -92,9 +93,11 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Content(content::Action),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
-/// Runs a command. `line` describes the whole command line, for completions.
+/// Runs a command. `line` describes the whole command line, for completions
+/// and the manual.
 pub(crate) fn run(
     command: Command,
     paths: &Paths,
@@ -138,5 +141,6 @@ pub(crate) fn run(
         Command::Mounts(args) => mounts::list(&args, paths),
         Command::Content(action) => content::run(&action, paths),
         Command::Completions(args) => completions::run(&args, line()),
+        Command::Man(args) => man::run(&args, line()),
     }
 }

@@ -20,6 +20,8 @@ pub enum Need {
     MariaDb,
     /// PostgreSQL.
     Postgres,
+    /// `dpkg`, of Debian and its kin.
+    Dpkg,
 }
 
 /// How a test run treats tests that need more.
@@ -79,6 +81,7 @@ fn judge(need: Need, mode: Mode, is_here: bool) -> Verdict {
         Need::Tools => "real servers and clients (GATELET_TOOLS)",
         Need::MariaDb => "MariaDB",
         Need::Postgres => "PostgreSQL",
+        Need::Dpkg => "dpkg",
     };
     match mode {
         // What is missing is reported by whoever looks for it.
@@ -94,6 +97,7 @@ fn is_here(need: Need) -> bool {
         Need::Tools => tools().is_some_and(|place| place.is_dir()),
         Need::MariaDb => program("mariadbd").is_some(),
         Need::Postgres => program("initdb").is_some(),
+        Need::Dpkg => program("dpkg").is_some(),
     }
 }
 
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_full_run_leaves_nothing_out_and_the_quick_run_everything_that_needs_more() {
-        for need in [Need::Tools, Need::MariaDb, Need::Postgres] {
+        for need in [Need::Tools, Need::MariaDb, Need::Postgres, Need::Dpkg] {
             for is_here in [false, true] {
                 assert_eq!(judge(need, Mode::All, is_here), Verdict::Run);
                 assert_ne!(judge(need, Mode::Quick, is_here), Verdict::Run);
