@@ -154,13 +154,13 @@ fn skill(bytes: &[u8]) {
     let (library, _) = Library::read(&[file]);
     for skill in library.skills() {
         let value = Json::from(serde_json::json!("v"));
-        let _ = (skill.holes(), skill.fill(&[("x", &value)]));
+        let _ = (skill.placeholders(), skill.fill(&[("x", &value)]));
     }
 }
 
 fn skill_listing(bytes: &[u8]) {
     let Ok(page) = Json::parse(bytes.to_vec()) else { return };
-    let _ = gateway::skill::upstream::of_page("a", &page);
+    let _ = gateway::skill::upstream::from_page("a", &page);
     let _ = gateway::skill::upstream::lifetime(&page);
-    let _ = gateway::skill::upstream::cash::of_list("a", &page);
+    let _ = gateway::skill::upstream::cash::from_list("a", &page);
 }

@@ -213,7 +213,7 @@ impl<'a> Here<'a> {
 
     fn finding(&self, place: &str, text: &str) -> Finding {
         let catalog = self.catalog();
-        let builtin = |slot| catalog.source(slot).role == Role::Own;
+        let builtin = |slot| catalog.source(slot).role == Role::Builtin;
         let slots = catalog.slots().filter(|slot| !builtin(*slot));
         let shown = |slot| format!("{}.{}", catalog.path(slot), catalog.function(slot).name);
         let names: Vec<String> = slots.map(shown).collect();

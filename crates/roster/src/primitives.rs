@@ -266,7 +266,7 @@ fn written(of: &Completed) -> Json {
 }
 
 /// Says that a resource is another upstream's.
-fn eclipsed(label: &str, uri: &str, first: &str) -> Option<Finding> {
+fn duplicate_uri(label: &str, uri: &str, first: &str) -> Option<Finding> {
     // The same one twice loses nothing.
     (label != first).then(|| {
         let uri = catalog::summary::cut(uri, 200);

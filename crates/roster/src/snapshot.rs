@@ -145,7 +145,8 @@ impl Snapshot {
                     .map_or_else(|_| uri.to_owned(), |it| id::of_resource(&it).id.to_string())
             }
         };
-        let target = self.thing(&id, source, uri, What::Resource { source, uri: uri.to_owned() });
+        let target =
+            self.other_target(&id, source, uri, What::Resource { source, uri: uri.to_owned() });
         let callee = Callee::clone(&target.callee).known_as(KnownAs::Address);
         Target { callee: Arc::new(callee), ..target }
     }

@@ -597,12 +597,12 @@ async fn an_upstream_with_a_subscriber_is_not_stopped_when_idle() {
     let context = Context { session: "s".into(), ..Context::anonymous() };
     pool.snapshot().upstream(1).unwrap().ask(ask("resources/subscribe"), &context).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(told(&hall), "a[x] up");
+    assert_eq!(described(&pool), "a[x] up");
     pool.snapshot().upstream(1).unwrap().ask(ask("resources/unsubscribe"), &context).await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(told(&hall), "a[x] asleep");
+    assert_eq!(described(&pool), "a[x] asleep");
     pool.snapshot().upstream(1).unwrap().ask(ask("resources/unsubscribe"), &context).await.unwrap();
-    assert_eq!((told(&hall).as_str(), scripts.opened()), ("a[x] asleep", 1));
+    assert_eq!((described(&pool).as_str(), scripts.opened()), ("a[x] asleep", 1));
 }
 
 #[tokio::test(start_paused = true)]

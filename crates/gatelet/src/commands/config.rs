@@ -7,7 +7,7 @@ use crate::config::{self, Loaded, Reach};
 use crate::exit::{Done, Stop};
 use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, foreign, out, paint, say};
-use crate::wire::{Pace, Wiring};
+use crate::wire::{StartPolicy, Wiring};
 
 /// Check the configuration or print its schema
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ fn unmatched(loaded: &Loaded, paths: &Paths) -> anyhow::Result<Vec<Finding>> {
     let state = paths.state_directory()?;
     let mut loaded = loaded.clone();
     loaded.config.records.file = None;
-    let wiring = Wiring::new(&state, Pace::WhenAsked, &loaded)?;
+    let wiring = Wiring::new(&state, StartPolicy::OnDemand, &loaded)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(async { wiring.unmatched(&wiring.gateway(&loaded)) }))
 }

@@ -128,7 +128,7 @@ impl Contents<'_> {
         let skills = self.skills.skills().iter().filter(|skill| {
             let thing = Thing::Skill { namespace: &skill.namespace, name: &skill.name };
             let known = self.config.visibility.shows(&Identity::default(), &thing);
-            known && !skill.is_distant() && named.insert(skill.path())
+            known && !skill.is_at_upstream() && named.insert(skill.path())
         });
         let advertised = skills.map(|skill| {
             let line = skill.description.lines().next().unwrap_or_default().trim();

@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(reply.tool_result().unwrap().text(), "2");
         opened.gateway.roster().reload(Vec::new());
         settle().await;
-        let failure = before.upstream(1).unwrap().ask(ask(), &Context::anonymous()).await.unwrap_err();
+        let failure =
+            before.upstream(1).unwrap().ask(ask(), &Context::anonymous()).await.unwrap_err();
         assert!(failure.to_string().ends_with("changed just now"), "{failure}");
     }
 

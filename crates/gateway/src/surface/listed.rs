@@ -195,7 +195,7 @@ impl Choice<'_> {
     fn within_budget(&self, used: &[String], findings: &mut Vec<Finding>) -> BTreeSet<Slot> {
         let (mut chosen, mut left) = (BTreeSet::new(), self.config.tokens);
         for pattern in &self.config.pinned {
-            let named = |slot: &Slot| pattern.names(self.snapshot.target(*slot).callee.named());
+            let named = |slot: &Slot| pattern.means(self.snapshot.target(*slot).callee.named());
             let mut meant = self.all().filter(named).peekable();
             if meant.peek().is_none() {
                 let message = "no tool that is listed now is called so; see `gatelet tools`";
@@ -289,7 +289,7 @@ pub(crate) fn only_reads(
     is_trusted: impl FnOnce(&str, &Tool) -> bool,
 ) -> bool {
     let callee = snapshot.target(slot).callee;
-    if config.read_only.iter().any(|pattern| pattern.names(callee.named())) {
+    if config.read_only.iter().any(|pattern| pattern.means(callee.named())) {
         return true;
     }
     let tool = snapshot.catalog.tool(slot);
