@@ -170,6 +170,7 @@ async fn body(response: Response, url: &Url, limit: usize) -> Result<String, Fet
         BodyError::Broken(error) => {
             FetchError::Failed(format!("{url} breaks off: {}", deepest(&error)))
         }
+        BodyError::OutOfMemory(full) => FetchError::TlsError(format!("{url} is too long: {full}")),
         BodyError::TooLong { limit } => {
             FetchError::TlsError(format!("{url} is larger than {limit} bytes"))
         }

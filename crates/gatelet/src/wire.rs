@@ -9,6 +9,7 @@ mod connector;
 mod credential;
 pub(crate) mod identity;
 mod listing_store;
+pub(crate) mod memory;
 mod own_manifest;
 mod probe;
 mod shutdown;

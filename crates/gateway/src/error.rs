@@ -63,8 +63,8 @@ impl GatewayError {
         let error = GatewayError::new(code, message, path).retryable(code.passes());
         let error = match failure.sent() {
             // Whoever calls again must know that it may happen twice.
-            Sent::Perhaps if code.passes() => error.detail("may_have_run", true),
-            Sent::Perhaps | Sent::No => error,
+            Sent::Perhaps => error.detail("may_have_run", true),
+            Sent::No => error,
         };
         match failure.retry_after() {
             Some(after) => error.detail("retry_after", seconds(after)),
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn what_upstreams_say_is_collapsed_and_scrubbed() {
         let reason = "401 for\nhttps://u:hunter22@internal/x".to_owned();
-        let failure = Failure::Unauthorized { reason };
+        let failure = Failure::Unauthorized { reason, sent: tool::Sent::No };
         let error = GatewayError::of_failure(&failure, "", &Scrubber::default());
         assert_eq!(error.code, Code::AuthFailed);
         assert_eq!(

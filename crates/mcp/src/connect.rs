@@ -12,6 +12,7 @@ mod upstream;
 mod connection;
 
 mod opening;
+mod stderr;
 mod steps;
 
 mod listen;
@@ -53,6 +54,7 @@ use std::time::Duration;
 
 use tool::{Client, ClientHandle, Failure, NoClient, RpcError};
 
+use crate::memory::MemoryBudget;
 use crate::peer::{Limits, Timeouts};
 use crate::revision::Revision;
 use steps::Steps;
@@ -114,6 +116,8 @@ pub struct Options {
     /// How long a program may take to end when it is asked to, at each step.
     pub grace: Duration,
     pub limits: Limits,
+    /// For long messages of this server and of others, together.
+    pub memory: MemoryBudget,
     pub lists: ListLimits,
     /// Ties started programs to our own life.
     pub launcher: Option<Launcher>,
@@ -175,8 +179,13 @@ pub enum ConnectError {
         /// What it answered, where it did over HTTP.
         status: Option<u16>,
     },
-    #[error("no answer to `{step}` within {after:?}")]
-    Silent { step: String, after: Duration },
+    #[error("no answer to `{step}` within {after:?}{}", last_words(.stderr))]
+    Silent {
+        step: String,
+        after: Duration,
+        /// The last lines that a program wrote to its standard error.
+        stderr: Vec<String>,
+    },
     #[error("`{step}` was refused: {} ({})", error.message, error.code)]
     Refused { step: String, error: RpcError },
     #[error("the answer to `{step}` cannot be used: {reason}")]
@@ -206,9 +215,23 @@ pub async fn connect(
     // Pinned here, so that what it waits for is still known when it is late.
     let mut opened = std::pin::pin!(open(target, options, &client, &steps));
     match tokio::time::timeout(options.opening, &mut opened).await {
+        Ok(Err(ConnectError::Silent { step, after, .. })) => {
+            Err(ConnectError::Silent { step, after, stderr: steps.stderr.end() })
+        }
         Ok(opened) => opened,
-        Err(_) => Err(ConnectError::Silent { step: steps.open(), after: options.opening }),
+        Err(_) => {
+            let (step, after, stderr) = (steps.open(), options.opening, steps.stderr.end());
+            Err(ConnectError::Silent { step, after, stderr })
+        }
     }
+}
+
+/// What a program said before it fell silent, if anything.
+fn last_words(stderr: &[String]) -> String {
+    if stderr.is_empty() {
+        return String::new();
+    }
+    format!("; it said: {}", stderr.join(" | "))
 }
 
 /// Opens the target, and once more in an older way where the first way is what
@@ -256,6 +279,7 @@ impl Default for Options {
                 linger: Duration::ZERO,
                 ..Limits::default()
             },
+            memory: MemoryBudget::default(),
             lists: ListLimits { pages: 1000, items: 100_000, bytes: 128 << 20 },
             launcher: None,
             credential: None,
@@ -289,10 +313,10 @@ impl ConnectError {
         let step = step.to_owned();
         match failure {
             Failure::Unavailable { reason } => ConnectError::Unreachable { reason, status: None },
-            Failure::Timeout { after } => ConnectError::Silent { step, after },
+            Failure::Timeout { after } => ConnectError::Silent { step, after, stderr: Vec::new() },
             Failure::Lost { reason, .. } => ConnectError::Ended { reason },
-            Failure::Unauthorized { reason } => ConnectError::Unauthorized { reason },
-            Failure::Forbidden { reason } => ConnectError::Forbidden { reason },
+            Failure::Unauthorized { reason, .. } => ConnectError::Unauthorized { reason },
+            Failure::Forbidden { reason, .. } => ConnectError::Forbidden { reason },
             Failure::RateLimited { retry_after, .. } => ConnectError::RateLimited { retry_after },
             Failure::Unusable { reason } => ConnectError::Unusable { step, reason },
             Failure::Unsupported { what } => ConnectError::Unusable { step, reason: what },

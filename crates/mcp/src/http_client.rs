@@ -2,6 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::memory::{MemoryBudget, OutOfMemory};
+
 /// A client in the making, under our name.
 pub fn builder() -> reqwest::ClientBuilder {
     provide();
@@ -18,11 +20,27 @@ pub fn provide() {
 #[derive(Debug)]
 pub enum BodyError {
     Broken(reqwest::Error),
-    TooLong { limit: usize },
+    TooLong {
+        limit: usize,
+    },
+    /// There is no memory for it beside others.
+    OutOfMemory(OutOfMemory),
 }
 
+/// A longer body is counted.
+const LONG: usize = 1 << 20;
+
 /// The whole body, within a limit. One chunk is not copied.
-pub async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes, BodyError> {
+pub async fn body(response: reqwest::Response, limit: usize) -> Result<Bytes, BodyError> {
+    body_within(response, limit, &MemoryBudget::new(usize::MAX)).await
+}
+
+/// The same, with memory for long ones shared with others.
+pub async fn body_within(
+    mut response: reqwest::Response,
+    limit: usize,
+    memory: &MemoryBudget,
+) -> Result<Bytes, BodyError> {
     let length = response.content_length();
     if length.is_some_and(|length| u64::try_from(limit).unwrap_or(u64::MAX) < length) {
         return Err(BodyError::TooLong { limit });
@@ -34,10 +52,23 @@ pub async fn body(mut response: reqwest::Response, limit: usize) -> Result<Bytes
     let mut body = BytesMut::with_capacity(said.max(first.len() + second.len()));
     body.extend_from_slice(&first);
     body.extend_from_slice(&second);
+    let mut reserved = None;
     while let Some(more) = chunk(&mut response, body.len(), limit).await? {
+        let n_bytes = body.len() + more.len();
+        if LONG < n_bytes {
+            let reserved = reserved.get_or_insert_with(|| memory.none());
+            reserved.grow(n_bytes).map_err(BodyError::OutOfMemory)?;
+            // Memory that nobody writes to costs nothing; moving the body does.
+            if body.capacity() < n_bytes {
+                body.reserve(limit.saturating_sub(body.len()).max(more.len()));
+            }
+        }
         body.extend_from_slice(&more);
     }
-    Ok(body.freeze())
+    Ok(match reserved {
+        Some(reserved) => reserved.hold(body),
+        None => body.freeze(),
+    })
 }
 
 async fn chunk(

@@ -17,6 +17,8 @@ pub mod oauth;
 pub mod message;
 pub mod peer;
 
+mod aside;
 pub mod http_client;
 mod level;
+pub mod memory;
 pub mod revision;

@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tool::{Failure, Json, Reply, RpcError, Sent};
 
+use crate::memory::MemoryBudget;
 use crate::message::{self, Invalid, Notification, Params, Request, Response};
 use crate::revision::method;
 use pending::{Pending, Table};
@@ -90,6 +91,8 @@ struct Shared {
     /// Wakes the writer.
     wake: Notify,
     limits: Limits,
+    /// For the long messages of the other side.
+    memory: MemoryBudget,
 }
 
 struct State {
@@ -142,6 +145,11 @@ impl fmt::Display for RequestId {
 
 impl Peer {
     pub fn new(limits: Limits) -> Peer {
+        Peer::within(limits, MemoryBudget::default())
+    }
+
+    /// One that shares memory for long messages with others.
+    pub fn within(limits: Limits, memory: MemoryBudget) -> Peer {
         let state = State {
             outbox: Vec::new(),
             line: String::new(),
@@ -151,7 +159,7 @@ impl Peer {
             closed: None,
         };
         let (next, wake) = (AtomicU64::new(1), Notify::new());
-        Peer(Arc::new(Shared { state: Mutex::new(state), next, wake, limits }))
+        Peer(Arc::new(Shared { state: Mutex::new(state), next, wake, limits, memory }))
     }
 
     /// Takes the number for a question that is about to be asked.

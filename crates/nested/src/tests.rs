@@ -87,7 +87,10 @@ impl Provider for Named {
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         if context.caller.is_anonymous() {
-            return Err(Failure::Unauthorized { reason: "who are you?".to_owned() });
+            return Err(Failure::Unauthorized {
+                reason: "who are you?".to_owned(),
+                sent: tool::Sent::No,
+            });
         }
         self.0.ask(ask, context).await
     }

@@ -151,8 +151,11 @@ mod tests {
     #[test]
     fn who_may_not_is_told_apart_from_who_is_not_known_whatever_the_words() {
         let reason = "forbidden, like all that is not logged in".to_owned();
-        assert_eq!(classify(&Failure::Unauthorized { reason }), Code::AuthFailed);
+        assert_eq!(classify(&Failure::Unauthorized { reason, sent: Sent::No }), Code::AuthFailed);
         let reason = "unauthorized, though logged in".to_owned();
-        assert_eq!(classify(&Failure::Forbidden { reason }), Code::PermissionDenied);
+        assert_eq!(
+            classify(&Failure::Forbidden { reason, sent: Sent::No }),
+            Code::PermissionDenied
+        );
     }
 }

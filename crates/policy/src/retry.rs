@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn what_does_not_pass_by_itself_is_not_tried_again() {
         for failure in [
-            Failure::Unauthorized { reason: "401".into() },
+            Failure::Unauthorized { reason: "401".into(), sent: Sent::No },
             Failure::Unusable { reason: "x".into() },
             Failure::Cancelled,
             Failure::RateLimited { retry_after: None, sent: Sent::No },

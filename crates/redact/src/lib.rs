@@ -220,8 +220,12 @@ impl Scrubber {
         match failure {
             Failure::Unavailable { reason } => Failure::Unavailable { reason: shown(reason) },
             Failure::Lost { reason, sent } => Failure::Lost { reason: shown(reason), sent },
-            Failure::Unauthorized { reason } => Failure::Unauthorized { reason: shown(reason) },
-            Failure::Forbidden { reason } => Failure::Forbidden { reason: shown(reason) },
+            Failure::Unauthorized { reason, sent } => {
+                Failure::Unauthorized { reason: shown(reason), sent }
+            }
+            Failure::Forbidden { reason, sent } => {
+                Failure::Forbidden { reason: shown(reason), sent }
+            }
             Failure::Unusable { reason } => Failure::Unusable { reason: shown(reason) },
             Failure::Unsupported { what } => Failure::Unsupported { what: shown(what) },
             Failure::Timeout { .. } | Failure::RateLimited { .. } | Failure::Cancelled => failure,

@@ -51,10 +51,10 @@ pub enum Failure {
     Lost { reason: String, sent: Sent },
     /// The other side wants (other) credentials.
     #[error("not authorised: {reason}")]
-    Unauthorized { reason: String },
+    Unauthorized { reason: String, sent: Sent },
     /// The other side knows who asks, and does not let them.
     #[error("not allowed: {reason}")]
-    Forbidden { reason: String },
+    Forbidden { reason: String, sent: Sent },
     #[error("rate limited")]
     RateLimited { retry_after: Option<Duration>, sent: Sent },
     /// An answer came that cannot be understood or is over a limit.
@@ -72,14 +72,30 @@ impl Failure {
     /// Whether the request may have run although no answer came.
     pub fn sent(&self) -> Sent {
         match self {
-            Failure::Unavailable { .. }
-            | Failure::Unauthorized { .. }
-            | Failure::Forbidden { .. }
-            | Failure::Unsupported { .. } => Sent::No,
+            Failure::Unavailable { .. } | Failure::Unsupported { .. } => Sent::No,
             Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => {
                 Sent::Perhaps
             }
-            Failure::Lost { sent, .. } | Failure::RateLimited { sent, .. } => *sent,
+            Failure::Lost { sent, .. }
+            | Failure::Unauthorized { sent, .. }
+            | Failure::Forbidden { sent, .. }
+            | Failure::RateLimited { sent, .. } => *sent,
+        }
+    }
+
+    /// The same failure of a request that had left: it may have run.
+    #[must_use]
+    pub fn after_sending(self) -> Failure {
+        let sent = Sent::Perhaps;
+        match self {
+            Failure::Unavailable { reason } | Failure::Lost { reason, .. } => {
+                Failure::Lost { reason, sent }
+            }
+            Failure::Unauthorized { reason, .. } => Failure::Unauthorized { reason, sent },
+            Failure::Forbidden { reason, .. } => Failure::Forbidden { reason, sent },
+            Failure::RateLimited { retry_after, .. } => Failure::RateLimited { retry_after, sent },
+            Failure::Unsupported { what } => Failure::Unusable { reason: what },
+            Failure::Timeout { .. } | Failure::Unusable { .. } | Failure::Cancelled => self,
         }
     }
 
@@ -151,6 +167,13 @@ impl RpcError {
         RpcError { code, message, raw: raw.to_json() }
     }
 
+    /// An error instead of an answer, whose data tells a program whether the
+    /// request may have run: `{"mayHaveRun": true}`.
+    pub fn unanswered(code: i64, message: impl Into<String>, sent: Sent) -> RpcError {
+        let data = json!({"mayHaveRun": sent == Sent::Perhaps}).into();
+        RpcError::with_data(code, message, &data)
+    }
+
     /// Reads an error object leniently: a code that is no integer becomes 0.
     pub fn read(raw: Json) -> RpcError {
         let code = raw.member_as("code").unwrap_or(0);
@@ -212,5 +235,23 @@ mod tests {
     fn only_what_never_left_is_safe_to_try_again() {
         assert_eq!(Failure::Unavailable { reason: "x".into() }.sent(), Sent::No);
         assert_eq!(Failure::Timeout { after: Duration::from_secs(1) }.sent(), Sent::Perhaps);
+    }
+
+    #[test]
+    fn whatever_fails_after_the_request_had_left_may_have_run() {
+        let (reason, sent) = (|| "x".to_owned(), Sent::No);
+        for failure in [
+            Failure::Unavailable { reason: reason() },
+            Failure::Timeout { after: Duration::from_secs(1) },
+            Failure::Lost { reason: reason(), sent },
+            Failure::Unauthorized { reason: reason(), sent },
+            Failure::Forbidden { reason: reason(), sent },
+            Failure::RateLimited { retry_after: None, sent },
+            Failure::Unusable { reason: reason() },
+            Failure::Cancelled,
+            Failure::Unsupported { what: reason() },
+        ] {
+            assert_eq!(failure.clone().after_sending().sent(), Sent::Perhaps, "{failure}");
+        }
     }
 }

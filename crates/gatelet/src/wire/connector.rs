@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::listing_store::ListingDirectory;
+use super::memory;
 use crate::config::{Reach, Upstream, Wire};
 
 /// A provider in this process.
@@ -91,6 +92,7 @@ impl Remote {
             shutdown: shutdown.clone(),
             // A client sees one gatelet, whoever asks behind it.
             attribution: Attribution::Labelled,
+            memory: memory::for_long_messages(),
             ..defaults
         };
         let fingerprint = fingerprint(&upstream.reach);
@@ -268,18 +270,20 @@ pub(super) fn unavailable(reason: &str) -> Failure {
 /// Who is too late for all that was left of its time is told the time that it
 /// has by the configuration: what was left is another in every run.
 fn late(error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
-    if let ConnectError::Silent { step, after } = &error
-        && *after == left
-    {
-        return ConnectError::Silent { step: step.clone(), after: limit };
+    match error {
+        ConnectError::Silent { step, after, stderr } if after == left => {
+            ConnectError::Silent { step, after: limit, stderr }
+        }
+        error => error,
     }
-    error
 }
 
 fn failure(error: ConnectError) -> Failure {
     match error {
-        ConnectError::Unauthorized { reason } => Failure::Unauthorized { reason },
-        ConnectError::Forbidden { reason } => Failure::Forbidden { reason },
+        ConnectError::Unauthorized { reason } => {
+            Failure::Unauthorized { reason, sent: tool::Sent::No }
+        }
+        ConnectError::Forbidden { reason } => Failure::Forbidden { reason, sent: tool::Sent::No },
         ConnectError::RateLimited { retry_after } => {
             Failure::RateLimited { retry_after, sent: tool::Sent::No }
         }
@@ -301,7 +305,11 @@ mod tests {
     #[test]
     fn who_is_late_is_told_the_time_that_the_configuration_gives() {
         let left = Duration::from_nanos(2_849_999_617);
-        let silent = |after| ConnectError::Silent { step: "initialize".to_owned(), after };
+        let silent = |after| ConnectError::Silent {
+            step: "initialize".to_owned(),
+            after,
+            stderr: Vec::new(),
+        };
         let limit = Duration::from_secs(3);
         let told = late(silent(left), left, limit).to_string();
         assert_eq!(told, "no answer to `initialize` within 3s");

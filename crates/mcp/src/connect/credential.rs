@@ -10,7 +10,11 @@ use async_trait::async_trait;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
-use tool::{Backoff, CredentialHealth, Failure};
+use reqwest::{RequestBuilder, Response};
+use tool::{Backoff, CredentialHealth, Failure, Reply, Sent};
+
+use crate::http_client;
+use crate::message::Message;
 
 /// Milliseconds since 1970. A parameter, so that tests need not wait.
 pub type Now = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -63,6 +67,22 @@ impl Refusal {
         }
     }
 
+    /// Whether it says that the request did not run. A challenge to show a bearer
+    /// token does: it is what the check before the resource answers with
+    /// (RFC 9110, section 15.5.2; RFC 6750, section 3). A bare 401 or 403 may be
+    /// the word of something behind it, passed on after half the work.
+    pub fn is_before_running(&self) -> bool {
+        let challenge = self.challenge.as_deref().unwrap_or_default();
+        let scheme = challenge.split_whitespace().next().unwrap_or_default();
+        scheme.trim_end_matches(',').eq_ignore_ascii_case("bearer")
+            && (self.status == StatusCode::UNAUTHORIZED || self.wanted_scope().is_some())
+    }
+
+    /// What is known of a failure that is due to this refusal.
+    fn qualify(&self, failure: Failure) -> Failure {
+        if self.is_before_running() { failure } else { failure.after_sending() }
+    }
+
     /// The scope that is missing, where that is what is wrong.
     pub fn wanted_scope(&self) -> Option<String> {
         let error = self.parameter("error");
@@ -91,29 +111,77 @@ impl Refusal {
     }
 }
 
+/// Whether a request goes again, with something else to show, after a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Only if the refusal says that it did not run: for calls.
+    IfUnrun,
+    /// After every refusal: for what does no harm when it arrives twice.
+    Always,
+}
+
 /// Sends a request with what there is to show, and once more with what there
-/// is instead when that is refused: what was refused did not run.
+/// is instead when that is refused and [`Repeat`] lets it.
 pub(super) async fn send_with_credential<E: From<Failure>>(
     credential: Option<&dyn Credential>,
-    request: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+    repeat: Repeat,
+    request: impl Fn(Option<&HeaderValue>) -> RequestBuilder,
     lost: impl Fn(reqwest::Error) -> E,
-) -> Result<reqwest::Response, E> {
+) -> Result<Response, E> {
     let Some(credential) = credential else { return request(None).send().await.map_err(lost) };
     let shown = credential.present().await?;
     let response = request(shown.as_ref()).send().await.map_err(&lost)?;
-    let Some(refusal) = Refusal::read(response.status(), response.headers()) else {
-        credential.accepted();
-        return Ok(response);
+    let refusal = match let_in(response).await {
+        Ok(response) => {
+            credential.accepted();
+            return Ok(response);
+        }
+        Err(refusal) => refusal,
     };
-    let other = credential.refused(shown.as_ref(), &refusal).await?;
+    // Whatever becomes of this request, the next one has something else to show.
+    let other = credential.refused(shown.as_ref(), &refusal).await;
+    let other = other.map_err(|failure| refusal.qualify(failure))?;
+    if repeat == Repeat::IfUnrun && !refusal.is_before_running() {
+        let reason = format!("HTTP {}; it has new credentials now", refusal.status);
+        return Err(Failure::Unauthorized { reason, sent: Sent::Perhaps }.into());
+    }
     let response = request(Some(&other)).send().await.map_err(&lost)?;
-    match Refusal::read(response.status(), response.headers()) {
-        Some(refusal) => Err(credential.refused_again(Some(&other), &refusal).into()),
-        None => {
+    match let_in(response).await {
+        Ok(response) => {
             credential.accepted();
             Ok(response)
         }
+        Err(refusal) => {
+            let failure = credential.refused_again(Some(&other), &refusal);
+            Err(refusal.qualify(failure).into())
+        }
     }
+}
+
+/// The longest body of a refusal that is read to see whether it is an answer.
+const REFUSAL_BODY: usize = 64 << 10;
+
+/// The response, unless it says that our credentials are no good. One that
+/// holds the result of a question is an answer, whatever its status.
+async fn let_in(response: Response) -> Result<Response, Refusal> {
+    let Some(refusal) = Refusal::read(response.status(), response.headers()) else {
+        return Ok(response);
+    };
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = http_client::body(response, REFUSAL_BODY).await.unwrap_or_default();
+    match Message::parse(&body) {
+        Ok(Message::Response(answer)) if matches!(answer.reply, Reply::Result(_)) => {
+            let mut whole = http::Response::new(body);
+            (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+            Ok(whole.into())
+        }
+        Ok(_) | Err(_) => Err(refusal),
+    }
+}
+
+/// A failure for want of credentials, of a request that did not run.
+pub(crate) fn unauthorized(reason: String) -> Failure {
+    Failure::Unauthorized { reason, sent: Sent::No }
 }
 
 /// Headers with what is shown.
@@ -197,7 +265,7 @@ impl FixedHeaders {
     }
 
     fn failure(&self) -> Failure {
-        Failure::Unauthorized { reason: self.todo.clone() }
+        unauthorized(self.todo.clone())
     }
 }
 
@@ -222,7 +290,7 @@ impl Credential for FixedHeaders {
             // The server says it, so it is shown only where it is plain text.
             let scope =
                 tool::shell::quoted(&scope).unwrap_or_else(|| "with an odd name".to_owned());
-            return Failure::Unauthorized { reason: format!("a scope is missing: {scope}") };
+            return unauthorized(format!("a scope is missing: {scope}"));
         }
         self.lock().again((self.now)());
         self.failure()

@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use tokio::time::sleep;
 use tool::{Backoff, Failure, Sent};
 
-use super::credential::{Credential, send_with_credential};
+use super::credential::{Credential, Repeat, send_with_credential};
 use super::http::{refusal, refusal_body, unreachable};
 
 /// How often a message is sent at most.
@@ -54,7 +54,9 @@ where
             Undelivered::Refused(_) if has_left => return Ok(()),
             Undelivered::Refused(_) => return Err(undelivered),
             Undelivered::Now(failure) => {
-                has_left |= failure.sent() == Sent::Perhaps;
+                // Whoever wants other credentials has not taken it.
+                let is_refused = matches!(failure, Failure::Unauthorized { .. });
+                has_left |= failure.sent() == Sent::Perhaps && !is_refused;
                 let Some(pause) = again(failure, n_tried, rand::random()) else {
                     return Err(undelivered);
                 };
@@ -82,7 +84,7 @@ async fn send(
         true => Failure::Timeout { after: Duration::ZERO },
         false => unreachable(&error),
     };
-    let response = match send_with_credential(credential, request, lost).await {
+    let response = match send_with_credential(credential, Repeat::Always, request, lost).await {
         Ok(response) => response,
         // It has the message, and takes its time to say so.
         Err(Failure::Timeout { .. }) => return Ok(()),

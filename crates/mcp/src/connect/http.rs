@@ -26,10 +26,11 @@ use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
-use super::credential::{self, Credential};
+use super::credential::{self, Credential, Repeat};
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
 use super::{ConnectError, Endpoint, Options};
+use crate::memory::MemoryBudget;
 use crate::peer::RequestId;
 use crate::revision::{Revision, header, method};
 use answer::NoAnswer;
@@ -53,6 +54,7 @@ pub(super) struct Http {
     headers: HeaderMap,
     credential: Option<Arc<dyn Credential>>,
     limit: usize,
+    memory: MemoryBudget,
     relay: Arc<Relay>,
     next: AtomicU64,
     session: Mutex<Session>,
@@ -94,6 +96,7 @@ impl Http {
             headers,
             credential: options.credential.clone(),
             limit: options.limits.line,
+            memory: options.memory.clone(),
             relay,
             next: AtomicU64::new(1),
             session: Mutex::default(),
@@ -237,33 +240,48 @@ impl Http {
             let revision = HeaderValue::from_static(Revision::LATEST.as_str());
             headers.insert(header::PROTOCOL_VERSION, revision);
         }
-        let mut response = self.post(headers.clone(), body.clone()).await?;
-        let may_follow = is_harmless(question.method()) || question.method() == method::INITIALIZE;
+        let is_opening = question.method() == method::INITIALIZE;
+        let may_repeat = is_opening || is_harmless(question.method());
+        let repeat = match may_repeat {
+            true => Repeat::Always,
+            false => {
+                // So that a kept connection which the server has closed already
+                // is known to be, and the call is not written into it.
+                tokio::task::yield_now().await;
+                Repeat::IfUnrun
+            }
+        };
+        let mut response = self.post(headers.clone(), body.clone(), repeat).await?;
         for _ in 0..REDIRECTS {
             // The next question goes to the new address; this one may have run.
-            if !self.note_move(&response) || !may_follow {
+            if !self.note_move(&response) || !may_repeat {
                 break;
             }
-            response = self.post(headers.clone(), body.clone()).await?;
+            response = self.post(headers.clone(), body.clone(), repeat).await?;
         }
         let opened = response.headers().get(header::SESSION_ID).cloned();
         let reply = self.answer(question, response, session.id.is_some()).await?;
         // Only a result opens a session. What refuses to open one says nothing
         // of the last, which is to be opened again by the next who asks.
-        if question.method() == method::INITIALIZE && matches!(reply, Reply::Result(_)) {
+        if is_opening && matches!(reply, Reply::Result(_)) {
             let mut session = self.session();
             (session.id, session.is_lost) = (opened, false);
         }
         Ok(reply)
     }
 
-    async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<reqwest::Response, NoAnswer> {
+    async fn post(
+        &self,
+        headers: HeaderMap,
+        body: Bytes,
+        repeat: Repeat,
+    ) -> Result<reqwest::Response, NoAnswer> {
         let post = |shown: Option<&HeaderValue>| {
             let headers = credential::signed(&headers, shown);
             self.client.post(self.address()).headers(headers).body(body.clone())
         };
         let credential = self.credential.as_deref();
-        credential::send_with_credential(credential, post, NoAnswer::from).await
+        credential::send_with_credential(credential, repeat, post, NoAnswer::from).await
     }
 
     /// How it answered the last question, where that was no answer.
@@ -360,7 +378,7 @@ impl Http {
         let (question, body) = self.opening(opening.unwrap_or_else(Json::empty_object));
         let fresh = Session::default();
         let asked = async {
-            let response = self.post(self.headers_of(&fresh), body).await?;
+            let response = self.post(self.headers_of(&fresh), body, Repeat::Always).await?;
             let id = response.headers().get(header::SESSION_ID).cloned();
             let reply = self.answer(&question, response, false).await;
             let session = Session { id, ..self.session().clone() };
@@ -439,7 +457,7 @@ impl Drop for Cancel<'_> {
 
 /// Whether asking twice changes nothing. Calls are not among them: whether a tool
 /// may run twice is for others to say, who know whom the operator believes.
-fn is_harmless(method: &str) -> bool {
+pub(super) fn is_harmless(method: &str) -> bool {
     matches!(
         method,
         method::DISCOVER

@@ -16,14 +16,16 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tool::{Failure, Reply};
 
-use super::credential::{self, Credential};
+use super::credential::{self, Credential, Repeat};
 use super::delivery::{self, Undelivered};
 use super::http::{
-    Redirects, client, is_stream, parse, refusal, refusal_body, same_origin, unreachable,
+    Redirects, client, is_harmless, is_stream, parse, refusal, refusal_body, same_origin,
+    unreachable,
 };
 use super::relay::Relay;
 use super::sse::{Event, Parser};
 use super::{ConnectError, Endpoint, Options, pipe};
+use crate::memory::MemoryBudget;
 use crate::message::Message;
 use crate::peer::{Line, Lines, Peer, RequestId};
 use crate::revision::method;
@@ -57,10 +59,12 @@ pub(super) async fn start(
         reading.get(url.clone()).headers(signed).header(ACCEPT, &accept)
     };
     let response: Result<_, Failure> =
-        credential::send_with_credential(credential.as_deref(), get, |error| unreachable(&error))
-            .await;
+        credential::send_with_credential(credential.as_deref(), Repeat::Always, get, |error| {
+            unreachable(&error)
+        })
+        .await;
     let response = response.map_err(|failure| ConnectError::at_step("GET", failure))?;
-    let mut stream = Stream::new(response, options.limits.line)?;
+    let mut stream = Stream::new(response, options.limits.line, options.memory.clone())?;
     let post = stream.endpoint(&url).await?;
     let (ours, theirs) = duplex(BUFFER);
     let (read, write) = tokio::io::split(ours);
@@ -97,7 +101,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(response: Response, limit: usize) -> Result<Stream, ConnectError> {
+    fn new(response: Response, limit: usize, memory: MemoryBudget) -> Result<Stream, ConnectError> {
         let status = response.status();
         let reason = || format!("HTTP {status}");
         match status {
@@ -111,7 +115,7 @@ impl Stream {
             let reason = format!("HTTP {status}, and no event stream");
             return Err(ConnectError::Unreachable { reason, status: Some(status.as_u16()) });
         }
-        Ok(Stream { response, parser: Parser::new(limit) })
+        Ok(Stream { response, parser: Parser::new(limit).within(memory) })
     }
 
     /// Where our messages go. It must be where the stream came from: a server
@@ -212,7 +216,13 @@ impl Outbox {
         let post = self.posting(&line);
         let message = Message::parse(&line);
         if let Ok(Message::Request(request)) = &message {
-            if let (Err(failure), Ok(request_id)) = (self.ask(post).await, request.id.read()) {
+            let repeat = match is_harmless(&request.method) {
+                true => Repeat::Always,
+                false => Repeat::IfUnrun,
+            };
+            if let (Err(failure), Ok(request_id)) =
+                (self.ask(post, repeat).await, request.id.read())
+            {
                 self.peer.fail(RequestId(request_id), failure);
             }
             return;
@@ -253,9 +263,10 @@ impl Outbox {
     async fn ask(
         &self,
         post: impl Fn(Option<&HeaderValue>) -> reqwest::RequestBuilder,
+        repeat: Repeat,
     ) -> Result<(), Failure> {
         let lost = |error| unreachable(&error);
-        let sent = credential::send_with_credential(self.credential.as_deref(), post, lost);
+        let sent = credential::send_with_credential(self.credential.as_deref(), repeat, post, lost);
         let response = sent.await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status.is_success() {

@@ -13,6 +13,9 @@ use crate::revision::{code, method};
 /// How many findings of one list are kept; the rest are counted.
 const FINDINGS: usize = 100;
 
+/// A page that is longer is taken out of its message.
+const LONG: usize = 1 << 20;
+
 /// Why a list could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
@@ -47,6 +50,8 @@ pub(super) async fn read(connection: &Connection, kind: Kind) -> Result<Items, L
             }
             page => page?,
         };
+        // What is listed stays; the message that it came in need not.
+        let page = if LONG < page.as_str().len() { page.detached() } else { page };
         n_bytes += page.as_str().len();
         if connection.lists.bytes < n_bytes {
             list.note(Severity::Warning, kind, "it is longer than is read");

@@ -36,7 +36,7 @@ pub(super) async fn open(
     client: &Arc<Client>,
     steps: &Steps,
 ) -> Result<Arc<Upstream>, ConnectError> {
-    let (transport, relay) = reach(target, options, client).await?;
+    let (transport, relay) = reach(target, options, client, steps).await?;
     let mut opening = Opening { transport: Some(transport), relay, options, client, steps };
     match opening.finish().await {
         Ok(upstream) => Ok(upstream),
@@ -48,18 +48,19 @@ async fn reach(
     target: &Target,
     options: &Options,
     client: &Arc<Client>,
+    steps: &Steps,
 ) -> Result<(Arc<Transport>, Arc<Relay>), ConnectError> {
     let home = ClientRef { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
     let relay = |peer| Arc::new(Relay::new(options, home, peer));
     Ok(match target {
         Target::Stdio(program) => {
-            let peer = Peer::new(options.limits);
+            let peer = Peer::within(options.limits, options.memory.clone());
             let relay = relay(Some(peer.clone()));
-            pipe::start(program, options, &relay, &peer).await?;
+            pipe::start(program, options, &relay, &peer, steps.stderr.clone()).await?;
             (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Sse(endpoint) => {
-            let peer = Peer::new(options.limits);
+            let peer = Peer::within(options.limits, options.memory.clone());
             let relay = relay(Some(peer.clone()));
             legacy::start(endpoint, options, &relay, &peer).await?;
             (Arc::new(Transport::Pipe(peer)), relay)

@@ -12,18 +12,10 @@ use tokio::time::Instant;
 use super::child::{Child, Pipes};
 use super::launcher::{self, CANNOT_RUN};
 use super::relay::Relay;
+use super::stderr::StderrTail;
 use super::{ConnectError, Options, Program, Shutdown};
 use crate::message::excerpt;
 use crate::peer::{self, Line, Lines, Peer};
-
-/// The longest line of a log that is kept.
-const LOG_LINE: usize = 16 << 10;
-
-/// How many of the last lines are kept for when the program ends badly.
-const STDERR_TAIL: usize = 20;
-
-/// How many of them are logged then.
-const SHOWN: usize = 5;
 
 /// Starts a program and converses with it until it ends.
 pub(super) async fn start(
@@ -31,6 +23,7 @@ pub(super) async fn start(
     options: &Options,
     relay: &Arc<Relay>,
     peer: &Peer,
+    stderr: StderrTail,
 ) -> Result<(), ConnectError> {
     if let Some(cwd) = program.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
         let reason = format!("there is no directory `{}` to run it in", cwd.display());
@@ -48,7 +41,7 @@ pub(super) async fn start(
         relay: Arc::clone(relay),
         peer: peer.clone(),
     };
-    options.shutdown.spawn(running.run(pipes, options.shutdown.clone()));
+    options.shutdown.spawn(running.run(pipes, stderr, options.shutdown.clone()));
     Ok(())
 }
 
@@ -77,8 +70,7 @@ struct RunningProgram {
 }
 
 impl RunningProgram {
-    async fn run(self, pipes: Pipes, shutdown: Shutdown) {
-        let tail = StderrTail::default();
+    async fn run(self, pipes: Pipes, tail: StderrTail, shutdown: Shutdown) {
         let log = tail.clone().log(self.label.clone(), pipes.stderr);
         let log = tokio::spawn(log);
         let incoming = Arc::clone(&self.relay) as _;
@@ -126,128 +118,4 @@ pub(super) async fn ended(
 
 fn unstarted() -> String {
     format!("exit code {}", launcher::UNSTARTED)
-}
-
-fn render(line: &Line) -> String {
-    match line {
-        Line::Whole(text) => String::from_utf8_lossy(text).trim_end().to_owned(),
-        Line::TooLong { length, head, .. } => format!("{}… ({length} bytes)", excerpt(head)),
-    }
-}
-
-/// How many lines of a program are logged in a second. One that writes without
-/// end would fill the disk and keep everybody else waiting.
-const LOGGED_A_SECOND: usize = 200;
-
-/// Counts the lines of a second.
-struct LogRate {
-    since: Instant,
-    n_lines: usize,
-}
-
-enum LogStep {
-    Log {
-        /// How many lines before this one were not logged.
-        skipped: usize,
-    },
-    Skip,
-}
-
-impl LogRate {
-    fn new() -> LogRate {
-        LogRate { since: Instant::now(), n_lines: 0 }
-    }
-
-    fn step(&mut self, now: Instant) -> LogStep {
-        let mut skipped = 0;
-        if Duration::from_secs(1) <= now.duration_since(self.since) {
-            skipped = self.n_lines.saturating_sub(LOGGED_A_SECOND);
-            *self = LogRate { since: now, n_lines: 0 };
-        }
-        self.n_lines += 1;
-        if self.n_lines <= LOGGED_A_SECOND { LogStep::Log { skipped } } else { LogStep::Skip }
-    }
-}
-
-/// What the program wrote to its standard error last.
-#[derive(Clone, Default)]
-struct StderrTail(Arc<Mutex<VecDeque<String>>>);
-
-impl StderrTail {
-    async fn log(self, label: String, stderr: pipe::Receiver) {
-        let (mut lines, mut rate) = (Lines::new(stderr, LOG_LINE), LogRate::new());
-        let mut n_taken = 0_usize;
-        while let Ok(more) = lines.fill().await {
-            let mut unlogged = None;
-            while let Some(line) = lines.take() {
-                match rate.step(Instant::now()) {
-                    LogStep::Log { skipped } => {
-                        if 0 < skipped {
-                            tracing::warn!(target: "upstream", upstream = label, "it writes too much: {skipped} lines are left out");
-                        }
-                        let text = render(&line);
-                        tracing::info!(target: "upstream", upstream = label, "{text}");
-                        self.keep(text);
-                        unlogged = None;
-                    }
-                    LogStep::Skip => unlogged = Some(line),
-                }
-                n_taken += 1;
-                if n_taken.is_multiple_of(peer::LINES_PER_TURN) {
-                    tokio::task::yield_now().await;
-                }
-            }
-            if let Some(line) = unlogged {
-                self.keep(render(&line));
-            }
-            if !more {
-                return;
-            }
-        }
-    }
-
-    fn keep(&self, line: String) {
-        let mut lines = self.0.lock();
-        if STDERR_TAIL <= lines.len() {
-            lines.pop_front();
-        }
-        lines.push_back(line);
-    }
-
-    /// The last few lines, each cut short.
-    fn end(&self) -> Vec<String> {
-        let lines = self.0.lock();
-        let from = lines.len().saturating_sub(SHOWN);
-        lines.iter().skip(from).map(|line| line.chars().take(300).collect()).collect()
-    }
-
-    /// The line that most likely says why: the last that speaks of an error,
-    /// or else the last.
-    fn last(&self) -> Option<String> {
-        let lines = self.0.lock();
-        let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
-        let line = lines.iter().rev().find(speaks).or(lines.back())?;
-        Some(line.chars().take(300).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_flood_the_beginning_of_every_second_is_logged_and_the_rest_counted() {
-        let mut rate = LogRate::new();
-        let (start, mut logged, mut skipped) = (rate.since, 0, 0);
-        for line in 0..3000_u64 {
-            match rate.step(start + Duration::from_millis(line)) {
-                LogStep::Log { skipped: before } => {
-                    logged += 1;
-                    skipped += before;
-                }
-                LogStep::Skip => {}
-            }
-        }
-        assert_eq!((logged, skipped), (3 * LOGGED_A_SECOND, 2 * (1000 - LOGGED_A_SECOND)));
-    }
 }

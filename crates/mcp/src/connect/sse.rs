@@ -4,10 +4,14 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use std::time::Duration;
 
+use crate::memory::{MemoryBudget, OutOfMemory, Reserved};
 use crate::message::BYTE_ORDER_MARK;
 
 /// The longest id that is remembered and sent back.
 const ID: usize = 4 << 10;
+
+/// An event that is longer is counted.
+const LONG: usize = 1 << 20;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,9 @@ pub(super) struct Parser {
     /// The last line ended in `\r`, so a `\n` belongs to it.
     after_return: bool,
     limit: usize,
+    memory: MemoryBudget,
+    /// What is reserved for a long event that is being read.
+    reserved: Option<Reserved>,
     /// Nothing of the stream has been read yet.
     at_start: bool,
     name: String,
@@ -35,10 +42,14 @@ pub(super) struct Parser {
     retry: Option<Duration>,
 }
 
-/// An event over the limit.
+/// Why an event is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event is over the limit of {0} bytes")]
-pub(super) struct TooLong(usize);
+pub(super) enum TooLong {
+    #[error("an event is over the limit of {0} bytes")]
+    Limit(usize),
+    #[error("the answer is too long for now: {0}; ask for less of it, or later")]
+    ForNow(OutOfMemory),
+}
 
 impl Parser {
     pub(super) fn new(limit: usize) -> Parser {
@@ -47,6 +58,8 @@ impl Parser {
             searched: 0,
             after_return: false,
             limit,
+            memory: MemoryBudget::new(usize::MAX),
+            reserved: None,
             at_start: true,
             name: String::new(),
             data: None,
@@ -54,6 +67,11 @@ impl Parser {
             last_id: None,
             retry: None,
         }
+    }
+
+    /// The same with long events counted.
+    pub(super) fn within(self, memory: MemoryBudget) -> Parser {
+        Parser { memory, ..self }
     }
 
     /// The id of the last whole event that had one: where to resume.
@@ -67,6 +85,11 @@ impl Parser {
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        // Memory that nobody writes to costs nothing; moving a long event does.
+        let room = self.buffer.capacity() - self.buffer.len();
+        if LONG < self.buffer.len() && room < bytes.len() {
+            self.buffer.reserve(bytes.len().max(self.limit.saturating_sub(self.buffer.len())));
+        }
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -78,25 +101,47 @@ impl Parser {
         self.at_start = true;
         self.name.clear();
         self.data = None;
+        self.reserved = None;
         self.id = None;
     }
 
     /// The next event that is there whole.
     pub(super) fn next_event(&mut self) -> Result<Option<Event>, TooLong> {
         while let Some(line) = self.line() {
+            // However the stream is cut, a line counts as it does while it is read.
+            self.count(line.len())?;
             if line.is_empty() {
                 // Only now: an event that is cut off must come again.
                 self.last_id = self.id.take().or(self.last_id.take());
                 let name = std::mem::take(&mut self.name);
                 if let Some(data) = self.data.take() {
-                    return Ok(Some(Event { name, data: data.freeze() }));
+                    let reserved = self.reserved.take().filter(|_| LONG < data.len());
+                    let data = match reserved {
+                        Some(reserved) => reserved.hold(data),
+                        None => data.freeze(),
+                    };
+                    return Ok(Some(Event { name, data }));
                 }
+                self.reserved = None;
             } else {
-                self.field(&line);
+                self.field(line);
             }
         }
-        let held = self.buffer.len() + self.data.as_ref().map_or(0, BytesMut::len);
-        if self.limit < held { Err(TooLong(self.limit)) } else { Ok(None) }
+        self.count(self.buffer.len())?;
+        Ok(None)
+    }
+
+    /// Counts the event that is being read, with so many bytes of a line.
+    fn count(&mut self, n_line: usize) -> Result<(), TooLong> {
+        let n_bytes = n_line + self.data.as_ref().map_or(0, BytesMut::len);
+        if self.limit < n_bytes {
+            return Err(TooLong::Limit(self.limit));
+        }
+        if LONG < n_bytes {
+            let reserved = self.reserved.get_or_insert_with(|| self.memory.none());
+            reserved.grow(n_bytes).map_err(TooLong::ForNow)?;
+        }
+        Ok(())
     }
 
     fn line(&mut self) -> Option<BytesMut> {
@@ -133,8 +178,8 @@ impl Parser {
         Some(())
     }
 
-    fn field(&mut self, line: &BytesMut) {
-        let (name, value) = match memchr::memchr(b':', line) {
+    fn field(&mut self, mut line: BytesMut) {
+        let (name, value) = match memchr::memchr(b':', &line) {
             Some(0) => return,
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (&line[..], &[][..]),
@@ -146,7 +191,12 @@ impl Parser {
                     data.extend_from_slice(b"\n");
                     data.extend_from_slice(value);
                 }
-                None => self.data = Some(value.into()),
+                None => {
+                    // Where it is: it may be long.
+                    let start = line.len() - value.len();
+                    line.advance(start);
+                    self.data = Some(line);
+                }
             },
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) && value.len() <= ID => {
@@ -230,7 +280,39 @@ mod tests {
     fn an_event_over_the_limit_is_refused() {
         let mut parser = Parser::new(10);
         parser.push(b"data: 0123456789abcdef");
-        assert_eq!(parser.next_event(), Err(TooLong(10)));
+        assert_eq!(parser.next_event(), Err(TooLong::Limit(10)));
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_refused_however_its_stream_is_cut() {
+        for text in ["data: 0123456789\n\n", "data: 01\ndata: 23456789\n\n", ": 0123456789abc\n"] {
+            for chunk in [1, 5, 100] {
+                let mut parser = Parser::new(10);
+                let mut outcome = Ok(None);
+                for piece in text.as_bytes().chunks(chunk) {
+                    parser.push(piece);
+                    outcome = outcome.and_then(|_| parser.next_event());
+                }
+                assert_eq!(outcome, Err(TooLong::Limit(10)), "{text:?} by {chunk}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_events_share_their_memory_and_one_too_many_is_refused() {
+        let memory = MemoryBudget::new(5 << 20);
+        let long = format!("data: {}\n\n", "x".repeat(3 << 20));
+        let read = || {
+            let mut parser = Parser::new(64 << 20).within(memory.clone());
+            parser.push(long.as_bytes());
+            parser.next_event()
+        };
+        let first = read().unwrap().unwrap();
+        assert!(matches!(read(), Err(TooLong::ForNow(_))));
+        assert_eq!(first.data.len(), 3 << 20);
+        drop(first);
+        assert_eq!(memory.used(), 0);
+        assert!(read().unwrap().is_some());
     }
 
     static STREAM: testkit::fuzz::Dictionary = testkit::fuzz::Dictionary {
@@ -242,7 +324,8 @@ mod tests {
     fn fuzz_event_stream() {
         testkit::fuzz::run("event_stream", &STREAM, |bytes| {
             let read = |chunk: usize| {
-                let mut parser = Parser::new(4 << 20);
+                // Short, so that what is over it is found, too.
+                let mut parser = Parser::new(48);
                 let mut events = Vec::new();
                 for piece in bytes.chunks(chunk) {
                     parser.push(piece);

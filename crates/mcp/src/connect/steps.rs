@@ -2,9 +2,14 @@
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// The steps that are not done.
+use super::stderr::StderrTail;
+
+/// The steps that are not done, and what the program said meanwhile.
 #[derive(Default)]
-pub(super) struct Steps(Mutex<Vec<&'static str>>);
+pub(super) struct Steps {
+    open: Mutex<Vec<&'static str>>,
+    pub(super) stderr: StderrTail,
+}
 
 /// A step, done when dropped.
 pub(super) struct Step<'a> {
@@ -27,7 +32,7 @@ impl Steps {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<&'static str>> {
-        self.0.lock()
+        self.open.lock()
     }
 }
 

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio::io::AsyncRead;
-use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError};
+use tool::{Failure, Json, QuickMap, QuickSet, Reply, RpcError, Sent};
 
 use super::lines::{Line, Lines, id_at_the_ends};
 use super::{Incoming, Peer, RequestId};
+use crate::aside::{LONG, aside};
 use crate::message::{self, Fault, Frame, Invalid, Message, Notification, Request, Response};
 use crate::revision::{code, method};
 
@@ -104,7 +105,7 @@ impl InboundRequests {
     /// Takes every line that has come, and lets others have their turns.
     pub(super) async fn take_all<R: AsyncRead + Unpin>(&mut self, lines: &mut Lines<R>) {
         while let Some(line) = lines.take() {
-            self.take(line);
+            self.take(line).await;
             self.n_taken += 1;
             if self.n_taken.is_multiple_of(LINES_PER_TURN) {
                 tokio::task::yield_now().await;
@@ -112,14 +113,32 @@ impl InboundRequests {
         }
     }
 
-    fn take(&mut self, line: Line) {
+    async fn take(&mut self, line: Line) {
         match line {
-            Line::Whole(line) => match Frame::parse(&line) {
-                Ok(Frame::One(message)) => self.message(message),
-                Ok(Frame::Batch(messages)) => self.batch(messages),
-                Err(invalid) => self.invalid(invalid, &line),
-            },
-            Line::TooLong { length, head, tail } => self.too_long(length, &head, &tail),
+            Line::Whole(line) if line.len() < LONG => self.frame(Frame::parse(&line), &line),
+            Line::Whole(line) => {
+                let whole = line.clone();
+                let parsed = Box::pin(aside(line.len(), move || Frame::parse(&whole))).await;
+                self.frame(parsed, &line);
+            }
+            Line::TooLong { length, head, tail, out_of_memory } => {
+                let limit = self.peer.0.limits.line;
+                let reason = match out_of_memory {
+                    Some(full) => format!(
+                        "the message is too long for now: {full}; ask for less of it, or later"
+                    ),
+                    None => format!("a message of {length} bytes is over the limit of {limit}"),
+                };
+                self.too_long(reason, &head, &tail);
+            }
+        }
+    }
+
+    fn frame(&mut self, parsed: Result<Frame, Invalid>, line: &Bytes) {
+        match parsed {
+            Ok(Frame::One(message)) => self.message(message),
+            Ok(Frame::Batch(messages)) => self.batch(messages),
+            Err(invalid) => self.invalid(invalid, line),
         }
     }
 
@@ -211,7 +230,7 @@ impl InboundRequests {
     /// Answers what is still open with an error, and drops it: time is over.
     pub(super) fn give_up(&mut self) {
         let message = "the connection is closing, and this took too long; it may have run";
-        let error = RpcError::new(code::SERVER, message);
+        let error = RpcError::unanswered(code::SERVER, message, Sent::Perhaps);
         let open = std::mem::take(&mut self.answers);
         for asked in open {
             let reply = asked.answer.is_some().then(|| Reply::Error(error.clone()));
@@ -285,12 +304,11 @@ impl InboundRequests {
         self.peer.lock().pending.complete(request_id, Err(failure)).is_ok()
     }
 
-    fn too_long(&self, length: usize, head: &Bytes, tail: &Bytes) {
-        let limit = self.peer.0.limits.line;
+    fn too_long(&self, reason: String, head: &Bytes, tail: &Bytes) {
         let asks = memchr::memmem::find(head, br#""method""#).is_some();
         let invalid = Invalid {
             fault: Fault::NoMessage,
-            reason: format!("a message of {length} bytes is over the limit of {limit}"),
+            reason,
             id: id_at_the_ends(head, tail),
             method: asks.then(String::new),
         };

@@ -7,6 +7,8 @@ use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tool::Json;
 
+use crate::memory::{MemoryBudget, OutOfMemory, Reserved};
+
 /// How much of a line over the limit is kept at either end.
 const EDGE: usize = 256;
 
@@ -14,6 +16,10 @@ const EDGE: usize = 256;
 /// a new buffer for every message would cost more than reading it.
 const ROOM: usize = 64 << 10;
 const LEAST_ROOM: usize = 4 << 10;
+
+/// A line that is longer is counted, and has room to its limit at once: memory
+/// that nobody writes to costs nothing, and moving what is there costs twice.
+const LONG: usize = 1 << 20;
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +30,8 @@ pub enum Line {
         length: usize,
         head: Bytes,
         tail: Bytes,
+        /// Why, where it is not over the limit of one line.
+        out_of_memory: Option<OutOfMemory>,
     },
 }
 
@@ -35,20 +43,47 @@ pub struct Lines<R> {
     searched: usize,
     limit: usize,
     /// A line over the limit that is being skipped.
-    skipping: Option<(usize, Bytes)>,
+    skipping: Option<Skipped>,
     ended: bool,
+    memory: MemoryBudget,
+    /// What is reserved for a long line that is being read.
+    reserved: Option<Reserved>,
+}
+
+/// What is known of a line that is not kept.
+struct Skipped {
+    n_bytes: usize,
+    head: Bytes,
+    out_of_memory: Option<OutOfMemory>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub fn new(reader: R, limit: usize) -> Lines<R> {
-        Lines { reader, buffer: BytesMut::new(), searched: 0, limit, skipping: None, ended: false }
+        Lines {
+            reader,
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            skipping: None,
+            ended: false,
+            memory: MemoryBudget::new(usize::MAX),
+            reserved: None,
+        }
+    }
+
+    /// The same with long lines counted.
+    pub fn within(self, memory: MemoryBudget) -> Lines<R> {
+        Lines { memory, ..self }
     }
 
     /// Reads more. `false` at the end of the input. Cancel safe.
     pub async fn fill(&mut self) -> io::Result<bool> {
         // Growing with what is there already keeps long lines linear in cost.
         if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
-            self.buffer.reserve(ROOM.max(self.buffer.len() / 2));
+            self.buffer.reserve(match self.buffer.len() {
+                0..LONG => ROOM.max(self.buffer.len() / 2),
+                n_bytes => ROOM.max(self.limit.saturating_sub(n_bytes)) + LEAST_ROOM,
+            });
         }
         let n_read = self.reader.read_buf(&mut self.buffer).await?;
         self.ended |= n_read == 0;
@@ -83,11 +118,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     fn whole(&mut self, line: BytesMut) -> Option<Line> {
-        if let Some((skipped, head)) = self.skipping.take() {
-            let length = skipped + line.len();
+        let reserved = self.reserved.take();
+        if let Some(Skipped { n_bytes, head, out_of_memory }) = self.skipping.take() {
+            let length = n_bytes + line.len();
             let tail = line.freeze();
             let tail = tail.slice(tail.len().saturating_sub(EDGE)..);
-            return Some(Line::TooLong { length, head, tail });
+            return Some(Line::TooLong { length, head, tail, out_of_memory });
         }
         if line.trim_ascii().is_empty() {
             return None;
@@ -96,27 +132,46 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if self.limit < line.len() {
             let (head, tail) =
                 (line.slice(..EDGE.min(line.len())), line.len() - EDGE.min(line.len()));
-            return Some(Line::TooLong { length: line.len(), head, tail: line.slice(tail..) });
+            let tail = line.slice(tail..);
+            return Some(Line::TooLong { length: line.len(), head, tail, out_of_memory: None });
         }
-        Some(Line::Whole(line))
+        Some(Line::Whole(match reserved.filter(|_| LONG < line.len()) {
+            Some(reserved) => reserved.hold(line),
+            None => line,
+        }))
     }
 
     /// Forgets what is over the limit, but for the ends.
     fn skip(&mut self) {
+        let mut out_of_memory = None;
         let over = match &self.skipping {
             Some(_) => EDGE < self.buffer.len(),
-            None => self.limit < self.buffer.len(),
+            None => {
+                out_of_memory = self.count().err();
+                self.limit < self.buffer.len() || out_of_memory.is_some()
+            }
         };
         if !over {
             return;
         }
+        self.reserved = None;
         let cut = self.buffer.len() - EDGE.min(self.buffer.len());
         let head = Bytes::copy_from_slice(&self.buffer[..EDGE.min(self.buffer.len())]);
-        let (skipped, head) = self.skipping.take().unwrap_or((0, head));
+        let skipped = Skipped { n_bytes: 0, head, out_of_memory };
+        let skipped = self.skipping.take().unwrap_or(skipped);
         let rest = BytesMut::from(&self.buffer[cut..]);
-        self.skipping = Some((skipped + cut, head));
+        self.skipping = Some(Skipped { n_bytes: skipped.n_bytes + cut, ..skipped });
         self.buffer = rest;
         self.searched = self.buffer.len();
+    }
+
+    /// Reserves what a long line takes so far.
+    fn count(&mut self) -> Result<(), OutOfMemory> {
+        if self.buffer.len() < LONG {
+            return Ok(());
+        }
+        let reserved = self.reserved.get_or_insert_with(|| self.memory.none());
+        reserved.grow(self.buffer.len())
     }
 }
 
@@ -186,7 +241,7 @@ mod tests {
         let long = format!("{{\"result\":\"{}\",\"id\":7}}", "x".repeat(1 << 20));
         let input = format!("{long}\nnext\n");
         let found = lines(input.as_bytes(), 1000).await;
-        let Line::TooLong { length, head, tail } = &found[0] else { panic!("{found:?}") };
+        let Line::TooLong { length, head, tail, .. } = &found[0] else { panic!("{found:?}") };
         assert_eq!(*length, long.len());
         assert_eq!(id_at_the_ends(head, tail).unwrap().as_str(), "7");
         assert_eq!(found[1], Line::Whole(Bytes::from_static(b"next")));

@@ -28,7 +28,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut lines = Lines::new(reader, peer.0.limits.line);
+    let mut lines = Lines::new(reader, peer.0.limits.line).within(peer.0.memory.clone());
     let mut inbound = InboundRequests::new(peer.clone(), incoming);
     let mut writing = Writing::default();
     let mut last_call: Option<Instant> = None;

@@ -63,7 +63,7 @@ pub(crate) fn failure(failure: &Failure) -> RpcError {
         | Failure::RateLimited { .. }
         | Failure::Cancelled => code::SERVER,
     };
-    RpcError::new(code, failure.to_string())
+    RpcError::unanswered(code, failure.to_string(), failure.sent())
 }
 
 /// Whether the result asks the client for more before there is an answer.

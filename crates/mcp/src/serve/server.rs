@@ -18,7 +18,9 @@ use super::parked::{self, Call, ParkedCalls};
 use super::session::{self, Session};
 use super::subscriptions;
 use super::{adapt, discovery, input_required};
+use crate::aside::{LONG, aside};
 use crate::level::Level;
+use crate::message;
 use crate::peer::Peer;
 use crate::revision::{code, meta, method};
 
@@ -176,7 +178,12 @@ fn ask(
     async move {
         let again = || read(&method, &params, level).ok();
         let reply = input_required::ask(&provider, ask, again, &context).await;
-        adapt::legacy(&method, adapt::reply_or_error(reply))
+        let reply = adapt::reply_or_error(reply);
+        let n_bytes = message::payload(&reply).as_str().len();
+        match n_bytes < LONG {
+            true => adapt::legacy(&method, reply),
+            false => Box::pin(aside(n_bytes, move || adapt::legacy(&method, reply))).await,
+        }
     }
     .boxed()
 }

@@ -88,9 +88,12 @@ async fn refusals_are_told_apart() {
     type Case = (u16, Vec<(&'static str, String)>, fn(&Failure) -> bool);
     let cases: [Case; 6] = [
         (401, vec![("www-authenticate", "Bearer".to_owned())], |failure| {
-            *failure == Failure::Unauthorized { reason: "HTTP 401 Unauthorized: Bearer".to_owned() }
+            let reason = "HTTP 401 Unauthorized: Bearer".to_owned();
+            *failure == Failure::Unauthorized { reason, sent: HasLeft::No }
         }),
-        (403, vec![], |failure| matches!(failure, Failure::Forbidden { .. })),
+        (403, vec![], |failure| {
+            matches!(failure, Failure::Forbidden { sent: HasLeft::Perhaps, .. })
+        }),
         (429, vec![("retry-after", "7".to_owned())], |failure| {
             let retry_after = Some(Duration::from_secs(7));
             *failure == Failure::RateLimited { retry_after, sent: HasLeft::Perhaps }

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcp::connect::{Inherit, Options};
+use mcp::connect::{ConnectError, Inherit, Options, Program, Target, connect};
 use serde_json::json;
 use tool::Provider;
 
-use crate::support::{SCRIPTED, call, open, options, result, try_open};
+use crate::support::{SCRIPTED, call, client, open, options, result, try_open};
 
 /// The processes whose parent is `parent`, zombies included.
 pub(crate) fn children_of(parent: u32) -> BTreeSet<u32> {
@@ -143,6 +143,21 @@ async fn an_opening_that_is_abandoned_leaves_no_process() {
     let opening = try_open("hang-initialize", &options);
     assert!(tokio::time::timeout(Duration::from_millis(300), opening).await.is_err());
     eventually("the child is gone", || children_of(me).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_answer_is_told_of_with_its_last_words() {
+    let script = "echo reading the index >&2; echo waiting for the database >&2; exec sleep 60";
+    let target = Target::Stdio(Program {
+        command: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        ..Program::default()
+    });
+    let options = Options { opening: Duration::from_secs(3), ..options() };
+    let error = connect(&target, &options, &client()).await.err().unwrap();
+    let told = error.to_string();
+    assert!(matches!(error, ConnectError::Silent { .. }), "{told}");
+    assert!(told.ends_with("; it said: reading the index | waiting for the database"), "{told}");
 }
 
 #[tokio::test]

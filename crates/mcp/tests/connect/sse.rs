@@ -41,7 +41,7 @@ async fn what_is_no_event_stream_is_refused() {
 }
 
 /// Has one token, then another, then none.
-struct Two;
+pub(crate) struct Two;
 
 #[async_trait]
 impl Credential for Two {
@@ -54,7 +54,8 @@ impl Credential for Two {
     }
 
     fn refused_again(&self, shown: Option<&HeaderValue>, _: &Refusal) -> Failure {
-        Failure::Unauthorized { reason: format!("{shown:?} is no good") }
+        let reason = format!("{shown:?} is no good");
+        Failure::Unauthorized { reason, sent: tool::Sent::No }
     }
 
     fn accepted(&self) {}

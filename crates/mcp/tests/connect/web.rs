@@ -44,6 +44,9 @@ pub(crate) enum Sent {
     Held(Arc<Notify>, String),
     /// A status with headers and a plain body.
     Plain(u16, Vec<(&'static str, String)>, String),
+    /// An answer; the connection is closed without a word once the first is
+    /// told, and the second tells that it is.
+    Last([Arc<Notify>; 2], String),
     /// The end of the connection, without a word.
     Nothing,
     /// Events, then the end of the stream.
@@ -164,6 +167,14 @@ async fn send(write: &mut OwnedWriteHalf, sent: Sent) -> Option<()> {
             return whole(write, 200, &kind, &body).await;
         }
         Sent::Nothing => return None,
+        Sent::Last([close, closed], body) => {
+            let kind = vec![("content-type", "application/json".to_owned())];
+            whole(write, 200, &kind, &body).await?;
+            close.notified().await;
+            write.shutdown().await.ok();
+            closed.notify_one();
+            return None;
+        }
         Sent::Plain(status, headers, body) => return whole(write, status, &headers, &body).await,
         Sent::Live(events) => {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";

@@ -108,7 +108,7 @@ impl View<'_> {
              `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
             found.path
         );
-        Some(unanswered(&told, Code::UpstreamUnavailable, Retry::Perhaps, upstream))
+        Some(unanswered(&told, Code::UpstreamUnavailable, Retry::Perhaps, upstream, Sent::No))
     }
 
     /// What is missing, what was probably meant, and where to look.
@@ -320,7 +320,8 @@ impl View<'_> {
                     None if code.passes() => Retry::Perhaps,
                     None => Retry::Never,
                 };
-                unanswered(&format!("**Error:** {told}"), code, retry, Some(upstream))
+                let text = format!("**Error:** {told}");
+                unanswered(&text, code, retry, Some(upstream), cause.sent())
             }
         }
     }
@@ -328,11 +329,11 @@ impl View<'_> {
 
 /// An error in words, with what a program wants to know of it.
 fn wrong(text: &str, code: Code, retry: Retry) -> Reply {
-    unanswered(text, code, retry, None)
+    unanswered(text, code, retry, None, Sent::No)
 }
 
 /// The same, with the upstream from which no answer came.
-fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>) -> Reply {
+fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>, sent: Sent) -> Reply {
     let (retryable, after) = match retry {
         Retry::Never => (false, None),
         Retry::Perhaps => (true, None),
@@ -343,6 +344,7 @@ fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>) -> R
         "retryable": retryable,
         "retryAfterMs": after,
         "upstream": upstream,
+        "mayHaveRun": sent == Sent::Perhaps,
     });
     annotated(text, true, &json!({"cash/error": told}))
 }
@@ -374,10 +376,10 @@ fn told(upstream: &str, cause: &Failure) -> String {
         Failure::Unavailable { reason } => format!("`{upstream}` is unavailable: {reason}."),
         Failure::Timeout { after } => format!("`{upstream}` did not answer within {after:?}."),
         Failure::Lost { reason, .. } => format!("The connection to `{upstream}` broke: {reason}."),
-        Failure::Unauthorized { reason } => {
+        Failure::Unauthorized { reason, .. } => {
             format!("`{upstream}` wants other credentials: {reason}. The operator has to help.")
         }
-        Failure::Forbidden { reason } => {
+        Failure::Forbidden { reason, .. } => {
             format!("`{upstream}` does not allow this: {reason}. The operator has to help.")
         }
         Failure::RateLimited { retry_after: Some(after), .. } => {

@@ -484,6 +484,14 @@ async fn failures_say_whether_the_function_may_have_run() {
         (Failure::Unavailable { reason: "gone".into() }, "is unavailable: gone."),
         (Failure::Lost { reason: "reset".into(), sent: tool::Sent::Perhaps }, "may have run"),
         (Failure::RateLimited { retry_after: None, sent: tool::Sent::No }, "try again later"),
+        (Failure::Unauthorized { reason: "who?".into(), sent: tool::Sent::No }, "who?"),
+        (
+            Failure::Unauthorized { reason: "who?".into(), sent: tool::Sent::Perhaps },
+            "may have run",
+        ),
+        (Failure::Forbidden { reason: "no".into(), sent: tool::Sent::Perhaps }, "may have run"),
+        (Failure::Unusable { reason: "odd".into() }, "may have run"),
+        (Failure::Timeout { after: Duration::from_secs(1) }, "may have run"),
     ] {
         let cause = failure.clone();
         let provider =
@@ -491,6 +499,12 @@ async fn failures_say_whether_the_function_may_have_run() {
         let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |_| {}).await;
         let told = opened.say("call", json!({"namespace": "up", "function": "f"})).await;
         holds(&told, &["!**Error:**", words]);
+        let answer = opened.ask("call", json!({"namespace": "up", "function": "f"})).await;
+        let Reply::Result(answer) = answer else { panic!("{answer:?}") };
+        let answer = answer.value().unwrap();
+        let may_have_run = failure.sent() == tool::Sent::Perhaps;
+        assert_eq!(answer["_meta"]["cash/error"]["mayHaveRun"], may_have_run, "{answer}");
+        assert_eq!(told.contains("may have run"), may_have_run, "{told}");
         assert_eq!(opened.records.records()[0].ending, Ending::Failed(failure));
     }
 }

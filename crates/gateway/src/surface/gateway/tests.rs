@@ -57,7 +57,7 @@ fn demo() -> Arc<Scripted> {
     };
     Scripted::new(listing, |ask| {
         match ask {
-        Ask::Call(call) if call.name == "boom" => Err(Failure::Unauthorized { reason: "401 with sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb".into() }),
+        Ask::Call(call) if call.name == "boom" => Err(Failure::Unauthorized { reason: "401 with sk-proj-bbbbbbbbbbbbbbbbbbbbbbbb".into(), sent: tool::Sent::No }),
         Ask::Call(call) if call.name == "big" => {
             let rows: Vec<Value> = (0..3000).map(|n| json!({"id": n})).collect();
             Ok(Reply::text(&json!({"total": 3000, "items": rows}).to_string()))
@@ -604,7 +604,7 @@ async fn the_direct_surface_passes_everything_as_it_is() {
         .surface
         .ask(Ask::Call(Call::new("boom", Json::empty_object())), &Context::anonymous())
         .await;
-    let Err(Failure::Unauthorized { reason }) = boom else { panic!("{boom:?}") };
+    let Err(Failure::Unauthorized { reason, .. }) = boom else { panic!("{boom:?}") };
     assert_eq!(reason, "401 with [REDACTED-SECRET]");
 }
 

@@ -14,11 +14,13 @@ use tool::{Failure, Json, Reply, Sent};
 use super::outbox::Delivery;
 use super::reconnect::{Received, ReconnectDelay};
 use super::{Http, Question, forgot_session, unreachable};
+use crate::aside::aside;
+use crate::connect::credential::Refusal;
 use crate::connect::opening;
 use crate::connect::request::RequestMode;
 use crate::connect::sse::Parser;
 use crate::http_client::{self, BodyError, deepest};
-use crate::message::{self, Frame, Message, Response as Told};
+use crate::message::{self, Frame, Invalid, Message, Response as Told};
 use crate::peer::RequestId;
 use crate::revision::{Revision, code, header, method};
 
@@ -95,8 +97,9 @@ impl Http {
             }
             let headers = response.headers().clone();
             let body = self.body(response).await?;
-            if body.trim_ascii().is_empty() || Frame::parse(&body).is_ok() {
-                return Ok(self.pick(&body, question.request_id)?);
+            let parsed = parse(&body).await;
+            if body.trim_ascii().is_empty() || parsed.is_ok() {
+                return Ok(self.pick(&body, parsed, question.request_id)?);
             }
             let reason = format!("HTTP {status} with {}", what_came(&headers, &body));
             return Err(Failure::Unusable { reason }.into());
@@ -110,8 +113,12 @@ impl Http {
         let other = told.as_ref().and_then(|told| another(question, status, told));
         let told = match told {
             // Who answers the very question has answered it, whatever the
-            // status says and whatever the words are.
-            Some(told) if is_for(&told.id, request_id) && !is_about_us(status) => {
+            // status says and whatever the words are. Only an error beside a
+            // refusal of our credentials is a part of that refusal.
+            Some(told)
+                if is_for(&told.id, request_id)
+                    && (!is_about_us(status) || matches!(told.reply, Reply::Result(_))) =>
+            {
                 if let Some(reason) = other {
                     // The next question goes to who is there now.
                     self.relay.gone(&reason);
@@ -143,7 +150,7 @@ impl Http {
         request_id: RequestId,
         first: Response,
     ) -> Result<Reply, Failure> {
-        let mut parser = Parser::new(self.limit);
+        let mut parser = Parser::new(self.limit).within(self.memory.clone());
         let mut response = first;
         let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
         loop {
@@ -178,7 +185,7 @@ impl Http {
                 .map_err(|error| Failure::Unusable { reason: error.to_string() })?
             {
                 received.note(&event.data);
-                if let Some(reply) = self.hear(&event.data, Some(request_id))? {
+                if let Some(reply) = self.hear(&event.data, Some(request_id)).await? {
                     return Ok(Some(reply));
                 }
             }
@@ -217,15 +224,24 @@ impl Http {
 
     /// Takes one event or body: the answer that is waited for comes back, the
     /// rest goes its way.
-    pub(super) fn hear(
+    pub(super) async fn hear(
         self: &Arc<Http>,
         text: &Bytes,
+        request_id: Option<RequestId>,
+    ) -> Result<Option<Reply>, Failure> {
+        self.take(text, parse(text).await, request_id)
+    }
+
+    fn take(
+        self: &Arc<Http>,
+        text: &Bytes,
+        parsed: Result<Frame, Invalid>,
         request_id: Option<RequestId>,
     ) -> Result<Option<Reply>, Failure> {
         if text.trim_ascii().is_empty() {
             return Ok(None);
         }
-        let messages = match Frame::parse(text) {
+        let messages = match parsed {
             Ok(Frame::One(message)) => vec![Ok(message)],
             Ok(Frame::Batch(messages)) => messages,
             Err(invalid) => vec![Err(invalid)],
@@ -264,23 +280,40 @@ impl Http {
         }
     }
 
-    fn pick(self: &Arc<Http>, body: &Bytes, request_id: RequestId) -> Result<Reply, Failure> {
+    fn pick(
+        self: &Arc<Http>,
+        body: &Bytes,
+        parsed: Result<Frame, Invalid>,
+        request_id: RequestId,
+    ) -> Result<Reply, Failure> {
         let unusable = |reason: String| Failure::Unusable { reason };
-        let answer = self.hear(body, Some(request_id))?;
+        let answer = self.take(body, parsed, Some(request_id))?;
         answer.ok_or_else(|| unusable("the response holds no answer to the question".to_owned()))
     }
 
     /// The whole body, within the limit.
     pub(super) async fn body(&self, response: Response) -> Result<Bytes, Failure> {
-        http_client::body(response, self.limit).await.map_err(|unread| match unread {
+        let body = http_client::body_within(response, self.limit, &self.memory).await;
+        body.map_err(|unread| match unread {
             BodyError::Broken(error) => {
                 Failure::Lost { reason: deepest(&error), sent: Sent::Perhaps }
             }
             BodyError::TooLong { limit } => Failure::Unusable {
                 reason: format!("a response is over the limit of {limit} bytes"),
             },
+            BodyError::OutOfMemory(full) => Failure::Unusable {
+                reason: format!(
+                    "the answer is too long for now: {full}; ask for less of it, or later"
+                ),
+            },
         })
     }
+}
+
+/// Reads a body or an event, however long.
+async fn parse(text: &Bytes) -> Result<Frame, Invalid> {
+    let whole = text.clone();
+    aside(text.len(), move || Frame::parse(&whole)).await
 }
 
 fn is_for(id: &Json, request_id: Option<RequestId>) -> bool {
@@ -359,9 +392,12 @@ fn denied(status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
         _ if is_about_us(status) => {
             let wants = text(WWW_AUTHENTICATE).and_then(scheme).map(|wants| format!(": {wants}"));
             let reason = format!("HTTP {status}{}", wants.unwrap_or_default());
+            let refusal = Refusal::read(status, headers);
+            let is_unrun = refusal.is_some_and(|refusal| refusal.is_before_running());
+            let sent = if is_unrun { Sent::No } else { Sent::Perhaps };
             Some(match status {
-                StatusCode::UNAUTHORIZED => Failure::Unauthorized { reason },
-                _ => Failure::Forbidden { reason },
+                StatusCode::UNAUTHORIZED => Failure::Unauthorized { reason, sent },
+                _ => Failure::Forbidden { reason, sent },
             })
         }
         StatusCode::TOO_MANY_REQUESTS => {

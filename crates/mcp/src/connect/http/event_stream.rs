@@ -34,7 +34,7 @@ pub(super) async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
 async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
     let mut reopened = http.n_reopened.subscribe();
-    let mut parser = Parser::new(http.limit);
+    let mut parser = Parser::new(http.limit).within(http.memory.clone());
     let mut n_failed = 0;
     let mut delay = ReconnectDelay::within(LONGEST_PAUSE);
     let mut is_first = true;
@@ -42,7 +42,7 @@ async fn keep_listening(http: &Arc<Http>, ready: oneshot::Sender<()>) {
         if reopened.has_changed().unwrap_or_default() {
             reopened.mark_unchanged();
             // Another session has other events.
-            parser = Parser::new(http.limit);
+            parser = Parser::new(http.limit).within(http.memory.clone());
         }
         let session = http.session().clone();
         let Some(get) = http.get(parser.last_id()).await else {
@@ -124,7 +124,7 @@ async fn read(
             match parser.next_event() {
                 Ok(Some(event)) => {
                     received.note(&event.data);
-                    http.hear(&event.data, None).ok();
+                    http.hear(&event.data, None).await.ok();
                 }
                 Ok(None) => break,
                 Err(error) => {

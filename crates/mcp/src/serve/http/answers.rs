@@ -1,11 +1,9 @@
 //! How much memory answers on their way to clients may take together.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use bytes::Bytes;
-use tool::RpcError;
+use tool::{RpcError, Sent};
 
+use crate::memory::{MemoryBudget, OutOfMemory};
 use crate::revision::code;
 
 /// Shorter answers are not counted: the number of requests bounds them.
@@ -13,34 +11,16 @@ const COUNTED_BYTES: usize = 64 << 10;
 
 /// The memory that long answers may take until their clients have them. Clones
 /// share it.
-#[derive(Clone, Debug)]
-pub struct AnswerMemory(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    limit: usize,
-    used: AtomicUsize,
-}
-
-/// A part of that memory, given back when dropped.
-#[derive(Debug)]
-struct Reserved {
-    memory: Arc<Shared>,
-    n_bytes: usize,
-}
-
-/// A long answer. Its memory is given back when the last piece is sent.
-struct Counted {
-    text: Vec<u8>,
-    _reserved: Reserved,
-}
+#[derive(Clone, Debug, Default)]
+pub struct AnswerMemory(MemoryBudget);
 
 impl AnswerMemory {
     pub fn new(limit: usize) -> AnswerMemory {
-        AnswerMemory(Arc::new(Shared { limit, used: AtomicUsize::new(0) }))
+        AnswerMemory(MemoryBudget::new(limit))
     }
 
-    /// Makes an answer of about `n_bytes`, if there is memory for it.
+    /// Makes an answer of about `n_bytes`, if there is memory for it. It is given
+    /// back when the last piece is sent.
     pub(super) fn hold(
         &self,
         n_bytes: usize,
@@ -49,43 +29,16 @@ impl AnswerMemory {
         if n_bytes < COUNTED_BYTES {
             return Ok(write().into());
         }
-        let _reserved = self.reserve(n_bytes)?;
-        Ok(Bytes::from_owner(Counted { text: write(), _reserved }))
-    }
-
-    fn reserve(&self, n_bytes: usize) -> Result<Reserved, RpcError> {
-        let Shared { limit, used } = &*self.0;
-        let fits = |used: usize| used.checked_add(n_bytes).filter(|used| used <= limit);
-        match used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => Ok(Reserved { memory: Arc::clone(&self.0), n_bytes }),
-            Err(used) => {
-                let message = format!(
-                    "the answer has {n_bytes} bytes, and {used} of the {limit} bytes for long \
-                     answers are on their way to clients; the call has run: ask for less of its \
-                     result, or later"
-                );
-                Err(RpcError::new(code::SERVER, message))
-            }
-        }
+        Ok(self.0.reserve(n_bytes).map_err(refused)?.hold(write()))
     }
 }
 
-impl Default for AnswerMemory {
-    fn default() -> AnswerMemory {
-        AnswerMemory::new(256 << 20)
-    }
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.text
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.memory.used.fetch_sub(self.n_bytes, Ordering::Relaxed);
-    }
+fn refused(OutOfMemory { wanted, used, limit }: OutOfMemory) -> RpcError {
+    let message = format!(
+        "the answer has {wanted} bytes, and {used} of the {limit} bytes for long answers are on \
+         their way to clients; the call has run: ask for less of its result, or later"
+    );
+    RpcError::unanswered(code::SERVER, message, Sent::Perhaps)
 }
 
 #[cfg(test)]
@@ -105,6 +58,6 @@ mod tests {
         answer(700 << 10).unwrap_err();
         drop(piece);
         answer(700 << 10).unwrap();
-        assert_eq!(memory.0.used.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.0.used(), 0);
     }
 }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tool::{Json, QuickMap, Reply, RpcError};
+use tool::{Json, QuickMap, Reply, RpcError, Sent};
 
 use crate::message;
 use crate::revision::code;
@@ -176,7 +176,7 @@ impl Batch {
 /// The answer to what was under way when its session ended.
 fn session_ended() -> Reply {
     let message = "the session ended before the answer was there; the call may have run";
-    Reply::Error(RpcError::new(code::SERVER, message))
+    Reply::Error(RpcError::unanswered(code::SERVER, message, Sent::Perhaps))
 }
 
 /// A batch that goes on when nobody waits for it any more.

@@ -13,7 +13,8 @@ use super::batch::{Batch, BatchEvent, DetachedBatch};
 use super::resumable::ResumableStream;
 use super::sessions::HttpSession;
 use super::{Answered, Body, Endpoint, body, caller, refuse, request, resumes};
-use crate::message::{Frame, Invalid, Message, Notification, Request as Question};
+use crate::aside::{LONG, aside};
+use crate::message::{self, Frame, Invalid, Message, Notification, Request as Question};
 use crate::revision::{Revision, code, header, method};
 use crate::serve::exchange::Step;
 use crate::serve::{modern, roots};
@@ -170,8 +171,14 @@ impl Endpoint {
                 };
                 match turn {
                     BatchEvent::Answer(id, reply) if shape == Shape::One => {
-                        let memory = &self.0.options.memory;
-                        return Ok(body::long_answer(StatusCode::OK, &id, &reply, memory));
+                        let n_bytes = message::payload(&reply).as_str().len();
+                        let memory = self.0.options.memory.clone();
+                        let ok = StatusCode::OK;
+                        if n_bytes < LONG {
+                            return Ok(body::long_answer(ok, &id, &reply, &memory));
+                        }
+                        let write = move || body::long_answer(ok, &id, &reply, &memory);
+                        return Ok(Box::pin(aside(n_bytes, write)).await);
                     }
                     BatchEvent::Answer(id, reply) => answers.push((id, reply)),
                     BatchEvent::End => return Ok(whole(&answers, &self.0.options.memory)),
@@ -190,7 +197,7 @@ impl Endpoint {
             replay.say(&message);
         }
         for (id, reply) in answers {
-            replay.answer(&id, &reply, &self.0.options.memory);
+            write_answer(&replay, id, reply, &self.0.options.memory).await;
         }
         let reader = session.read(&replay, None, self.0.options.alive);
         let batch = batch.hand_over();
@@ -215,10 +222,22 @@ async fn carry(mut batch: Batch, replay: Arc<ResumableStream>, memory: AnswerMem
     loop {
         match batch.turn().await {
             BatchEvent::Message(message) => replay.say(&message),
-            BatchEvent::Answer(id, reply) => replay.answer(&id, &reply, &memory),
+            BatchEvent::Answer(id, reply) => write_answer(&replay, id, reply, &memory).await,
             BatchEvent::End => return replay.close(),
         }
     }
+}
+
+/// Writes one answer to a stream, however long.
+async fn write_answer(
+    replay: &Arc<ResumableStream>,
+    id: Json,
+    reply: Reply,
+    memory: &AnswerMemory,
+) {
+    let n_bytes = message::payload(&reply).as_str().len();
+    let (replay, memory) = (Arc::clone(replay), memory.clone());
+    aside(n_bytes, move || replay.answer(&id, &reply, &memory)).await;
 }
 
 /// The answers of a batch; nothing when all of it was cancelled.

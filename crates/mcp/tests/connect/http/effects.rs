@@ -39,6 +39,9 @@ fn as_wanted(seen: &Seen) -> Sent {
     if let Some(to) = wanted["location"].as_str() {
         headers.push(("location", to.to_owned()));
     }
+    if let Some(challenge) = wanted["challenge"].as_str() {
+        headers.push(("www-authenticate", challenge.to_owned()));
+    }
     if status == 429 {
         headers.push(("retry-after", "0".to_owned()));
     }
@@ -84,18 +87,17 @@ async fn check(script: fn(&Seen) -> Sent, locations: &[&str]) {
             let outcome = eagerly(&upstream, &arguments).await;
             let ran = web.asked("tools/call").into_iter();
             let ran = ran.filter(|seen| seen.body["params"]["arguments"]["mark"] == what).count();
-            // 401 and 403 are never tried again by anybody, and tell a human
-            // what to do.
-            if ![401, 403].contains(&status) {
-                assert_eq!(ran, 1, "{what}: {outcome:?}");
-                if let Err(failure) = &outcome {
-                    assert_eq!(failure.sent(), HasLeft::Perhaps, "{what}");
-                }
-                let has_body = ![101, 204, 205, 304].contains(&status);
-                if has_body && matches!(*kind, "error" | "session" | "result") {
-                    assert!(outcome.is_ok(), "the server answered: {what}: {outcome:?}");
-                }
+            assert_eq!(ran, 1, "{what}: {outcome:?}");
+            if let Err(failure) = &outcome {
+                assert_eq!(failure.sent(), HasLeft::Perhaps, "{what}");
             }
+            let is_answer = match *kind {
+                "result" => ![101, 204, 205, 304].contains(&status),
+                // Beside a refusal of our credentials it is a part of that.
+                "error" | "session" => ![101, 204, 205, 304, 401, 403].contains(&status),
+                _ => false,
+            };
+            assert!(!is_answer || outcome.is_ok(), "it answered: {what}: {outcome:?}");
             if upstream.gone().is_some() {
                 upstream = reach(&web).await;
             }
@@ -142,4 +144,92 @@ async fn a_call_that_a_server_redirects_is_not_made_a_second_time_but_the_next_o
     assert_eq!(failure.sent(), HasLeft::Perhaps, "{failure}");
     assert_eq!(web.asked("tools/call").len(), 1);
     result(call(&upstream, "t", json!({})).await);
+}
+
+/// How a server may ask for credentials, and whether that says that the call did
+/// not run: for 401, and for 403.
+const CHALLENGES: [(Option<&str>, bool, bool); 7] = [
+    (None, false, false),
+    (Some("Basic realm=\"x\""), false, false),
+    (Some("Bearerish x=y"), false, false),
+    (Some("Bearer"), true, false),
+    (Some("bearer realm=\"x\""), true, false),
+    (Some("Bearer error=\"invalid_token\""), true, false),
+    (Some("Bearer error=\"insufficient_scope\", scope=\"write\""), true, true),
+];
+
+/// No credentials, some that nobody can renew, and some that are renewed.
+fn credentials() -> [Option<Arc<dyn mcp::connect::Credential>>; 3] {
+    let fixed =
+        mcp::connect::credential::FixedHeaders::new("look after the key", Arc::new(|| 1 << 50));
+    [None, Some(Arc::new(fixed)), Some(Arc::new(crate::sse::Two))]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_call_goes_again_only_where_the_refusal_says_that_it_did_not_run() {
+    for credential in credentials() {
+        let web = Web::serve(move |seen| match seen.method() {
+            "tools/call" => as_wanted(seen),
+            _ => legacy(seen),
+        })
+        .await;
+        let options = Options { credential, ..options() };
+        for (status, kind, (challenge, unrun_401, unrun_403)) in [401, 403]
+            .iter()
+            .flat_map(|status| BODIES.map(|kind| (status, kind)))
+            .flat_map(|(status, kind)| CHALLENGES.map(|challenge| (*status, kind, challenge)))
+        {
+            // A fresh one each time: who was refused too often is not asked.
+            let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
+            let what = format!("HTTP {status} with {kind}, {challenge:?}");
+            let arguments =
+                json!({"status": status, "body": kind, "mark": what, "challenge": challenge});
+            let outcome = call(&upstream, "t", arguments).await;
+            let says_unrun = if status == 401 { unrun_401 } else { unrun_403 };
+            let arrived = web.asked("tools/call").into_iter();
+            let arrived =
+                arrived.filter(|seen| seen.body["params"]["arguments"]["mark"] == what).count();
+            match outcome {
+                Ok(_) => assert_eq!((arrived, kind), (1, "result"), "{what}"),
+                Err(failure) if says_unrun => assert_eq!(failure.sent(), HasLeft::No, "{what}"),
+                Err(failure) => {
+                    assert_eq!((arrived, failure.sent()), (1, HasLeft::Perhaps), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_token_was_refused_before_it_ran_runs_with_the_next_one() {
+    let web = calls(|seen| match seen.header("authorization") {
+        Some("Bearer new") => Sent::Json(200, seen.answer(r#"{"content":[]}"#)),
+        _ => Sent::Plain(401, vec![("www-authenticate", "Bearer".to_owned())], String::new()),
+    })
+    .await;
+    let options = Options { credential: Some(Arc::new(crate::sse::Two)), ..options() };
+    let upstream = connect(&target(&web.url), &options, &client()).await.unwrap();
+    result(call(&upstream, "t", json!({})).await);
+}
+
+/// A server that closes a kept connection without a word, as many do after a while,
+/// and a call that comes before anybody has looked at that connection.
+#[tokio::test]
+async fn a_call_is_not_written_into_a_connection_that_was_closed_before() {
+    for _ in 0..20 {
+        let [close, closed] = [(); 2].map(|()| Arc::new(tokio::sync::Notify::new()));
+        let steps = [Arc::clone(&close), Arc::clone(&closed)];
+        let web = calls(move |seen| match seen.body["params"]["arguments"]["n"].as_u64() {
+            Some(1) => Sent::Last(steps.clone(), seen.answer("{}")),
+            _ => Sent::Json(200, seen.answer("{}")),
+        })
+        .await;
+        let upstream = reach(&web).await;
+        result(call(&upstream, "t", json!({"n": 1})).await);
+        close.notify_one();
+        closed.notified().await;
+        let second = call(&upstream, "t", json!({"n": 2})).await;
+        assert!(second.is_ok(), "{second:?}");
+        assert_eq!(web.asked("tools/call").len(), 2);
+    }
 }

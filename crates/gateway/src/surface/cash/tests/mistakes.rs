@@ -212,8 +212,10 @@ async fn every_error_tells_a_program_the_same_things() {
         (json!({"namespace": "orders"}), "ARGS_INVALID"),
     ] {
         let told = meta(&opened.ask("call", call.clone()).await);
-        let expected =
-            json!({"code": code, "retryable": false, "retryAfterMs": null, "upstream": null});
+        let expected = json!({
+            "code": code, "retryable": false, "retryAfterMs": null, "upstream": null,
+            "mayHaveRun": false,
+        });
         assert_eq!(told, expected, "{call}");
     }
 }

@@ -1,0 +1,146 @@
+//! What a program says on its standard error: logged, within a rate, and the last of
+//! it kept for when the program ends badly or does not answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::unix::pipe;
+use tokio::time::Instant;
+
+use crate::message::excerpt;
+use crate::peer::{self, Line, Lines};
+
+/// The longest line of a log that is kept.
+const LOG_LINE: usize = 16 << 10;
+
+/// How many of the last lines are kept.
+const STDERR_TAIL: usize = 20;
+
+/// How many of them are logged or shown.
+const SHOWN: usize = 5;
+
+/// What the program wrote to its standard error last.
+#[derive(Clone, Default)]
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+
+impl StderrTail {
+    pub(super) async fn log(self, label: String, stderr: pipe::Receiver) {
+        let (mut lines, mut rate) = (Lines::new(stderr, LOG_LINE), LogRate::new());
+        let mut n_taken = 0_usize;
+        while let Ok(more) = lines.fill().await {
+            let mut unlogged = None;
+            while let Some(line) = lines.take() {
+                match rate.step(Instant::now()) {
+                    LogStep::Log { skipped } => {
+                        if 0 < skipped {
+                            tracing::warn!(target: "upstream", upstream = label, "it writes too much: {skipped} lines are left out");
+                        }
+                        let text = render(&line);
+                        tracing::info!(target: "upstream", upstream = label, "{text}");
+                        self.keep(text);
+                        unlogged = None;
+                    }
+                    LogStep::Skip => unlogged = Some(line),
+                }
+                n_taken += 1;
+                if n_taken.is_multiple_of(peer::LINES_PER_TURN) {
+                    tokio::task::yield_now().await;
+                }
+            }
+            if let Some(line) = unlogged {
+                self.keep(render(&line));
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    fn keep(&self, line: String) {
+        let mut lines = self.0.lock();
+        if STDERR_TAIL <= lines.len() {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// The last few lines, each cut short.
+    pub(super) fn end(&self) -> Vec<String> {
+        let lines = self.0.lock();
+        let from = lines.len().saturating_sub(SHOWN);
+        lines.iter().skip(from).map(|line| line.chars().take(300).collect()).collect()
+    }
+
+    /// The line that most likely says why: the last that speaks of an error,
+    /// or else the last.
+    pub(super) fn last(&self) -> Option<String> {
+        let lines = self.0.lock();
+        let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
+        let line = lines.iter().rev().find(speaks).or(lines.back())?;
+        Some(line.chars().take(300).collect())
+    }
+}
+
+fn render(line: &Line) -> String {
+    match line {
+        Line::Whole(text) => String::from_utf8_lossy(text).trim_end().to_owned(),
+        Line::TooLong { length, head, .. } => format!("{}… ({length} bytes)", excerpt(head)),
+    }
+}
+
+/// How many lines of a program are logged in a second. One that writes without
+/// end would fill the disk and keep everybody else waiting.
+const LOGGED_A_SECOND: usize = 200;
+
+/// Counts the lines of a second.
+struct LogRate {
+    since: Instant,
+    n_lines: usize,
+}
+
+enum LogStep {
+    Log {
+        /// How many lines before this one were not logged.
+        skipped: usize,
+    },
+    Skip,
+}
+
+impl LogRate {
+    fn new() -> LogRate {
+        LogRate { since: Instant::now(), n_lines: 0 }
+    }
+
+    fn step(&mut self, now: Instant) -> LogStep {
+        let mut skipped = 0;
+        if Duration::from_secs(1) <= now.duration_since(self.since) {
+            skipped = self.n_lines.saturating_sub(LOGGED_A_SECOND);
+            *self = LogRate { since: now, n_lines: 0 };
+        }
+        self.n_lines += 1;
+        if self.n_lines <= LOGGED_A_SECOND { LogStep::Log { skipped } } else { LogStep::Skip }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_flood_the_beginning_of_every_second_is_logged_and_the_rest_counted() {
+        let mut rate = LogRate::new();
+        let (start, mut logged, mut skipped) = (rate.since, 0, 0);
+        for line in 0..3000_u64 {
+            match rate.step(start + Duration::from_millis(line)) {
+                LogStep::Log { skipped: before } => {
+                    logged += 1;
+                    skipped += before;
+                }
+                LogStep::Skip => {}
+            }
+        }
+        assert_eq!((logged, skipped), (3 * LOGGED_A_SECOND, 2 * (1000 - LOGGED_A_SECOND)));
+    }
+}
