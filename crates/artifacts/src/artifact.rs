@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use tool::context::CONNECTION_PREFIX;
 use tool::{Context, Json, Reply, hex};
 
+use crate::overview::Overview;
 use crate::part::{self, Reference};
 use crate::reading::Reading;
 
@@ -34,15 +35,22 @@ pub struct Artifact {
     pub parts: Parts,
 }
 
-/// Where each part of an artifact is. Found out once, however many copies of
-/// the artifact there are, because it takes reading the whole.
+/// Where each part of an artifact is, and what is told of it. Found out once,
+/// however many copies of the artifact there are, because it takes reading the
+/// whole.
 #[derive(Clone, Debug, Default)]
-pub struct Parts(Arc<OnceLock<Vec<Reference>>>);
+pub struct Parts(Arc<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    references: OnceLock<Vec<Reference>>,
+    overview: OnceLock<Overview>,
+}
 
 impl Parts {
     /// The parts as they were found out before.
     pub fn known(parts: Vec<Reference>) -> Parts {
-        Parts(Arc::new(OnceLock::from(parts)))
+        Parts(Arc::new(Found { references: OnceLock::from(parts), overview: OnceLock::new() }))
     }
 }
 
@@ -130,7 +138,23 @@ impl Artifact {
 
     /// Where each part of it is. Reads the whole when it is first asked.
     pub fn parts(&self) -> &[Reference] {
-        self.parts.0.get_or_init(|| part::references(&self.handle, &self.result))
+        let references = || part::references(&self.handle, &self.result);
+        self.parts.0.references.get_or_init(references)
+    }
+
+    /// What is told of it. Reads the whole when it is first asked.
+    pub fn overview(&self) -> &Overview {
+        self.parts.0.overview.get_or_init(|| {
+            let reply = Reply::Result(self.result.clone());
+            let result = reply.tool_result();
+            let reading = result.as_ref().map(Reading::new);
+            let (result, reading) = (result.as_ref(), reading.as_ref());
+            // What was read for the one is not read again for the other.
+            self.parts.0.references.get_or_init(|| {
+                part::references_of(&self.handle, &self.result, result.zip(reading))
+            });
+            Overview::of(&self.result, result, reading, self.chars)
+        })
     }
 
     pub fn header(&self) -> Header {

@@ -3,20 +3,14 @@
 //! A summary of what kind of data it is, facts that add something, and where
 //! every part of it is kept. Never a cut in the middle of a value.
 
-mod outline;
-
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
 use crate::artifact::Artifact;
-use crate::gate::{self, Over};
+use crate::gate::Over;
 use crate::part;
-use crate::reading::Reading;
-use crate::shape::Shape;
 use crate::store::TooLong;
-use outline::{Outline, ROW, ROWS};
 
 pub use crate::part::{Part, Reference, split_handle};
 
@@ -39,9 +33,6 @@ pub enum Status {
     Partial,
     Error,
 }
-
-/// How many facts are told.
-const FACTS: usize = 8;
 
 /// Where an answer comes from.
 #[derive(Clone, Copy, Debug)]
@@ -86,29 +77,24 @@ pub fn part(artifact: &Artifact, at: usize) -> Option<Part> {
 impl Envelope {
     /// The envelope of a kept answer.
     pub fn new(artifact: &Artifact, provenance: Provenance<'_>, is_error: bool) -> Envelope {
-        let reply = Reply::Result(artifact.result.clone());
-        let result = reply.tool_result();
-        let reading = result.as_ref().map(Reading::new);
-        let text = reading.as_ref().and_then(Reading::main).unwrap_or_default();
-        let outline = Outline::read(text);
+        let overview = artifact.overview();
         Envelope {
             status: if is_error { Status::Error } else { Status::Ok },
-            summary: summary(result.as_ref(), text, &outline, artifact.chars),
-            facts: facts(text, &outline),
+            summary: overview.summary.clone(),
+            facts: overview.facts.clone(),
             artifacts: artifact.parts().to_vec(),
             provenance: provenance.members(),
         }
     }
 
-    /// The envelope of an answer that could not be kept: its beginning, and
-    /// why there is no more.
+    /// The envelope of an answer that could not be kept: its
+    /// [beginning](crate::gate::beginning), and why there is no more.
     #[must_use]
-    pub fn unkept(self, artifact: &Artifact, over: &Over, why: TooLong) -> Envelope {
+    pub fn unkept(self, over: &Over, why: TooLong, beginning: &str) -> Envelope {
         let what = self.summary.split("; ").next().unwrap_or_default();
         let summary = format!(
-            "{what}; {} chars, not kept: {why}. Executing it again runs it again. It begins:\n{}",
+            "{what}; {} chars, not kept: {why}. Executing it again runs it again. It begins:\n{beginning}",
             over.chars,
-            gate::beginning(artifact, over),
         );
         let status = match self.status {
             Status::Ok | Status::Partial => Status::Partial,
@@ -127,48 +113,6 @@ impl Envelope {
         };
         Reply::Result(result.into())
     }
-}
-
-/// What kind of data it is, how much, and how it begins.
-fn summary(result: Option<&ToolResult>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
-    let shape = result.map(Shape::of_result);
-    let what = shape.as_ref().map_or_else(|| "result".to_owned(), Shape::describe);
-    let mut summary = format!("{what}; {chars} chars, kept. ");
-    match outline.first_rows() {
-        Some(rows) => summary.push_str(&format!("First rows: {rows}")),
-        None => {
-            let lines: Vec<String> =
-                text.lines().filter(|line| !line.trim().is_empty()).take(ROWS).map(short).collect();
-            summary.push_str(&lines.join("\n"));
-        }
-    }
-    summary.trim_end().to_owned()
-}
-
-/// Short `key: value` lines and scalar members that the summary does not show.
-fn facts(text: &str, outline: &Outline<'_>) -> Vec<String> {
-    if let Some(facts) = outline.facts() {
-        return facts.take(FACTS).collect();
-    }
-    let told = ["error", "failed", "warning", "total", "exception", "success"];
-    let telling = |line: &&str| {
-        let folded = line.to_lowercase();
-        line.chars().count() <= ROW && told.iter().any(|word| folded.contains(word))
-    };
-    let mut facts: Vec<String> = Vec::new();
-    for line in text.lines().skip(ROWS).map(str::trim).filter(telling) {
-        if facts.len() == FACTS {
-            break;
-        }
-        if !facts.iter().any(|fact| fact == line) {
-            facts.push(line.to_owned());
-        }
-    }
-    facts
-}
-
-fn short(line: &str) -> String {
-    catalog::summary::cut(line.trim(), ROW)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod gate;
 pub mod shape;
 
 pub mod envelope;
+mod overview;
 pub mod part;
 pub mod reading;
 
@@ -24,5 +25,6 @@ pub mod view;
 
 pub use artifact::{Artifact, Header, Owner, Parts, Raw};
 pub use memory::Memory;
-pub use reading::{Reading, is_structured, readable};
+pub use overview::Overview;
+pub use reading::Reading;
 pub use store::{Config, Keeping, Store, TooLong};

@@ -85,10 +85,25 @@ impl Kept {
     }
 }
 
+/// A long artifact in memory of its own: the message that it came in counts for as
+/// long as anything shares its memory.
+async fn detached(artifact: Artifact) -> Artifact {
+    let copied = artifact.clone();
+    let copy = move |_: &offload::Stop| Artifact {
+        result: copied.result.detached(),
+        raw: copied.raw.as_ref().map(tool::Json::detached),
+        ..copied
+    };
+    offload::run(copy).await.unwrap_or(artifact)
+}
+
 #[async_trait]
 impl Store for Memory {
-    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
+    async fn put(&self, mut artifact: Artifact) -> Result<Keeping, TooLong> {
         self.config.takes(&artifact)?;
+        if offload::is_long(artifact.bytes()) {
+            artifact = detached(artifact).await;
+        }
         artifact.parts();
         let (bytes, since) = (artifact.bytes(), self.clock.elapsed());
         self.with(|kept| {

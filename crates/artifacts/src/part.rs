@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
+use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
 use crate::reading::Reading;
@@ -43,6 +44,19 @@ pub fn part(result: &Json, at: usize) -> Option<Part> {
 
 /// Where each part of a result is that is kept under this handle.
 pub fn references(handle: &str, result: &Json) -> Vec<Reference> {
+    with_pieces(result, |pieces| refer(handle, pieces))
+}
+
+/// The same for one that was read already.
+pub(crate) fn references_of(
+    handle: &str,
+    result: &Json,
+    read: Option<(&ToolResult, &Reading<'_>)>,
+) -> Vec<Reference> {
+    refer(handle, pieces(result, read))
+}
+
+fn refer(handle: &str, pieces: Vec<Piece<'_>>) -> Vec<Reference> {
     let reference = |(at, piece): (usize, Piece<'_>)| Reference {
         handle: match at {
             0 => handle.to_owned(),
@@ -52,7 +66,7 @@ pub fn references(handle: &str, result: &Json) -> Vec<Reference> {
         size_bytes: piece.bytes.len(),
         label: piece.label.into_owned(),
     };
-    with_pieces(result, |pieces| pieces.into_iter().enumerate().map(reference).collect())
+    pieces.into_iter().enumerate().map(reference).collect()
 }
 
 /// A part that is not copied yet: a result may have many megabytes.
@@ -83,9 +97,13 @@ impl<'a> Piece<'a> {
 }
 
 fn with_pieces<T>(result: &Json, act: impl FnOnce(Vec<Piece<'_>>) -> T) -> T {
-    let reply = Reply::Result(result.clone());
-    let Some(read) = reply.tool_result() else { return act(vec![Piece::json(result, "")]) };
-    let reading = Reading::new(&read);
+    let read = Reply::Result(result.clone()).tool_result();
+    let reading = read.as_ref().map(Reading::new);
+    act(pieces(result, read.as_ref().zip(reading.as_ref())))
+}
+
+fn pieces<'a>(result: &'a Json, read: Option<(&'a ToolResult, &'a Reading<'_>)>) -> Vec<Piece<'a>> {
+    let Some((read, reading)) = read else { return vec![Piece::json(result, "")] };
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     pieces.extend(reading.main().map(|main| Piece::text(main, "")));
     if let Some(beside) = reading.text.as_deref().filter(|_| reading.is_structured()) {
@@ -100,7 +118,7 @@ fn with_pieces<T>(result: &Json, act: impl FnOnce(Vec<Piece<'_>>) -> T) -> T {
     if pieces.is_empty() {
         pieces.push(Piece::json(result, ""));
     }
-    act(pieces)
+    pieces
 }
 
 /// A handle taken apart: the artifact's, and which part.

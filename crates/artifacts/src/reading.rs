@@ -48,14 +48,3 @@ impl<'a> Reading<'a> {
         structured.or(self.text.as_deref())
     }
 }
-
-/// The text of a result, or its structured content when it has no text.
-pub fn readable(result: &ToolResult) -> Option<String> {
-    Reading::new(result).text.map(Cow::into_owned)
-}
-
-/// Whether the structured content of a result is what it consists of, and its
-/// text says only a little about it.
-pub fn is_structured(result: &ToolResult) -> bool {
-    result.structured.is_some() && Reading::new(result).is_structured()
-}

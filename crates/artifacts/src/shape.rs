@@ -5,7 +5,7 @@ mod structure;
 use tool::Json;
 use tool::reply::ToolResult;
 
-use crate::reading::is_structured;
+use crate::reading::Reading;
 use structure::Structure;
 
 pub use structure::Rows;
@@ -25,18 +25,20 @@ pub struct Shape {
 impl Shape {
     /// Looks at what a result mainly is: its one text, or its structured
     /// content, or its blocks.
-    pub fn of_result(result: &ToolResult) -> Shape {
-        let texts: Vec<String> =
-            result.content.iter().filter_map(|block| block.member_as("text")).collect();
-        match (texts.as_slice(), result.content.len(), &result.structured) {
-            (_, _, Some(structured)) if is_structured(result) => {
-                Shape::of_text(structured.as_str())
-            }
-            ([text], 1, _) => Shape::of_text(text),
-            (_, _, Some(structured)) => Shape::of_text(structured.as_str()),
-            (_, blocks, None) => {
-                let kinds = kinds(&result.content);
-                let lines = texts.iter().map(|text| text.lines().count()).sum();
+    pub fn of_result(result: &ToolResult, reading: &Reading<'_>) -> Shape {
+        let one_text = match result.content.as_slice() {
+            [block] if block.member("text").is_some() => reading.text.as_deref(),
+            _ => None,
+        };
+        match (one_text, &result.structured) {
+            (_, Some(structured)) if reading.is_structured() => Shape::of_text(structured.as_str()),
+            (Some(text), _) => Shape::of_text(text),
+            (None, Some(structured)) => Shape::of_text(structured.as_str()),
+            (None, None) => {
+                let (blocks, kinds) = (result.content.len(), kinds(&result.content));
+                let text = |block: &Json| block.member_as::<String>("text");
+                let texts = result.content.iter().filter_map(text);
+                let lines = texts.map(|text| text.lines().count()).sum();
                 let kind = format!("{blocks} content blocks ({kinds})");
                 Shape { kind, rows: None, keys: Vec::new(), lines }
             }

@@ -5,6 +5,7 @@
 //! a surface is called and how it writes calls comes in as an [`Origin`].
 
 mod keeping;
+mod measured;
 mod origin;
 mod outcome;
 mod pipeline;

@@ -30,6 +30,9 @@ pub trait Cache: Send + Sync {
     fn put(&self, call: &ValidCall, catalog: &Arc<Catalog>, context: &Context, reply: &Reply);
 }
 
+/// A reply that is longer is kept apart from its message.
+const LONG: usize = 1 << 20;
+
 /// What is kept, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -101,7 +104,7 @@ impl Replies {
             self.remove(&oldest);
         }
         self.bytes += more;
-        self.kept.insert(key.to_owned(), Entry { reply: reply.clone(), made: now, used: 0 });
+        self.kept.insert(key.to_owned(), Entry { reply: detached(reply), made: now, used: 0 });
         self.touch(key);
     }
 
@@ -250,6 +253,15 @@ fn marked(reply: Reply) -> Reply {
     meta.set(CACHE_HIT, Json::encode(&true));
     result.set("_meta", meta.to_json());
     Reply::Result(result.to_json())
+}
+
+/// A reply in memory of its own where the message that it came in is long: that
+/// counts for as long as anything shares its memory.
+fn detached(reply: &Reply) -> Reply {
+    match reply {
+        Reply::Result(json) if LONG < json.as_bytes().len() => Reply::Result(json.detached()),
+        Reply::Result(_) | Reply::Error(_) => reply.clone(),
+    }
 }
 
 /// Whether an answer may be kept: a finished result that reports no error.

@@ -6,7 +6,7 @@
 //! outside.
 
 use std::collections::HashMap;
-use std::io::Error;
+use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use async_trait::async_trait;
 use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
 use gateway::envelope::Reference;
 use serde::{Deserialize, Serialize};
-use tool::Json;
 use tool::clock::Clock;
+use tool::{Json, Object};
 
 use crate::file::{self, Safety};
 
@@ -51,9 +51,9 @@ struct Entry {
     end: Duration,
 }
 
-/// An artifact as it is written.
+/// What is written of an artifact beside its results.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct Head {
     handle: String,
     owner: String,
     made: u64,
@@ -63,16 +63,13 @@ struct Written {
     id: String,
     key: String,
     chars: usize,
-    result: Json,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    raw: Option<Json>,
     #[serde(default)]
     parts: Option<Vec<Reference>>,
 }
 
-impl Written {
-    fn new(artifact: &Artifact) -> Written {
-        Written {
+impl Head {
+    fn of(artifact: &Artifact) -> Head {
+        Head {
             handle: artifact.handle.clone(),
             owner: artifact.owner.as_str().to_owned(),
             made: artifact.made,
@@ -81,13 +78,11 @@ impl Written {
             id: artifact.id.clone(),
             key: artifact.key.clone(),
             chars: artifact.chars,
-            result: artifact.result.clone(),
-            raw: artifact.raw.clone(),
             parts: Some(artifact.parts().to_vec()),
         }
     }
 
-    fn into_artifact(self) -> Artifact {
+    fn with(self, result: Json, raw: Option<Json>) -> Artifact {
         Artifact {
             handle: self.handle,
             owner: Owner::read(&self.owner),
@@ -96,12 +91,35 @@ impl Written {
             tool: self.tool,
             id: self.id,
             key: self.key,
-            result: self.result,
-            raw: self.raw,
+            result,
+            raw,
             chars: self.chars,
             parts: self.parts.map(Parts::known).unwrap_or_default(),
         }
     }
+}
+
+/// Writes an artifact as one JSON object. Its results may be long: they are
+/// written from where they are.
+fn write(artifact: &Artifact, file: &mut impl Write) -> std::io::Result<()> {
+    let mut head = serde_json::to_vec(&Head::of(artifact))?;
+    head.pop();
+    file.write_all(&head)?;
+    file.write_all(b",\"result\":")?;
+    file.write_all(artifact.result.as_bytes())?;
+    if let Some(raw) = &artifact.raw {
+        file.write_all(b",\"raw\":")?;
+        file.write_all(raw.as_bytes())?;
+    }
+    file.write_all(b"}")
+}
+
+/// Reads an artifact; its results share the memory of the file.
+fn parse(bytes: Vec<u8>) -> Option<Artifact> {
+    let mut members = Object::parse(&Json::parse(bytes).ok()?).ok()?;
+    let (result, raw) = (members.remove("result")?, members.remove("raw"));
+    let head: Head = members.to_json().read().ok()?;
+    Some(head.with(result, raw.filter(|raw| !raw.is_null())))
 }
 
 impl Disk {
@@ -129,10 +147,9 @@ impl Disk {
             let kinds = ["artifact", "part", file::FRESH];
             let ours = kinds.iter().any(|kind| path.extension().is_some_and(|own| own == *kind));
             match read(&path).await {
-                Some(written) if path == self.path(&written.handle) => {
+                Some(artifact) if path == self.path(&artifact.handle) => {
                     // Whether it was detached is not written down; running a
                     // call again is right where in doubt.
-                    let artifact = written.into_artifact();
                     let entry = Entry::new(&artifact, false, self.end(artifact.made));
                     found.push((entry.header.handle.clone(), entry));
                 }
@@ -170,12 +187,13 @@ impl Disk {
     }
 
     async fn load(&self, handle: &str) -> Option<Arc<Artifact>> {
-        Some(Arc::new(read(&self.path(handle)).await?.into_artifact()))
+        read(&self.path(handle)).await.map(Arc::new)
     }
 
     async fn write(&self, artifact: &Artifact) -> std::io::Result<()> {
-        let (text, path) = (Json::encode(&Written::new(artifact)), self.path(&artifact.handle));
-        let write = move || file::replace(&path, text.as_bytes().as_ref(), Safety::Unsynced);
+        let (artifact, path) = (artifact.clone(), self.path(&artifact.handle));
+        let write =
+            move || file::replace_with(&path, Safety::Unsynced, |file| write(&artifact, file));
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(Error::other(error)))
     }
 
@@ -340,9 +358,11 @@ impl Store for Disk {
     }
 }
 
-async fn read(path: &Path) -> Option<Written> {
-    let bytes = tokio::fs::read(path).await.ok()?;
-    serde_json::from_slice(&bytes).ok()
+async fn read(path: &Path) -> Option<Artifact> {
+    let path = path.to_owned();
+    // A long one takes a while to read, and to look through.
+    let read = move || parse(std::fs::read(path).ok()?);
+    tokio::task::spawn_blocking(read).await.ok().flatten()
 }
 
 #[cfg(test)]

@@ -22,13 +22,22 @@ pub enum Safety {
 
 /// Puts a file in its place, over one that may be there. Makes its directory.
 pub fn replace(path: &Path, bytes: &[u8], safety: Safety) -> Result<()> {
-    let fresh = Fresh::beside(path, bytes, safety)?;
+    replace_with(path, safety, |file| file.write_all(bytes))
+}
+
+/// The same with what `write` writes, for what need not be put together before.
+pub fn replace_with(
+    path: &Path,
+    safety: Safety,
+    write: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let fresh = Fresh::beside(path, safety, write)?;
     std::fs::rename(&fresh.0, path)
 }
 
 /// Puts a file in its place unless there is one; whether there was none.
 pub fn create(path: &Path, bytes: &[u8]) -> Result<bool> {
-    let fresh = Fresh::beside(path, bytes, Safety::Synced)?;
+    let fresh = Fresh::beside(path, Safety::Synced, |file| file.write_all(bytes))?;
     let made = match std::fs::hard_link(&fresh.0, path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => directly(path, bytes),
         made => made,
@@ -51,7 +60,11 @@ fn directly(path: &Path, bytes: &[u8]) -> Result<()> {
 struct Fresh(PathBuf);
 
 impl Fresh {
-    fn beside(path: &Path, bytes: &[u8], safety: Safety) -> Result<Fresh> {
+    fn beside(
+        path: &Path,
+        safety: Safety,
+        write: impl FnOnce(&mut File) -> Result<()>,
+    ) -> Result<Fresh> {
         private(path.parent().unwrap_or(Path::new("")))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // Nobody else's, be it another thread or a process in another container.
@@ -59,7 +72,7 @@ impl Fresh {
         let fresh = Fresh(path.with_file_name(name));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(0o600).open(&fresh.0)?;
-        file.write_all(bytes)?;
+        write(&mut file)?;
         match safety {
             Safety::Synced => file.sync_all()?,
             Safety::Unsynced => {}

@@ -65,6 +65,13 @@ impl Json {
         Json(text.into())
     }
 
+    /// The same in memory of its own, so that a long message of which it is a
+    /// part can go.
+    #[must_use]
+    pub fn detached(&self) -> Json {
+        Json(self.as_str().to_owned().into())
+    }
+
     /// Keeps text that was put together from JSON, without reading it again.
     ///
     /// Debug builds check the invariant.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tool::{Context, Json, Reply};
 
+use crate::dispatch::measured::measured;
 use crate::dispatch::outcome::Outcome;
 use crate::dispatch::pipeline::Dispatcher;
 use artifacts::gate::{self, Gated};
@@ -62,10 +63,9 @@ impl Dispatcher {
         let owner = Owner::from_context(context);
         let key = Artifact::fingerprint(&call.key());
         let artifact = self.artifacts.made_by(&owner, &key).await?;
-        let gated = gate::decide(
-            Reply::Result(artifact.result.clone()),
-            self.gate.load().limit(Some(wanted)),
-        );
+        let limit = self.gate.load().limit(Some(wanted));
+        let whole = Reply::Result(artifact.result.clone());
+        let gated = measured(whole, limit, |reply| reply).await.ok()?.gated;
         Some(match gated.over() {
             Some(over) => Outcome::Kept { artifact, over: over.clone() },
             None => {
@@ -117,11 +117,11 @@ impl Dispatcher {
             chars: over.chars,
             parts: artifacts::Parts::default(),
         };
-        // Where its parts are takes reading all of it. Whoever asks later finds
+        // What is told of it takes reading all of it. Whoever asks later finds
         // what was found here, also when it took too long to be waited for.
         if offload::is_long(artifact.bytes()) {
             let read = artifact.clone();
-            let _ = offload::run(move |_| read.parts().len()).await;
+            let _ = offload::run(move |_| read.overview().tokens).await;
         }
         let kept = self.artifacts.put(artifact.clone()).await;
         let artifact = Arc::new(artifact);
@@ -134,7 +134,10 @@ impl Dispatcher {
             }
             Err(why) => {
                 tracing::warn!(upstream = call.callee.upstream, %why, "a long result is not kept");
-                Outcome::Unkept { artifact, over, why }
+                let (read, bound) = (Arc::clone(&artifact), over.clone());
+                let beginning = offload::run(move |_| gate::beginning(&read, &bound)).await;
+                let beginning = beginning.unwrap_or_else(|slow| format!("({slow})"));
+                Outcome::Unkept { artifact, over, why, beginning }
             }
         }
     }

@@ -21,7 +21,7 @@ pub enum Outcome {
     /// The answer is too long; it is kept under a handle.
     Kept { artifact: Arc<Artifact>, over: gate::Over },
     /// The answer is too long, and too long to be kept.
-    Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLong },
+    Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLong, beginning: String },
     /// What would be asked, and of whom.
     Plan(Box<ValidCall>),
 }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use catalog::Slot;
-use offload::{Stop, TooSlow};
+use offload::Stop;
 use tool::{Context, Failure, Json, Reply};
 
 use crate::builtin;
+use crate::dispatch::measured::{Measured, is_long, measured, too_slow};
 use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::{CallError, Outcome, RenderReply};
 use crate::primitive;
 use crate::record::{Ending, OpenRecord, Record, Recorder};
-use artifacts::gate::{self, Gated};
+use artifacts::gate;
 use policy::admission::Admission;
 use policy::attempt;
 use policy::call::{Mode, Request, What};
@@ -125,12 +126,12 @@ impl Dispatcher {
             if builtin::is_view(&call) {
                 let call_text = || (origin.call_text)(&snapshot.catalog, &call);
                 let viewed = self.view(&in_force, admission, &call, wanted, &call_text, context);
-                let gated = Box::pin(viewed).await?;
+                let viewed = Measured::short(Box::pin(viewed).await?);
                 record.note(|record| {
                     record.attempts = 1;
-                    note_answer(record, &gated);
+                    note_answer(record, &viewed);
                 });
-                return Ok(Outcome::Reply(gated.apart().0));
+                return Ok(Outcome::Reply(viewed.gated.apart().0));
             }
             // What is kept was agreed to and paid for by the call that made it.
             if let Some(kept) = self.kept(&call, wanted, context).await {
@@ -147,9 +148,11 @@ impl Dispatcher {
                 Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
             };
             if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
-                let reply =
-                    self.rendered(render, &reply).unwrap_or_else(|| shaped(&call, mode, reply));
-                let gated = gate::decide(reply, limit);
+                let measured = match self.rendered(render, &reply) {
+                    Some(rendered) => measured(rendered, limit, |reply| reply).await,
+                    None => measured(reply, limit, shaping(&call, mode)).await,
+                };
+                let gated = measured.map_err(failed(self, &call))?.gated;
                 let outcome = self.keep(&call, gated, None, context).await;
                 record.note(|record| record.ending = Ending::Cached);
                 return Ok(outcome);
@@ -157,24 +160,20 @@ impl Dispatcher {
             let asking = || snapshot.send(&call, context);
             let (outcome, attempts) = attempt::run(&*stages.retry, &call, context, asking).await;
             record.note(|record| record.attempts = attempts);
-            let failed = |cause| {
-                let cause = self.scrubber.clean_failure(cause);
-                CallError::Failed { upstream: call.callee.upstream.clone(), cause }
-            };
-            let raw = outcome.map_err(failed)?;
+            let raw = outcome.map_err(failed(self, &call))?;
             let (rendered, spare) = (self.rendered(render, &raw), self.spare(&raw));
             let reply = match is_long(&raw) {
-                true => Box::pin(self.cleaned(raw)).await.map_err(failed)?,
+                true => Box::pin(self.cleaned(raw)).await.map_err(failed(self, &call))?,
                 false => self.scrubber.clean(raw),
             };
             stages.cache.put(&call, &snapshot.catalog, context, &reply);
-            let reply = rendered.unwrap_or_else(|| shaped(&call, mode, reply));
-            let gated = match is_long(&reply) {
-                true => Box::pin(measured(reply, limit)).await.map_err(failed)?,
-                false => gate::decide(reply, limit),
+            let measured = match rendered {
+                Some(rendered) => measured(rendered, limit, |reply| reply).await,
+                None => measured(reply, limit, shaping(&call, mode)).await,
             };
-            record.note(|record| note_answer(record, &gated));
-            Ok(self.keep(&call, gated, spare, context).await)
+            let measured = measured.map_err(failed(self, &call))?;
+            record.note(|record| note_answer(record, &measured));
+            Ok(self.keep(&call, measured.gated, spare, context).await)
         }
     }
 
@@ -199,19 +198,6 @@ impl Dispatcher {
     }
 }
 
-/// Whether an answer is so long that looking at it would keep others waiting.
-fn is_long(reply: &Reply) -> bool {
-    offload::is_long(match reply {
-        Reply::Result(json) => json.as_bytes().len(),
-        Reply::Error(error) => error.raw.as_bytes().len(),
-    })
-}
-
-/// A long answer, measured on a thread of its own.
-async fn measured(reply: Reply, limit: usize) -> Result<Gated, Failure> {
-    offload::run(move |_| gate::decide(reply, limit)).await.map_err(too_slow)
-}
-
 /// Compiles a long schema on a thread of its own, if nobody did before. Where
 /// that takes too long, it is compiled when the arguments are checked.
 async fn compiled(snapshot: &Arc<Snapshot>, slot: Slot) {
@@ -220,8 +206,12 @@ async fn compiled(snapshot: &Arc<Snapshot>, slot: Slot) {
     let _ = offload::run(compile).await;
 }
 
-fn too_slow(slow: TooSlow) -> Failure {
-    Failure::Unusable { reason: format!("the answer cannot be looked through: {slow}") }
+/// What is told of a call from which no answer came.
+fn failed(dispatcher: &Dispatcher, call: &ValidCall) -> impl FnOnce(Failure) -> CallError {
+    |cause| {
+        let cause = dispatcher.scrubber.clean_failure(cause);
+        CallError::Failed { upstream: call.callee.upstream.clone(), cause }
+    }
 }
 
 /// Has somebody agree to a call.
@@ -245,41 +235,38 @@ pub(super) async fn agreed(
 
 /// What was read or rendered, as a tool result, which is what a gate and a
 /// model know.
-fn shaped(call: &ValidCall, mode: Mode, reply: Reply) -> Reply {
-    if mode == Mode::Pass {
-        return reply;
-    }
-    match (&call.what, reply) {
-        (What::Resource { .. }, Reply::Result(json)) => Reply::Result(primitive::read(&json)),
-        (What::Prompt { .. }, Reply::Result(json)) => Reply::Result(primitive::prompt(&json)),
-        (
-            What::Tool(_)
-            | What::Skill { .. }
-            | What::Task { .. }
-            | What::Help { .. }
-            | What::Completion { .. }
-            | What::Subscription { .. },
-            reply,
-        )
-        | (_, reply @ Reply::Error(_)) => reply,
+fn shaping(call: &ValidCall, mode: Mode) -> fn(Reply) -> Reply {
+    match &call.what {
+        _ if mode == Mode::Pass => |reply| reply,
+        What::Resource { .. } => |reply| as_result(reply, primitive::read),
+        What::Prompt { .. } => |reply| as_result(reply, primitive::prompt),
+        What::Tool(_)
+        | What::Skill { .. }
+        | What::Task { .. }
+        | What::Help { .. }
+        | What::Completion { .. }
+        | What::Subscription { .. } => |reply| reply,
     }
 }
 
-fn note_answer(record: &mut Record, gated: &Gated) {
+fn as_result(reply: Reply, shape: fn(&Json) -> Json) -> Reply {
+    match reply {
+        Reply::Result(json) => Reply::Result(shape(&json)),
+        Reply::Error(_) => reply,
+    }
+}
+
+fn note_answer(record: &mut Record, measured: &Measured) {
+    let gated = &measured.gated;
     record.ending = match (gated.over(), gated.raw()) {
         (Some(_), _) => Ending::Gated,
-        (None, Reply::Result(json)) if reports_error(json) => Ending::ToolError,
+        (None, Reply::Result(_)) if measured.reports_error() => Ending::ToolError,
         (None, Reply::Result(_)) => Ending::Answered,
         (None, Reply::Error(error)) => Ending::Rejected(code_of(error)),
     };
     if let Reply::Result(json) = gated.raw() {
         record.raw = Some(json.clone());
     }
-}
-
-/// Whether a result says that it is an error, read only if it can say so.
-fn reports_error(json: &Json) -> bool {
-    json.mentions("\"isError\"") && json.member_as("isError").unwrap_or(false)
 }
 
 fn ending(error: &CallError) -> Ending {

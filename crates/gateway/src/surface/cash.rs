@@ -258,7 +258,9 @@ impl View<'_> {
                 reply
             }
             Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),
-            Ok(Outcome::Unkept { artifact, over, why }) => self.unkept(slot, &artifact, &over, why),
+            Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
+                self.unkept(slot, &artifact, &over, why, &beginning)
+            }
             Ok(Outcome::Plan(call)) => Reply::text(&format!(
                 "Would call `{}` of `{}` with {}",
                 call.callee.tool,

@@ -1,15 +1,13 @@
 //! What a model reads instead of something that is too long: what it is, what is
 //! kept of it, and how to get at it.
 
-use catalog::tokens;
 use serde_json::{Value, json};
-use tool::reply::ToolResult;
 use tool::{Json, Object, Reply};
 
 use crate::builtin;
 use artifacts::envelope::Reference;
 use artifacts::gate::{self, Over, Shape, thousands};
-use artifacts::{Artifact, TooLong, is_structured, readable};
+use artifacts::{Artifact, TooLong};
 
 /// A text result with structured metadata beside it.
 pub(crate) fn annotated(text: &str, is_error: bool, meta: &Value) -> Reply {
@@ -32,9 +30,7 @@ pub(crate) fn kept(
     over: &Over,
 ) -> Reply {
     let (handle, suggested) = (&artifact.handle, gate::suggestion(over.chars));
-    let tokens = tokens::estimate(&artifact.text());
-    let result = Reply::Result(artifact.result.clone()).tool_result();
-    let shape = result.as_ref().map(Shape::of_result);
+    let tokens = artifact.overview().tokens;
     let mut lines = vec![
         format!(
             "**Gated:** {what} exceeds size limit (~{} characters, ~{} tokens; limit {}). It is \
@@ -43,9 +39,9 @@ pub(crate) fn kept(
             thousands(tokens),
             thousands(over.limit),
         ),
-        reading(artifact, result.as_ref(), shape.as_ref()),
+        reading(artifact),
     ];
-    lines.extend(parts(artifact, result.as_ref()));
+    lines.extend(parts(artifact));
     let fits = config.ceiling.is_none_or(|ceiling| over.chars <= ceiling);
     lines.extend(again.filter(|_| fits).map(|again| {
         format!("- Or all of it: {again} with `kwargs={{\"sizelimit\": {suggested}, …}}`")
@@ -66,16 +62,15 @@ pub(crate) fn kept(
 pub(crate) fn lost(
     config: &gate::Config,
     what: &str,
-    artifact: &Artifact,
     over: &Over,
     why: TooLong,
+    beginning: &str,
 ) -> Reply {
     let text = format!(
         "**Gated:** {what} exceeds size limit (~{} characters; limit {}) and could not be kept: \
-         {why}.\n\nIt begins:\n\n{}",
+         {why}.\n\nIt begins:\n\n{beginning}",
         thousands(over.chars),
         thousands(over.limit),
-        gate::beginning(artifact, over),
     );
     let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
     annotated(&text, over.is_error || config.gated_is_error, &meta)
@@ -83,24 +78,18 @@ pub(crate) fn lost(
 
 /// How what is kept is looked at: an image or a sound as such, a text in parts,
 /// and with `jq` only where there is JSON.
-pub(crate) fn reading(
-    artifact: &Artifact,
-    result: Option<&ToolResult>,
-    shape: Option<&Shape>,
-) -> String {
-    let handle = &artifact.handle;
+pub(crate) fn reading(artifact: &Artifact) -> String {
+    let (handle, overview) = (&artifact.handle, artifact.overview());
     let view = "call(namespace=\"gatelet\", function=\"view\", kwargs={\"handle\": ";
     // Only there is it worth taking the result apart.
-    let first = result.filter(|result| is_mixed(result)).and_then(|_| artifact.parts().first());
+    let first = artifact.parts().first().filter(|_| overview.is_mixed);
     if first.is_some_and(|first| builtin::is_media(&first.media_type)) {
         return format!(
             "- See or hear it: `{view}\"{handle}\", \"selector\": {{\"type\": \"image\"}}}})`, or \
              read its bytes with `{{\"type\": \"bytes\", \"start\": 0, \"length\": 3000}}`"
         );
     }
-    let has_data = result.is_none_or(|result| result.structured.is_some());
-    let is_json = shape.is_some_and(|shape| shape.kind.starts_with("JSON"));
-    let ways = match (result.is_some_and(is_beside), has_data || is_json) {
+    let ways = match (overview.is_beside, overview.has_data) {
         (true, _) => "`grep` or `jq` (which reads its `structuredContent`)",
         (false, true) => "`grep` or `jq`",
         (false, false) => "or `grep`",
@@ -108,20 +97,13 @@ pub(crate) fn reading(
     format!("- Read a part: `{view}\"{handle}\", …}})` with `head`, `tail`, `lines`, {ways}")
 }
 
-/// Whether a result has more in it than text and data.
-fn is_mixed(result: &ToolResult) -> bool {
-    let is_text = |block: &Json| block.member_as::<String>("type").as_deref() == Some("text");
-    !result.content.iter().all(is_text)
-}
-
 /// How many parts of a result are named.
 const PARTS: usize = 8;
 
 /// The parts that a result consists of, where they are several of several kinds.
-pub(crate) fn parts(artifact: &Artifact, result: Option<&ToolResult>) -> Option<String> {
-    result.filter(|result| is_mixed(result))?;
+pub(crate) fn parts(artifact: &Artifact) -> Option<String> {
     let all = artifact.parts();
-    if all.len() < 2 {
+    if !artifact.overview().is_mixed || all.len() < 2 {
         return None;
     }
     let part = |part: &Reference| {
@@ -142,12 +124,6 @@ pub(crate) fn parts(artifact: &Artifact, result: Option<&ToolResult>) -> Option<
         more => format!(" and {more} more"),
     };
     Some(format!("Its parts, each with a handle: {}{more}.", told.join(", ")))
-}
-
-/// Whether data stands beside a text that is shown in its stead, and is no data.
-fn is_beside(result: &ToolResult) -> bool {
-    let is_data = |text: String| text.trim_start().starts_with(['{', '[']);
-    result.structured.is_some() && !is_structured(result) && !readable(result).is_some_and(is_data)
 }
 
 /// `4,821 items in `.orders`, `, before what else is counted.

@@ -259,8 +259,8 @@ impl Rest {
                     oversize::kept(&self.pipeline.gate.load(), "Result", None, &artifact, &over)
                 }
             },
-            Ok(Outcome::Unkept { artifact, over, why }) => {
-                oversize::lost(&self.pipeline.gate.load(), "Result", &artifact, &over, why)
+            Ok(Outcome::Unkept { over, why, beginning, .. }) => {
+                oversize::lost(&self.pipeline.gate.load(), "Result", &over, why, &beginning)
             }
             // Nothing here is planned.
             Ok(Outcome::Plan(_)) => Reply::Result(Json::empty_object()),

@@ -45,8 +45,8 @@ impl View<'_> {
             Ok(Outcome::Kept { artifact, over }) => {
                 oversize::kept(&gate, "The page", None, &artifact, &over)
             }
-            Ok(Outcome::Unkept { artifact, over, why }) => {
-                oversize::lost(&gate, "The page", &artifact, &over, why)
+            Ok(Outcome::Unkept { over, why, beginning, .. }) => {
+                oversize::lost(&gate, "The page", &over, why, &beginning)
             }
             Ok(Outcome::Plan(_)) => Reply::text(""),
             Err(error) => {

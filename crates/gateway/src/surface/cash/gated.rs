@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use catalog::{Slot, tokens};
+use catalog::Slot;
 use serde_json::json;
 use tool::Reply;
 
 use super::View;
 use crate::surface::oversize::{annotated, counted, parts, reading};
-use artifacts::gate::{self, Over, Shape, thousands};
-use artifacts::{Artifact, TooLong, is_structured, readable};
+use artifacts::gate::{self, Over, thousands};
+use artifacts::{Artifact, TooLong};
 
 /// How many arguments are named as ways to narrow a query.
 const FILTERS: usize = 6;
@@ -20,10 +20,8 @@ impl View<'_> {
     pub(super) fn gated(&self, slot: Slot, artifact: &Arc<Artifact>, over: &Over) -> Reply {
         let config = self.cash.pipeline.gate.load();
         let suggested = gate::suggestion(over.chars);
-        let result = Reply::Result(artifact.result.clone()).tool_result();
-        let shape = result.as_ref().map(Shape::of_result);
-        let counted = counted(shape.as_ref());
-        let tokens = tokens::estimate(&artifact.text());
+        let overview = artifact.overview();
+        let (counted, tokens) = (counted(overview.shape.as_ref()), overview.tokens);
         let handle = &artifact.handle;
         let mut lines = vec![format!(
             "**Gated:** Response exceeds size limit ({counted}~{} characters, ~{} tokens; limit {}). \
@@ -32,19 +30,15 @@ impl View<'_> {
             thousands(tokens),
             thousands(over.limit),
         )];
-        if let Some(shape) = &shape {
+        if let Some(shape) = &overview.shape {
             lines.push(format!("It is: {}.", catalog::summary::cut(&shape.describe(), 300)));
         }
         // What was said beside the data is no part of it, and short.
-        if let Some(said) =
-            result.as_ref().filter(|result| is_structured(result)).and_then(readable)
-        {
-            lines.push(format!("Its text: {}", catalog::summary::cut(said.trim(), 300)));
-        }
-        lines.extend(parts(artifact, result.as_ref()));
+        lines.extend(overview.said.iter().map(|said| format!("Its text: {said}")));
+        lines.extend(parts(artifact));
         lines.push("\nTo go on, prefer the first that does:".to_owned());
         lines.push(self.narrowing(slot));
-        lines.push(reading(artifact, result.as_ref(), shape.as_ref()));
+        lines.push(reading(artifact));
         lines.push(match config.ceiling {
             Some(ceiling) if ceiling < over.chars => format!(
                 "- `sizelimit={suggested}` would fit it, but the operator allows at most {ceiling}: \
@@ -73,21 +67,20 @@ impl View<'_> {
         artifact: &Arc<Artifact>,
         over: &Over,
         why: TooLong,
+        beginning: &str,
     ) -> Reply {
         let config = self.cash.pipeline.gate.load();
-        let result = Reply::Result(artifact.result.clone()).tool_result();
-        let shape = result.as_ref().map(Shape::of_result);
         let lines = [
             format!(
                 "**Gated:** Response exceeds size limit ({}~{} characters; limit {}). The function \
                  ran; its result could not be kept: {why}.",
-                counted(shape.as_ref()),
+                counted(artifact.overview().shape.as_ref()),
                 thousands(over.chars),
                 thousands(over.limit),
             ),
             "\nCalling it again runs it again. To get less:".to_owned(),
             self.narrowing(slot),
-            format!("\nIt begins:\n\n{}", gate::beginning(artifact, over)),
+            format!("\nIt begins:\n\n{beginning}"),
         ];
         let meta = json!({"cash/gated": {"chars": over.chars, "limit": over.limit}});
         annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)

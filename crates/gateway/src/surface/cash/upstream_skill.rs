@@ -32,8 +32,8 @@ impl View<'_> {
             Ok(Outcome::Kept { artifact, over }) => {
                 oversize::kept(&gate, "The skill", Some(again), &artifact, &over)
             }
-            Ok(Outcome::Unkept { artifact, over, why }) => {
-                oversize::lost(&gate, "The skill", &artifact, &over, why)
+            Ok(Outcome::Unkept { over, why, beginning, .. }) => {
+                oversize::lost(&gate, "The skill", &over, why, &beginning)
             }
             Ok(Outcome::Plan(_)) => Reply::text(""),
             Err(CallError::BadArguments { problems }) => {

@@ -94,10 +94,10 @@ impl Meta<'_> {
                 let envelope = enveloped(&artifact, entry, repairs, over.is_error);
                 Ok(noted(envelope.to_reply(), note))
             }
-            Ok(Outcome::Unkept { artifact, over, why }) => {
+            Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
                 self.note(&entry.id);
                 let envelope = enveloped(&artifact, entry, repairs, over.is_error);
-                Ok(noted(envelope.unkept(&artifact, &over, why).to_reply(), note))
+                Ok(noted(envelope.unkept(&over, why, &beginning).to_reply(), note))
             }
             Ok(Outcome::Plan(call)) => Ok(Reply::text(&self.plan(entry, slot, &call).to_string())),
             Err(error) => Err(self.failed(entry, slot, &error)),

@@ -109,9 +109,9 @@ impl Meta<'_> {
             Ok(Outcome::Kept { artifact, .. }) => {
                 Ok(Envelope::new(&artifact, kept::provenance(&artifact, id), false).to_reply())
             }
-            Ok(Outcome::Unkept { artifact, over, why }) => {
+            Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
                 let envelope = Envelope::new(&artifact, kept::provenance(&artifact, id), false);
-                Ok(envelope.unkept(&artifact, &over, why).to_reply())
+                Ok(envelope.unkept(&over, why, &beginning).to_reply())
             }
             // Nothing here is planned.
             Ok(Outcome::Plan(_)) => Ok(Reply::text("")),

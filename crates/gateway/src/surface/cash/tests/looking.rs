@@ -131,3 +131,66 @@ async fn no_image_is_larger_than_the_operator_allows() {
     let told = opened.say("call", image).await;
     holds(&told, &["!**Error:**", "of at most 6000 bytes; use `bytes`"]);
 }
+
+/// The one thread for long work, taken until it is let go.
+struct Taken {
+    release: std::sync::mpsc::Sender<()>,
+    has_it: tokio::sync::oneshot::Receiver<()>,
+}
+
+fn take_thread() -> Taken {
+    let (release, wait) = std::sync::mpsc::channel();
+    let (begun, has_it) = tokio::sync::oneshot::channel();
+    tokio::task::spawn_blocking(move || {
+        begun.send(()).ok();
+        wait.recv()
+    });
+    Taken { release, has_it }
+}
+
+/// Lets what waits for the thread have it once, and takes it again after that.
+async fn next_turn(taken: Taken) -> Taken {
+    let mut next = take_thread();
+    drop(taken.release);
+    (&mut next.has_it).await.unwrap();
+    next
+}
+
+/// How often a call waited for the thread for long work, while somebody else was
+/// answered each time.
+async fn turns(opened: &Opened, call: Value) -> (usize, String) {
+    let mut taken = take_thread();
+    let mut calling = std::pin::pin!(opened.say("call", call));
+    for n_turns in 0.. {
+        for _ in 0..100 {
+            if let std::task::Poll::Ready(told) = futures::poll!(&mut calling) {
+                return (n_turns, told);
+            }
+            tokio::task::yield_now().await;
+        }
+        holds(&opened.say("help", json!({"namespace": "up"})).await, &["# up"]);
+        taken = next_turn(taken).await;
+    }
+    unreachable!("it takes some turns")
+}
+
+#[test]
+fn while_a_long_answer_is_looked_through_others_are_answered() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let long = answering(text(&"a long line\n".repeat(30_000))).await;
+        let call: Value = serde_json::from_str(CALL).unwrap();
+        // Secrets are looked for, it is measured, read for what is told of it, and
+        // copied to where it is kept.
+        let (n_turns, told) = turns(&long, call.clone()).await;
+        holds(&told, &["**Gated:**", "30,000 lines"]);
+        assert!(4 <= n_turns, "{n_turns}");
+        // What was kept is measured again for who wants all of it.
+        let mut whole = call;
+        whole["kwargs"] = json!({"sizelimit": 1_000_000});
+        let (n_turns, told) = turns(&long, whole).await;
+        assert!(told.starts_with("a long line"), "{}", &told[..100]);
+        assert!(1 <= n_turns, "{n_turns}");
+    });
+}

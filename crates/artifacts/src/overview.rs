@@ -1,0 +1,121 @@
+//! What is told of a kept answer, worked out in one reading of it.
+//!
+//! An answer may have many megabytes. Whoever keeps it has it read on a thread of
+//! its own; what is written about it later looks here, and reads nothing again.
+
+mod outline;
+
+use catalog::tokens;
+use tool::Json;
+use tool::reply::ToolResult;
+
+use crate::reading::Reading;
+use crate::shape::Shape;
+use outline::{Outline, ROW, ROWS};
+
+/// What a reader is told of an answer that is not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overview {
+    /// About how many tokens the whole has.
+    pub tokens: usize,
+    /// What its data looks like; `None` when it is no tool result.
+    pub shape: Option<Shape>,
+    /// The beginning of its text, where that only says something about its
+    /// structured content.
+    pub said: Option<String>,
+    /// Whether it has more in it than text and data.
+    pub is_mixed: bool,
+    /// Whether data can be looked for in it.
+    pub has_data: bool,
+    /// Whether structured content stands beside a text that is shown in its
+    /// stead, and is no data.
+    pub is_beside: bool,
+    /// What kind of data it is, how much, and how it begins.
+    pub summary: String,
+    /// Short facts that the summary does not show.
+    pub facts: Vec<String>,
+}
+
+/// How many facts are told.
+const FACTS: usize = 8;
+
+/// How much is kept of what was said beside the data, in characters.
+const SAID: usize = 300;
+
+impl Overview {
+    /// Looks at a result that was read; `json` is all of it.
+    pub(crate) fn of(
+        json: &Json,
+        result: Option<&ToolResult>,
+        reading: Option<&Reading<'_>>,
+        chars: usize,
+    ) -> Overview {
+        let main = reading.and_then(Reading::main);
+        let text = main.unwrap_or_default();
+        let outline = Outline::read(text);
+        let shape = result.zip(reading).map(|(result, reading)| Shape::of_result(result, reading));
+        let said = reading.filter(|reading| reading.is_structured());
+        let said = said.and_then(|reading| reading.text.as_deref());
+        let is_structured = reading.is_some_and(Reading::is_structured);
+        let is_data = |text: &str| text.trim_start().starts_with(['{', '[']);
+        let shows_data = reading.and_then(|reading| reading.text.as_deref()).is_some_and(is_data);
+        let has_structured = result.is_some_and(|result| result.structured.is_some());
+        Overview {
+            tokens: tokens::estimate(main.unwrap_or(json.as_str())),
+            summary: summary(shape.as_ref(), text, &outline, chars),
+            facts: facts(text, &outline),
+            said: said.map(|text| catalog::summary::cut(text.trim(), SAID)),
+            is_mixed: result.is_some_and(is_mixed),
+            has_data: has_structured
+                || shape.as_ref().is_none_or(|shape| shape.kind.starts_with("JSON")),
+            is_beside: has_structured && !is_structured && !shows_data,
+            shape,
+        }
+    }
+}
+
+fn is_mixed(result: &ToolResult) -> bool {
+    let is_text = |block: &Json| block.member_as::<String>("type").as_deref() == Some("text");
+    !result.content.iter().all(is_text)
+}
+
+/// What kind of data it is, how much, and how it begins.
+fn summary(shape: Option<&Shape>, text: &str, outline: &Outline<'_>, chars: usize) -> String {
+    let what = shape.map_or_else(|| "result".to_owned(), Shape::describe);
+    let mut summary = format!("{what}; {chars} chars, kept. ");
+    match outline.first_rows() {
+        Some(rows) => summary.push_str(&format!("First rows: {rows}")),
+        None => {
+            let lines: Vec<String> =
+                text.lines().filter(|line| !line.trim().is_empty()).take(ROWS).map(short).collect();
+            summary.push_str(&lines.join("\n"));
+        }
+    }
+    summary.trim_end().to_owned()
+}
+
+/// Short `key: value` lines and scalar members that the summary does not show.
+fn facts(text: &str, outline: &Outline<'_>) -> Vec<String> {
+    if let Some(facts) = outline.facts() {
+        return facts.take(FACTS).collect();
+    }
+    let told = ["error", "failed", "warning", "total", "exception", "success"];
+    let telling = |line: &&str| {
+        let folded = line.to_lowercase();
+        line.chars().count() <= ROW && told.iter().any(|word| folded.contains(word))
+    };
+    let mut facts: Vec<String> = Vec::new();
+    for line in text.lines().skip(ROWS).map(str::trim).filter(telling) {
+        if facts.len() == FACTS {
+            break;
+        }
+        if !facts.iter().any(|fact| fact == line) {
+            facts.push(line.to_owned());
+        }
+    }
+    facts
+}
+
+fn short(line: &str) -> String {
+    catalog::summary::cut(line.trim(), ROW)
+}
