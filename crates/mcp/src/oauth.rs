@@ -8,6 +8,7 @@
 pub mod credential;
 pub mod grant;
 pub mod login;
+pub mod reach;
 pub mod revoke;
 
 mod state;
@@ -15,5 +16,8 @@ mod web;
 
 pub use credential::OAuthCredential;
 pub use grant::{Grant, GrantStore, Method, server_of};
+
+use grant::covers;
 pub use login::{Login, LoginError, LoginRequest};
+pub use reach::Reach;
 pub use revoke::{Revoked, revoke};

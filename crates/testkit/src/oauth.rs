@@ -45,6 +45,8 @@ pub struct Book {
     pub wanted: BTreeMap<String, String>,
     /// The scope that calls need, beside what the lists need.
     pub needs: Option<String>,
+    /// Whose tokens the server takes; its own when `None`.
+    pub issuer: Option<String>,
     /// Tokens that were given back, and what they were said to be.
     pub revoked: Vec<(String, String)>,
     /// For whom tokens are signed, and with which secret; opaque tokens for
@@ -159,7 +161,8 @@ impl Server {
         match request.path.as_str() {
             "/mcp" => self.protected(request),
             "/.well-known/oauth-protected-resource/mcp" => ok(json!({
-                "resource": self.url(), "authorization_servers": [origin],
+                "resource": self.url(),
+                "authorization_servers": [self.book().issuer.as_ref().unwrap_or(origin)],
                 "scopes_supported": ["read", "write"],
             })),
             "/.well-known/oauth-authorization-server" => ok(json!({

@@ -7,7 +7,7 @@ use anyhow::Context;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use mcp::connect::Certificates;
-use mcp::oauth::{Grant, Login, LoginRequest, Revoked, revoke};
+use mcp::oauth::{Grant, Login, LoginRequest, Reach as LoginReach, Revoked, revoke};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -37,6 +37,10 @@ pub(crate) struct Args {
     /// The port on this machine that the login leads back to
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Let the server lead the login to this address, too: it may lead to itself and to
+    /// secured servers elsewhere; may be given several times
+    #[arg(long, value_name = "URL")]
+    authorization_server: Vec<reqwest::Url>,
     /// Only print the address to open
     #[arg(long)]
     no_browser: bool,
@@ -147,6 +151,7 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, Stop> {
         granted: Vec::new(),
         certificates: certificates.clone(),
         challenge: None,
+        reach: LoginReach::Guarded(args.authorization_server.clone()),
     })
 }
 

@@ -13,7 +13,7 @@ use tool::{CredentialHealth, Failure};
 use super::state::{RenewalFailure, State, Step};
 use super::{Grant, GrantStore, web};
 use crate::connect::Certificates;
-use crate::connect::credential::{Credential, Now, Refusal, RefusalBackoff};
+use crate::connect::credential::{Credential, Now, Refusal, RefusalBackoff, unauthorized};
 
 /// The credential of a server that wants OAuth.
 pub struct OAuthCredential {
@@ -23,6 +23,8 @@ pub struct OAuthCredential {
     server: String,
     /// Why what is kept is not used, where it is not.
     unused: Mutex<Option<String>>,
+    /// The issuer whose tokens the server does not take any more.
+    former_issuer: Mutex<Option<String>>,
     store: Arc<dyn GrantStore>,
     now: Now,
     /// From 0 to 1; spreads what would otherwise come in one rush.
@@ -74,6 +76,7 @@ impl OAuthCredential {
             todo: todo.to_owned(),
             server: server.to_owned(),
             unused: Mutex::default(),
+            former_issuer: Mutex::default(),
             store,
             now,
             chance,
@@ -150,6 +153,7 @@ impl OAuthCredential {
         match self.store.load() {
             Ok(Some(grant)) => {
                 let stranger = grant.stranger_to(&self.server);
+                let stranger = stranger.or_else(|| self.formerly_issued(&grant));
                 match stranger {
                     None => self.state().take(grant),
                     Some(_) => *self.state() = State::default(),
@@ -162,7 +166,30 @@ impl OAuthCredential {
                 *self.unused.lock() = None;
                 Ok(())
             }
-            Err(reason) => Err(Failure::Unauthorized { reason }),
+            Err(reason) => Err(unauthorized(reason)),
+        }
+    }
+
+    /// Why a grant is not used whose issuer the server has left, if it has.
+    fn formerly_issued(&self, grant: &Grant) -> Option<String> {
+        let former = self.former_issuer.lock();
+        let is_former = former.is_some() && *former == grant.issuer;
+        is_former.then(|| "its server takes tokens of another issuer now".to_owned())
+    }
+
+    /// Compares who issued the grant with whom the server names now, where its
+    /// refusal says where to read that. A grant of another issuer is neither shown
+    /// again nor renewed: whoever took over the address gets nothing of it.
+    async fn compare_issuer(&self, refusal: &Refusal) {
+        let Some(grant) = self.state().grant.clone() else { return };
+        let Some(issuers) = web::issuers(refusal, &self.server, &self.certificates).await else {
+            return;
+        };
+        if grant.is_issued_by_none_of(&issuers) {
+            tracing::warn!(todo = self.todo, "a server takes tokens of another issuer now");
+            self.former_issuer.lock().clone_from(&grant.issuer);
+            // What cannot be read is told when it is needed.
+            let _ = self.look_up();
         }
     }
 
@@ -180,7 +207,7 @@ impl OAuthCredential {
     }
 
     fn human(&self) -> Failure {
-        Failure::Unauthorized { reason: self.todo() }
+        unauthorized(self.todo())
     }
 
     /// What a human has to do, and why it is not done already.
@@ -222,6 +249,7 @@ impl Credential for OAuthCredential {
         if shown.is_none() {
             self.wanted().again((self.now)());
         }
+        self.compare_issuer(refusal).await;
         let shown = bare(shown);
         self.state().refuse(&shown, (self.now)());
         match self.token().await? {
@@ -233,7 +261,7 @@ impl Credential for OAuthCredential {
 
     fn refused_again(&self, shown: Option<&HeaderValue>, refusal: &Refusal) -> Failure {
         if let Some(scope) = refusal.wanted_scope() {
-            return Failure::Unauthorized { reason: with_scope(&self.todo, &scope) };
+            return unauthorized(with_scope(&self.todo, &scope));
         }
         self.state().refuse_again(&bare(shown), (self.now)());
         self.human()
@@ -253,7 +281,7 @@ impl Credential for OAuthCredential {
         }
         // Nothing was asked yet, or somebody may have logged in meanwhile.
         let stale = self.state().step((self.now)()) == Step::Human;
-        if stale && let Err(Failure::Unauthorized { reason }) = self.look_up() {
+        if stale && let Err(Failure::Unauthorized { reason, .. }) = self.look_up() {
             return CredentialHealth::Broken { reason };
         }
         let step = self.state().step((self.now)());

@@ -50,8 +50,19 @@ impl Grant {
         if self.server.is_empty() {
             return Some("its token does not say which server it is for".to_owned());
         }
-        (self.server != server)
-            .then(|| format!("its token is for `{}`, not for `{server}`", self.server))
+        if self.server != server {
+            return Some(format!("its token is for `{}`, not for `{server}`", self.server));
+        }
+        let is_other = !self.resource.is_empty() && !covers(&self.resource, url);
+        is_other.then(|| format!("its token is for another resource than `{server}`"))
+    }
+
+    /// Whether it comes from none of these issuers, as far as is known.
+    pub(super) fn is_issued_by_none_of(&self, issuers: &[String]) -> bool {
+        let same = |own: &str| {
+            issuers.iter().any(|issuer| issuer.trim_end_matches('/') == own.trim_end_matches('/'))
+        };
+        !issuers.is_empty() && self.issuer.as_deref().is_some_and(|own| !same(own))
     }
 
     /// Says who we are, in the way that the server wants: in a header, or in
@@ -89,6 +100,18 @@ pub fn server_of(url: &str) -> String {
     url.to_string().trim_end_matches('/').to_owned()
 }
 
+/// Whether a token for a resource is one for the server at an address: the same
+/// origin, and the address itself or what it stands under.
+pub(super) fn covers(resource: &str, url: &str) -> bool {
+    let (Ok(resource), Ok(url)) = (url::Url::parse(resource), url::Url::parse(url)) else {
+        return false;
+    };
+    let (above, path) = (resource.path().trim_end_matches('/'), url.path());
+    let below = path.strip_prefix(above);
+    resource.origin() == url.origin()
+        && below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+}
+
 fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
@@ -110,5 +133,28 @@ impl fmt::Debug for Grant {
             .field("issuer", &self.issuer)
             .field("resource", &self.resource)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_covers_its_own_address_and_what_is_below() {
+        for (resource, url, expected) in [
+            ("https://wiki.example/mcp", "https://wiki.example/mcp", true),
+            ("https://wiki.example/mcp/", "https://wiki.example/mcp", true),
+            ("https://wiki.example", "https://wiki.example/mcp?x=1", true),
+            ("https://WIKI.example:443/", "https://wiki.example/mcp", true),
+            ("https://wiki.example/mc", "https://wiki.example/mcp", false),
+            ("https://wiki.example/mcp/a", "https://wiki.example/mcp", false),
+            ("https://bank.example/mcp", "https://wiki.example/mcp", false),
+            ("http://wiki.example/mcp", "https://wiki.example/mcp", false),
+            ("https://wiki.example:8443/mcp", "https://wiki.example/mcp", false),
+            ("wiki", "https://wiki.example/mcp", false),
+        ] {
+            assert_eq!(covers(resource, url), expected, "{resource} and {url}");
+        }
     }
 }

@@ -14,9 +14,11 @@ use rmcp::transport::auth::{
     AuthorizationSession,
 };
 use serde_json::Value;
+use url::Url;
 
+use super::reach::Reach;
 use super::web::{self, Web};
-use super::{Grant, Method, server_of};
+use super::{Grant, Method, covers, server_of};
 use crate::connect::{Certificates, Refusal};
 
 /// What to log in to, and as whom.
@@ -38,6 +40,8 @@ pub struct LoginRequest {
     pub certificates: Certificates,
     /// What the server said when it refused us; it is asked when `None`.
     pub challenge: Option<String>,
+    /// Where the server may lead.
+    pub reach: Reach,
 }
 
 /// A login that waits for its human.
@@ -95,6 +99,8 @@ impl Login {
         let session = AuthorizationSession::new(manager, request).await;
         let session = session.map_err(|(_, error)| LoginError::Undiscovered(said(&error)))?;
         can_be_opened(session.get_authorization_url())?;
+        may_lead_to(wanted, session.get_authorization_url())?;
+        is_meant(wanted, session.get_authorization_url())?;
         let server = server_of(&wanted.url);
         Ok(Login { session, metadata, client_id, client_secret, server })
     }
@@ -159,11 +165,41 @@ fn can_be_opened(address: &str) -> Result<(), LoginError> {
     if is_page { Ok(()) } else { Err(LoginError::Unsafe(shown())) }
 }
 
+/// Whether the server may lead to the page that is to be opened.
+fn may_lead_to(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
+    let (Ok(server), Ok(to)) = (Url::parse(&wanted.url), Url::parse(address)) else {
+        return Err(LoginError::Undiscovered("it names no address".to_owned()));
+    };
+    match wanted.reach.allows(&server, &to) {
+        true => Ok(()),
+        false => Err(LoginError::Undiscovered(web::elsewhere(&to))),
+    }
+}
+
+/// Whether the token that is asked for is one for the server that was meant: what
+/// another server takes must not be given to this one.
+fn is_meant(wanted: &LoginRequest, address: &str) -> Result<(), LoginError> {
+    let asked = parameters(address);
+    let resource = asked.iter().find(|(name, _)| name == "resource").map(|(_, value)| value);
+    match resource {
+        Some(resource) if !covers(resource, &wanted.url) => {
+            let shown: String =
+                resource.chars().filter(|c| c.is_ascii_graphic()).take(80).collect();
+            Err(LoginError::Undiscovered(format!(
+                "it asks for a token for another server: `{shown}`"
+            )))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 async fn manager(wanted: &LoginRequest) -> Result<AuthorizationManager, LoginError> {
     let bad = |reason: String| LoginError::BadAddress { url: wanted.url.clone(), reason };
     let url = wanted.url.as_str();
     // Ours reads answers within bounds.
-    let web = Arc::new(Web::new(&wanted.certificates).map_err(bad)?);
+    let server = Url::parse(url).map_err(|error| bad(error.to_string()))?;
+    let web = Web::new(&wanted.certificates, server, wanted.reach.clone()).map_err(bad)?;
+    let web = Arc::new(web);
     let manager = AuthorizationManager::new_with_oauth_http_client(url, web).await;
     manager.map_err(|error| bad(error.to_string()))
 }

@@ -9,7 +9,7 @@ use mcp::connect::{
     Certificates, ConnectError, Credential, Endpoint, KnownRevision, Options, Refusal, Target,
     connect,
 };
-use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential, Revoked};
+use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential, Reach, Revoked};
 use mcp::revision::Revision;
 use testkit::oauth::{Mood, Server};
 use tool::{Ask, Call, Client, Context, CredentialHealth, Failure, Json, Provider};
@@ -233,6 +233,40 @@ async fn a_dead_grant_is_left_alone_until_somebody_logs_in() {
 }
 
 #[tokio::test]
+async fn a_grant_is_neither_shown_nor_renewed_once_the_server_names_another_issuer() {
+    let stage = Stage::new().await;
+    stage.log_in().await;
+    let upstream = stage.connect().await.unwrap();
+    stage.server.book().issuer = Some("https://other.example".to_owned());
+    stage.server.book().good.clear();
+    let (tokens, guarded) = (stage.server.asked("/token"), stage.server.asked("/mcp"));
+    for _ in 0..3 {
+        let told = call(&upstream).await.unwrap_err().to_string();
+        assert!(told.contains("another issuer now: run `gatelet login wiki`"), "{told}");
+    }
+    assert_eq!(stage.server.asked("/token"), tokens, "it is not renewed");
+    let bearers = stage.server.asked("/mcp") - guarded;
+    assert!(bearers <= 3, "{bearers}");
+}
+
+#[tokio::test]
+async fn a_login_is_not_led_to_other_ports_of_this_machine() {
+    let (stage, other) = (Stage::new().await, Server::start().await.unwrap());
+    let elsewhere = other.url().replace("/mcp", "");
+    stage.server.book().issuer = Some(elsewhere.clone());
+    let begin = async |reach| {
+        let wanted = LoginRequest { url: stage.server.url(), reach, ..LoginRequest::default() };
+        Login::begin(&wanted, "http://127.0.0.1:9/callback").await
+    };
+    assert!(begin(Reach::default()).await.is_err());
+    assert!(other.book().asked.is_empty(), "{:?}", other.book().asked);
+    // Unless the operator says so.
+    let named = Reach::Guarded(vec![elsewhere.parse().unwrap()]);
+    assert!(begin(named).await.is_ok());
+    assert!(!other.book().asked.is_empty());
+}
+
+#[tokio::test]
 async fn a_renewed_token_that_never_works_is_not_renewed_for_ever() {
     let stage = Stage::new().await;
     stage.log_in().await;
@@ -382,7 +416,7 @@ async fn what_a_server_calls_a_scope_is_no_part_of_a_command_unless_it_is_plain(
         let challenge = format!(r#"Bearer error="insufficient_scope", scope="{scope}""#);
         let refusal = Refusal { status: http::StatusCode::FORBIDDEN, challenge: Some(challenge) };
         let failure = stage.keeper.refused_again(None, &refusal);
-        let Failure::Unauthorized { reason } = failure else { panic!("{failure}") };
+        let Failure::Unauthorized { reason, .. } = failure else { panic!("{failure}") };
         match shown {
             Some(shown) => assert_eq!(reason, shown),
             None => assert!(!reason.contains(scope), "{reason}"),

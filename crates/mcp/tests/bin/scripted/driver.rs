@@ -63,7 +63,7 @@ async fn drive(url: String) -> Result<(), String> {
     for (name, arguments) in calls(&listing.tools) {
         let reply = loop {
             match call(&upstream, &name, arguments.clone(), &context).await {
-                Err(Failure::Unauthorized { reason }) => human.log_in(&reason).await?,
+                Err(Failure::Unauthorized { reason, .. }) => human.log_in(&reason).await?,
                 other => break other,
             }
         };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcp::connect::Credential;
-use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential};
+use mcp::oauth::{Grant, GrantStore, Login, LoginRequest, OAuthCredential, Reach};
 use serde_json::Value;
 
 /// Where a login leads back to. Nobody listens there: the browser only says
@@ -73,6 +73,8 @@ impl Human {
             client_metadata_url: Some(METADATA.to_owned()),
             scopes: scopes.map(str::to_owned).collect(),
             granted: before.map(|grant| grant.scopes).unwrap_or_default(),
+            // All servers of the suite are on this machine, each on its own port.
+            reach: Reach::Anywhere,
             ..LoginRequest::default()
         };
         let login = Login::begin(&wanted, REDIRECT).await.map_err(|error| error.to_string())?;
