@@ -112,13 +112,19 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
         let status = upstream.status();
         let tools = thousands(status.listing.tools.len());
         let phase = match &status.phase {
+            Phase::Up if status.unanswered != 0 => format!(
+                "DOES NOT ANSWER: {} calls in a row got no answer in time; {tools} functions",
+                status.unanswered
+            ),
             Phase::Up => format!("up, {tools} functions"),
             Phase::Asleep if status.seen => {
                 format!("asleep, {tools} functions, starts when called")
             }
             Phase::Asleep => format!("from memory, {tools} functions, starts when called"),
             Phase::Starting => format!("starting, {tools} functions known"),
-            Phase::Down { reason, .. } => format!("UNAVAILABLE: {reason}; retried by itself"),
+            Phase::Down { reason, .. } => {
+                format!("UNAVAILABLE: {reason}; retried by itself, and when called")
+            }
         };
         let phase = match unread(&status.listing) {
             Some(unread) => format!("{phase}; {unread}"),
@@ -128,7 +134,10 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
             None | Some(CredentialHealth::Fine) => phase,
             Some(health) => format!("{phase}; credentials: {health}"),
         };
-        let fare = Fare::of(&status.phase);
+        let fare = match status.unanswered {
+            0 => Fare::of(&status.phase),
+            _ => Fare::of(&status.phase).min(Fare::Away),
+        };
         has_unread |= !status.listing.unread.is_empty();
         lines.push((fare, format!("- {}: {phase}", source.label)));
     }

@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
-use tool::{Ask, Client, Context, Event, Failure, Identity, Json, Listing, Provider, Reply};
+use tool::{Ask, Client, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Sent};
 
 /// Opens sessions as a caller.
 #[async_trait]
@@ -141,7 +141,7 @@ impl Provider for PerCallerSessions {
         let subject = &context.caller.subject;
         match self.connector.access(&context.caller) {
             Access::Shared => self.shared.ask(ask, context).await,
-            Access::Denied(reason) => Err(Failure::Unauthorized { reason }),
+            Access::Denied(reason) => Err(Failure::Unauthorized { reason, sent: Sent::No }),
             // A notification does not open a session.
             Access::Own if is_notification(&ask) && !lock(&self.sessions).contains_key(subject) => {
                 Ok(Reply::Result(Json::empty_object()))

@@ -1,6 +1,6 @@
 //! One upstream in one pool: its session, its listing and its state.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct SupervisedUpstream {
     used: AtomicU64,
     calls: AtomicU64,
     micros: AtomicU64,
+    /// How many questions in a row got no answer in time.
+    unanswered: AtomicU32,
 }
 
 /// What is known of an upstream before it has started.
@@ -67,6 +69,19 @@ pub(crate) struct UpstreamState {
     pub(super) listing: Arc<Listing>,
     /// Whether the listing was seen in this run.
     pub(super) seen: bool,
+    /// While it is down: what a call does about that.
+    pub(super) restart: Restart,
+}
+
+/// What a call does about an upstream that is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restart {
+    /// Nothing: it failed just now, or takes long to fail. The call is told so.
+    Paused,
+    /// It ends the pause and waits for the start.
+    OnCall,
+    /// It waits for the start that is under way.
+    UnderWay,
 }
 
 impl UpstreamState {
@@ -108,6 +123,9 @@ pub struct Status {
     pub calls: u64,
     /// The mean duration of a call.
     pub mean: Duration,
+    /// How many of the last questions, in a row, got no answer in time. One that
+    /// hangs, or was stopped, still looks as if it were up.
+    pub unanswered: u32,
 }
 
 impl SupervisedUpstream {
@@ -122,7 +140,8 @@ impl SupervisedUpstream {
         } = initial;
         let seen = settings.known.is_some();
         let listing = settings.known.clone().or(remembered).unwrap_or_default();
-        let state = UpstreamState { phase: Phase::Asleep, provider: None, listing, seen };
+        let restart = Restart::Paused;
+        let state = UpstreamState { phase: Phase::Asleep, provider: None, listing, seen, restart };
         SupervisedUpstream {
             settings,
             profile,
@@ -138,6 +157,7 @@ impl SupervisedUpstream {
             used: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             micros: AtomicU64::new(0),
+            unanswered: AtomicU32::new(0),
         }
     }
 
@@ -161,6 +181,7 @@ impl SupervisedUpstream {
             credential: self.settings.connector.credential_health(),
             calls,
             mean: Duration::from_micros(micros / calls.max(1)),
+            unanswered: self.unanswered.load(Ordering::Relaxed),
         }
     }
 
@@ -262,7 +283,27 @@ impl SupervisedUpstream {
             busy.until = Some(until);
             self.calls.fetch_add(1, Ordering::Relaxed);
             self.micros.fetch_add(until - since, Ordering::Relaxed);
-            usable(outcome.unwrap_or(Err(Failure::Timeout { after: limit }))?)
+            let outcome = outcome.unwrap_or(Err(Failure::Timeout { after: limit }));
+            self.note_silence(&outcome);
+            usable(outcome?)
+        }
+    }
+
+    /// A new session has not left anything unanswered.
+    pub(super) fn forget_silence(&self) {
+        self.unanswered.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts the questions in a row that got no answer in time.
+    fn note_silence(&self, outcome: &Result<Reply, Failure>) {
+        if matches!(outcome, Err(Failure::Timeout { .. })) {
+            let before = self.unanswered.fetch_add(1, Ordering::Relaxed);
+            if before == 0 {
+                tracing::warn!(target: "upstream", upstream = self.label(), "it does not answer in time");
+            }
+        } else if self.unanswered.load(Ordering::Relaxed) != 0 {
+            self.unanswered.store(0, Ordering::Relaxed);
+            tracing::info!(target: "upstream", upstream = self.label(), "it answers again");
         }
     }
 
@@ -293,7 +334,7 @@ impl SupervisedUpstream {
         self.wake.notify_one();
         let settled = |now: &UpstreamState| match &now.phase {
             Phase::Up => true,
-            Phase::Down { failures, .. } => 0 < *failures,
+            Phase::Down { failures, .. } => 0 < *failures && now.restart == Restart::Paused,
             Phase::Asleep | Phase::Starting => false,
         };
         let limit = self.settings.start_timeout + Duration::from_secs(1);
@@ -432,7 +473,7 @@ pub(crate) fn reason(failure: &Failure) -> String {
 
 pub(crate) fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    catalog::summary::cut(&line, 160)
+    catalog::summary::cut(&line, 400)
 }
 
 /// A result must be an object: clients that get anything else wait for ever.

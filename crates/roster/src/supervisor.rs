@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::time::Instant;
 use tool::{Backoff, Client, Event, Failure, Listing, Provider};
 
 use super::inspect::Inspector;
 use super::listing_store::RememberedListings;
 use super::masking::mask_event;
-use super::supervised::{Phase, SupervisedUpstream, UpstreamState, one_line, reason};
+use super::supervised::{Phase, Restart, SupervisedUpstream, UpstreamState, one_line, reason};
 use super::{Start, loop_guard};
 use tool::clock::Clock;
 
@@ -32,6 +33,10 @@ const START_SLOT: Duration = Duration::from_secs(5);
 /// upstreams that died together do not restart together.
 const BACKOFF: Backoff =
     Backoff::doubling(Duration::from_millis(250), Duration::from_secs(60)).with_jitter(0.5);
+
+/// How soon after a failure a call may have it started again. A program that crashes
+/// at once must not be started for every call.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What supervising an upstream takes.
 pub(crate) struct Supervisor {
@@ -90,6 +95,18 @@ async fn connect(
     })
 }
 
+/// Waits for the next start. A call ends the wait: who is called may be well by
+/// now. Only what took long to fail has its whole pause, or each call would take
+/// as long.
+async fn pause_before_restart(upstream: &SupervisedUpstream, pause: Duration, took: Duration) {
+    let least = LEAST_PAUSE.max(took * 2).min(pause);
+    tokio::time::sleep(least).await;
+    let set = |restart| upstream.set(|now| now.restart = restart);
+    set(Restart::OnCall);
+    let called = tokio::time::timeout(pause - least, upstream.wake.notified()).await.is_ok();
+    set(if called || took < START_SLOT { Restart::UnderWay } else { Restart::Paused });
+}
+
 fn seconds(limit: Duration) -> String {
     if limit < Duration::from_secs(1) {
         format!("{limit:?}")
@@ -116,7 +133,10 @@ impl Supervisor {
                     now.phase = Phase::Starting;
                 }
             });
-            match self.open(&upstream, &client).await {
+            let began = Instant::now();
+            let opened = self.open(&upstream, &client).await;
+            let took = began.elapsed();
+            match opened {
                 Ok((provider, events)) => {
                     let since = self.now();
                     let end = self.watch(&upstream, &provider, events).await;
@@ -130,6 +150,7 @@ impl Supervisor {
                     let _ = upstream.wake.notified().now_or_never();
                     upstream.set(|now| {
                         now.provider = None;
+                        now.restart = Restart::Paused;
                         now.phase = match end {
                             End::Idle => Phase::Asleep,
                             // The first time it may have been an accident: calls
@@ -148,11 +169,15 @@ impl Supervisor {
                     failures += 1;
                     wait_until_needed = false;
                     let reason = self.inspector.reason(&reason(&failure));
-                    upstream.set(|now| now.phase = Phase::Down { reason, failures });
+                    upstream.set(|now| {
+                        now.phase = Phase::Down { reason, failures };
+                        now.restart = Restart::Paused;
+                    });
                     self.dirty.notify_one();
                 }
             }
-            tokio::time::sleep(BACKOFF.pause_after(failures, (self.random)())).await;
+            let pause = BACKOFF.pause_after(failures, (self.random)());
+            pause_before_restart(&upstream, pause, took).await;
         }
     }
 
@@ -168,6 +193,7 @@ impl Supervisor {
     ) -> Result<Session, Failure> {
         let provider = connect(upstream, client, &self.start_permits).await?;
         upstream.touch();
+        upstream.forget_silence();
         // Subscribed before listing, so that no change in between is missed.
         let events = provider.events();
         upstream.subscriptions.replay(upstream.label(), &provider).await;
@@ -277,6 +303,7 @@ impl SupervisedUpstream {
         self.set(|now| {
             now.provider = None;
             now.phase = Phase::Down { reason: reason.to_owned(), failures: 1 };
+            now.restart = Restart::Paused;
         });
     }
 

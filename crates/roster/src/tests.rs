@@ -429,8 +429,102 @@ async fn one_that_dies_at_once_is_started_less_and_less_often() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(scripts.opened() < 30, "{} starts in ten minutes", scripts.opened());
     assert_eq!(described(&pool), "a[x] down: exit status 1");
-    let failure = call(&pool, 1).await.unwrap_err();
-    assert_eq!(failure, Failure::Unavailable { reason: "exit status 1".into() });
+    // Who calls has it started, and finds it well while it lasts.
+    assert_eq!(call(&pool, 1).await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_the_pause_of_one_that_is_well_again() {
+    let n_failing = 9;
+    let scripts = Scripts::new(move |before, _| match before < n_failing {
+        true => Err(Failure::Unavailable { reason: "not yet".to_owned() }),
+        false => Ok(provider(&["x"]) as _),
+    });
+    let known = Arc::new(listing(vec![tool("x", "It.", &json!({}))]));
+    let upstream = Upstream::new("up", Arc::clone(&scripts) as _);
+    let roster = roster(vec![Upstream { known: Some(known), ..upstream }], &Arc::default());
+    let pool = roster.default_pool();
+    // Nobody calls: the pauses grow to a minute.
+    while scripts.opened() < n_failing {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // It is well now, and nobody has looked: the call does.
+    let began = tokio::time::Instant::now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(call(&pool, 1).await.unwrap(), "done");
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_do_not_start_one_that_crashes_more_than_once_a_second() {
+    let scripts = Scripts::new(|_, _| Err(Failure::Unavailable { reason: "crashed".to_owned() }));
+    let upstream = Upstream::new("up", Arc::clone(&scripts) as _);
+    let known = Arc::new(listing(vec![tool("x", "It.", &json!({}))]));
+    let roster = roster(vec![Upstream { known: Some(known), ..upstream }], &Arc::default());
+    let (pool, began) = (roster.default_pool(), tokio::time::Instant::now());
+    while began.elapsed() < Duration::from_secs(60) {
+        let failure = call(&pool, 1).await.unwrap_err();
+        assert!(failure.to_string().contains("crashed"), "{failure}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!((50..=64).contains(&scripts.opened()), "{} starts", scripts.opened());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_hangs_when_it_starts_does_not_hold_every_call() {
+    let slow = Slow(None, provider(&["x"]));
+    let known = Arc::new(listing(vec![tool("x", "It.", &json!({}))]));
+    let upstream = Upstream { known: Some(known), ..Upstream::new("up", Arc::new(slow)) };
+    let roster = roster(vec![upstream], &Arc::default());
+    let pool = roster.default_pool();
+    call(&pool, 1).await.unwrap_err();
+    let began = tokio::time::Instant::now();
+    for _ in 0..100 {
+        call(&pool, 1).await.unwrap_err();
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO, "it was told at once that it is down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_stops_answering_is_known_not_to_after_the_first_timeouts() {
+    let hangs = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let hung = Arc::clone(&hangs);
+    let sometimes = Sometimes(provider(&["x"]), hung);
+    let sometimes: Arc<dyn Provider> = Arc::new(sometimes);
+    let scripts = Scripts::new(move |_, _| Ok(Arc::clone(&sometimes)));
+    let roster = roster(vec![Upstream::new("up", scripts)], &Arc::default());
+    let pool = roster.default_pool();
+    settle().await;
+    let unanswered = || pool.snapshot().upstreams()[0].status().unanswered;
+    assert_eq!(unanswered(), 0);
+    for n in 1..=3 {
+        assert!(matches!(call(&pool, 1).await, Err(Failure::Timeout { .. })));
+        assert_eq!(unanswered(), n);
+    }
+    hangs.store(false, std::sync::atomic::Ordering::SeqCst);
+    call(&pool, 1).await.unwrap();
+    assert_eq!(unanswered(), 0, "it answers again");
+}
+
+/// Answers only while it is not told to hang, like a process that was stopped.
+struct Sometimes(Arc<Scripted>, Arc<std::sync::atomic::AtomicBool>);
+
+#[async_trait]
+impl Provider for Sometimes {
+    fn listing(&self) -> Arc<Listing> {
+        self.0.listing()
+    }
+
+    fn events(&self) -> futures::stream::BoxStream<'static, Event> {
+        self.0.events()
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match self.1.load(std::sync::atomic::Ordering::SeqCst) {
+            true => std::future::pending().await,
+            false => self.0.ask(ask, context).await,
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
 use gateway::Gateway;
-use gateway::roster::{Phase, Snapshot, SupervisedUpstream, inspect};
+use gateway::roster::{Phase, Snapshot, Status, SupervisedUpstream, inspect};
 use serde_json::{Value, json};
-use tool::CredentialHealth;
+use tool::{Context, CredentialHealth};
 
 use super::asking::{self, Wait};
 use super::output::Output;
@@ -93,10 +93,12 @@ fn report(args: &Args, snapshot: &Snapshot) -> anyhow::Result<Done> {
 }
 
 async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
+    let is_up = upstream.status().phase == Phase::Up;
+    let ping = if is_up { ping(upstream).await } else { None };
+    // One that does not answer is known not to by now.
     let status = upstream.status();
-    let ping = if status.phase == Phase::Up { ping(upstream).await } else { None };
     let listing = &status.listing;
-    let (state, reason) = state(&status.phase);
+    let (state, reason) = state(&status);
     json!({
         "label": status.label,
         "state": state,
@@ -115,11 +117,15 @@ async fn row(upstream: &Arc<SupervisedUpstream>) -> Value {
     })
 }
 
+/// How long a server that is well may take for the smallest question.
+const PING: Duration = Duration::from_secs(3);
+
 /// How long the smallest question takes that the server answers itself.
 async fn ping(upstream: &SupervisedUpstream) -> Option<Duration> {
     let ask = smallest(&upstream.listing().server.protocol);
     let since = Instant::now();
-    upstream.ask(ask, &asking::context()).await.ok().map(|_| since.elapsed())
+    let context = Context { timeout: Some(PING), ..asking::context() };
+    upstream.ask(ask, &context).await.ok().map(|_| since.elapsed())
 }
 
 /// What stands in each column.
@@ -177,7 +183,11 @@ fn table(rows: &[Value]) -> String {
     let columns = fitting(&texts, room);
     let mut table = terminal::table(&columns.iter().map(|at| head[*at]).collect::<Vec<_>>());
     for row in rows {
-        let style = if row["state"] == "down" { terminal::BAD } else { terminal::GOOD };
+        let style = if row["state"] == "down" || row["state"] == "silent" {
+            terminal::BAD
+        } else {
+            terminal::GOOD
+        };
         let texts = self::texts(row);
         table.add_row(columns.iter().map(|at| match at {
             1 => terminal::cell(style, &texts[*at]),
@@ -201,12 +211,14 @@ fn table(rows: &[Value]) -> String {
     text
 }
 
-fn state(phase: &Phase) -> (&'static str, Option<&str>) {
-    match phase {
-        Phase::Asleep => ("ready", None),
-        Phase::Starting => ("starting", None),
-        Phase::Up => ("up", None),
-        Phase::Down { reason, .. } => ("down", Some(reason)),
+fn state(status: &Status) -> (&'static str, Option<String>) {
+    match (&status.phase, status.unanswered) {
+        (Phase::Asleep, _) => ("ready", None),
+        (Phase::Starting, _) => ("starting", None),
+        (Phase::Up, 0) => ("up", None),
+        (Phase::Up, 1) => ("silent", Some("the last call got no answer in time".to_owned())),
+        (Phase::Up, n) => ("silent", Some(format!("{n} calls in a row got no answer in time"))),
+        (Phase::Down { reason, .. }, _) => ("down", Some(reason.clone())),
     }
 }
 
