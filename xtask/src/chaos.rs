@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use cells::Cell;
-use gate::Gate;
+use gate::{Answer, Gate};
 use tally::Tally;
 
 /// Longer than any limit that gatelet was given.
@@ -39,6 +39,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         println!("{}", tally.row(cell.name));
         all.add(&tally);
     }
+    gate.spoil_disk()?;
+    let kept = cells.iter().find(|cell| cell.name == "kept").context("no cell keeps anything")?;
+    let tally = try_cell(&mut gate, kept, calls, seed.wrapping_add(1));
+    println!("{}", tally.row("kept, disk full"));
+    all.add(&tally);
     all.left = gate.end()?;
     println!("{}", all.row("all"));
     println!("took {} s; processes left: {}", began.elapsed().as_secs(), all.left);
@@ -51,13 +56,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Asks a cell so many times at once, and a healthy upstream beside it.
 fn try_cell(gate: &mut Gate, cell: &Cell, calls: u64, seed: u64) -> Tally {
     let keys: Vec<String> = (0..calls).map(|n| format!("{}-{seed}-{n}", cell.name)).collect();
-    let asked: Vec<_> = keys.iter().map(|key| gate.call(cell.name, key)).collect();
+    let ask =
+        |gate: &mut Gate| keys.iter().map(|key| gate.call(cell.name, key)).collect::<Vec<Answer>>();
+    let asked = match cell.name {
+        "slow-client" => gate.without_reading(|gate| {
+            let asked = ask(gate);
+            std::thread::sleep(Duration::from_millis(500));
+            asked
+        }),
+        _ => ask(gate),
+    };
     let beside: Vec<_> = (0..5).map(|n| format!("beside-{}-{seed}-{n}", cell.name)).collect();
     let beside: Vec<_> = beside.iter().map(|key| (gate.call("healthy", key), key)).collect();
     let end = Instant::now() + PATIENCE;
     let mut tally = Tally::default();
     for (answer, key) in asked.into_iter().zip(&keys) {
-        tally.count(answer.wait(end).as_deref(), key, gate.runs(key));
+        let mut answer = answer.wait(end);
+        if let Some(handle) = answer.as_deref().and_then(tally::kept_as) {
+            answer = gate.view(&handle).wait(end);
+        }
+        tally.count(answer.as_deref(), key, gate.runs(key));
     }
     for (answer, key) in beside {
         tally.count_beside(answer.wait(end).as_deref(), key);

@@ -11,6 +11,14 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().expect("xtask stands in the repository's root").to_owned()
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    // This program is in `debug` there.
+    let own = std::env::current_exe().ok();
+    let found = own.as_deref().and_then(|own| own.parent()?.parent());
+    found.map_or_else(|| root().join("target"), Path::to_owned)
+}
+
 /// Runs a command to its end; anything but success is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);

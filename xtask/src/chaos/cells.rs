@@ -36,6 +36,9 @@ const STDIO: &[&str] = &[
     "log-flood",    // a megabyte on stderr, then the answer
     "big",          // an answer of as much as the gate lets through
     "stop-reading", // answers, and reads nothing more for a while
+    "stopped",      // is stopped by a signal, like a program under a debugger
+    "kept",         // an answer that is too long to go out, and is kept
+    "slow-client",  // answers well, and the client does not read for a while
 ];
 
 /// What a server over HTTP can do wrong, after the deed is done.
@@ -60,7 +63,10 @@ const HTTP: &[&str] = &[
     "http-307",
     "http-400",
     "http-401",
+    "http-401-bearer", // refused before it ran, as the challenge says
     "http-403",
+    "http-403-scope", // refused before it ran, for want of a scope
+    "http-kept",      // an answer that is kept
     "http-404",
     "http-408",
     "http-409",

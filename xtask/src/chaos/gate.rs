@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::run::{self, cargo, root};
+use crate::run::{self, cargo, target};
 
 use super::cells::{Cell, Transport};
 use super::web;
@@ -26,6 +26,8 @@ pub(crate) struct Gate {
     process: Child,
     input: Option<ChildStdin>,
     waiting: Waiting,
+    /// Held while the client reads nothing.
+    reading: Arc<Mutex<()>>,
     next: u64,
     place: PathBuf,
 }
@@ -50,7 +52,7 @@ impl Gate {
         web::note_in(&effects);
         fs::write(place.join("gatelet.toml"), configuration(cells, port, &effects)?)?;
         let log = fs::File::create(place.join("log"))?;
-        let mut process = Command::new(root().join("target/debug/gatelet"))
+        let mut process = Command::new(target().join("debug/gatelet"))
             .args(["serve", "--stdio", "--config"])
             .arg(place.join("gatelet.toml"))
             .env("GATELET_STATE", place.join("state"))
@@ -64,9 +66,12 @@ impl Gate {
         let output = process.stdout.take().context("gatelet has no output")?;
         let waiting = Waiting::default();
         let heard = Arc::clone(&waiting);
+        let reading = Arc::new(Mutex::new(()));
+        let may_read = Arc::clone(&reading);
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 let Ok(line) = line else { break };
+                drop(may_read.lock().expect("nobody panics here"));
                 let message: Value = serde_json::from_str(&line).unwrap_or_default();
                 let Some(id) = message["id"].as_u64() else { continue };
                 let waits = heard.lock().expect("nobody panics here").remove(&id);
@@ -75,7 +80,7 @@ impl Gate {
                 }
             }
         });
-        let mut gate = Gate { process, input, waiting, next: 0, place };
+        let mut gate = Gate { process, input, waiting, reading, next: 0, place };
         gate.open()?;
         Ok(gate)
     }
@@ -100,6 +105,31 @@ impl Gate {
     pub(crate) fn call(&mut self, label: &str, key: &str) -> Answer {
         let arguments = json!({"namespace": label, "function": "deed", "kwargs": {"key": key}});
         self.ask("tools/call", &json!({"name": "call", "arguments": arguments}))
+    }
+
+    /// Looks at the beginning of an answer that was kept, as a client does.
+    pub(crate) fn view(&mut self, handle: &str) -> Answer {
+        let kwargs = json!({"handle": handle, "selector": {"type": "head", "chars": 200}});
+        let arguments = json!({"namespace": "gatelet", "function": "view", "kwargs": kwargs});
+        self.ask("tools/call", &json!({"name": "call", "arguments": arguments}))
+    }
+
+    /// Reads nothing while `during` lasts.
+    pub(crate) fn without_reading<T>(&mut self, during: impl FnOnce(&mut Gate) -> T) -> T {
+        let reading = Arc::clone(&self.reading);
+        let _held = reading.lock().expect("nobody panics here");
+        during(self)
+    }
+
+    /// Makes sure that nothing more can be written where results are kept, as when
+    /// the disk is full.
+    pub(crate) fn spoil_disk(&self) -> Result<()> {
+        let kept = self.place.join("state/artifacts");
+        if kept.exists() {
+            fs::remove_dir_all(&kept)?;
+        }
+        fs::write(&kept, "no room")?;
+        Ok(())
     }
 
     fn ask(&mut self, method: &str, params: &Value) -> Answer {

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -69,6 +70,11 @@ pub(crate) fn done(id: &Value, key: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {"content": content}})
 }
 
+/// The answer to a call that was carried out, too long to be given at once.
+pub(crate) fn kept(id: &Value, key: &str) -> Value {
+    done(id, &format!("{key} {}", "long ".repeat(60_000)))
+}
+
 fn answer(fault: &str, id: &Value, key: &str) -> Result<()> {
     let answer = done(id, key);
     let text = answer.to_string();
@@ -121,6 +127,13 @@ fn answer(fault: &str, id: &Value, key: &str) -> Result<()> {
             let _ = std::io::stderr().write_all("noise ".repeat(170_000).as_bytes());
             say(&answer)?;
         }
+        "stopped" => {
+            // It goes on when somebody lets it; nobody does.
+            let _ = Command::new("kill").args(["-STOP", &std::process::id().to_string()]).status();
+            say(&answer)?;
+        }
+        "kept" => say(&kept(id, key))?,
+        "slow-client" => say(&done(id, &format!("{key} {}", "x".repeat(9_000))))?,
         "big" => say(&done(id, &format!("{key} {}", "x".repeat(8_000))))?,
         "stop-reading" => {
             say(&answer)?;

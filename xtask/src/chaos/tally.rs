@@ -8,8 +8,8 @@ pub(crate) struct Tally {
     right: usize,
     /// Answered with an error.
     errors: usize,
-    /// Errors of calls that ran, where the error does not say that they may have. Right
-    /// where the upstream itself answered with the error.
+    /// Errors of calls that ran, where the error does not say so in words and to
+    /// programs. Right where the upstream itself answered with the error.
     silent: usize,
     /// Answered with something else, which is worse than an error.
     wrong: usize,
@@ -88,12 +88,19 @@ enum Outcome {
     Lost,
 }
 
+/// The handle under which an answer is kept, if it is.
+pub(crate) fn kept_as(answer: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(answer).ok()?;
+    value["result"]["_meta"]["cash/gated"]["handle"].as_str().map(str::to_owned)
+}
+
 /// What an answer, as it stands on the wire, says about a call with this key.
 fn judge(answer: Option<&str>, key: &str) -> Outcome {
     let Some(answer) = answer else { return Outcome::Lost };
     let value: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
     let is_error = value.get("error").is_some() || value["result"]["isError"] == true;
-    let says_so = answer.contains("may have run") || answer.contains("mayHaveRun");
+    let told = &value["result"]["_meta"]["cash/error"]["mayHaveRun"];
+    let says_so = answer.contains("may have run") && told == true;
     let text = value["result"]["content"][0]["text"].as_str().unwrap_or_default();
     match is_error {
         true => Outcome::Error { says_so },
@@ -107,8 +114,12 @@ mod tests {
     use super::*;
 
     fn result(text: &str, is_error: bool) -> String {
-        let result =
-            serde_json::json!({"content": [{"type": "text", "text": text}], "isError": is_error});
+        let told = serde_json::json!({"mayHaveRun": text.contains("may have run")});
+        let result = serde_json::json!({
+            "content": [{"type": "text", "text": text}],
+            "isError": is_error,
+            "_meta": {"cash/error": told},
+        });
         serde_json::json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string()
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::stdio::{LATE, done, note, reply};
+use super::stdio::{LATE, done, kept, note, reply};
 
 /// Serves until the process ends.
 pub(crate) struct Server {
@@ -74,6 +74,8 @@ fn converse(stream: &TcpStream) -> Result<bool> {
     let asked = message["method"].as_str().unwrap_or_default();
     if id.is_null() {
         send(stream, "202 Accepted", "", b"")?;
+    } else if asked == "tools/call" && refuses(stream, &fault)? {
+        return Ok(true);
     } else if asked == "tools/call" {
         let key = message["params"]["arguments"]["key"].as_str().unwrap_or_default();
         if let Some(effects) = EFFECTS.lock().expect("nobody panics here").as_deref() {
@@ -84,6 +86,17 @@ fn converse(stream: &TcpStream) -> Result<bool> {
         let session = "Mcp-Session-Id: one\r\n";
         send_json(stream, "200 OK", session, &reply(id, asked))?;
     }
+    Ok(true)
+}
+
+/// Refuses a call before it is carried out, where that is the fault.
+fn refuses(stream: &TcpStream, fault: &str) -> Result<bool> {
+    let (status, challenge) = match fault {
+        "http-401-bearer" => ("401 No", "Bearer error=\"invalid_token\""),
+        "http-403-scope" => ("403 No", "Bearer error=\"insufficient_scope\", scope=\"write\""),
+        _ => return Ok(false),
+    };
+    send(stream, status, &format!("WWW-Authenticate: {challenge}\r\n"), b"")?;
     Ok(true)
 }
 
@@ -131,6 +144,7 @@ fn misbehave(mut stream: &TcpStream, fault: &str, id: &Value, key: &str) -> Resu
             let status = format!("{} Elsewhere", &fault[5..]);
             send(stream, &status, "Location: /http-healthy\r\n", b"")?;
         }
+        "http-kept" => send_json(stream, "200 OK", "", &kept(id, key))?,
         "http-503-after" => send(stream, "503 Busy", "Retry-After: 1\r\n", b"")?,
         "http-healthy" => send_json(stream, "200 OK", "", &answer)?,
         status => send(stream, &format!("{} No", &status[5..]), "", b"it broke")?,
