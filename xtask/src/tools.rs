@@ -30,6 +30,17 @@ const NPM: &[(&str, &[&str])] = &[
     ),
     ("npm-conf-0.2", &["@modelcontextprotocol/conformance@0.2.0-alpha.12"]),
     ("npm-conf-0.1", &["@modelcontextprotocol/conformance@0.1.16"]),
+    // Programs that use MCP servers; their own commands need no account.
+    (
+        "hosts",
+        &[
+            "@anthropic-ai/claude-code@2.1.326",
+            "@openai/codex@0.169.0",
+            "opencode-ai@1.18.33",
+            "@google/gemini-cli@0.61.0",
+            "@github/copilot@1.0.102",
+        ],
+    ),
 ];
 
 #[cfg(target_arch = "x86_64")]

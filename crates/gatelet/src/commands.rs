@@ -27,6 +27,11 @@ pub(crate) mod init;
 pub(crate) mod secret;
 pub(crate) mod servers;
 
+mod host_files;
+pub(crate) mod install;
+pub(crate) mod undo;
+pub(crate) mod uninstall;
+
 pub(crate) mod conform;
 pub(crate) mod key;
 pub(crate) mod login;
@@ -63,6 +68,9 @@ pub(crate) enum Command {
     Eval(eval::Args),
     #[command(subcommand)]
     Habits(habits::Action),
+    Install(install::Args),
+    Uninstall(uninstall::Args),
+    Undo(undo::Args),
     Init(init::Args),
     Import(import::Args),
     Add(Box<servers::add::Args>),
@@ -117,6 +125,9 @@ pub(crate) fn run(
         Command::Selection(action) => selection::run(&action),
         Command::Eval(args) => eval::run(&args),
         Command::Habits(action) => habits::run(&action, paths),
+        Command::Install(args) => install::run(&args, paths),
+        Command::Uninstall(args) => uninstall::run(&args, paths),
+        Command::Undo(args) => undo::run(&args, paths),
         Command::Init(args) => init::run(&args, paths),
         Command::Import(args) => import::run(&args, paths),
         Command::Add(args) => servers::add::run(&args, paths),

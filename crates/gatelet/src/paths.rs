@@ -51,6 +51,23 @@ impl Paths {
     }
 }
 
+/// What this user's environment says about where programs keep their files.
+pub(crate) fn host_environment() -> anyhow::Result<hosts::Environment> {
+    let text = |value: std::ffi::OsString| value.into_string().ok();
+    let variables: std::collections::BTreeMap<String, String> =
+        std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+    let platform = hosts::Platform::current();
+    let name = if platform == hosts::Platform::Windows { "USERPROFILE" } else { "HOME" };
+    let home = variables.get(name).filter(|home| !home.is_empty()).cloned();
+    let home = home.with_context(|| format!("no home directory: {name} is not set"))?;
+    Ok(hosts::Environment { platform, home, variables })
+}
+
+/// The configuration of the user's own, there or not.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    candidates().into_iter().nth(1)
+}
+
 /// Where a configuration is looked for when none is named.
 pub(crate) fn candidates() -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("gatelet.toml")];

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-const START: &str = include_str!("init/gatelet.toml");
+pub(super) const START: &str = include_str!("init/gatelet.toml");
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = paths.config.clone().unwrap_or_else(|| PathBuf::from("gatelet.toml"));

@@ -10,16 +10,28 @@ pub(crate) fn take_from(
     store: &Secrets,
     raw: &mut RawUpstream,
 ) -> Result<Vec<String>, SecretError> {
+    let named = name_in(raw);
+    keep(store, &named)?;
+    Ok(named.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Puts names in the place of plain secrets; each name and its secret.
+pub(crate) fn name_in(raw: &mut RawUpstream) -> Vec<(String, String)> {
     let label = raw.label.clone().unwrap_or_default();
-    let mut moved = Vec::new();
+    let mut named = Vec::new();
     for (name, value) in raw.env.iter_mut().chain(raw.headers.iter_mut()) {
         let Some((before, secret)) = secret_in(name, value) else { continue };
         let kept = legal(&format!("{label}/{name}"));
-        store.set(&kept, &secret.replace("$${", "${"), store.usual())?;
+        let secret = secret.replace("$${", "${");
         *value = format!("{before}${{keyring:{kept}}}");
-        moved.push(kept);
+        named.push((kept, secret));
     }
-    Ok(moved)
+    named
+}
+
+/// Keeps secrets under their names.
+pub(crate) fn keep(store: &Secrets, named: &[(String, String)]) -> Result<(), SecretError> {
+    named.iter().try_for_each(|(name, secret)| store.set(name, secret, store.usual()))
 }
 
 /// How many plain secrets an entry holds.

@@ -15,6 +15,7 @@ mod edge;
 mod faults;
 mod finding;
 mod first_minute;
+mod install;
 mod limits;
 mod logins;
 mod loops;

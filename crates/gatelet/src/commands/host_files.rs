@@ -1,0 +1,335 @@
+//! What `install`, `uninstall` and `undo` share: this machine's hosts, the preview
+//! of changes, and the person who agrees to them.
+
+use std::path::{Path, PathBuf};
+
+use hosts::apply::apply;
+use hosts::change::FileChange;
+use hosts::history::{History, Record};
+use hosts::plan::{Refusal, Scope, Server};
+use hosts::preview::{self, Mark};
+use hosts::{Disk, Environment, HOSTS, Host, Reach};
+use serde_json::{Value, json};
+
+use super::output::Output;
+use super::{person, plain_secrets};
+use crate::config::{self, Config};
+use crate::exit::{Done, Stop};
+use crate::paths::{self, Paths};
+use crate::secrets::{Place, Secrets};
+use crate::terminal::{BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
+
+/// The name of our entry in every host.
+pub(super) const NAME: &str = "gatelet";
+
+/// The flags that say which hosts are meant, and whether to ask.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Choice {
+    /// The hosts, such as `claude-code` or `cursor` [default: all that are on this machine]
+    #[arg(value_name = "HOST")]
+    pub(super) hosts: Vec<String>,
+
+    /// All hosts that are on this machine
+    #[arg(long, conflicts_with = "hosts")]
+    pub(super) all: bool,
+
+    /// The files of the project in the working directory, not those of the user
+    #[arg(long)]
+    pub(super) project: bool,
+
+    #[command(flatten)]
+    pub(super) consent: Consent,
+}
+
+/// The flags that say whether to ask and how to answer.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Consent {
+    /// Agree beforehand
+    #[arg(long, short)]
+    pub(super) yes: bool,
+
+    /// Show what would change, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) dry_run: bool,
+
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// This machine, and what was changed on it before.
+pub(super) struct Here {
+    pub(super) environment: Environment,
+    pub(super) disk: Disk,
+    pub(super) history: History,
+}
+
+impl Here {
+    pub(super) fn new(paths: &Paths) -> anyhow::Result<Here> {
+        let environment = paths::host_environment()?;
+        let disk = Disk::new(&environment);
+        let history = History::at(paths.state_directory()?.join("hosts"));
+        Ok(Here { environment, disk, history })
+    }
+}
+
+/// The gatelet that hosts are to reach.
+pub(super) struct Gatelet {
+    pub(super) config: Config,
+    /// The file of the configuration, there or not.
+    pub(super) file: PathBuf,
+}
+
+impl Gatelet {
+    pub(super) fn new(paths: &Paths) -> anyhow::Result<Gatelet> {
+        let config = match &paths.config {
+            // One that is named and not there yet is made.
+            Some(file) if !file.exists() => config::usual()?,
+            Some(_) | None => config::load(paths)?.config,
+        };
+        Ok(Gatelet { config, file: Gatelet::file(paths)? })
+    }
+
+    /// As [`Gatelet::new`]; one whose configuration is damaged can still be taken out.
+    pub(super) fn even_damaged(paths: &Paths) -> anyhow::Result<Gatelet> {
+        match Gatelet::new(paths) {
+            Ok(gatelet) => Ok(gatelet),
+            Err(_) => Ok(Gatelet { config: config::usual()?, file: Gatelet::file(paths)? }),
+        }
+    }
+
+    fn file(paths: &Paths) -> anyhow::Result<PathBuf> {
+        let no_home = || anyhow::anyhow!("no home directory: name a configuration with --config");
+        let file = paths.config_file().or_else(paths::user_file).ok_or_else(no_home)?;
+        Ok(std::path::absolute(file)?)
+    }
+
+    /// Whether an entry of a host leads to this gatelet.
+    pub(super) fn is_same(&self, reach: &Reach) -> bool {
+        config::leads_here(reach, &self.config, &self.file)
+    }
+}
+
+/// The hosts that are meant. Those that nobody named are on this machine.
+pub(super) fn chosen(choice: &Choice, here: &Here) -> anyhow::Result<Vec<&'static Host>> {
+    if !choice.hosts.is_empty() {
+        return choice.hosts.iter().map(|name| named(name)).collect();
+    }
+    let is_meant = |host: &&Host| match choice.project {
+        true => host.project.is_some_and(|file| Path::new(file).exists()),
+        false => host.is_here(&here.environment, &here.disk),
+    };
+    let found: Vec<&Host> = HOSTS.iter().filter(is_meant).collect();
+    if choice.consent.yes && !choice.all {
+        let names: Vec<&str> = found.iter().map(|host| host.id).collect();
+        let why = "name the hosts that --yes agrees to, or say --all";
+        return Err(Stop::Usage(format!("{why}; found here: {}", names.join(", "))).into());
+    }
+    if found.is_empty() {
+        let where_to = if choice.project { "in this directory" } else { "on this machine" };
+        let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
+        let why = format!("no host was found {where_to}; known are {}", known.join(", "));
+        return Err(Stop::Usage(why).into());
+    }
+    Ok(found)
+}
+
+fn named(name: &str) -> anyhow::Result<&'static Host> {
+    Host::named(name).ok_or_else(|| {
+        let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
+        Stop::Usage(format!("no host is called `{name}`; known are {}", known.join(", "))).into()
+    })
+}
+
+pub(super) fn scope(choice: &Choice) -> anyhow::Result<Scope> {
+    match choice.project {
+        true => Ok(Scope::Project(std::env::current_dir()?)),
+        false => Ok(Scope::User),
+    }
+}
+
+/// Changes, and the hosts that are left out with the reason.
+#[derive(Default)]
+pub(super) struct Planned {
+    pub(super) changes: Vec<FileChange>,
+    pub(super) left_out: Vec<(&'static Host, Refusal)>,
+    /// Secrets to keep before anything is written, by name.
+    pub(super) secrets: Vec<(String, String)>,
+}
+
+/// Plans for every host. A host that somebody named must be possible; one that
+/// was only found is left out.
+pub(super) fn plan_each(
+    choice: &Choice,
+    hosts: &[&'static Host],
+    plan: impl Fn(&'static Host) -> Result<Vec<FileChange>, Refusal>,
+) -> Result<Planned, Stop> {
+    let mut planned = Planned::default();
+    for &host in hosts {
+        match plan(host) {
+            Ok(changes) => planned.changes.extend(changes),
+            Err(refusal) if choice.hosts.is_empty() => planned.left_out.push((host, refusal)),
+            Err(refusal) => return Err(Stop::Usage(refusal.to_string())),
+        }
+    }
+    // Two hosts may share a file.
+    let mut seen: Vec<PathBuf> = Vec::new();
+    planned.changes.retain(|change| {
+        let is_new = !seen.contains(&change.path);
+        seen.push(change.path.clone());
+        is_new
+    });
+    Ok(planned)
+}
+
+pub(super) fn server<'a>(reach: &'a [Reach], is_same: &'a dyn Fn(&Reach) -> bool) -> Server<'a> {
+    Server { name: NAME, reach, is_same }
+}
+
+/// Shows the changes, asks, writes, and tells. `None` when nothing was written.
+pub(super) fn carry_out(
+    command: &str,
+    planned: &Planned,
+    consent: Consent,
+    here: &Here,
+    store: &Secrets,
+) -> anyhow::Result<(Done, Option<Record>)> {
+    let is_json = consent.output.is_json();
+    let changes: Vec<&FileChange> =
+        planned.changes.iter().filter(|change| !change.is_empty()).collect();
+    if !is_json {
+        show(planned, here, store);
+    }
+    let record = if changes.is_empty() || consent.dry_run {
+        None
+    } else if consent.yes || !is_json && is_agreed_to(&changes) {
+        write(command, planned, here, store)?
+    } else {
+        if is_json {
+            out(&serde_json::to_string_pretty(&document(command, planned, None))?);
+        }
+        let why = "nobody agreed, so nothing was written; --yes agrees, --dry-run only shows";
+        return Err(Stop::Refused(why.to_owned()).into());
+    };
+    if is_json {
+        out(&serde_json::to_string_pretty(&document(command, planned, record.as_ref()))?);
+    } else if consent.dry_run {
+        say(&paint(DIM, "nothing was written (--dry-run)"));
+    } else if let Some(record) = &record {
+        told(command, record, &changes);
+    }
+    let none_worked = planned.changes.is_empty() && !planned.left_out.is_empty();
+    Ok((if none_worked { Done::AnswerIsError } else { Done::Fine }, record))
+}
+
+/// What was written, and how it takes effect.
+fn told(command: &str, record: &Record, changes: &[&FileChange]) {
+    let n_files = changes.len();
+    let files = if n_files == 1 { "1 file".to_owned() } else { format!("{n_files} files") };
+    say(&format!("{} {files}", paint(GOOD, "wrote")));
+    for host in changes.iter().filter_map(|change| Host::named(change.host?)) {
+        say(&paint(DIM, format!("  {}: {}", host.name, host.reload)));
+    }
+    if command != "undo" {
+        say(&paint(
+            DIM,
+            format!("  `gatelet undo` takes it back (it is number {})", record.number),
+        ));
+    }
+}
+
+/// Keeps the secrets, then writes the files; what was kept for files that could
+/// not be written is forgotten again.
+fn write(
+    command: &str,
+    planned: &Planned,
+    here: &Here,
+    store: &Secrets,
+) -> anyhow::Result<Option<Record>> {
+    let before = store.list()?;
+    plain_secrets::keep(store, &planned.secrets)?;
+    let written = apply(&planned.changes, command, &here.history, &here.disk);
+    if written.is_err() {
+        for (name, _) in planned.secrets.iter().filter(|(name, _)| !before.contains_key(name)) {
+            let _ = store.remove(name);
+        }
+    }
+    Ok(written?)
+}
+
+fn is_agreed_to(changes: &[&FileChange]) -> bool {
+    let n_files = changes.len();
+    let what = if n_files == 1 { "this file".to_owned() } else { format!("these {n_files} files") };
+    person::agrees(&format!("Write {what}?"))
+}
+
+fn show(planned: &Planned, here: &Here, store: &Secrets) {
+    for change in &planned.changes {
+        let name = change.host.and_then(Host::named).map_or("gatelet", |host| host.name);
+        let file = shortened(&change.path, &here.environment);
+        out(&format!("{} {}{}", paint(HEADING, name), paint(PLACE, foreign(&file)), state(change)));
+        for line in preview::lines(change) {
+            let style = if line.mark == Mark::Added { GOOD } else { BAD };
+            out(&format!("  {} {}", paint(style, line.mark.sign()), foreign(&line.text)));
+        }
+        for note in &change.notes {
+            out(&format!("  {}", paint(DIM, foreign(note))));
+        }
+    }
+    if !planned.secrets.is_empty() {
+        let names: Vec<&str> = planned.secrets.iter().map(|(name, _)| name.as_str()).collect();
+        let place = match store.usual() {
+            Place::Keyring => "the system's keyring",
+            Place::File => "gatelet's encrypted store",
+        };
+        out(&format!("{} {} to {place}", paint(HEADING, "secrets"), foreign(&names.join(", "))));
+    }
+    for (host, why) in &planned.left_out {
+        let why = foreign(&why.to_string()).into_owned();
+        out(&format!("{} {} {why}", paint(HEADING, host.name), paint(WARNING, "left out:")));
+    }
+}
+
+fn state(change: &FileChange) -> &'static str {
+    match (change.is_empty(), &change.before, &change.after) {
+        (true, _, _) => ": nothing to do",
+        (false, None, _) => ": new",
+        (false, Some(_), None) => ": is removed",
+        (false, Some(_), Some(_)) => "",
+    }
+}
+
+/// A path as its owner writes it.
+fn shortened(path: &Path, environment: &Environment) -> String {
+    match path.strip_prefix(&environment.home) {
+        Ok(below) => format!("~/{}", below.display()),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+/// The answer for a program.
+fn document(command: &str, planned: &Planned, record: Option<&Record>) -> Value {
+    let change = |change: &FileChange| {
+        let lines: Vec<String> = preview::lines(change)
+            .into_iter()
+            .map(|line| format!("{} {}", line.mark.sign(), line.text))
+            .collect();
+        json!({
+            "host": change.host,
+            "file": change.path,
+            "changes": !change.is_empty(),
+            "is_new": change.before.is_none(),
+            "lines": lines,
+            "notes": change.notes,
+        })
+    };
+    let left_out =
+        |(host, why): &(&Host, Refusal)| json!({"host": host.id, "why": why.to_string()});
+    json!({
+        "command": command,
+        "written": record.is_some(),
+        "record": record.map(|record| record.number),
+        "files": planned.changes.iter().map(change).collect::<Vec<_>>(),
+        "secrets": planned.secrets.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "left_out": planned.left_out.iter().map(left_out).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,103 @@
+//! `gatelet install`: gatelet as a server in the programs that use MCP.
+
+mod adopt;
+
+use std::path::Path;
+
+use adopt::PlainSecrets;
+use hosts::Reach;
+use hosts::change::FileChange;
+use hosts::plan;
+
+use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
+use super::init::START;
+use crate::exit::{Done, Stop};
+use crate::paths::Paths;
+use crate::secrets::Secrets;
+
+/// Put gatelet into the hosts on this machine: Claude Code, Cursor, VS Code, Codex and others
+///
+/// Finds the hosts, shows what would change in their files, asks, and writes. Comments, order and
+/// everything else in the files stay. `gatelet undo` puts them back as they were.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    choice: Choice,
+
+    /// Hosts start gatelet themselves [default]
+    #[arg(long, conflicts_with = "http")]
+    stdio: bool,
+
+    /// Hosts reach the gatelet that `gatelet serve` runs; those that only start programs do that
+    #[arg(long)]
+    http: bool,
+
+    /// Move the servers that a host has behind gatelet: only gatelet stays in its file
+    #[arg(long)]
+    adopt: bool,
+
+    /// Leave plain secrets of adopted servers as they are, instead of moving them to the keyring or
+    /// the encrypted store
+    #[arg(long, requires = "adopt")]
+    keep_secrets: bool,
+}
+
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let (here, gatelet) = (Here::new(paths)?, Gatelet::new(paths)?);
+    let reach = reach(args, &here, &gatelet, paths)?;
+    let hosts = chosen(&args.choice, &here)?;
+    let scope = scope(&args.choice)?;
+    let is_same = |reach: &Reach| gatelet.is_same(reach);
+    let mut planned = plan_each(&args.choice, &hosts, |host| {
+        let server = server(&reach, &is_same);
+        plan::install(host, &server, &scope, &here.environment, &here.disk)
+    })?;
+    let store = Secrets::at(&paths.state_directory()?);
+    if args.adopt {
+        let plain = if args.keep_secrets { PlainSecrets::Keep } else { PlainSecrets::Move(&store) };
+        let adopted = adopt::behind(planned.changes, &here, &gatelet.file, &plain)?;
+        planned.changes = adopted.changes;
+        planned.secrets = adopted.secrets;
+    } else if !gatelet.file.exists() && !planned.changes.is_empty() {
+        planned.changes.insert(0, own_file(&gatelet.file, START.to_owned()));
+    }
+    Ok(carry_out("install", &planned, args.choice.consent, &here, &store)?.0)
+}
+
+/// How hosts are to reach this gatelet, the preferred way first.
+fn reach(args: &Args, here: &Here, gatelet: &Gatelet, paths: &Paths) -> anyhow::Result<Vec<Reach>> {
+    let command = std::env::current_exe()?.display().to_string();
+    // Hosts start programs in the directory of a project: what is found there
+    // must not decide what runs.
+    let mut words = vec!["serve".to_owned(), "--stdio".to_owned()];
+    words.extend(["--config".to_owned(), gatelet.file.display().to_string()]);
+    let state = std::path::absolute(paths.state_directory()?)?;
+    if state != Path::new(&here.environment.home).join(".local/state/gatelet") {
+        words.extend(["--state".to_owned(), state.display().to_string()]);
+    }
+    let program = Reach::Program { command, args: words };
+    if args.stdio || !args.http {
+        return Ok(vec![program]);
+    }
+    if gatelet.config.auth.required {
+        let why = "`auth.required` is set, so every caller over HTTP shows a key, and hosts' files are \
+                   no place for one; leave out --http, and hosts start gatelet themselves";
+        return Err(Stop::Usage(why.to_owned()).into());
+    }
+    let url = format!("{}/mcp", gatelet.config.serve.url()).replace("://0.0.0.0:", "://127.0.0.1:");
+    Ok(vec![Reach::Http { url, headers: [].into() }, program])
+}
+
+/// Our own file, with a text that it does not have yet.
+fn own_file(file: &Path, text: String) -> FileChange {
+    FileChange {
+        host: None,
+        path: file.to_owned(),
+        format: document::Format::Toml,
+        before: None,
+        after: Some(text.into_bytes()),
+        steps: Vec::new(),
+        private: true,
+        notes: vec!["the configuration that hosts start gatelet with".to_owned()],
+    }
+}

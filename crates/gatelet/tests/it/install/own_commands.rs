@@ -1,0 +1,81 @@
+//! What hosts themselves say: after `install` their own commands list gatelet,
+//! and those that connect do connect; after `undo` it is gone.
+
+use std::process::Command;
+
+use crate::kit::{Home, shell, tool};
+
+/// A host's command at this home, with nobody to reach but this machine.
+fn ask(home: &Home, program: &std::path::Path, words: &[&str]) -> String {
+    let mut command = Command::new(program);
+    home.settle(&mut command);
+    let path = format!("{}:/usr/bin:/bin", tool("node/bin").display());
+    command.env("PATH", path).args(words).stdin(std::process::Stdio::null());
+    for (name, value) in [
+        ("HTTPS_PROXY", "http://127.0.0.1:9"),
+        ("HTTP_PROXY", "http://127.0.0.1:9"),
+        ("NO_PROXY", "127.0.0.1,localhost"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+        ("COPILOT_AUTO_UPDATE", "false"),
+    ] {
+        command.env(name, value);
+    }
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Installs, asks, undoes and asks again. `seen` is how the host says that it
+/// knows gatelet.
+#[track_caller]
+fn check(host: &str, program: &str, prepare: impl Fn(&Home), seen: &str) {
+    let home = Home::new();
+    prepare(&home);
+    let program = tool(&format!("hosts/node_modules/{program}"));
+    let before = ask(&home, &program, &["mcp", "list"]);
+    assert!(!before.contains("gatelet"), "{before}");
+    let installed = shell(&home, &["install", host, "--yes"]);
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let after = ask(&home, &program, &["mcp", "list"]);
+    let is_seen = after.lines().any(|line| line.contains("gatelet") && line.contains(seen));
+    assert!(is_seen, "{after}");
+    let undone = shell(&home, &["undo", "--yes"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    let gone = ask(&home, &program, &["mcp", "list"]);
+    assert!(!gone.contains("gatelet"), "{gone}");
+}
+
+#[test]
+fn claude_code_connects() {
+    testkit::needs!(Tools);
+    let program = "@anthropic-ai/claude-code-linux-x64/claude";
+    check("claude-code", program, |home| home.write(".claude/settings.json", "{}"), "Connected");
+}
+
+#[test]
+fn opencode_connects() {
+    testkit::needs!(Tools);
+    let schema = "{\"$schema\": \"https://opencode.ai/config.json\"}";
+    let prepare = |home: &Home| home.write(".config/opencode/opencode.json", schema);
+    check("opencode", "opencode-linux-x64/bin/opencode", prepare, "connected");
+}
+
+#[test]
+fn codex_lists_it() {
+    testkit::needs!(Tools);
+    let prepare = |home: &Home| home.write(".codex/config.toml", "# mine\nmodel = \"x\"\n");
+    check("codex", ".bin/codex", prepare, "enabled");
+}
+
+#[test]
+fn gemini_lists_it() {
+    testkit::needs!(Tools);
+    check("gemini", ".bin/gemini", |home| home.write(".gemini/settings.json", "{}"), "stdio");
+}
+
+#[test]
+fn copilot_lists_it() {
+    testkit::needs!(Tools);
+    check("copilot", ".bin/copilot", |home| home.write(".copilot/config.json", "{}"), "");
+}
