@@ -19,6 +19,7 @@ use crate::surface::meta::{self, MetaTools};
 use crate::surface::proxy::{self, Proxy};
 use crate::surface::published::Published;
 use crate::surface::rest::Rest;
+use crate::surface::served_skills::ServedSkills;
 use crate::surface::{gateway as browsing, tasks::Tasks};
 use crate::unmatched::{self, Written};
 use artifacts::gate;
@@ -300,12 +301,13 @@ impl Surfaces {
     }
 
     fn meta_tools(&self, origin: Origin) -> MetaTools {
-        let Surfaces { pipeline, search, tasks, about, meta: config, .. } = self.clone();
-        MetaTools { pipeline, search, tasks, about, config, origin }
+        let Surfaces { pipeline, search, tasks, about, skills, meta: config, .. } = self.clone();
+        MetaTools { pipeline, search, tasks, about, skills, config, origin }
     }
 
     fn rest(&self, pool: &Arc<UpstreamPool>, origin: Origin) -> Rest {
-        let Surfaces { pipeline, tasks, about, .. } = self.clone();
-        Rest { pipeline, pool: Arc::clone(pool), tasks, about, origin }
+        let Surfaces { pipeline, tasks, about, skills: index, .. } = self.clone();
+        let skills = ServedSkills { index, pipeline: Arc::clone(&pipeline) };
+        Rest { pipeline, pool: Arc::clone(pool), tasks, about, skills, origin }
     }
 }

@@ -12,6 +12,7 @@ pub mod meta;
 
 pub(crate) mod about;
 pub(crate) mod by_name;
+pub(crate) mod capabilities;
 pub(crate) mod cuts;
 pub(crate) mod hints;
 pub(crate) mod instructions;
@@ -21,6 +22,7 @@ pub(crate) mod listings;
 pub(crate) mod oversize;
 pub(crate) mod published;
 pub(crate) mod rest;
+pub(crate) mod served_skills;
 pub(crate) mod stripped;
 
 pub(crate) mod tasks;

@@ -1,6 +1,6 @@
 //! A skill as other readers take it: the Agent Skills format, to the letter.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::read::{DESCRIPTION, is_strict};
 use super::{Content, Skill};
@@ -17,22 +17,11 @@ pub struct Exported {
 /// `None` for a skill whose text is not here.
 pub fn export(skill: &Skill) -> Option<Exported> {
     let Content::Text { body, .. } = &skill.content else { return None };
-    let name = strict_name(&skill.title, &skill.name);
-    let words: String = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = if words.is_empty() { format!("How to: {name}.") } else { words };
-    let mut head = format!("name: {name}\n");
-    let mut field = |key: &str, text: &str| head.push_str(&format!("{key}: {}\n", quoted(text)));
-    field("description", &catalog::summary::cut(&words, DESCRIPTION));
-    if let Some(license) = &skill.license {
-        field("license", license);
+    let Head { name, fields, metadata } = Head::of(skill);
+    let mut head = format!("name: {}\n", plain(&name));
+    for (key, text) in fields {
+        head.push_str(&format!("{key}: {}\n", quoted(&text)));
     }
-    if let Some(compatibility) = &skill.compatibility {
-        field("compatibility", compatibility);
-    }
-    let version = skill.version.as_deref().map(|version| ("version", version.to_owned()));
-    let functions: Vec<String> = skill.functions.iter().map(ToString::to_string).collect();
-    let functions = (!functions.is_empty()).then(|| ("functions", functions.join(" ")));
-    let metadata: Vec<(&str, String)> = [version, functions].into_iter().flatten().collect();
     if !metadata.is_empty() {
         head.push_str("metadata:\n");
         for (key, text) in metadata {
@@ -41,6 +30,54 @@ pub fn export(skill: &Skill) -> Option<Exported> {
     }
     let text = format!("---\n{head}---\n\n{}\n", body.trim());
     Some(Exported { directory: name, text })
+}
+
+/// The frontmatter of what [`export`] writes, as JSON.
+pub fn frontmatter(skill: &Skill) -> Option<Value> {
+    let Content::Text { .. } = &skill.content else { return None };
+    let Head { name, fields, metadata } = Head::of(skill);
+    let mut all = Map::from_iter([("name".to_owned(), Value::from(name))]);
+    all.extend(fields.into_iter().map(|(key, text)| (key.to_owned(), text.into())));
+    if !metadata.is_empty() {
+        let metadata = metadata.into_iter().map(|(key, text)| (key.to_owned(), text.into()));
+        all.insert("metadata".to_owned(), Value::Object(metadata.collect()));
+    }
+    Some(Value::Object(all))
+}
+
+/// What the frontmatter says.
+struct Head {
+    name: String,
+    fields: Vec<(&'static str, String)>,
+    metadata: Vec<(&'static str, String)>,
+}
+
+impl Head {
+    fn of(skill: &Skill) -> Head {
+        let name = strict_name(&skill.title, &skill.name);
+        let words: String = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = if words.is_empty() { format!("How to: {name}.") } else { words };
+        let words = catalog::summary::cut(&words, DESCRIPTION);
+        let license = skill.license.clone().map(|license| ("license", license));
+        let compatibility = skill.compatibility.clone().map(|text| ("compatibility", text));
+        let fields = [Some(("description", words)), license, compatibility];
+        let version = skill.version.clone().map(|version| ("version", version));
+        let functions: Vec<String> = skill.functions.iter().map(ToString::to_string).collect();
+        let functions = (!functions.is_empty()).then(|| ("functions", functions.join(" ")));
+        Head {
+            name,
+            fields: fields.into_iter().flatten().collect(),
+            metadata: [version, functions].into_iter().flatten().collect(),
+        }
+    }
+}
+
+/// A strict name as YAML; in quotes where YAML would take it for something that
+/// is no text, such as `2024` or `true`.
+fn plain(name: &str) -> String {
+    const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let is_text = name.starts_with(|c: char| c.is_ascii_lowercase()) && !WORDS.contains(&name);
+    if is_text { name.to_owned() } else { quoted(name) }
 }
 
 /// Any text as YAML: a JSON string is one.

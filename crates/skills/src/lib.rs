@@ -11,6 +11,7 @@ pub mod export;
 pub mod library;
 pub mod lock;
 pub mod reference;
+pub mod served;
 pub mod template;
 pub mod upstream;
 pub mod version;

@@ -109,6 +109,22 @@ impl SkillIndex {
 
     /// Every skill that this caller can read.
     pub async fn for_caller(&self, snapshot: &Snapshot, context: &Context) -> CallerSkills {
+        self.listed_for(snapshot, context, |_| true).await
+    }
+
+    /// The same without asking upstreams for what is not of the protocol's
+    /// extension.
+    pub async fn of_extension(&self, snapshot: &Snapshot, context: &Context) -> CallerSkills {
+        let asks = |method| method == ListMethod::Extension;
+        self.listed_for(snapshot, context, asks).await
+    }
+
+    async fn listed_for(
+        &self,
+        snapshot: &Snapshot,
+        context: &Context,
+        asks: impl Fn(ListMethod) -> bool,
+    ) -> CallerSkills {
         let library = self.skills.load_full();
         let (catalog, subject) = (&snapshot.catalog, &context.caller.subject);
         let visible = self.policies.visible_to(&context.caller);
@@ -123,7 +139,7 @@ impl SkillIndex {
             if library.takes_prompts_of(&source.label) {
                 here.extend(upstream::from_prompts(&source.label, &source.listing));
             }
-            let method = ListMethod::of_server(&source.listing.server);
+            let method = ListMethod::of_server(&source.listing.server).filter(|it| asks(*it));
             match (source.unavailable(), method) {
                 (None, Some(method)) => {
                     asked.push(self.listed_by(upstream, &source.label, method, context))

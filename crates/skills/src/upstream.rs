@@ -26,6 +26,8 @@ pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 /// How many skills one upstream may have.
 pub const MAX_SKILLS: usize = 1_000;
+/// How much of what is said of one is remembered, in bytes: enough for 512 files.
+const ENTRY: usize = 256 << 10;
 /// How many pages of them are read.
 pub const MAX_PAGES: usize = 50;
 
@@ -40,6 +42,9 @@ pub enum Route {
         uri: String,
         /// Of its `SKILL.md`, where the upstream lists one.
         digest: Option<String>,
+        /// What it says of the skill, whole; nothing where that is too much to
+        /// remember.
+        entry: Json,
     },
     /// A skill of a CaSH server, under its name there.
     Cash {
@@ -110,7 +115,9 @@ fn from_entry(label: &str, entry: &Json) -> Option<Skill> {
     let own = resources.iter().find(|one| one.member_as::<String>("uri").as_ref() == Some(&uri));
     let digest = own.and_then(|own| own.member_as("digest"));
     let namespace = namespace(label, &uri);
-    let route = Route::Resource { uri, digest };
+    let kept = entry.as_str().len() <= ENTRY;
+    let entry = if kept { entry.clone() } else { Json::null() };
+    let route = Route::Resource { uri, digest, entry };
     let words = text("description").unwrap_or_default();
     let mut skill = at_upstream(label, namespace, title, words, route);
     skill.version = either("version").map(|version| catalog::summary::cut(version, 32));

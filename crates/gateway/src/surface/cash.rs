@@ -30,7 +30,7 @@ use super::by_name::ByName;
 use super::hints::Facts;
 use super::listed::{self, ClientKind, Live};
 use super::rest::Rest;
-use super::{listings, tasks::Tasks};
+use super::{capabilities, listings, tasks::Tasks};
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, repeated_arguments};
 use crate::search::Search;
@@ -283,7 +283,8 @@ impl Provider for Cash {
             let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
             let gate = &self.pipeline.gate.load();
             let facts = Facts { map: &map, gate, view_chars: 0 };
-            let mut listing = definitions::listing(&self.about, &snapshot, &facts, &visible);
+            let can = capabilities::whole(&self.skills, &snapshot, &visible);
+            let mut listing = definitions::listing(&self.about, &snapshot, &facts, can, &visible);
             if self.listed.config().read_tool {
                 listing.tools.push(facts.hinted(definitions::read_tool()));
             }

@@ -64,8 +64,7 @@ impl Provider for Gateway {
             let seen = |entry: &Entry| visible.shows_item(catalog, entry.item);
             let names = names(snapshot.directory(), &seen);
             let tools = self.tools.hinted(tools(&names, &map), &map);
-            let mut listing =
-                listing(Surface::Gateway, &self.tools.about, &snapshot, tools, &visible);
+            let mut listing = listing(Surface::Gateway, &self.tools, &snapshot, tools, &visible);
             let listed = self.listed.listed(&snapshot, self.client, &visible);
             listing.tools.extend(listed.tools);
             listing.findings.extend(listed.findings);

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 use tool::{Context, Json, Listing, Object, Reply, Server, Tool};
 
 use super::about::{self, About};
+use super::capabilities;
 use super::hints::Facts;
 use super::instructions::instructions;
 use super::tasks::Tasks;
@@ -42,6 +43,7 @@ use policy::refusal::{Refusal, Refused};
 use policy::validate::ValidCall;
 use policy::visibility::{Thing, Visible};
 use roster::{Snapshot, UpstreamPool};
+use skills::skill_index::SkillIndex;
 
 pub use definition::names;
 pub(crate) use definition::{MAP, tools};
@@ -82,6 +84,7 @@ pub(crate) struct MetaTools {
     pub(crate) search: Arc<Search>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
+    pub(crate) skills: Arc<SkillIndex>,
     pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) origin: Origin,
 }
@@ -177,16 +180,16 @@ pub(crate) async fn waited(
 /// What a surface of meta-tools lists beside its tools.
 pub(crate) fn listing(
     surface: Surface,
-    about: &About,
+    own: &MetaTools,
     snapshot: &Snapshot,
     tools: Vec<Tool>,
     visible: &Visible<'_>,
 ) -> Listing {
-    let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
+    let capabilities = capabilities::of_meta_tools(&own.skills, snapshot, visible);
     let shows = |thing: &Thing<'_>| visible.shows(thing);
     let server = Server {
         instructions: Some(instructions(surface, &snapshot.catalog, visible)),
-        ..about::server(about, snapshot, capabilities, &shows)
+        ..about::server(&own.about, snapshot, capabilities, &shows)
     };
     Listing { server, tools, findings: snapshot.report(), ..Listing::default() }
 }

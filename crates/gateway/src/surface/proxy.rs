@@ -56,8 +56,7 @@ impl Provider for Proxy {
             let stripped = &Stripped::of(&snapshot).tools;
             let seen = stripped.iter().filter(|(slot, _)| slot.is_none_or(sees));
             let tools = self.tools.hinted(seen.map(|(_, tool)| tool.clone()), "");
-            let mut listing =
-                listing(Surface::Proxy, &self.tools.about, &snapshot, tools, &visible);
+            let mut listing = listing(Surface::Proxy, &self.tools, &snapshot, tools, &visible);
             listing.findings.extend(Stripped::of(&snapshot).findings.iter().cloned());
             listing
         })

@@ -20,6 +20,7 @@ use tool::{
 use super::about::About;
 use super::kept;
 use super::oversize;
+use super::served_skills::{self, ServedSkills, SkillFile};
 use super::tasks::Tasks;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, RenderReply};
@@ -45,6 +46,8 @@ enum Method {
     Routed,
     /// To the upstream that runs the task.
     Task,
+    /// To upstreams with skills, which are asked for what they have.
+    Skills,
     /// To all.
     LogLevel,
     RootsChanged,
@@ -60,6 +63,7 @@ impl Method {
             | SubscriptionChange::END => Method::Routed,
             // `tasks/update` is of 2026-07-28, `tasks/result` of the revision before.
             "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel" => Method::Task,
+            served_skills::LIST | served_skills::GET => Method::Skills,
             "logging/setLevel" => Method::LogLevel,
             "notifications/roots/list_changed" => Method::RootsChanged,
             _ => return None,
@@ -73,6 +77,7 @@ pub(crate) struct Rest {
     pub(crate) pool: Arc<UpstreamPool>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
+    pub(crate) skills: ServedSkills,
     pub(crate) origin: Origin,
 }
 
@@ -97,8 +102,16 @@ impl Rest {
             if let Some(identity) = self.about.read(&read.uri) {
                 return Ok(identity);
             }
+            if served_skills::is_file(&read.uri)
+                && let Some(file) = Box::pin(self.skills.file(&snapshot, &read.uri, context)).await
+            {
+                return self.skill_file(&snapshot, file, ask, context).await;
+            }
         }
         match Method::of(ask.method()) {
+            Some(Method::Skills) => {
+                Ok(Box::pin(self.skills.answer(&snapshot, &ask, context)).await)
+            }
             Some(Method::LogLevel) => {
                 self.pool.set_log_level(&ask, context);
                 Ok(self.to_all(&snapshot, &ask, context, HEARING).await)
@@ -116,6 +129,23 @@ impl Rest {
                 None => Ok(Reply::Error(unrouted(&ask))),
             },
             None => Ok(Reply::Error(unrouted(&ask))),
+        }
+    }
+
+    /// Reads a file of a skill, the way of every resource where it is at an upstream.
+    async fn skill_file(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        file: SkillFile,
+        ask: Ask,
+        context: &Context,
+    ) -> Result<Reply, Failure> {
+        match file {
+            SkillFile::Here(reply) => Ok(reply),
+            SkillFile::Distant(file) => {
+                let route = Route::Read { source: file.source, uri: file.original.clone() };
+                Ok(file.reply(self.carry(snapshot, route, ask, context).await?))
+            }
         }
     }
 

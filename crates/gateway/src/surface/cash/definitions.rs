@@ -1,6 +1,6 @@
 //! The three definitions, and the listing around them.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tool::{Listing, Server, Tool};
 
 use crate::choice::Surface;
@@ -85,13 +85,14 @@ pub(super) fn listing(
     about: &About,
     snapshot: &Snapshot,
     facts: &Facts<'_>,
+    capabilities: Value,
     visible: &Visible<'_>,
 ) -> Listing {
     let shows = &|thing: &Thing<'_>| visible.shows(thing);
     let seen = snapshot.primitives().visible(&snapshot.catalog, shows);
     let server = Server {
         instructions: Some(instructions(Surface::Cash, &snapshot.catalog, visible)),
-        ..about::server(about, snapshot, capabilities(snapshot), shows)
+        ..about::server(about, snapshot, capabilities, shows)
     };
     Listing {
         server,
@@ -101,38 +102,5 @@ pub(super) fn listing(
         prompts: seen.prompts,
         findings: snapshot.findings.clone(),
         ..Listing::default()
-    }
-}
-
-/// What the gate can do itself, and what any upstream can do through it.
-fn capabilities(snapshot: &Snapshot) -> Value {
-    let mut all = json!({
-        "tools": {"listChanged": true},
-        "resources": {"listChanged": true, "subscribe": true},
-        "prompts": {"listChanged": true},
-        "completions": {},
-        "logging": {},
-    });
-    let Some(members) = all.as_object_mut() else { return all };
-    for source in snapshot.catalog.sources() {
-        let Ok(Value::Object(theirs)) = source.listing.server.capabilities.value() else {
-            continue;
-        };
-        for (key, value) in theirs {
-            if ["tasks", "extensions"].contains(&key.as_str()) {
-                join(members.entry(key).or_insert_with(|| json!({})), value);
-            }
-        }
-    }
-    all
-}
-
-/// Adds what is not there yet, one level deep.
-fn join(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        let from: Map<String, Value> = from;
-        for (key, value) in from {
-            into.entry(key).or_insert(value);
-        }
     }
 }
