@@ -9,6 +9,7 @@
 //! This crate knows no config file, no database and no upstream connection:
 //! keys, tokens and manifests come in as values, and the time as a number.
 
+pub mod card;
 pub mod descriptors;
 pub mod listen;
 pub mod tls;

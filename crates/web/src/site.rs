@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use tool::Identity;
 use url::Url;
 
+use crate::card::{self, CARD_SUFFIX, CATALOG_PATH, Card};
 use crate::identity::certificate::CertificateHolder;
 use crate::identity::{Denied, Policy, credential};
 use crate::listen::{CallerStanding, Connection, HEALTH_PATH};
@@ -78,6 +79,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Who issues tokens for us.
     pub authorization_servers: Vec<String>,
+    /// What anybody may know before they connect; nothing when `None`.
+    pub card: Option<Card>,
 }
 
 /// A running site. Clones are the same site.
@@ -141,6 +144,9 @@ impl Site {
         }
         if path == MANIFEST_PATH {
             return self.manifest(&request);
+        }
+        if let Some(response) = self.card(&request) {
+            return response;
         }
         if let Some(rest) = metadata.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
             return self.metadata(rest);
@@ -283,6 +289,33 @@ impl Site {
             response.headers_mut().insert(header::CACHE_CONTROL, age);
         }
         response
+    }
+
+    /// The server card of an endpoint, or the catalog; `None` for what is neither,
+    /// and where they are switched off.
+    fn card<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+        let card = self.0.parts.config.card.as_ref()?;
+        let path = request.uri().path();
+        let endpoint = path.strip_suffix(CARD_SUFFIX);
+        let endpoint = endpoint.filter(|path| self.0.parts.endpoints.contains_key(*path));
+        let (document, kind) = match endpoint {
+            Some(endpoint) => (card.of_endpoint(endpoint), card::MEDIA_TYPE),
+            None if path == CATALOG_PATH => (card.catalog("/mcp"), "application/json"),
+            None => return None,
+        };
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Some(problem(StatusCode::METHOD_NOT_ALLOWED, "it is read with GET"));
+        }
+        let mut response = plain(StatusCode::OK, kind, document.to_string());
+        for (name, value) in [
+            (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+            (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, "Content-Type"),
+            (header::CACHE_CONTROL, "public, max-age=3600"),
+        ] {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        Some(response)
     }
 
     fn metadata(&self, rest: &str) -> Response<Body> {

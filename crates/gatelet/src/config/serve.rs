@@ -28,6 +28,10 @@ pub(crate) struct Raw {
     hosts: Vec<String>,
     /// Listen on an address that other machines can reach, though nobody is asked who they are.
     open: Option<bool>,
+    /// Tell anybody where this server is and what it speaks, by the drafts of MCP's server card and
+    /// catalog. No when left out.
+    #[serde(default)]
+    card: bool,
     tls: Option<RawTls>,
     #[serde(default)]
     limits: RawLimits,
@@ -112,6 +116,8 @@ pub(crate) struct Serve {
     pub(crate) hosts: Vec<String>,
     /// Whether we may listen beyond loopback.
     pub(crate) open: bool,
+    /// Whether there is a server card.
+    pub(crate) card: bool,
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Limits,
 }
@@ -182,6 +188,7 @@ pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve
         surface: raw.surface.unwrap_or_default(),
         hosts: raw.hosts,
         open: raw.open.unwrap_or(false),
+        card: raw.card,
         tls,
         limits,
     }

@@ -51,6 +51,7 @@ fn parts() -> Parts {
             concurrency: 4,
             public_url: Some("https://gate.example".into()),
             authorization_servers: vec!["https://login.example".into()],
+            card: None,
         },
     }
 }
@@ -430,5 +431,42 @@ async fn only_an_operator_on_this_machine_reaches_the_admin() {
     assert_eq!(ask(Some(&operator), here, page).await.0, 403, "a web page is no operator");
     for elsewhere in [None, Some("192.168.0.7:5000"), Some("8.8.8.8:1")] {
         assert_eq!(ask(Some(&operator), elsewhere, None).await.0, 404, "{elsewhere:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_card_is_there_for_everybody_when_it_is_switched_on() {
+    let card = crate::card::Card {
+        base: "https://gate.example".into(),
+        title: "Us".into(),
+        version: "1".into(),
+    };
+    let site = |card: Option<crate::card::Card>| {
+        site(move |parts, policy| {
+            parts.config.card = card;
+            policy.anonymous = Anonymous::Refused;
+        })
+    };
+    let get = async |site: &Site, path: &str| {
+        let request = Request::get(path).header("host", "gate.example");
+        let response = site.respond(request.body(Full::<bytes::Bytes>::default()).unwrap()).await;
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (head, serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default())
+    };
+    let on = site(Some(card));
+    let (head, catalog) = get(&on, "/.well-known/mcp/catalog.json").await;
+    assert_eq!(head.status, StatusCode::OK);
+    assert_eq!(head.headers["access-control-allow-origin"], "*");
+    let url = catalog["entries"][0]["url"].as_str().unwrap();
+    let (head, own) = get(&on, url.strip_prefix("https://gate.example").unwrap()).await;
+    assert_eq!(head.status, StatusCode::OK);
+    assert_eq!(head.headers["content-type"], "application/mcp-server+json");
+    assert_eq!(own["remotes"][0]["url"], "https://gate.example/mcp");
+    assert!(own.get("tools").is_none(), "{own}");
+    assert_ne!(get(&on, "/other/server-card").await.0.status, StatusCode::OK);
+    let off = site(None);
+    for path in ["/.well-known/mcp/catalog.json", "/mcp/server-card"] {
+        assert_ne!(get(&off, path).await.0.status, StatusCode::OK, "{path}");
     }
 }

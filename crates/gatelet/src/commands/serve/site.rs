@@ -9,6 +9,7 @@ use std::time::Duration;
 use mcp::serve::http::{Endpoint, Hosts, Options};
 use parking_lot::Mutex;
 use web::identity::key::{Key, KeyRing, NewKey};
+use web::card::Card;
 use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
@@ -55,6 +56,11 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
             concurrency: limits.requests,
             public_url: config.auth.public_url.clone(),
             authorization_servers: servers.collect(),
+            card: config.serve.card.then(|| Card {
+                base: config.auth.public_url.clone().unwrap_or_else(|| config.serve.url()),
+                title: config.manifest.publisher.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            }),
         },
     })
 }
