@@ -283,14 +283,12 @@ impl Surfaces {
         client: ClientKind,
     ) -> browsing::Gateway {
         let rest = self.rest(&pool, browsing::ORIGIN);
-        let (tools, listed) = (self.meta_tools(browsing::ORIGIN), Arc::clone(&self.listed));
-        browsing::Gateway { pool, caller, tools, listed, client, rest }
+        browsing::Gateway { pool, caller, tools: self.meta_tools(browsing::ORIGIN), client, rest }
     }
 
     fn proxy(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Proxy {
         let rest = self.rest(&pool, proxy::ORIGIN);
-        let (tools, listed) = (self.meta_tools(proxy::ORIGIN), Arc::clone(&self.listed));
-        Proxy { pool, caller, tools, listed, rest }
+        Proxy { pool, caller, tools: self.meta_tools(proxy::ORIGIN), rest }
     }
 
     fn direct(&self, pool: Arc<UpstreamPool>, caller: Arc<Identity>) -> Direct {
@@ -301,13 +299,13 @@ impl Surfaces {
     }
 
     fn meta_tools(&self, origin: Origin) -> MetaTools {
-        let Surfaces { pipeline, search, tasks, about, skills, meta: config, .. } = self.clone();
-        MetaTools { pipeline, search, tasks, about, skills, config, origin }
+        let Surfaces { pipeline, search, tasks, about, skills, listed, meta: config } = self.clone();
+        MetaTools { pipeline, search, tasks, about, skills, listed, config, origin }
     }
 
     fn rest(&self, pool: &Arc<UpstreamPool>, origin: Origin) -> Rest {
-        let Surfaces { pipeline, tasks, about, skills: index, .. } = self.clone();
+        let Surfaces { pipeline, tasks, about, listed, skills: index, .. } = self.clone();
         let skills = ServedSkills { index, pipeline: Arc::clone(&pipeline) };
-        Rest { pipeline, pool: Arc::clone(pool), tasks, about, skills, origin }
+        Rest { pipeline, pool: Arc::clone(pool), tasks, about, skills, listed, origin }
     }
 }

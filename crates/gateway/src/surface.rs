@@ -14,6 +14,7 @@ pub(crate) mod about;
 pub(crate) mod by_name;
 pub(crate) mod capabilities;
 pub(crate) mod cuts;
+pub(crate) mod groups;
 pub(crate) mod hints;
 pub(crate) mod instructions;
 pub(crate) mod kept;

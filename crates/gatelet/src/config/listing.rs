@@ -27,6 +27,9 @@ pub(crate) struct Raw {
     /// Tools that change nothing, whatever they say themselves.
     #[serde(default)]
     read_only: Vec<String>,
+    /// Tell namespaces as groups, by the draft of MCP's grouping extension.
+    #[serde(default)]
+    groups: bool,
 }
 
 pub(super) fn parse(raw: &Raw) -> listed::Config {
@@ -39,5 +42,6 @@ pub(super) fn parse(raw: &Raw) -> listed::Config {
         tokens: raw.pinned_tokens.unwrap_or(default.tokens),
         read_tool: raw.read_tool,
         read_only: patterns(&raw.read_only),
+        groups: raw.groups,
     }
 }

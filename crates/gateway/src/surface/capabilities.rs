@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::groups;
+use super::listed::Config;
 use super::served_skills;
 use policy::visibility::Visible;
 use roster::Snapshot;
@@ -16,7 +18,12 @@ const CARRIED: [&str; 2] = ["io.modelcontextprotocol/tasks", "io.modelcontextpro
 
 /// What is declared where everything of upstreams is passed on: on `cash` and
 /// `direct`.
-pub(crate) fn whole(index: &SkillIndex, snapshot: &Snapshot, visible: &Visible<'_>) -> Value {
+pub(crate) fn whole(
+    index: &SkillIndex,
+    listed: &Config,
+    snapshot: &Snapshot,
+    visible: &Visible<'_>,
+) -> Value {
     let all = json!({
         "tools": {"listChanged": true},
         "resources": {"listChanged": true, "subscribe": true},
@@ -24,17 +31,19 @@ pub(crate) fn whole(index: &SkillIndex, snapshot: &Snapshot, visible: &Visible<'
         "completions": {},
         "logging": {},
     });
-    with_extensions(with_tasks(all, snapshot, visible), index, snapshot, visible)
+    let all = with_tasks(all, snapshot, visible);
+    with_extensions(all, index, listed, snapshot, visible)
 }
 
 /// What is declared where resources and prompts are behind tools.
 pub(crate) fn of_meta_tools(
     index: &SkillIndex,
+    listed: &Config,
     snapshot: &Snapshot,
     visible: &Visible<'_>,
 ) -> Value {
     let all = json!({"tools": {"listChanged": true}, "resources": {}});
-    with_extensions(all, index, snapshot, visible)
+    with_extensions(all, index, listed, snapshot, visible)
 }
 
 /// With what upstreams that the caller sees can do with tasks.
@@ -51,6 +60,7 @@ fn with_tasks(mut all: Value, snapshot: &Snapshot, visible: &Visible<'_>) -> Val
 fn with_extensions(
     mut all: Value,
     index: &SkillIndex,
+    listed: &Config,
     snapshot: &Snapshot,
     visible: &Visible<'_>,
 ) -> Value {
@@ -58,6 +68,9 @@ fn with_extensions(
     extensions.retain(|name, _| CARRIED.contains(&name.as_str()));
     if let Some((name, settings)) = served_skills::declared(index, snapshot, visible) {
         extensions.insert(name.to_owned(), settings);
+    }
+    if listed.groups {
+        extensions.insert(groups::EXTENSION.to_owned(), json!({}));
     }
     if !extensions.is_empty() {
         all["extensions"] = Value::Object(extensions);

@@ -283,7 +283,7 @@ impl Provider for Cash {
             let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
             let gate = &self.pipeline.gate.load();
             let facts = Facts { map: &map, gate, view_chars: 0 };
-            let can = capabilities::whole(&self.skills, &snapshot, &visible);
+            let can = capabilities::whole(&self.skills, &self.listed.config(), &snapshot, &visible);
             let mut listing = definitions::listing(&self.about, &snapshot, &facts, can, &visible);
             if self.listed.config().read_tool {
                 listing.tools.push(facts.hinted(definitions::read_tool()));

@@ -54,7 +54,8 @@ impl Provider for Direct {
         listings::listing(&snapshot, Surface::Direct, variant, visible.key(), || {
             let seen = |(slot, _): &&(Slot, Tool)| visible.shows_function(&snapshot.catalog, *slot);
             let tools = Names::of(&snapshot).tools().iter().filter(seen);
-            let tools = tools.map(|(_, tool)| tool.clone()).collect();
+            let member = |slot, tool| self.cash.listed.member(&snapshot, Some(slot), tool);
+            let tools = tools.map(|(slot, tool)| member(*slot, tool)).collect();
             let mut listing = Listing { tools, ..(*self.cash.listing()).clone() };
             let told = instructions(Surface::Direct, &snapshot.catalog, &visible);
             listing.server.instructions = Some(told);

@@ -13,7 +13,7 @@ use tool::{
 };
 
 use super::by_name::ByName;
-use super::listed::{self, ClientKind, Live};
+use super::listed::{self, ClientKind};
 use super::listings;
 use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
 use super::rest::Rest;
@@ -32,8 +32,6 @@ pub struct Gateway {
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
-    /// What is listed beside the meta-tools.
-    pub(crate) listed: Arc<Live>,
     pub(crate) client: ClientKind,
     /// Answers everything that is no call.
     pub(crate) rest: Rest,
@@ -57,7 +55,7 @@ impl Provider for Gateway {
     fn listing(&self) -> Arc<Listing> {
         let snapshot = self.pool.snapshot();
         let visible = self.tools.pipeline.live.visible_to(&self.caller);
-        let variant = self.listed.variant(self.client);
+        let variant = self.tools.listed.variant(self.client);
         listings::listing(&snapshot, Surface::Gateway, variant, visible.key(), || {
             let catalog = &snapshot.catalog;
             let map = reply::map(catalog, MAP, &|slot| visible.shows_function(catalog, slot));
@@ -65,7 +63,7 @@ impl Provider for Gateway {
             let names = names(snapshot.directory(), &seen);
             let tools = self.tools.hinted(tools(&names, &map), &map);
             let mut listing = listing(Surface::Gateway, &self.tools, &snapshot, tools, &visible);
-            let listed = self.listed.listed(&snapshot, self.client, &visible);
+            let listed = self.tools.listed.listed(&snapshot, self.client, &visible);
             listing.tools.extend(listed.tools);
             listing.findings.extend(listed.findings);
             listing
@@ -124,7 +122,7 @@ impl Gateway {
         rest: &Object,
         context: &Context,
     ) -> Option<Reply> {
-        if !self.listed.lists_any(self.client) {
+        if !self.tools.listed.lists_any(self.client) {
             return None;
         }
         let by_name = ByName { pool: &self.pool, live: &self.tools.pipeline.live };

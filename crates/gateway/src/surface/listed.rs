@@ -15,6 +15,7 @@ use catalog::{Catalog, Slot, tokens};
 use tool::{Annotations, Client, Finding, Json, Object, Severity, Tool};
 
 use super::by_name::Names;
+use super::groups;
 use crate::learning::Notebook;
 use policy::pattern::Pattern;
 use policy::visibility::Visible;
@@ -35,6 +36,8 @@ pub struct Config {
     pub read_tool: bool,
     /// What only reads by the operator's word.
     pub read_only: Vec<Pattern>,
+    /// Whether namespaces are told as groups.
+    pub groups: bool,
 }
 
 impl Default for Config {
@@ -46,6 +49,7 @@ impl Default for Config {
             tokens: 2_000,
             read_tool: false,
             read_only: Vec::new(),
+            groups: false,
         }
     }
 }
@@ -116,6 +120,14 @@ impl Live {
         Variant { edition: self.edition.load(Ordering::Relaxed), client }
     }
 
+    /// A tool as it is listed: with its group, where there are groups.
+    pub(crate) fn member(&self, snapshot: &Snapshot, slot: Option<Slot>, tool: &Tool) -> Tool {
+        match slot.filter(|_| self.config.load().groups) {
+            Some(slot) => groups::member(tool, snapshot.catalog.path(slot)),
+            None => tool.clone(),
+        }
+    }
+
     /// Whether functions may be called by name: only where some can be listed.
     /// Which ones are may have changed since the client looked.
     pub(crate) fn lists_any(&self, client: ClientKind) -> bool {
@@ -151,9 +163,9 @@ impl Live {
         };
         for (slot, tool) in Names::of(snapshot).tools() {
             if loaded.contains(slot) {
-                listed.tools.push(kept_loaded(tool));
+                listed.tools.push(kept_loaded(&self.member(snapshot, Some(*slot), tool)));
             } else if interfaces.contains(slot) {
-                listed.tools.push(tool.clone());
+                listed.tools.push(self.member(snapshot, Some(*slot), tool));
             }
         }
         // The same order whatever comes and goes elsewhere.

@@ -25,6 +25,7 @@ use super::about::{self, About};
 use super::capabilities;
 use super::hints::Facts;
 use super::instructions::instructions;
+use super::listed::Live;
 use super::tasks::Tasks;
 use crate::choice::Surface;
 use crate::dispatch::{Dispatcher, Origin, REPEATED, repeated_arguments};
@@ -85,6 +86,8 @@ pub(crate) struct MetaTools {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
     pub(crate) skills: Arc<SkillIndex>,
+    /// What is listed beside the meta-tools.
+    pub(crate) listed: Arc<Live>,
     pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) origin: Origin,
 }
@@ -185,7 +188,7 @@ pub(crate) fn listing(
     tools: Vec<Tool>,
     visible: &Visible<'_>,
 ) -> Listing {
-    let capabilities = capabilities::of_meta_tools(&own.skills, snapshot, visible);
+    let capabilities = capabilities::of_meta_tools(&own.skills, &own.listed.config(), snapshot, visible);
     let shows = |thing: &Thing<'_>| visible.shows(thing);
     let server = Server {
         instructions: Some(instructions(surface, &snapshot.catalog, visible)),

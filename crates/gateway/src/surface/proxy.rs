@@ -14,7 +14,7 @@ use tool::{
     RpcError,
 };
 
-use super::listed::{ClientKind, Live};
+use super::listed::ClientKind;
 use super::listings;
 use super::meta::{self, Meta, MetaTools, Named, listing, waited};
 use super::rest::Rest;
@@ -40,7 +40,6 @@ pub struct Proxy {
     /// Who came in.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
-    pub(crate) listed: Arc<Live>,
     /// Answers everything that is no call.
     pub(crate) rest: Rest,
 }
@@ -51,11 +50,14 @@ impl Provider for Proxy {
         let snapshot = self.pool.snapshot();
         let visible = self.tools.pipeline.live.visible_to(&self.caller);
         let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
-        let variant = self.listed.variant(ClientKind::default());
+        let variant = self.tools.listed.variant(ClientKind::default());
         listings::listing(&snapshot, Surface::Proxy, variant, visible.key(), || {
             let stripped = &Stripped::of(&snapshot).tools;
             let seen = stripped.iter().filter(|(slot, _)| slot.is_none_or(sees));
-            let tools = self.tools.hinted(seen.map(|(_, tool)| tool.clone()), "");
+            let tools = self.tools.hinted(
+                seen.map(|(slot, tool)| self.tools.listed.member(&snapshot, *slot, tool)),
+                "",
+            );
             let mut listing = listing(Surface::Proxy, &self.tools, &snapshot, tools, &visible);
             listing.findings.extend(Stripped::of(&snapshot).findings.iter().cloned());
             listing

@@ -18,7 +18,9 @@ use tool::{
 };
 
 use super::about::About;
+use super::groups;
 use super::kept;
+use super::listed::Live;
 use super::oversize;
 use super::served_skills::{self, ServedSkills, SkillFile};
 use super::tasks::Tasks;
@@ -48,6 +50,8 @@ enum Method {
     Task,
     /// To upstreams with skills, which are asked for what they have.
     Skills,
+    /// To none: namespaces are ours.
+    Groups,
     /// To all.
     LogLevel,
     RootsChanged,
@@ -64,6 +68,7 @@ impl Method {
             // `tasks/update` is of 2026-07-28, `tasks/result` of the revision before.
             "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel" => Method::Task,
             served_skills::LIST | served_skills::GET => Method::Skills,
+            groups::LIST => Method::Groups,
             "logging/setLevel" => Method::LogLevel,
             "notifications/roots/list_changed" => Method::RootsChanged,
             _ => return None,
@@ -78,6 +83,7 @@ pub(crate) struct Rest {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) about: Arc<About>,
     pub(crate) skills: ServedSkills,
+    pub(crate) listed: Arc<Live>,
     pub(crate) origin: Origin,
 }
 
@@ -112,6 +118,12 @@ impl Rest {
             Some(Method::Skills) => {
                 Ok(Box::pin(self.skills.answer(&snapshot, &ask, context)).await)
             }
+            Some(Method::Groups) if self.listed.config().groups => {
+                let visible = self.pipeline.live.visible_to(&context.caller);
+                let cursor = ask.rest().get("cursor").and_then(Json::text);
+                let groups = groups::list(&snapshot.catalog, &visible, cursor.as_deref());
+                Ok(Reply::Result(groups))
+            }
             Some(Method::LogLevel) => {
                 self.pool.set_log_level(&ask, context);
                 Ok(self.to_all(&snapshot, &ask, context, HEARING).await)
@@ -128,7 +140,7 @@ impl Rest {
                 Some(route) => self.carry(&snapshot, route, ask, context).await,
                 None => Ok(Reply::Error(unrouted(&ask))),
             },
-            None => Ok(Reply::Error(unrouted(&ask))),
+            Some(Method::Groups) | None => Ok(Reply::Error(unrouted(&ask))),
         }
     }
 

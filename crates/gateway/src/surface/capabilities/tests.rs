@@ -42,6 +42,7 @@ const PROMISES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("io.modelcontextprotocol/ui", &[]),
+    ("io.modelcontextprotocol/grouping", &[("groups/list", "{}")]),
     (
         "io.modelcontextprotocol/skills",
         &[("skills/list", "{}"), ("skills/get", r#"{"uri":"skill://x/SKILL.md"}"#)],
@@ -82,9 +83,14 @@ fn capabilities(provider: &Arc<dyn Provider>) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn no_capability_promises_a_method_that_is_not_answered() {
-    let opened = open(vec![boasting()], |_| {}).await;
+    for groups in [false, true] {
+        promises_are_kept(&open(vec![boasting()], |parts| parts.listed.groups = groups).await).await;
+    }
+}
+
+async fn promises_are_kept(opened: &Opened) {
     for surface in SURFACES {
-        let provider = provider(&opened, surface);
+        let provider = provider(opened, surface);
         let declared = capabilities(&provider);
         let keys = |value: &Value, before: &str| -> Vec<String> {
             let members = value.as_object().into_iter().flatten();
