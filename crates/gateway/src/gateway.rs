@@ -299,7 +299,8 @@ impl Surfaces {
     }
 
     fn meta_tools(&self, origin: Origin) -> MetaTools {
-        let Surfaces { pipeline, search, tasks, about, skills, listed, meta: config } = self.clone();
+        let Surfaces { pipeline, search, tasks, about, skills, listed, meta: config } =
+            self.clone();
         MetaTools { pipeline, search, tasks, about, skills, listed, config, origin }
     }
 

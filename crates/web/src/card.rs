@@ -73,7 +73,8 @@ impl Card {
             Some(url::Host::Ipv4(address)) => address.to_string(),
             Some(url::Host::Ipv6(_)) | None => "localhost".to_owned(),
         };
-        let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
+        let legal =
+            |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
         let host: String = host.chars().map(legal).take(150).collect();
         let path: String = path.trim_matches('/').chars().map(legal).take(40).collect();
         format!("{host}/gatelet-{path}")

@@ -24,9 +24,9 @@ pub(crate) fn list(catalog: &Catalog, visible: &Visible<'_>, cursor: Option<&str
     let is_builtin = |namespace: &Namespace| {
         namespace.source.is_some_and(|at| catalog.sources()[at].role == Role::Builtin)
     };
-    let seen = catalog.namespaces()[1..].iter().filter(|namespace| {
-        !is_builtin(namespace) && visible.shows_namespace(catalog, namespace)
-    });
+    let seen = catalog.namespaces()[1..]
+        .iter()
+        .filter(|namespace| !is_builtin(namespace) && visible.shows_namespace(catalog, namespace));
     let mut seen: Vec<&Namespace> = seen.collect();
     seen.sort_by(|a, b| a.path.cmp(&b.path));
     let after = cursor.unwrap_or_default();

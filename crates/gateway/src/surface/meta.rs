@@ -188,7 +188,8 @@ pub(crate) fn listing(
     tools: Vec<Tool>,
     visible: &Visible<'_>,
 ) -> Listing {
-    let capabilities = capabilities::of_meta_tools(&own.skills, &own.listed.config(), snapshot, visible);
+    let capabilities =
+        capabilities::of_meta_tools(&own.skills, &own.listed.config(), snapshot, visible);
     let shows = |thing: &Thing<'_>| visible.shows(thing);
     let server = Server {
         instructions: Some(instructions(surface, &snapshot.catalog, visible)),

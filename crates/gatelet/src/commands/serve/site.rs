@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use mcp::serve::http::{Endpoint, Hosts, Options};
 use parking_lot::Mutex;
-use web::identity::key::{Key, KeyRing, NewKey};
 use web::card::Card;
+use web::identity::key::{Key, KeyRing, NewKey};
 use web::identity::token::{self, Issuer, Keys};
 use web::identity::{Anonymous, Policy};
 use web::site::admin::SCOPE;
