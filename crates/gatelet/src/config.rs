@@ -29,8 +29,6 @@ pub(crate) mod foreign;
 pub(crate) mod edit;
 mod self_reference;
 
-mod jsonc;
-mod node;
 mod problem;
 mod shape;
 mod text;
@@ -39,6 +37,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use catalog::index::Meaning;
+use document::tree as node;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::tls::ClientCertificates;
@@ -228,7 +227,7 @@ pub(crate) fn load(paths: &Paths) -> Result<Loaded, LoadError> {
 /// Reads the configuration of a gatelet that listens where the command line says.
 pub(crate) fn load_for(paths: &Paths, listen: Option<SocketAddr>) -> Result<Loaded, LoadError> {
     let Some(file) = paths.config_file() else {
-        return Ok(Loaded { config: embedded()?, file: None, warnings: None });
+        return Ok(Loaded { config: usual()?, file: None, warnings: None });
     };
     let shown = file.display().to_string();
     let unreadable = |source| LoadError::Unreadable { file: shown.clone(), source };
@@ -243,7 +242,7 @@ pub(crate) fn load_for(paths: &Paths, listen: Option<SocketAddr>) -> Result<Load
 }
 
 /// The configuration that is used when there is none.
-fn embedded() -> Result<Config, Problems> {
+pub(crate) fn usual() -> Result<Config, Problems> {
     let text = "[builtin]\ntools = true\n".to_owned();
     let source = Source { name: "the embedded default".to_owned(), text };
     Ok(read(source, Path::new(""), &Process)?.0)
@@ -315,6 +314,27 @@ pub(crate) fn import(
     Ok((found, problems))
 }
 
+/// Whether an entry of a host leads to the gatelet of this configuration.
+pub(crate) fn leads_here(reach: &hosts::Reach, config: &Config, file: &Path) -> bool {
+    let base = file.parent().unwrap_or(Path::new("/")).to_owned();
+    let here = OwnAddress {
+        asked: None,
+        listen: config.serve.listen,
+        public: config.auth.public_url.clone(),
+        file: file.to_owned(),
+        base,
+    };
+    let raw = match reach.clone() {
+        hosts::Reach::Program { command, args } => {
+            upstream::Raw { command: Some(command), args, ..upstream::Raw::default() }
+        }
+        hosts::Reach::Http { url, .. } => {
+            upstream::Raw { url: Some(url), ..upstream::Raw::default() }
+        }
+    };
+    here.is(&raw, &Process).is_some()
+}
+
 /// Whether an upstream would be taken from our own file, too. Why not is noted.
 fn is_sound(found: &upstream::Entry, here: &OwnAddress, problems: &mut Problems) -> bool {
     let mut own = problems.empty();
@@ -327,11 +347,12 @@ fn is_sound(found: &upstream::Entry, here: &OwnAddress, problems: &mut Problems)
     is_sound
 }
 
-/// The document as a tree, read as JSON when it looks like it, else as TOML.
+/// The document as a tree, read as JSON when it looks like it, as YAML when
+/// its name says so, else as TOML.
 fn tree(source: Source) -> (node::Node, Problems) {
     let mut twice = Vec::new();
     let (root, errors) = if source.is_json() {
-        match jsonc::read(&source.text) {
+        match document::json::read(&source.text) {
             Ok((root, noted)) => {
                 twice = noted;
                 (root, Vec::new())
@@ -342,8 +363,15 @@ fn tree(source: Source) -> (node::Node, Problems) {
                 (node::Node { span: 0..0, value }, vec![error])
             }
         }
+    } else if source.is_yaml() {
+        match document::yaml::read(&source.text) {
+            Ok(root) => (root, Vec::new()),
+            Err(error) => {
+                (node::Node { span: 0..0, value: node::Value::Table(Vec::new()) }, vec![error])
+            }
+        }
     } else {
-        node::read_toml(&source.text)
+        document::toml::read(&source.text)
     };
     let mut problems = Problems::new(source, root.clone());
     for (span, message) in errors {

@@ -26,6 +26,7 @@ const TABLES: &[&[&str]] = &[
     &["context_servers"],
     &["mcp_servers"],
     &["amp.mcpServers"],
+    &["extensions"],
 ];
 
 /// Keys beside the servers that belong to them; everything else in such a
@@ -87,8 +88,8 @@ fn time(root: &Node, table: &Path, here: &OwnAddress) -> entry::Unit {
     let is_at = |part: &str| file.contains(part);
     let has = |key: &str| root.get(key).is_some();
     match table.to_string().as_str() {
-        // Zed.
-        "context_servers" => entry::Unit::Seconds,
+        // Zed and Goose.
+        "context_servers" | "extensions" => entry::Unit::Seconds,
         // opencode.
         "mcp" | "mcp.servers" => entry::Unit::Milliseconds,
         _ if is_at("cline_mcp_settings") || is_at(".roo/") || is_at("mcp_settings.json") => {
@@ -146,6 +147,10 @@ fn tables(root: &Node) -> Vec<(Path, &Node)> {
         // `mcp` is a table of servers only when it holds no table of its own,
         // and an editor's `servers` may be something else.
         let holds = |node: &&Node| node.members().iter().any(|m| looks_like_a_server(&m.node));
+        // Extensions of other programs are many things.
+        if *keys == ["extensions"] && !node.as_ref().is_some_and(holds) {
+            continue;
+        }
         let sure = keys.len() == 1 && !matches!(keys[0], "servers" | "mcp");
         let is = |node: &&Node| {
             holds(node) || keys.len() == 1 && is_empty(node) || sure && is_table(node)
@@ -172,7 +177,7 @@ fn is_table(node: &Node) -> bool {
 }
 
 fn looks_like_a_server(node: &Node) -> bool {
-    ["command", "url", "serverUrl", "httpUrl", "type", "settings"]
+    ["command", "cmd", "url", "uri", "serverUrl", "httpUrl", "type", "settings"]
         .iter()
         .any(|key| node.get(key).is_some())
 }

@@ -26,6 +26,12 @@ impl Source {
         let start = self.text.trim_start_matches('\u{feff}').trim_start();
         name.ends_with(".json") || name.ends_with(".jsonc") || start.starts_with(['{', '/'])
     }
+
+    /// Whether this is to be read as YAML, which only its name tells.
+    pub(super) fn is_yaml(&self) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        name.ends_with(".yaml") || name.ends_with(".yml")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -68,7 +68,7 @@ impl Entry<'_> {
     fn member(&mut self, member: &Member) {
         let node = &member.node;
         match member.key.as_str() {
-            "command" => self.command(member),
+            "command" | "cmd" => self.command(member),
             "args" => {
                 let args = self.texts(member);
                 self.raw.args.extend(args);
@@ -108,7 +108,8 @@ impl Entry<'_> {
             },
             "timeout" | "tool_timeout_sec" | "startup_timeout_sec" => self.timeout(member),
             // What these say is what we do anyway, or says nothing to us.
-            "source" | "name" | "icon" | "gallery" | "version" | "$schema" => {}
+            "source" | "name" | "icon" | "gallery" | "version" | "$schema" | "bundled"
+            | "alwaysLoad" | "deferTools" | "codemode" => {}
             "includeTools" | "excludeTools" | "disabledTools" | "tools" | "enabled_tools"
             | "disabled_tools" => {
                 self.left_out(member, "which tools it may use is decided behind the gate");

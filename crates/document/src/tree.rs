@@ -1,25 +1,22 @@
 //! A document as a tree that remembers where everything stands.
 //!
-//! TOML and JSON with comments both become this tree, so that whatever is
-//! found wrong later, in whichever format, can be shown at its place.
+//! JSON with comments, TOML and YAML all become this tree, so that whatever is
+//! found wrong later, in whichever format, can be shown and changed at its place.
 
 use std::ops::Range;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-
 /// Bytes of the document.
-pub(crate) type Span = Range<usize>;
+pub type Span = Range<usize>;
 
 /// One value, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
+pub struct Node {
+    pub span: Span,
+    pub value: Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
     Null,
     Bool(bool),
     /// A number, as it must be written in JSON.
@@ -33,29 +30,29 @@ pub(crate) enum Value {
 
 /// A key, where it stands, and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Member {
-    pub(crate) key: String,
-    pub(crate) key_span: Span,
-    pub(crate) node: Node,
+pub struct Member {
+    pub key: String,
+    pub key_span: Span,
+    pub node: Node,
 }
 
 /// One step of the way into a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     Key(String),
     Index(usize),
 }
 
 /// The way to a value: `upstream[1].env.TOKEN`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Path(Vec<Step>);
+pub struct Path(Vec<Step>);
 
 impl Path {
-    pub(crate) fn key(&self, key: &str) -> Path {
+    pub fn key(&self, key: &str) -> Path {
         self.then(Step::Key(key.to_owned()))
     }
 
-    pub(crate) fn index(&self, index: usize) -> Path {
+    pub fn index(&self, index: usize) -> Path {
         self.then(Step::Index(index))
     }
 
@@ -67,7 +64,7 @@ impl Path {
 
     /// This way in the document, where it was counted without the items at
     /// `gaps`.
-    pub(super) fn across(&self, gaps: &[Path]) -> Path {
+    pub fn across(&self, gaps: &[Path]) -> Path {
         self.0.iter().fold(Path::default(), |across, step| match step {
             Step::Key(key) => across.key(key),
             Step::Index(index) => {
@@ -77,7 +74,16 @@ impl Path {
         })
     }
 
-    pub(crate) fn is_root(&self) -> bool {
+    /// The keys on the way, without the places in lists.
+    pub fn keys(&self) -> Vec<String> {
+        let key = |step: &Step| match step {
+            Step::Key(key) => Some(key.clone()),
+            Step::Index(_) => None,
+        };
+        self.0.iter().filter_map(key).collect()
+    }
+
+    pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -97,7 +103,7 @@ impl std::fmt::Display for Path {
 
 impl Node {
     /// The value at `path`, or the nearest one around it that is there.
-    pub(crate) fn nearest(&self, path: &Path) -> &Node {
+    pub fn nearest(&self, path: &Path) -> &Node {
         let mut node = self;
         for step in &path.0 {
             let below = match step {
@@ -112,26 +118,26 @@ impl Node {
         node
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&Node> {
         self.members().iter().find(|member| member.key == key).map(|member| &member.node)
     }
 
     /// The members of a table; none of anything else.
-    pub(crate) fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[Member] {
         if let Value::Table(members) = &self.value { members } else { &[] }
     }
 
     /// The items of a list; none of anything else.
-    pub(crate) fn items(&self) -> &[Node] {
+    pub fn items(&self) -> &[Node] {
         if let Value::List(items) = &self.value { items } else { &[] }
     }
 
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
     /// What kind of value this is, for a message.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "null",
             Value::Bool(_) => "true or false",
@@ -144,7 +150,7 @@ impl Node {
     }
 
     /// The value without its places.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,
             Value::Bool(value) => (*value).into(),
@@ -158,58 +164,4 @@ impl Node {
                 .into(),
         }
     }
-}
-
-/// Reads TOML as far as it can be read, with every syntax error in it.
-pub(crate) fn read_toml(text: &str) -> (Node, Vec<(Span, String)>) {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let span = table.span();
-    let errors = errors
-        .into_iter()
-        .map(|error| (error.span().unwrap_or(0..0), error.message().to_owned()))
-        .collect();
-    (Node { span, value: from_table(table.into_inner()) }, errors)
-}
-
-fn from_table(table: DeTable<'_>) -> Value {
-    let mut members: Vec<Member> = table
-        .into_iter()
-        .map(|(key, value)| Member {
-            key_span: key.span(),
-            key: key.into_inner().into_owned(),
-            node: from_toml(value),
-        })
-        .collect();
-    // The parser sorts by key; people read in the order they wrote.
-    members.sort_by_key(|member| member.key_span.start);
-    Value::Table(members)
-}
-
-fn from_toml(value: Spanned<DeValue<'_>>) -> Node {
-    let span = value.span();
-    let value = match value.into_inner() {
-        DeValue::String(text) => Value::Text(text.into_owned()),
-        DeValue::Integer(integer) => integer_value(integer.as_str(), integer.radix()),
-        DeValue::Float(float) => {
-            let number = float.as_str().parse().ok().and_then(serde_json::Number::from_f64);
-            number.map_or_else(|| Value::Text(float.as_str().to_owned()), Value::Number)
-        }
-        DeValue::Boolean(value) => Value::Bool(value),
-        DeValue::Datetime(moment) => Value::Moment(moment.to_string()),
-        DeValue::Array(items) => Value::List(items.into_iter().map(from_toml).collect()),
-        DeValue::Table(table) => from_table(table),
-    };
-    Node { span, value }
-}
-
-fn integer_value(digits: &str, radix: u32) -> Value {
-    if let Ok(integer) = i64::from_str_radix(digits, radix) {
-        return Value::Number(integer.into());
-    }
-    // Too large to count with is still a number, and is judged as one.
-    let about = digits.chars().filter_map(|digit| digit.to_digit(radix));
-    let about = about.fold(0.0, |sum, digit| sum * f64::from(radix) + f64::from(digit));
-    let about = if digits.starts_with('-') { -about } else { about };
-    let number = serde_json::Number::from_f64(about);
-    number.map_or_else(|| Value::Text(digits.to_owned()), Value::Number)
 }

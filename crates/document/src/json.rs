@@ -1,14 +1,16 @@
 //! JSON as people write it by hand: with comments and trailing commas, read
 //! into a tree that remembers places.
 
-use super::node::{Member, Node, Span, Value};
+use std::collections::HashMap;
+
+use crate::tree::{Member, Node, Span, Value};
 
 /// Deeper nesting than this is no configuration file.
 const DEEPEST: usize = 64;
 
 /// Reads one JSON value, and notes what stands there twice; on a syntax error,
 /// where and what.
-pub(super) fn read(text: &str) -> Read<(Node, Noted)> {
+pub fn read(text: &str) -> Read<(Node, Noted)> {
     let mut reader = Reader { text, at: 0, depth: 0, twice: Vec::new() };
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
@@ -29,10 +31,11 @@ struct Reader<'t> {
     twice: Noted,
 }
 
-type Read<T> = Result<T, (Span, String)>;
+/// What was read; on a syntax error, where and what.
+pub type Read<T> = Result<T, (Span, String)>;
 
 /// What is odd, and where.
-type Noted = Vec<(Span, String)>;
+pub type Noted = Vec<(Span, String)>;
 
 impl Reader<'_> {
     fn value(&mut self) -> Read<Node> {
@@ -61,7 +64,8 @@ impl Reader<'_> {
     }
 
     fn table(&mut self) -> Read<Value> {
-        let mut members: Vec<Member> = Vec::new();
+        let mut members: Vec<Option<Member>> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         loop {
             self.skip()?;
             match self.peek() {
@@ -76,16 +80,15 @@ impl Reader<'_> {
             self.expect(':')?;
             let node = self.value()?;
             // Of duplicate keys the last one counts, as in every common parser.
-            let n_before = members.len();
-            members.retain(|member| member.key != key);
-            if members.len() < n_before {
+            if let Some(before) = places.insert(key.clone(), members.len()) {
+                members[before] = None;
                 let message = format!("`{key}` stands here twice; the last one counts");
                 self.twice.push((key_span.clone(), message));
             }
-            members.push(Member { key, key_span, node });
+            members.push(Some(Member { key, key_span, node }));
             self.comma_or('}')?;
         }
-        Ok(Value::Table(members))
+        Ok(Value::Table(members.into_iter().flatten().collect()))
     }
 
     fn list(&mut self) -> Read<Value> {

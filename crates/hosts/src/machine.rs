@@ -1,0 +1,86 @@
+//! What can be found out about a machine: its files and programs.
+
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::environment::{Environment, Platform};
+
+/// A longer file is not a configuration that anybody wrote.
+pub const LONGEST: u64 = 64 << 20;
+
+/// A machine, as far as a plan needs to know it.
+pub trait Machine {
+    /// What is in a file; `None` when there is none.
+    fn read(&self, path: &Path) -> std::io::Result<Option<Vec<u8>>>;
+    /// Whether there is anything of this name.
+    fn exists(&self, path: &Path) -> bool;
+    /// The names in a directory, sorted; none when there is no such directory.
+    fn names_in(&self, directory: &Path) -> Vec<String>;
+    /// Whether a program is found by its name.
+    fn has_program(&self, name: &str) -> bool;
+}
+
+/// This machine.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// Where programs are looked for.
+    search: Vec<PathBuf>,
+    platform: Platform,
+}
+
+impl Disk {
+    pub fn new(environment: &Environment) -> Disk {
+        let path = environment.variable("PATH").unwrap_or_default();
+        let is_whole = |directory: &PathBuf| directory.is_absolute();
+        let search = std::env::split_paths(path).filter(is_whole).collect();
+        Disk { search, platform: environment.platform }
+    }
+}
+
+impl Machine for Disk {
+    fn read(&self, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
+            // A link to nothing is something.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return match path.symlink_metadata() {
+                    Ok(_) => Err(Error::other("it is a link to a file that is not there")),
+                    Err(_) => Ok(None),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let kind = file.metadata()?;
+        if !kind.is_file() {
+            return Err(Error::other("it is not a file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(Error::other(format!("it is longer than {} MiB", LONGEST >> 20)));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok()
+    }
+
+    fn names_in(&self, directory: &Path) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+        let name =
+            |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+        let mut names: Vec<String> = entries.filter_map(name).collect();
+        names.sort();
+        names
+    }
+
+    fn has_program(&self, name: &str) -> bool {
+        let endings: &[&str] =
+            if self.platform == Platform::Windows { &[".exe", ".cmd"] } else { &[""] };
+        let is_in = |directory: &PathBuf| {
+            endings.iter().any(|ending| directory.join(format!("{name}{ending}")).is_file())
+        };
+        self.search.iter().any(is_in)
+    }
+}

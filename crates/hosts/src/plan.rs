@@ -1,0 +1,305 @@
+//! Which files change when a server is put into a host, or taken out.
+//!
+//! Everything here reads through a [`Machine`] and returns values; nothing is
+//! written. A server that is there already, by its name or because it leads to
+//! the same place, is brought up to date and never put in twice.
+
+use std::path::{Path, PathBuf};
+
+use document::edit::{self, EditError};
+use document::tree::Node;
+use serde_json::{Map, Value};
+
+use crate::HOSTS;
+use crate::change::{FileChange, Step, borrowed};
+use crate::environment::Environment;
+use crate::host::{Host, IfMissing, Layout, REACH_KEYS, Reach};
+use crate::machine::Machine;
+
+/// What is to be put into a host.
+pub struct Server<'a> {
+    pub name: &'a str,
+    /// How it is reached, the preferred way first.
+    pub reach: &'a [Reach],
+    /// Whether an entry of any name leads to it.
+    pub is_same: &'a dyn Fn(&Reach) -> bool,
+}
+
+/// Whose files are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    User,
+    /// The files of the project in this directory.
+    Project(PathBuf),
+}
+
+/// Why a host's files cannot be changed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("{name} is not on this machine (looked for {looked_for})")]
+    NotHere { name: &'static str, looked_for: String },
+    #[error("{name} has no configuration at `{file}` yet; {remedy}")]
+    NoFile { name: &'static str, file: String, remedy: &'static str },
+    #[error("{0} has no configuration for single projects; leave out --project")]
+    NoProjects(&'static str),
+    #[error("cannot read `{file}`: {source}")]
+    Unreadable { file: String, source: std::io::Error },
+    #[error("`{file}` is not UTF-8 text; mend it first")]
+    NotText { file: String },
+    #[error("cannot change `{file}`: {source}; nothing was changed, mend the file and try again")]
+    Uneditable { file: String, source: EditError },
+    #[error("{0} cannot reach a server so")]
+    Unreachable(&'static str),
+}
+
+/// The files of a host that are meant.
+pub fn files(
+    host: &Host,
+    scope: &Scope,
+    environment: &Environment,
+    machine: &dyn Machine,
+) -> Result<Vec<PathBuf>, Refusal> {
+    match scope {
+        Scope::Project(directory) => {
+            let file = host.project.ok_or(Refusal::NoProjects(host.name))?;
+            Ok(vec![environment.join(&directory.display().to_string(), file)])
+        }
+        Scope::User if !host.is_here(environment, machine) => {
+            let looked_for = host.signs(environment).join(", ");
+            Err(Refusal::NotHere { name: host.name, looked_for })
+        }
+        Scope::User => Ok(host.files(environment, machine)),
+    }
+}
+
+/// The changes that put a server into a host.
+pub fn install(
+    host: &'static Host,
+    server: &Server<'_>,
+    scope: &Scope,
+    environment: &Environment,
+    machine: &dyn Machine,
+) -> Result<Vec<FileChange>, Refusal> {
+    let files = files(host, scope, environment, machine)?;
+    files.into_iter().map(|file| install_in(host, server, &file, machine)).collect()
+}
+
+/// The changes that take a server out of a host, wherever it stands.
+pub fn uninstall(
+    host: &'static Host,
+    server: &Server<'_>,
+    scope: &Scope,
+    environment: &Environment,
+    machine: &dyn Machine,
+) -> Result<Vec<FileChange>, Refusal> {
+    let mut changes = Vec::new();
+    for path in files(host, scope, environment, machine)? {
+        let Some(file) = File::read(host, &path, machine)? else { continue };
+        changes.push(without(file.change(Vec::new(), Vec::new())?, server)?);
+    }
+    Ok(changes)
+}
+
+/// A change that also takes out every entry that has the server's name or leads
+/// to it.
+pub fn without(change: FileChange, server: &Server<'_>) -> Result<FileChange, Refusal> {
+    let is_it = |name: &str, entry: &Value| {
+        name == server.name || Reach::of(entry).is_some_and(|reach| (server.is_same)(&reach))
+    };
+    removing(change, is_it)
+}
+
+/// The servers that a file has, by name, with their entries.
+pub fn entries(
+    host: &'static Host,
+    path: &Path,
+    machine: &dyn Machine,
+) -> Result<Vec<(String, Value)>, Refusal> {
+    Ok(File::read(host, path, machine)?.map(|file| file.entries()).unwrap_or_default())
+}
+
+/// A change that also takes out other servers of the same file.
+pub fn with_removed(change: FileChange, names: &[String]) -> Result<FileChange, Refusal> {
+    removing(change, |name, _| names.iter().any(|other| other == name))
+}
+
+fn removing(
+    change: FileChange,
+    is_meant: impl Fn(&str, &Value) -> bool,
+) -> Result<FileChange, Refusal> {
+    let shown = change.path.display().to_string();
+    let host = HOSTS.iter().find(|host| Some(host.id) == change.host);
+    let (Some(host), Some(bytes)) = (host, &change.after) else { return Ok(change) };
+    let text =
+        String::from_utf8(bytes.clone()).map_err(|_| Refusal::NotText { file: shown.clone() })?;
+    let refused = |source: EditError| Refusal::Uneditable { file: shown.clone(), source };
+    let root = document::read(&text, change.format).map_err(|error| refused(error.into()))?;
+    let table = host.layout(&root).table;
+    let members = edit::find(&root, table).map(Node::members).unwrap_or_default();
+    let (mut text, mut steps) = (text, change.steps.clone());
+    for member in members {
+        let was = member.node.to_json();
+        if !is_meant(&member.key, &was) {
+            continue;
+        }
+        let keys = table.iter().copied().chain([member.key.as_str()]).map(str::to_owned).collect();
+        let step = Step::Removed { keys, was };
+        text = step.apply(&text, change.format).map_err(refused)?;
+        steps.push(step);
+    }
+    if steps.len() == change.steps.len() {
+        return Ok(change);
+    }
+    Ok(FileChange { after: Some(text.into_bytes()), steps, ..change })
+}
+
+fn install_in(
+    host: &'static Host,
+    server: &Server<'_>,
+    path: &Path,
+    machine: &dyn Machine,
+) -> Result<FileChange, Refusal> {
+    let found = File::read(host, path, machine)?;
+    if let (None, IfMissing::Refuse(remedy)) = (&found, host.if_missing) {
+        let file = path.display().to_string();
+        return Err(Refusal::NoFile { name: host.name, file, remedy });
+    }
+    let file = found.unwrap_or_else(|| File::missing(host, path));
+    let entry = server.reach.iter().find_map(|reach| (file.layout.entry)(reach));
+    let entry = entry.ok_or(Refusal::Unreachable(host.name))?;
+    let mut notes = Vec::new();
+    if server.reach.first().is_some_and(|reach| (file.layout.entry)(reach).is_none()) {
+        notes.push(format!("{} starts programs only, so it gets the command", host.name));
+    }
+    notes.extend(file.hidden(server.name));
+    let same = file.same(server);
+    let named = file.entries().into_iter().find(|(name, _)| name == server.name);
+    let place = named.or_else(|| same.first().cloned());
+    for (name, _) in
+        same.iter().filter(|(name, _)| Some(name) != place.as_ref().map(|(name, _)| name))
+    {
+        notes
+            .push(format!("`{name}` leads to the same place; without it the tools are there once"));
+    }
+    let step = match place {
+        None => {
+            let keys = file.keys(server.name);
+            let n_made = file.n_missing(&keys, &entry)?;
+            Step::Added { keys, value: entry, n_made }
+        }
+        Some((name, was)) => {
+            Step::Replaced { keys: file.keys(&name), value: updated(&was, entry), was }
+        }
+    };
+    let is_new = !matches!(&step, Step::Replaced { was, value, .. } if was == value);
+    file.change(is_new.then_some(step).into_iter().collect(), notes)
+}
+
+/// An entry that leads where it should, with whatever else its user set.
+fn updated(was: &Value, entry: Value) -> Value {
+    let (Value::Object(was), Value::Object(mut entry)) = (was, entry.clone()) else { return entry };
+    let is_kept = |key: &&String| !REACH_KEYS.contains(&key.as_str());
+    let mut all: Map<String, Value> = Map::new();
+    for (key, value) in was {
+        match entry.shift_remove(key) {
+            // Switches that a user has set the other way stay so.
+            Some(_) if is_kept(&key) => drop(all.insert(key.clone(), value.clone())),
+            Some(new) => drop(all.insert(key.clone(), new)),
+            None if is_kept(&key) => drop(all.insert(key.clone(), value.clone())),
+            None => {}
+        }
+    }
+    all.extend(entry);
+    Value::Object(all)
+}
+
+/// A host's file, read.
+struct File {
+    host: &'static Host,
+    path: PathBuf,
+    before: Option<Vec<u8>>,
+    text: String,
+    root: Node,
+    layout: &'static Layout,
+}
+
+impl File {
+    fn read(
+        host: &'static Host,
+        path: &Path,
+        machine: &dyn Machine,
+    ) -> Result<Option<File>, Refusal> {
+        let shown = || path.display().to_string();
+        let bytes = machine.read(path);
+        let bytes = bytes.map_err(|source| Refusal::Unreadable { file: shown(), source })?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let text =
+            String::from_utf8(bytes.clone()).map_err(|_| Refusal::NotText { file: shown() })?;
+        let root = document::read(&text, host.format)
+            .map_err(|error| Refusal::Uneditable { file: shown(), source: error.into() })?;
+        let layout = host.layout(&root);
+        Ok(Some(File { host, path: path.to_owned(), before: Some(bytes), text, root, layout }))
+    }
+
+    fn missing(host: &'static Host, path: &Path) -> File {
+        let root = Node { span: 0..0, value: document::tree::Value::Table(Vec::new()) };
+        let layout = host.layout(&root);
+        File { host, path: path.to_owned(), before: None, text: String::new(), root, layout }
+    }
+
+    fn keys(&self, name: &str) -> Vec<String> {
+        self.layout.table.iter().copied().chain([name]).map(str::to_owned).collect()
+    }
+
+    fn entries(&self) -> Vec<(String, Value)> {
+        let table = edit::find(&self.root, self.layout.table);
+        let members = table.map(Node::members).unwrap_or_default().iter();
+        members.map(|member| (member.key.clone(), member.node.to_json())).collect()
+    }
+
+    /// The entries that lead to the server.
+    fn same(&self, server: &Server<'_>) -> Vec<(String, Value)> {
+        let is_same =
+            |entry: &Value| Reach::of(entry).is_some_and(|reach| (server.is_same)(&reach));
+        self.entries().into_iter().filter(|(_, entry)| is_same(entry)).collect()
+    }
+
+    /// Why the host would not show a server that is in its file.
+    fn hidden(&self, name: &str) -> Option<String> {
+        let keys = self.host.allowed?;
+        let list = edit::find(&self.root, keys)?;
+        let is_named = list.items().iter().any(|item| item.text() == Some(name));
+        let keys = keys.join(".");
+        (!is_named)
+            .then(|| format!("add `{name}` to `{keys}`, or {} leaves it out", self.host.name))
+    }
+
+    /// How many tables have to be made for an entry.
+    fn n_missing(&self, keys: &[String], entry: &Value) -> Result<usize, Refusal> {
+        let set = edit::set(&self.text, self.host.format, &borrowed(keys), entry);
+        set.map(|set| set.n_made).map_err(|source| self.refused(source))
+    }
+
+    fn change(self, steps: Vec<Step>, notes: Vec<String>) -> Result<FileChange, Refusal> {
+        let mut text = self.text.clone();
+        for step in &steps {
+            text = step.apply(&text, self.host.format).map_err(|source| self.refused(source))?;
+        }
+        let after = if steps.is_empty() { self.before.clone() } else { Some(text.into_bytes()) };
+        let File { host, path, before, .. } = self;
+        Ok(FileChange {
+            host: Some(host.id),
+            path,
+            format: host.format,
+            before,
+            after,
+            steps,
+            private: false,
+            notes,
+        })
+    }
+
+    fn refused(&self, source: EditError) -> Refusal {
+        Refusal::Uneditable { file: self.path.display().to_string(), source }
+    }
+}

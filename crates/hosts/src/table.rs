@@ -1,0 +1,494 @@
+//! Every host, one row each. To add one, add a row here and its files under
+//! `tests/cases`.
+//!
+//! Where a host has switches that keep a server's tools in sight of the model
+//! (Claude Code and Copilot CLI put tools off until they are searched for), its
+//! entries set them.
+
+use document::Format;
+use serde_json::{Value, json};
+
+use crate::host::{Choice, Host, IfMissing, Layout, Place, Places, Reach, entry};
+
+const fn place(sign: &'static str, file: &'static str) -> Place {
+    Place { sign, file }
+}
+
+const fn table(table: &'static [&'static str], entry: fn(&Reach) -> Option<Value>) -> Layout {
+    Layout { when: &[], table, entry }
+}
+
+/// What most hosts have in common; each row says what is its own.
+const COMMON: Host = Host {
+    id: "",
+    name: "",
+    programs: &[],
+    places: Places::everywhere(&[]),
+    choice: Choice::First,
+    project: None,
+    format: Format::Json,
+    layouts: &[table(&["mcpServers"], plain)],
+    if_missing: IfMissing::Create,
+    allowed: None,
+    reload: "restart it",
+};
+
+/// Every host, in the order in which they are listed.
+pub const HOSTS: &[Host] = &[
+    Host {
+        id: "claude-code",
+        name: "Claude Code",
+        programs: &["claude"],
+        places: Places::everywhere(&[place(
+            "{CLAUDE_CONFIG_DIR|~/.claude}",
+            "{CLAUDE_CONFIG_DIR|~}/.claude.json",
+        )]),
+        project: Some(".mcp.json"),
+        layouts: &[table(&["mcpServers"], claude_code)],
+        reload: "start a new session, or `/mcp` in a running one",
+        ..COMMON
+    },
+    Host {
+        id: "claude-desktop",
+        name: "Claude Desktop",
+        places: Places {
+            linux: &[place(
+                "{XDG_CONFIG_HOME|~/.config}/Claude",
+                "{XDG_CONFIG_HOME|~/.config}/Claude/claude_desktop_config.json",
+            )],
+            macos: &[place(
+                "~/Library/Application Support/Claude",
+                "~/Library/Application Support/Claude/claude_desktop_config.json",
+            )],
+            // The newer installer keeps its files in a package of its own.
+            windows: &[
+                place(
+                    "{LOCALAPPDATA|~/AppData/Local}/Packages/Claude_*/LocalCache/Roaming/Claude",
+                    "{LOCALAPPDATA|~/AppData/Local}/Packages/Claude_*/LocalCache/Roaming/Claude/claude_desktop_config.json",
+                ),
+                place(
+                    "{APPDATA|~/AppData/Roaming}/Claude",
+                    "{APPDATA|~/AppData/Roaming}/Claude/claude_desktop_config.json",
+                ),
+            ],
+        },
+        choice: Choice::Every,
+        layouts: &[table(&["mcpServers"], program_only)],
+        reload: "quit it and start it again",
+        ..COMMON
+    },
+    Host {
+        id: "cursor",
+        name: "Cursor",
+        programs: &["cursor"],
+        places: Places::everywhere(&[place("~/.cursor", "~/.cursor/mcp.json")]),
+        project: Some(".cursor/mcp.json"),
+        reload: "restart it, or switch gatelet on under Settings, MCP",
+        ..COMMON
+    },
+    Host {
+        id: "vscode",
+        name: "VS Code",
+        programs: &["code"],
+        places: Places {
+            linux: &[place(
+                "{XDG_CONFIG_HOME|~/.config}/Code/User",
+                "{XDG_CONFIG_HOME|~/.config}/Code/User/mcp.json",
+            )],
+            macos: &[place(
+                "~/Library/Application Support/Code/User",
+                "~/Library/Application Support/Code/User/mcp.json",
+            )],
+            windows: &[place(
+                "{APPDATA|~/AppData/Roaming}/Code/User",
+                "{APPDATA|~/AppData/Roaming}/Code/User/mcp.json",
+            )],
+        },
+        project: Some(".vscode/mcp.json"),
+        layouts: &[table(&["servers"], typed)],
+        reload: "`MCP: List Servers` in the command palette starts it",
+        ..COMMON
+    },
+    Host {
+        id: "vscode-insiders",
+        name: "VS Code Insiders",
+        programs: &["code-insiders"],
+        places: Places {
+            linux: &[place(
+                "{XDG_CONFIG_HOME|~/.config}/Code - Insiders/User",
+                "{XDG_CONFIG_HOME|~/.config}/Code - Insiders/User/mcp.json",
+            )],
+            macos: &[place(
+                "~/Library/Application Support/Code - Insiders/User",
+                "~/Library/Application Support/Code - Insiders/User/mcp.json",
+            )],
+            windows: &[place(
+                "{APPDATA|~/AppData/Roaming}/Code - Insiders/User",
+                "{APPDATA|~/AppData/Roaming}/Code - Insiders/User/mcp.json",
+            )],
+        },
+        project: Some(".vscode/mcp.json"),
+        layouts: &[table(&["servers"], typed)],
+        reload: "`MCP: List Servers` in the command palette starts it",
+        ..COMMON
+    },
+    Host {
+        id: "codex",
+        name: "Codex",
+        programs: &["codex"],
+        places: Places::everywhere(&[place(
+            "{CODEX_HOME|~/.codex}",
+            "{CODEX_HOME|~/.codex}/config.toml",
+        )]),
+        project: Some(".codex/config.toml"),
+        format: Format::Toml,
+        layouts: &[table(&["mcp_servers"], codex)],
+        reload: "start a new session",
+        ..COMMON
+    },
+    Host {
+        id: "opencode",
+        name: "opencode",
+        programs: &["opencode"],
+        places: Places {
+            linux: OPENCODE,
+            macos: OPENCODE,
+            windows: &[
+                place("~/.config/opencode", "~/.config/opencode/opencode.jsonc"),
+                place("~/.config/opencode", "~/.config/opencode/opencode.json"),
+                place(
+                    "{LOCALAPPDATA|~/AppData/Local}/opencode",
+                    "{LOCALAPPDATA|~/AppData/Local}/opencode/opencode.jsonc",
+                ),
+                place(
+                    "{LOCALAPPDATA|~/AppData/Local}/opencode",
+                    "{LOCALAPPDATA|~/AppData/Local}/opencode/opencode.json",
+                ),
+            ],
+        },
+        project: Some("opencode.json"),
+        layouts: &[
+            Layout { when: &["mcp", "servers"], table: &["mcp", "servers"], entry: opencode_2 },
+            table(&["mcp"], opencode),
+        ],
+        if_missing: IfMissing::Refuse(
+            "its versions want different files: start opencode once, or write `{\"$schema\": \
+             \"https://opencode.ai/config.json\"}` to it, and try again",
+        ),
+        reload: "start a new session",
+        ..COMMON
+    },
+    Host {
+        id: "gemini",
+        name: "Gemini CLI",
+        programs: &["gemini"],
+        places: Places::everywhere(&[place("~/.gemini/settings.json", "~/.gemini/settings.json")]),
+        project: Some(".gemini/settings.json"),
+        layouts: &[table(&["mcpServers"], gemini)],
+        allowed: Some(&["mcp", "allowed"]),
+        ..COMMON
+    },
+    Host {
+        id: "antigravity",
+        name: "Antigravity",
+        programs: &["agy", "antigravity"],
+        places: Places::everywhere(&[
+            place("~/.gemini/config", "~/.gemini/config/mcp_config.json"),
+            place("~/.gemini/antigravity", "~/.gemini/antigravity/mcp_config.json"),
+            place("~/.gemini/antigravity-cli", "~/.gemini/antigravity-cli/mcp_config.json"),
+        ]),
+        project: Some(".agents/mcp_config.json"),
+        layouts: &[table(&["mcpServers"], server_url)],
+        ..COMMON
+    },
+    Host {
+        id: "devin",
+        name: "Devin",
+        programs: &["devin"],
+        places: Places {
+            linux: DEVIN,
+            macos: DEVIN,
+            windows: &[place(
+                "{APPDATA|~/AppData/Roaming}/devin",
+                "{APPDATA|~/AppData/Roaming}/devin/mcp_config.json",
+            )],
+        },
+        project: Some(".devin/config.json"),
+        layouts: &[table(&["mcpServers"], devin)],
+        reload: "press refresh in its list of MCP servers",
+        ..COMMON
+    },
+    Host {
+        id: "windsurf",
+        name: "Windsurf",
+        programs: &["windsurf"],
+        places: Places::everywhere(&[place(
+            "~/.codeium/windsurf",
+            "~/.codeium/windsurf/mcp_config.json",
+        )]),
+        project: Some(".windsurf/mcp_config.json"),
+        layouts: &[table(&["mcpServers"], server_url)],
+        reload: "press refresh in its list of MCP servers",
+        ..COMMON
+    },
+    Host {
+        id: "zed",
+        name: "Zed",
+        programs: &["zed", "zeditor"],
+        places: Places {
+            linux: &[place(
+                "{FLATPAK_XDG_CONFIG_HOME|XDG_CONFIG_HOME|~/.config}/zed",
+                "{FLATPAK_XDG_CONFIG_HOME|XDG_CONFIG_HOME|~/.config}/zed/settings.json",
+            )],
+            macos: &[place("~/.config/zed", "~/.config/zed/settings.json")],
+            windows: &[place(
+                "{APPDATA|~/AppData/Roaming}/Zed",
+                "{APPDATA|~/AppData/Roaming}/Zed/settings.json",
+            )],
+        },
+        project: Some(".zed/settings.json"),
+        layouts: &[table(&["context_servers"], plain)],
+        reload: "it watches its settings",
+        ..COMMON
+    },
+    Host {
+        id: "copilot",
+        name: "Copilot CLI",
+        programs: &["copilot"],
+        places: Places::everywhere(&[place(
+            "{COPILOT_HOME|~/.copilot}",
+            "{COPILOT_HOME|~/.copilot}/mcp-config.json",
+        )]),
+        project: Some(".mcp.json"),
+        layouts: &[table(&["mcpServers"], copilot)],
+        reload: "`/restart`, or start a new session",
+        ..COMMON
+    },
+    Host {
+        id: "goose",
+        name: "Goose",
+        programs: &["goose"],
+        places: Places {
+            linux: GOOSE,
+            macos: GOOSE,
+            windows: &[place(
+                "{APPDATA|~/AppData/Roaming}/Block/goose/config",
+                "{APPDATA|~/AppData/Roaming}/Block/goose/config/config.yaml",
+            )],
+        },
+        format: Format::Yaml,
+        layouts: &[table(&["extensions"], goose)],
+        reload: "start a new session",
+        ..COMMON
+    },
+    Host {
+        id: "cline",
+        name: "Cline",
+        programs: &["cline"],
+        places: Places {
+            linux: &[
+                place(
+                    "{XDG_CONFIG_HOME|~/.config}/Code/User/globalStorage/saoudrizwan.claude-dev",
+                    "{XDG_CONFIG_HOME|~/.config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                ),
+                CLINE_CLI,
+            ],
+            macos: &[
+                place(
+                    "~/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev",
+                    "~/Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                ),
+                CLINE_CLI,
+            ],
+            windows: &[
+                place(
+                    "{APPDATA|~/AppData/Roaming}/Code/User/globalStorage/saoudrizwan.claude-dev",
+                    "{APPDATA|~/AppData/Roaming}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                ),
+                CLINE_CLI,
+            ],
+        },
+        choice: Choice::Every,
+        layouts: &[table(&["mcpServers"], cline)],
+        reload: "it watches the file; start a new task",
+        ..COMMON
+    },
+    Host {
+        id: "kiro",
+        name: "Kiro",
+        programs: &["kiro", "kiro-cli"],
+        places: Places::everywhere(&[place("~/.kiro", "~/.kiro/settings/mcp.json")]),
+        project: Some(".kiro/settings/mcp.json"),
+        ..COMMON
+    },
+    Host {
+        id: "junie",
+        name: "Junie",
+        programs: &["junie"],
+        places: Places::everywhere(&[place("~/.junie", "~/.junie/mcp/mcp.json")]),
+        project: Some(".junie/mcp/mcp.json"),
+        layouts: &[table(&["mcpServers"], program_only)],
+        ..COMMON
+    },
+    Host {
+        id: "lmstudio",
+        name: "LM Studio",
+        programs: &["lms"],
+        places: Places::everywhere(&[place("~/.lmstudio", "~/.lmstudio/mcp.json")]),
+        ..COMMON
+    },
+    Host {
+        id: "qwen",
+        name: "Qwen Code",
+        programs: &["qwen"],
+        places: Places::everywhere(&[place("~/.qwen", "~/.qwen/settings.json")]),
+        project: Some(".qwen/settings.json"),
+        layouts: &[table(&["mcpServers"], gemini)],
+        allowed: Some(&["mcp", "allowed"]),
+        ..COMMON
+    },
+    Host {
+        id: "amp",
+        name: "Amp",
+        programs: &["amp"],
+        places: Places {
+            linux: AMP,
+            macos: AMP,
+            windows: &[place(
+                "{APPDATA|~/AppData/Roaming}/amp",
+                "{APPDATA|~/AppData/Roaming}/amp/settings.json",
+            )],
+        },
+        project: Some(".amp/settings.json"),
+        layouts: &[table(&["amp.mcpServers"], plain)],
+        ..COMMON
+    },
+];
+
+impl Host {
+    /// The host of a name as people write it.
+    pub fn named(name: &str) -> Option<&'static Host> {
+        let plain = |text: &str| {
+            let letters = text.chars().filter(|c| c.is_ascii_alphanumeric());
+            letters.collect::<String>().to_ascii_lowercase()
+        };
+        let is_it = |host: &&Host| plain(host.id) == plain(name) || plain(host.name) == plain(name);
+        HOSTS.iter().find(is_it)
+    }
+}
+
+const OPENCODE: &[Place] = &[
+    place(
+        "{XDG_CONFIG_HOME|~/.config}/opencode",
+        "{XDG_CONFIG_HOME|~/.config}/opencode/opencode.jsonc",
+    ),
+    place(
+        "{XDG_CONFIG_HOME|~/.config}/opencode",
+        "{XDG_CONFIG_HOME|~/.config}/opencode/opencode.json",
+    ),
+];
+
+const DEVIN: &[Place] = &[place(
+    "{XDG_CONFIG_HOME|~/.config}/devin",
+    "{XDG_CONFIG_HOME|~/.config}/devin/mcp_config.json",
+)];
+
+const GOOSE: &[Place] =
+    &[place("{XDG_CONFIG_HOME|~/.config}/goose", "{XDG_CONFIG_HOME|~/.config}/goose/config.yaml")];
+
+const AMP: &[Place] =
+    &[place("{XDG_CONFIG_HOME|~/.config}/amp", "{XDG_CONFIG_HOME|~/.config}/amp/settings.json")];
+
+const CLINE_CLI: Place =
+    place("{CLINE_DIR|~/.cline}", "{CLINE_DIR|~/.cline}/data/settings/cline_mcp_settings.json");
+
+/// Cursor, Zed, Kiro, LM Studio, Amp.
+fn plain(reach: &Reach) -> Option<Value> {
+    Some(entry(reach, json!({}), "url", json!({})))
+}
+
+fn program_only(reach: &Reach) -> Option<Value> {
+    matches!(reach, Reach::Program { .. }).then(|| entry(reach, json!({}), "url", json!({})))
+}
+
+fn claude_code(reach: &Reach) -> Option<Value> {
+    let mut entry = entry(reach, json!({"type": "stdio"}), "url", json!({"type": "http"}));
+    entry["alwaysLoad"] = json!(true);
+    Some(entry)
+}
+
+/// VS Code.
+fn typed(reach: &Reach) -> Option<Value> {
+    Some(entry(reach, json!({"type": "stdio"}), "url", json!({"type": "http"})))
+}
+
+fn codex(reach: &Reach) -> Option<Value> {
+    let mut entry = entry(reach, json!({}), "url", json!({}));
+    if let Some(headers) = entry.as_object_mut().and_then(|entry| entry.shift_remove("headers")) {
+        entry["http_headers"] = headers;
+    }
+    Some(entry)
+}
+
+fn opencode(reach: &Reach) -> Option<Value> {
+    let mut entry = opencode_reach(reach);
+    entry["enabled"] = json!(true);
+    Some(entry)
+}
+
+/// Its own code mode would wrap ours.
+fn opencode_2(reach: &Reach) -> Option<Value> {
+    let mut entry = opencode_reach(reach);
+    entry["codemode"] = json!(false);
+    Some(entry)
+}
+
+fn opencode_reach(reach: &Reach) -> Value {
+    match reach {
+        Reach::Program { command, args } => {
+            let words: Vec<&String> = std::iter::once(command).chain(args).collect();
+            json!({"type": "local", "command": words})
+        }
+        Reach::Http { .. } => entry(reach, json!({}), "url", json!({"type": "remote"})),
+    }
+}
+
+/// Gemini CLI and Qwen Code: their `url` is the older HTTP with events.
+fn gemini(reach: &Reach) -> Option<Value> {
+    Some(entry(reach, json!({}), "httpUrl", json!({})))
+}
+
+/// Antigravity and Windsurf.
+fn server_url(reach: &Reach) -> Option<Value> {
+    Some(entry(reach, json!({}), "serverUrl", json!({})))
+}
+
+fn devin(reach: &Reach) -> Option<Value> {
+    Some(entry(reach, json!({}), "url", json!({"transport": "http"})))
+}
+
+fn copilot(reach: &Reach) -> Option<Value> {
+    let mut entry = entry(reach, json!({"type": "local"}), "url", json!({"type": "http"}));
+    entry["tools"] = json!(["*"]);
+    entry["deferTools"] = json!("never");
+    Some(entry)
+}
+
+fn goose(reach: &Reach) -> Option<Value> {
+    let mut entry = match reach {
+        Reach::Program { command, args } => {
+            json!({"enabled": true, "type": "stdio", "name": "gatelet", "cmd": command, "args": args})
+        }
+        Reach::Http { url, headers } => json!({
+            "enabled": true, "type": "streamable_http", "name": "gatelet", "uri": url, "headers": headers,
+        }),
+    };
+    entry["timeout"] = json!(300);
+    Some(entry)
+}
+
+fn cline(reach: &Reach) -> Option<Value> {
+    let mut entry = entry(reach, json!({}), "url", json!({"type": "streamableHttp"}));
+    entry["disabled"] = json!(false);
+    Some(entry)
+}

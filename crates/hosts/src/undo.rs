@@ -1,0 +1,76 @@
+//! The way back: the changes that put files as they were.
+//!
+//! A file that is still as it was written gets its old bytes back. One that has
+//! changed since is changed by structure: what was added goes, what was taken
+//! out or replaced comes back, and everything else stays.
+
+use document::edit::EditError;
+
+use crate::HOSTS;
+use crate::change::{FileChange, Step};
+use crate::history::{History, Record, RecordedFile, State, digest};
+use crate::machine::Machine;
+use crate::plan::Refusal;
+
+/// The changes that take a record back; `is_meant` picks its files.
+pub fn plan(
+    record: &Record,
+    history: &History,
+    machine: &dyn Machine,
+    is_meant: impl Fn(&RecordedFile) -> bool,
+) -> Result<Vec<FileChange>, Refusal> {
+    let files = record.files.iter().filter(|file| is_meant(file));
+    files.map(|file| back(record, file, history, machine)).collect()
+}
+
+/// The newest record that can be taken back.
+pub fn latest(records: &[Record]) -> Option<&Record> {
+    records.iter().rev().find(|record| record.state != State::Undone)
+}
+
+fn back(
+    record: &Record,
+    file: &RecordedFile,
+    history: &History,
+    machine: &dyn Machine,
+) -> Result<FileChange, Refusal> {
+    let shown = file.path.display().to_string();
+    let unreadable = |source| Refusal::Unreadable { file: shown.clone(), source };
+    let now = machine.read(&file.path).map_err(unreadable)?;
+    let before = history.before(record, file).map_err(unreadable)?;
+    let host = file.host.as_deref();
+    let host = HOSTS.iter().find(|known| Some(known.id) == host).map(|host| host.id);
+    let steps = |is_same: bool| match is_same {
+        true => Vec::new(),
+        false => file.steps.iter().rev().filter_map(Step::inverse).collect(),
+    };
+    let change = |after: Option<Vec<u8>>, notes| FileChange {
+        host,
+        path: file.path.clone(),
+        format: file.format,
+        before: now.clone(),
+        steps: steps(after == now),
+        after,
+        private: false,
+        notes,
+    };
+    if now == before {
+        return Ok(change(before, Vec::new()));
+    }
+    if now.as_deref().map(digest) == file.after {
+        return Ok(change(before, vec!["exactly as it was before".to_owned()]));
+    }
+    let Some(bytes) = &now else {
+        let note = "the file is gone, and stays gone".to_owned();
+        return Ok(change(None, vec![note]));
+    };
+    let text = String::from_utf8(bytes.clone());
+    let mut text = text.map_err(|_| Refusal::NotText { file: shown.clone() })?;
+    for step in file.steps.iter().rev() {
+        let reverted = step.revert(&text, file.format);
+        text = reverted
+            .map_err(|source: EditError| Refusal::Uneditable { file: shown.clone(), source })?;
+    }
+    let note = "changed since, so only what was written then is taken back".to_owned();
+    Ok(change(Some(text.into_bytes()), vec![note]))
+}
