@@ -11,6 +11,8 @@ pub struct Facts {
     pub config: Option<Config>,
     pub state: State,
     pub service: Service,
+    /// Why servers cannot be confined as the configuration asks.
+    pub unenforceable: Option<String>,
     /// Free bytes where the state is.
     pub free: Option<u64>,
     /// How many files may be open.
@@ -105,6 +107,9 @@ fn machine(facts: &Facts, found: &mut Vec<Finding>) {
         }
         Some(_) | None => {}
     }
+    if let Some(why) = &facts.unenforceable {
+        found.push(Finding::new(&code::SANDBOX_WEAK, "kernel", why.as_str()));
+    }
     if let Some(files) = facts.files.filter(|files| *files < FEW_FILES) {
         found.push(Finding::new(&code::FILES_FEW, "limits", format!("{files} files at once")));
     }
@@ -197,6 +202,7 @@ mod tests {
         check(|facts| facts.free = Some(100 << 20), &["disk-low"]);
         check(|facts| facts.files = Some(256), &["files-few"]);
         check(|facts| facts.clock = Some((1, 1_900_000_000)), &["clock-wrong"]);
+        check(|facts| facts.unenforceable = Some("x".to_owned()), &["sandbox-weak"]);
         check(|facts| facts.service.is_running = false, &["not-running"]);
         check(|facts| facts.service.taken = Some("127.0.0.1:1".to_owned()), &["port-taken"]);
         check(|facts| facts.state.mode = Some(0o755), &["state-open"]);

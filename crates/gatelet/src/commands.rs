@@ -11,10 +11,12 @@ mod person;
 mod plain_secrets;
 pub(crate) mod skill;
 
+pub(crate) mod connect;
 pub(crate) mod eval;
 pub(crate) mod habits;
 pub(crate) mod running;
 pub(crate) mod selection;
+pub(crate) mod service;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod tokens;
@@ -54,6 +56,9 @@ use crate::paths::Paths;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Args),
+    Connect(connect::Args),
+    Up(service::UpArgs),
+    Down(service::DownArgs),
     Help(help::Args),
     Call(call::Args),
     Skill(skill::Args),
@@ -113,6 +118,9 @@ pub(crate) fn run(
 ) -> anyhow::Result<Done> {
     match command {
         Command::Serve(args) => serve::run(&args, paths),
+        Command::Connect(args) => connect::run(&args, paths),
+        Command::Up(args) => service::up(&args, paths),
+        Command::Down(args) => service::down(&args, paths),
         Command::Help(args) => help::run(&args, paths),
         Command::Call(args) => call::run(&args, paths),
         Command::Skill(args) => skill::run(&args, paths),

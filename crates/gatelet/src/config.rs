@@ -16,6 +16,7 @@ mod listing;
 mod manifest;
 mod mount;
 mod records;
+mod sandbox;
 mod search;
 mod serve;
 mod site;
@@ -42,6 +43,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::tls::ClientCertificates;
 
+pub(crate) use self::sandbox::Sandbox;
 pub(crate) use artifacts::{Artifacts, Location};
 pub(crate) use auth::Auth;
 pub(crate) use controls::Controls;

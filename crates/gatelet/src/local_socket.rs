@@ -22,8 +22,10 @@ use tool::hex;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub(crate) enum LocalRequest {
-    /// A session of the protocol.
+    /// A session of the protocol, for a command.
     Mcp,
+    /// A session of the protocol, for a host, which sees what is configured.
+    Session,
     /// How every upstream fares.
     Status,
     /// The last lines of its log.

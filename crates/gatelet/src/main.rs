@@ -43,9 +43,14 @@ fn main() -> ExitCode {
             }
         };
     }
+    // A program with a sandbox is started by an executable that confines itself.
+    if let Some(Err(error)) = sandbox::launch::take(std::env::args_os().skip(1)) {
+        terminal::say(&error.to_string());
+        return ExitCode::from(mcp::connect::launcher::UNSTARTED);
+    }
     let cli = cli::Cli::read(&std::env::args_os().collect::<Vec<_>>());
     cli.color.write_global();
-    let serves = matches!(cli.command, commands::Command::Serve(_));
+    let serves = matches!(cli.command, commands::Command::Serve(_) | commands::Command::Connect(_));
     let purpose = match serves {
         true => telemetry::Purpose::Serve,
         false => telemetry::Purpose::Command,

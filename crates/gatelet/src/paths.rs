@@ -82,9 +82,16 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
     if 1 < path.components().count() {
         return is_executable(path).then(|| path.to_owned());
     }
+    std::env::split_paths(&search_path())
+        .map(|place| place.join(name))
+        .find(|path| is_executable(path))
+}
+
+/// Where programs are looked for.
+pub(crate) fn search_path() -> String {
     #[expect(clippy::disallowed_methods, reason = "where programs are looked for")]
     let places = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&places).map(|place| place.join(name)).find(|path| is_executable(path))
+    places.to_string_lossy().into_owned()
 }
 
 fn is_executable(path: &std::path::Path) -> bool {
@@ -95,7 +102,7 @@ fn is_executable(path: &std::path::Path) -> bool {
 
 /// A directory of the user: what the variable says, or its usual place.
 #[expect(clippy::disallowed_methods, reason = "where the user's directories are")]
-fn user_directory(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(crate) fn user_directory(variable: &str, usual: &str) -> Option<PathBuf> {
     let named = |name: &str| {
         let path = std::env::var_os(name).filter(|path| !path.is_empty());
         path.map(PathBuf::from)

@@ -12,6 +12,7 @@ mod listing_store;
 pub(crate) mod memory;
 mod own_manifest;
 mod probe;
+mod sandboxed;
 mod shutdown;
 pub(crate) mod skills;
 mod stages;
@@ -43,6 +44,7 @@ use web::manifest::Manifest;
 
 pub(crate) use credential::{entry, kept, vault};
 pub(crate) use probe::{Probed, probe, smallest};
+pub(crate) use sandboxed::{confined, is_refusal};
 pub(crate) use shutdown::{HangUp, asked_to_end, children_have_ended};
 pub(crate) use stoppable_input::StoppableInput;
 pub(crate) use watch::{Watched, watch};

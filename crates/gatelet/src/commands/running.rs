@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::output::Output;
+use super::service;
 use crate::exit::{Done, Stop};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
@@ -19,11 +20,11 @@ pub(crate) struct LogsArgs {
     output: Output,
 }
 
-/// Stop an upstream of the running gatelet, and start it again
+/// Restart an upstream of the running gatelet, or the service that `gatelet up` made
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestartArgs {
-    /// The label of the upstream
-    label: String,
+    /// The label of the upstream; the whole service without one
+    label: Option<String>,
 }
 
 /// Asks the gatelet that runs for this configuration; `None` when none does.
@@ -47,7 +48,7 @@ pub(super) fn ask(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<V
 pub(super) fn ask_or_fail(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Value> {
     ask(paths, wish)?.ok_or_else(|| {
         let why =
-            "no gate runs for this configuration and state directory; `gatelet serve` starts one";
+            "no gatelet runs for this configuration and state directory; `gatelet serve` starts one, and `gatelet up` one that stays";
         Stop::NoAnswer(why.to_owned()).into()
     })
 }
@@ -65,7 +66,8 @@ pub(crate) fn logs(args: &LogsArgs, paths: &Paths) -> anyhow::Result<Done> {
 }
 
 pub(crate) fn restart(args: &RestartArgs, paths: &Paths) -> anyhow::Result<Done> {
-    let told = ask_or_fail(paths, &LocalRequest::Restart { label: args.label.clone() })?;
+    let Some(label) = args.label.clone() else { return service::restart(paths) };
+    let told = ask_or_fail(paths, &LocalRequest::Restart { label })?;
     match told["restarted"].as_str() {
         Some(label) => {
             say(&format!("{} `{label}`", paint(GOOD, "restarted")));

@@ -91,7 +91,8 @@ async fn serve(
     let keeping = serving.keep_up(listen, written);
     let file = serving.loaded.file.as_deref();
     let (wiring, gateway) = (serving.wiring.clone(), serving.gateway.clone());
-    let local = local_socket::open(&serving.state, file, wiring, gateway).await;
+    let surface = serving.config().serve.surface.meant();
+    let local = local_socket::open(&serving.state, file, wiring, gateway, surface).await;
     let outcome = match listening {
         None => serving.over_stdio().await,
         Some(listening) => serving.over_http(listening).await,

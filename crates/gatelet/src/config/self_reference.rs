@@ -99,7 +99,7 @@ fn serves<'a>(words: &[&'a str]) -> Option<Option<&'a str>> {
             word => verb = verb.or(Some(word)),
         }
     }
-    (verb == Some("serve")).then_some(config)
+    matches!(verb, Some("serve" | "connect")).then_some(config)
 }
 
 /// What stands behind `gatelet`, where these words run it: as it is, in another

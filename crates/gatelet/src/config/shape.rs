@@ -27,7 +27,7 @@ struct Shape<'a> {
 
 impl<'a> Shape<'a> {
     fn fit(&mut self, node: &Node, schema: &'a Json, path: &Path) -> Option<Node> {
-        let schema = resolve(self.root, schema);
+        let schema = self.branch(node, resolve(self.root, schema));
         if let Some(allowed) = choices(schema) {
             return self.fit_choice(node, &allowed, path);
         }
@@ -45,6 +45,18 @@ impl<'a> Shape<'a> {
                 Some(node.clone())
             }
         }
+    }
+
+    /// Where several shapes are allowed, the one that is meant by what stands
+    /// there: text, a table, a list.
+    fn branch(&self, node: &Node, schema: &'a Json) -> &'a Json {
+        let any = schema["anyOf"].as_array().into_iter().flatten();
+        let mut any = any.map(|one| resolve(self.root, one));
+        let is_meant = |one: &&Json| match choices(one) {
+            Some(_) => node.text().is_some(),
+            None => types(one).iter().any(|kind| is_of_type(node, kind)),
+        };
+        any.find(is_meant).unwrap_or(schema)
     }
 
     fn fit_table(

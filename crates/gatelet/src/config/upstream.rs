@@ -13,6 +13,7 @@ use mcp::revision::Revision;
 use super::access::{Access, CallerCredential, Oauth, RawCaller};
 use super::node::Path;
 use super::problem::Problems;
+use super::sandbox::{self, Confined, Sandbox};
 use super::self_reference::OwnAddress;
 use super::site::Rules;
 use super::text::{self, Environment};
@@ -34,6 +35,8 @@ pub(crate) struct Upstream {
     pub(crate) access: Access,
     /// Nobody has looked at its tools yet.
     pub(crate) quarantine: bool,
+    /// What its program may do; everything without one.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 impl Upstream {
@@ -64,6 +67,7 @@ impl Upstream {
             prompts_as_skills: false,
             access: Access::default(),
             quarantine: false,
+            sandbox: None,
         }
     }
 }
@@ -146,6 +150,7 @@ impl Parser<'_> {
         });
         let reach = self.reach(&raw, environment);
         let access = self.access(&raw, environment);
+        let sandbox = self.sandbox(&raw, reach.as_ref(), environment)?;
         Some(Upstream {
             label: label?,
             description: raw.description,
@@ -158,7 +163,30 @@ impl Parser<'_> {
             prompts_as_skills: raw.prompts_as_skills,
             access,
             quarantine: raw.quarantine,
+            sandbox,
         })
+    }
+
+    /// The sandbox, if there is one; `None` when it is wrong, which is noted.
+    fn sandbox(
+        &mut self,
+        raw: &Raw,
+        reach: Option<&Reach>,
+        environment: &dyn Environment,
+    ) -> Option<Option<Sandbox>> {
+        let Some(written) = &raw.sandbox else { return Some(None) };
+        self.misplaced(raw.command.is_none(), "sandbox", "command");
+        let Some(Reach::Program { command, args, .. }) = reach else { return Some(None) };
+        let home = environment.get("HOME").map(PathBuf::from);
+        let confined = Confined { command, args, home };
+        let place = |path: &PathBuf| text::place(path.clone(), self.base, environment);
+        match sandbox::parse(written, &confined, place) {
+            Ok(sandbox) => Some(Some(sandbox)),
+            Err(why) => {
+                self.error("sandbox", why, None);
+                None
+            }
+        }
     }
 
     fn access(&mut self, raw: &Raw, environment: &dyn Environment) -> Access {

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tool::{Client, CredentialHealth, Failure, Provider, hex};
 
 use super::listing_store::ListingDirectory;
-use super::memory;
-use crate::config::{Reach, Upstream, Wire};
+use super::{memory, sandboxed};
+use crate::config::{Reach, Sandbox, Upstream, Wire};
 
 /// A provider in this process.
 pub(super) struct Local(pub(super) Arc<dyn Provider>);
@@ -58,6 +58,8 @@ impl Connector for Site {
 pub(super) struct Remote {
     /// Where to try, in this order; or why there is nowhere.
     targets: Result<Vec<Target>, String>,
+    /// What its program may do.
+    sandbox: Option<Sandbox>,
     options: Options,
     /// How long it may take to start by its configuration.
     limit: Duration,
@@ -95,10 +97,12 @@ impl Remote {
             memory: memory::for_long_messages(),
             ..defaults
         };
-        let fingerprint = fingerprint(&upstream.reach);
+        let sandbox = upstream.sandbox.clone();
+        let fingerprint = fingerprint(&upstream.reach, sandbox.as_ref());
         let limit = upstream.start_timeout;
         Remote {
-            targets: targets(&upstream.reach),
+            targets: targets(&upstream.reach, sandbox.as_ref()),
+            sandbox,
             options,
             limit,
             fingerprint,
@@ -148,6 +152,14 @@ impl Remote {
         Options { revision, ..self.options.clone() }
     }
 
+    /// A session whose refusals by a sandbox say so.
+    fn explaining(&self, inner: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        match &self.sandbox {
+            Some(sandbox) => Arc::new(sandboxed::Explained { inner, sandbox: sandbox.clone() }),
+            None => inner,
+        }
+    }
+
     fn remember(&self, revision: Revision) {
         if self.options.revision == KnownRevision::Unknown {
             self.listings.save(&self.memory(), revision.as_str().as_bytes());
@@ -168,7 +180,7 @@ impl Connector for Remote {
             match connected.map_err(|error| late(error, options.opening, self.limit)) {
                 Ok(upstream) => {
                     self.remember(upstream.revision());
-                    return Ok(upstream);
+                    return Ok(self.explaining(upstream));
                 }
                 // Another way would be refused as well.
                 Err(
@@ -180,7 +192,8 @@ impl Connector for Remote {
                 Err(error) => drop(first.get_or_insert(error)),
             }
         }
-        Err(first.map_or_else(|| unavailable("there is nowhere to connect to"), failure))
+        let failure = first.map_or_else(|| unavailable("there is nowhere to connect to"), failure);
+        Err(sandboxed::explained(failure, self.sandbox.as_ref()))
     }
 
     fn credential_health(&self) -> Option<CredentialHealth> {
@@ -200,15 +213,18 @@ impl OpenSession for Remote {
     }
 }
 
-fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
+fn targets(reach: &Reach, sandbox: Option<&Sandbox>) -> Result<Vec<Target>, String> {
     match reach {
-        Reach::Program { command, args, env, inherit, cwd } => Ok(vec![Target::Stdio(Program {
-            command: PathBuf::from(command),
-            args: args.clone(),
-            inherit: *inherit,
-            env: env.clone(),
-            cwd: cwd.clone(),
-        })]),
+        Reach::Program { command, args, env, inherit, cwd } => {
+            let program = Program {
+                command: PathBuf::from(command),
+                args: args.clone(),
+                inherit: *inherit,
+                env: env.clone(),
+                cwd: cwd.clone(),
+            };
+            Ok(vec![Target::Stdio(sandboxed::confined(program, sandbox)?)])
+        }
         Reach::Address { url, headers, wire, certificates } => {
             let (headers, certificates) = (headers.clone(), certificates.clone());
             let addresses = Addresses::Any;
@@ -226,12 +242,15 @@ fn targets(reach: &Reach) -> Result<Vec<Target>, String> {
 
 /// A digest of all that makes an upstream what it is. Secrets go into it, and
 /// do not come out.
-fn fingerprint(reach: &Reach) -> String {
+fn fingerprint(reach: &Reach, sandbox: Option<&Sandbox>) -> String {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
         digest.update(text.len().to_le_bytes());
         digest.update(text);
     };
+    if let Some(sandbox) = sandbox {
+        add(&format!("{sandbox:?}"));
+    }
     match reach {
         Reach::Program { command, args, env, inherit, cwd } => {
             add("program");

@@ -353,3 +353,59 @@ fn servers_are_found_in_the_registry_and_without_it_from_memory() {
     let nothing = shell(&Home::new(), &["search", "--registry", &url, "clock"]);
     assert!(nothing.code == 3 && nothing.err.contains("gatelet add --help"), "{nothing:?}");
 }
+
+/// Packs files into a bundle.
+fn pack(home: &Home, bundle: &str, files: &[(&str, &str)]) {
+    let code = "import json, sys, zipfile\n\
+                with zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED) as z:\n\
+                \x20   for name, text in json.load(sys.stdin): z.writestr(name, text)\n";
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", code, bundle]).current_dir(home.path()).stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(json!(files).to_string().as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_bundle_is_unpacked_to_a_place_of_its_own_and_runs_from_there() {
+    let home = Home::with("");
+    let script = program(
+        "say(id, {\"content\": [{\"type\": \"text\", \"text\": os.environ[\"NOTE\"] + sys.argv[1] + __file__}]})",
+    );
+    let manifest = json!({
+        "manifest_version": "0.3", "name": "notes", "version": "1.0.0", "description": "Notes",
+        "server": {"type": "python", "entry_point": "server/main.py", "mcp_config": {
+            "command": "python3", "args": ["${__dirname}/server/main.py", "${user_config.root}"],
+            "env": {"NOTE": "${user_config.note}"},
+        }},
+        "user_config": {
+            "root": {"type": "directory", "title": "Where", "required": true},
+            "note": {"type": "string", "title": "Note", "default": "hi:"},
+        },
+    });
+    pack(
+        &home,
+        "notes.mcpb",
+        &[("manifest.json", &manifest.to_string()), ("server/main.py", &script)],
+    );
+    let missing = shell(&home, &["add", "notes", "notes.mcpb", "--yes"]);
+    assert!(missing.code == 2 && missing.err.contains("--set root=… (Where)"), "{missing:?}");
+    let refused = shell(&home, &["add", "notes", "notes.mcpb", "--set", "root=/data"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        !home.path().join("state/bundles").exists(),
+        "nothing is unpacked before somebody agreed"
+    );
+    let added = shell(&home, &["add", "notes", "notes.mcpb", "--yes", "--set", "root=/data"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    let called = shell(&home, &["call", "notes.act", "--text"]);
+    assert!(
+        called.out.contains("hi:/data") && called.out.contains("state/bundles/notes-"),
+        "{called:?}"
+    );
+    pack(&home, "evil.mcpb", &[("manifest.json", &manifest.to_string()), ("../../evil.txt", "x")]);
+    let evil = shell(&home, &["add", "evil", "evil.mcpb", "--yes", "--set", "root=/data"]);
+    assert!(evil.code == 2 && evil.err.contains("outside"), "{evil:?}");
+    home.write("none.mcpb", "no archive");
+    assert_eq!(shell(&home, &["add", "none", "none.mcpb", "--yes"]).code, 2);
+}

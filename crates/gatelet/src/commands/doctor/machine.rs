@@ -30,10 +30,22 @@ pub(super) fn facts(paths: &Paths, is_running: bool) -> Facts {
         config: paths.config_file().map(|file| config_facts(&file, &loaded)),
         state: state.as_deref().map(state_facts).unwrap_or_default(),
         service: Service { is_running, taken: taken.map(|address| address.to_string()) },
+        unenforceable: loaded.as_ref().ok().and_then(|loaded| unenforceable(&loaded.config)),
         free: state.as_deref().and_then(free),
         files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
         clock: built().map(|built| (unix_seconds(), built)),
     }
+}
+
+/// Why some upstream cannot be confined here.
+fn unenforceable(config: &config::Config) -> Option<String> {
+    let support = sandbox::support();
+    config.upstreams.iter().find_map(|upstream| match &upstream.sandbox {
+        Some(config::Sandbox::Kernel(policy)) => {
+            policy.check(support).err().map(|why| why.to_string())
+        }
+        Some(config::Sandbox::Container { .. }) | None => None,
+    })
 }
 
 /// The program that a shell would start, if it is another one.

@@ -135,6 +135,9 @@ fn up(upstream: &Upstream, probed: &Probed, paths: &Paths) -> Up {
 
 fn failed(upstream: &Upstream, failure: &Failure) -> Outcome {
     let why = failure.to_string();
+    if upstream.sandbox.is_some() && wire::is_refusal(&why) {
+        return Outcome::Sandboxed(why);
+    }
     match failure {
         Failure::Unauthorized { .. } => Outcome::Unauthorized(why),
         Failure::Forbidden { .. } => Outcome::Forbidden(why),

@@ -32,6 +32,8 @@ impl Drop for LocalSocket {
 struct LocalServer {
     wiring: Wiring,
     gateway: Gateway,
+    /// What hosts see.
+    surface: Surface,
 }
 
 /// Opens the socket of a gatelet, unless another gatelet of the same configuration
@@ -41,6 +43,7 @@ pub(super) async fn open(
     config: Option<&Path>,
     wiring: Wiring,
     gateway: Gateway,
+    surface: Surface,
 ) -> Option<LocalSocket> {
     if local_socket::connect(state, config).await.is_some() {
         return None;
@@ -48,7 +51,7 @@ pub(super) async fn open(
     let path = local_socket::socket(state, config);
     match bind(&path) {
         Ok(listener) => {
-            let server = Arc::new(LocalServer { wiring, gateway });
+            let server = Arc::new(LocalServer { wiring, gateway, surface });
             let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, server)));
             Some(LocalSocket { path, _serving: serving })
         }
@@ -98,6 +101,11 @@ impl LocalServer {
         let told = match wish {
             LocalRequest::Mcp => {
                 let source = self.gateway.surface(Surface::Cash);
+                stdio::serve(source, reader, writer, stdio::Options::default()).await;
+                return;
+            }
+            LocalRequest::Session => {
+                let source = self.gateway.surface(self.surface);
                 stdio::serve(source, reader, writer, stdio::Options::default()).await;
                 return;
             }

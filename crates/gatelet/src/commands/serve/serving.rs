@@ -46,6 +46,19 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// As a host on pipes needs it.
+    pub(crate) fn over_pipes() -> Args {
+        Args {
+            stdio: true,
+            listen: None,
+            threads: None,
+            surface: None,
+            open: false,
+            tls_cert: None,
+            tls_key: None,
+        }
+    }
+
     /// A configuration in which the flags have the last word.
     pub(super) fn over(&self, config: &Config) -> Config {
         let mut config = config.clone();

@@ -15,6 +15,7 @@ use toolspec::Definition;
 use crate::config::{self, Reach};
 use crate::exit::Stop;
 use crate::paths::Paths;
+use crate::wire;
 
 /// Tools, and what they belong to.
 pub(crate) struct Subject {
@@ -209,10 +210,13 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
 fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
     let loaded = config::load(paths)?;
     let upstream = loaded.config.upstreams.into_iter().find(|upstream| upstream.label == label);
+    let sandbox = upstream.as_ref().and_then(|upstream| upstream.sandbox.clone());
     Ok(match upstream.map(|upstream| upstream.reach) {
         None => None,
         Some(Reach::Program { command, args, env, inherit, cwd }) => {
-            Some(Target::Stdio(Program { command: command.into(), args, env, inherit, cwd }))
+            let program = Program { command: command.into(), args, env, inherit, cwd };
+            let program = wire::confined(program, sandbox.as_ref()).map_err(Stop::NoAnswer)?;
+            Some(Target::Stdio(program))
         }
         Some(Reach::Address { url, headers, wire, certificates }) => {
             let endpoint = Endpoint { url, headers, certificates, ..Endpoint::default() };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::access::{RawCaller, RawOauth};
 use crate::config::node::Path;
+use crate::config::sandbox;
 use crate::config::site::Rules;
 
 /// An upstream, and where it stands in its file.
@@ -101,6 +102,10 @@ pub(crate) struct Raw {
     /// Credentials of single callers, by the name of their identity, such as `key:ann`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) callers: BTreeMap<String, RawCaller>,
+    /// What the program may read, write and connect to, enforced by the kernel: a table, `"auto"` for a
+    /// server that gatelet knows, or `"container"`. Everything when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sandbox: Option<sandbox::Raw>,
     /// Nobody has looked at its tools yet: it is not started and shows nothing until `gatelet enable`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) quarantine: bool,

@@ -26,6 +26,13 @@ impl Pipe {
         Pipe::start(command)
     }
 
+    /// Starts gatelet with these words and opens a session.
+    pub(crate) fn open_with(home: &Home, words: &[&str]) -> Pipe {
+        let mut command = home.gatelet();
+        command.args(words);
+        Pipe::start(command)
+    }
+
     /// Starts this command and opens a session.
     pub(crate) fn start(mut command: Command) -> Pipe {
         command.stderr(Stdio::inherit());

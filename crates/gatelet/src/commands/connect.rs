@@ -1,0 +1,71 @@
+//! `gatelet connect`: a host's pipe, led to the gatelet that runs.
+
+use anyhow::Context;
+use mcp::serve::stdio;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+use super::serve;
+use crate::config;
+use crate::exit::{Done, Stop};
+use crate::local_socket::{self, LocalRequest};
+use crate::paths::Paths;
+use crate::wire::chain;
+
+/// Talk on standard input and output to the running gatelet, so that its servers run once for all hosts
+///
+/// Where none runs, it serves by itself, as `gatelet serve --stdio` does.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// End with an error where none runs
+    #[arg(long)]
+    only: bool,
+}
+
+pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
+    let file = paths.config_file();
+    chain::not_again(file.as_deref()).map_err(Stop::Usage)?;
+    let state = paths.state_directory()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let connected = runtime.block_on(local_socket::connect(&state, file.as_deref()));
+    match connected {
+        Some(stream) => {
+            let led = runtime.block_on(lead(stream));
+            // Reading stdin blocks a thread that nobody can wake.
+            runtime.shutdown_background();
+            led.map(|()| Done::Fine)
+        }
+        None if args.only => {
+            let why = "no gatelet runs for this configuration; `gatelet up` starts one";
+            Err(Stop::NoAnswer(why.to_owned()).into())
+        }
+        None => {
+            drop(runtime);
+            // What is wrong with the configuration is said once, by who serves.
+            let _ = config::load(paths)?;
+            serve::run(&serve::Args::over_pipes(), paths)
+        }
+    }
+}
+
+/// Copies both ways until the running gatelet has answered everything.
+async fn lead(stream: UnixStream) -> anyhow::Result<()> {
+    let (mut answers, mut questions) = stream.into_split();
+    local_socket::write_line(&mut questions, &LocalRequest::Session).await?;
+    let (mut input, mut output) = (stdio::stdin()?, stdio::stdout()?);
+    let asking = tokio::spawn(async move {
+        let copied = tokio::io::copy(&mut input, &mut questions).await;
+        // That the host is done is told; what it asked is still answered.
+        let _ = questions.shutdown().await;
+        copied
+    });
+    let answered = tokio::io::copy(&mut answers, &mut output).await;
+    output.flush().await?;
+    answered.context("the running gatelet broke off")?;
+    let is_over = asking.is_finished();
+    asking.abort();
+    match is_over {
+        true => Ok(()),
+        false => Err(Stop::NoAnswer("the running gatelet ended".to_owned()).into()),
+    }
+}

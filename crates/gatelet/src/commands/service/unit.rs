@@ -1,0 +1,126 @@
+//! The file of a service, as its manager reads it.
+
+use std::path::{Path, PathBuf};
+
+/// A service.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    pub(super) name: String,
+    pub(super) program: PathBuf,
+    pub(super) config: Option<PathBuf>,
+    pub(super) state: Option<PathBuf>,
+    /// Where the servers' programs are looked for.
+    pub(super) path: String,
+}
+
+/// What every file of ours has in it.
+const MARK: &str = "Written by `gatelet up`";
+
+/// Whether gatelet wrote a file.
+pub(super) fn is_ours(text: &str) -> bool {
+    text.contains(MARK)
+}
+
+impl Unit {
+    fn words(&self) -> Vec<String> {
+        let text = |path: &Path| path.display().to_string();
+        let mut words = vec![text(&self.program), "serve".to_owned()];
+        for (flag, path) in [("--config", &self.config), ("--state", &self.state)] {
+            words.extend(path.iter().flat_map(|path| [flag.to_owned(), text(path)]));
+        }
+        words
+    }
+
+    /// A systemd user unit.
+    pub(super) fn systemd(&self) -> String {
+        let command = self.words().iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let path = quoted(&format!("PATH={}", self.path)).replace("$$", "$");
+        format!(
+            "# {MARK}; `gatelet down` takes it away.\n\
+             [Unit]\nDescription=gatelet, one gate to all MCP servers\n\n\
+             [Service]\nExecStart={command}\nEnvironment={path}\nRestart=on-failure\nRestartSec=2\n\
+             # It ends its servers by itself.\nKillMode=mixed\nTimeoutStopSec=20\n\n\
+             [Install]\nWantedBy=default.target\n"
+        )
+    }
+
+    /// A launchd agent.
+    pub(super) fn launchd(&self) -> String {
+        let word = |word: &String| format!("    <string>{}</string>\n", escaped(word));
+        let words: String = self.words().iter().map(word).collect();
+        let (name, path) = (escaped(&self.name), escaped(&self.path));
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
+             <!-- {MARK}; `gatelet down` takes it away. -->\n\
+             <plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  <string>{name}</string>\n\
+             \x20 <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n\
+             \x20 <key>EnvironmentVariables</key>\n  <dict>\n    <key>PATH</key>\n    <string>{path}</string>\n  </dict>\n\
+             \x20 <key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <dict>\n    <key>SuccessfulExit</key>\n    <false/>\n  </dict>\n\
+             \x20 <key>ProcessType</key>\n  <string>Background</string>\n</dict>\n</plist>\n"
+        )
+    }
+}
+
+/// A word that systemd takes as it is: specifiers, variables and escapes mean
+/// themselves, and a line end cannot begin another setting.
+fn quoted(word: &str) -> String {
+    let mut text = String::from("\"");
+    for letter in word.chars() {
+        match letter {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '%' => text.push_str("%%"),
+            '$' => text.push_str("$$"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn unit() -> Unit {
+        Unit {
+            name: "gatelet".to_owned(),
+            program: "/opt/my tools/gatelet".into(),
+            config: Some("/home/ann/100%/$x \"y\" <&>.toml".into()),
+            state: None,
+            path: "/usr/bin:/home/ann/$HOME/bin".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_unit_is_written_as_systemd_reads_it() {
+        assert_eq!(unit().systemd(), include_str!("cases/gatelet.service"));
+    }
+
+    #[test]
+    fn an_agent_is_written_as_launchd_reads_it() {
+        assert_eq!(unit().launchd(), include_str!("cases/gatelet.plist"));
+        assert!(is_ours(&unit().launchd()) && is_ours(&unit().systemd()) && !is_ours("[Unit]\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_adds_a_line_or_leaves_its_quotes(path in ".{0,40}") {
+            let text = quoted(&path);
+            prop_assert_eq!(text.lines().count(), 1);
+            let inner = &text[1..text.len() - 1];
+            let bare = inner.replace("\\\\", "").replace("\\\"", "");
+            prop_assert!(!bare.contains('"'));
+        }
+    }
+}

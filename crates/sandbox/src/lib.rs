@@ -1,0 +1,36 @@
+//! What a started program may read, write and connect to.
+//!
+//! A [`Policy`] says it. Our own executable confines itself by the policy and
+//! then becomes the program ([`launch`]), so that neither the program nor
+//! whatever it starts can ever get more. The kernel enforces it: Landlock for
+//! files, seccomp for the network and for what no server needs, limits for
+//! memory and files. What the kernel cannot enforce is refused, not ignored.
+//!
+//! This crate knows nothing of servers, MCP or configurations.
+
+pub mod launch;
+
+pub mod container;
+pub mod preset;
+
+mod policy;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
+
+pub use policy::{Network, Policy, Unenforceable};
+pub use system::{confine, support};
+
+/// What the kernel has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Support {
+    /// The version of Landlock's interface.
+    pub landlock: Option<u32>,
+    pub seccomp: bool,
+}

@@ -1,0 +1,229 @@
+//! Landlock, seccomp and limits.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+
+use crate::Support;
+use crate::policy::{Network, Policy, Unenforceable};
+
+/// The newest interface that we know; what an older kernel lacks of it is left out.
+const NEWEST: ABI = ABI::V6;
+
+/// What every program reads: libraries, certificates, names, times.
+const READ: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/snap",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/timezone",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/sys/vm/overcommit_memory",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+    "/run/systemd/resolve",
+];
+
+/// What every program writes to.
+const WRITE: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/proc/self",
+];
+
+pub fn support() -> Support {
+    let versions =
+        [(ABI::V1, 1), (ABI::V2, 2), (ABI::V3, 3), (ABI::V4, 4), (ABI::V5, 5), (ABI::V6, 6)];
+    let has = |abi: ABI| {
+        let asked = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        asked.handle_access(AccessFs::from_all(abi)).and_then(Ruleset::create).is_ok()
+    };
+    Support {
+        landlock: versions.into_iter().take_while(|(abi, _)| has(*abi)).last().map(|(_, n)| n),
+        seccomp: Path::new("/proc/sys/kernel/seccomp").exists() && arch().is_some(),
+    }
+}
+
+/// Confines this process, and whatever it becomes or starts, for good.
+pub fn confine(policy: &Policy) -> Result<(), Unenforceable> {
+    policy.check(support())?;
+    limit(policy)?;
+    restrict(policy)?;
+    filter(policy)
+}
+
+fn refused(error: impl std::fmt::Display) -> Unenforceable {
+    Unenforceable::Refused(error.to_string())
+}
+
+fn limit(policy: &Policy) -> Result<(), Unenforceable> {
+    let set = |resource, bound: u64| {
+        let limit = Rlimit { current: Some(bound), maximum: Some(bound) };
+        setrlimit(resource, limit).map_err(refused)
+    };
+    set(Resource::Core, 0)?;
+    if let Some(memory) = policy.memory {
+        // Address space would be the wrong measure: runtimes reserve far more
+        // than they use.
+        set(Resource::Data, memory)?;
+    }
+    match policy.files {
+        Some(files) => set(Resource::Nofile, files),
+        None => Ok(()),
+    }
+}
+
+fn restrict(policy: &Policy) -> Result<(), Unenforceable> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))
+        .map_err(refused)?
+        .scope(Scope::from_all(NEWEST))
+        .map_err(refused)?;
+    let ruleset = match policy.network {
+        Network::None => ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(refused)?,
+        Network::Loopback | Network::All => ruleset,
+    };
+    let mut rules = ruleset.create().map_err(refused)?;
+    let existing = |paths: &[&str]| {
+        let paths = paths.iter().map(PathBuf::from).filter(|path| path.exists());
+        paths.collect::<Vec<_>>()
+    };
+    rules = allow(rules, &existing(READ), AccessFs::from_read(NEWEST), Missing::Skipped)?;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    rules = allow(rules, &existing(WRITE), device, Missing::Skipped)?;
+    rules = allow(rules, &policy.read, AccessFs::from_read(NEWEST), Missing::Error)?;
+    rules = allow(rules, &policy.write, AccessFs::from_all(NEWEST), Missing::Error)?;
+    let status = rules.restrict_self().map_err(refused)?;
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err(Unenforceable::NoLandlock),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Error,
+    Skipped,
+}
+
+fn allow(
+    mut rules: RulesetCreated,
+    paths: &[PathBuf],
+    access: BitFlags<AccessFs>,
+    missing: Missing,
+) -> Result<RulesetCreated, Unenforceable> {
+    for path in paths {
+        let opened = match PathFd::new(path) {
+            Ok(opened) => opened,
+            Err(_) if missing == Missing::Skipped => continue,
+            Err(error) => {
+                return Err(Unenforceable::Path { path: path.clone(), why: error.to_string() });
+            }
+        };
+        // What only directories have is not allowed on files.
+        let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+        rules = rules.add_rule(PathBeneath::new(opened, access)).map_err(refused)?;
+    }
+    Ok(rules)
+}
+
+fn arch() -> Option<TargetArch> {
+    std::env::consts::ARCH.try_into().ok()
+}
+
+/// What no server needs, and what would lead around the rest.
+const NEVER: &[i64] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_userfaultfd,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+/// Calls of the x32 interface have this bit, and would not be seen without.
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+
+fn filter(policy: &Policy) -> Result<(), Unenforceable> {
+    let network = match policy.network {
+        // No family at all: a local socket may lead to a daemon that has the network.
+        Network::None => Some(libc::SYS_socket),
+        Network::Loopback | Network::All => None,
+    };
+    let numbers = NEVER.iter().copied().chain(network);
+    #[cfg(target_arch = "x86_64")]
+    let numbers = numbers.flat_map(|number| [number, number | X32]);
+    let rules: BTreeMap<i64, Vec<seccompiler::SeccompRule>> =
+        numbers.map(|number| (number, Vec::new())).collect();
+    let denied = SeccompAction::Errno(libc::EACCES.unsigned_abs());
+    let arch = arch().ok_or(Unenforceable::NoSeccomp)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(refused)?;
+    let program: BpfProgram = filter.try_into().map_err(refused)?;
+    apply_filter(&program).map_err(refused)
+}

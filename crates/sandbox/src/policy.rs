@@ -1,0 +1,110 @@
+//! What a program may do, as a value.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Support;
+
+/// What a program may do, beside reading what every program needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// May be read and run, with everything below.
+    pub read: Vec<PathBuf>,
+    /// May be read, run and changed, with everything below.
+    pub write: Vec<PathBuf>,
+    pub network: Network,
+    /// How many bytes of memory it may write to.
+    pub memory: Option<u64>,
+    /// How many files it may have open.
+    pub files: Option<u64>,
+}
+
+/// Whom a program may talk to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Nobody: it cannot open a socket.
+    #[default]
+    None,
+    /// This machine only.
+    Loopback,
+    All,
+}
+
+/// Why a policy cannot be enforced here. One variant per remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unenforceable {
+    #[error(
+        "this kernel has no Landlock (Linux 5.13 or newer with `landlock` among its security modules)"
+    )]
+    NoLandlock,
+    #[error("this kernel has no seccomp filters")]
+    NoSeccomp,
+    #[error(
+        "the kernel cannot let a program reach this machine only: use \"none\" or \"all\", or a container"
+    )]
+    NoLoopback,
+    #[error("`{}` cannot be opened: {why}", path.display())]
+    Path { path: PathBuf, why: String },
+    #[error("the kernel refused: {0}")]
+    Refused(String),
+}
+
+impl Policy {
+    /// Why it cannot be enforced with what a kernel has.
+    pub fn check(&self, support: Support) -> Result<(), Unenforceable> {
+        match support {
+            _ if self.network == Network::Loopback => Err(Unenforceable::NoLoopback),
+            Support { landlock: None, .. } => Err(Unenforceable::NoLandlock),
+            Support { seccomp: false, .. } => Err(Unenforceable::NoSeccomp),
+            Support { landlock: Some(_), seccomp: true } => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |paths: &[PathBuf]| match paths {
+            [] => "nothing".to_owned(),
+            paths => {
+                paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let network = match self.network {
+            Network::None => "none",
+            Network::Loopback => "loopback",
+            Network::All => "all",
+        };
+        write!(f, "read {}; write {}; network {network}", list(&self.read), list(&self.write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_enforced_is_refused() {
+        let all = Support { landlock: Some(6), seccomp: true };
+        let policy = Policy::default();
+        assert_eq!(policy.check(all), Ok(()));
+        assert_eq!(policy.check(Support { landlock: None, ..all }), Err(Unenforceable::NoLandlock));
+        assert_eq!(policy.check(Support { seccomp: false, ..all }), Err(Unenforceable::NoSeccomp));
+        let loopback = Policy { network: Network::Loopback, ..policy };
+        assert_eq!(loopback.check(all), Err(Unenforceable::NoLoopback));
+    }
+
+    #[test]
+    fn a_policy_passes_over_a_command_line_whole() {
+        let policy = Policy {
+            read: vec!["/a b".into(), "/\u{e9}\"'$(x)".into()],
+            network: Network::All,
+            memory: Some(1 << 30),
+            ..Policy::default()
+        };
+        let text = serde_json::to_string(&policy).unwrap();
+        assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy);
+    }
+}
