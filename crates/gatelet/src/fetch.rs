@@ -107,6 +107,7 @@ pub(crate) async fn bytes(url: &Url, limit: usize) -> anyhow::Result<Vec<u8>> {
         let body = http_client::body(response, limit).await.map_err(|unread| match unread {
             BodyError::Broken(error) => anyhow::anyhow!("{at} breaks off: {}", deepest(&error)),
             BodyError::TooLong { limit } => anyhow::anyhow!("{at} is larger than {limit} bytes"),
+            BodyError::OutOfMemory(error) => anyhow::anyhow!("{at}: {error}"),
         })?;
         return Ok(body.into());
     }

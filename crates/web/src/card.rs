@@ -4,7 +4,7 @@
 //! Anybody may read them, so they say where this server is and which revisions
 //! it speaks, and nothing about what is behind it.
 
-use mcp::Revision;
+use mcp::revision::Revision;
 use serde_json::{Value, json};
 use url::Url;
 

@@ -18,7 +18,7 @@ use catalog::directory::Entry;
 use catalog::summary::{cut, echo};
 use catalog::{Catalog, Directory, GuessBy, Slot};
 use offload::Stop;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tool::{Context, Json, Listing, Object, Reply, Server, Tool};
 
 use super::about::{self, About};

@@ -1,21 +1,16 @@
 //! A server that is a program of ours, spoken to over its pipes.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::unix::pipe;
-use tokio::time::Instant;
 
 use super::child::{Child, Pipes};
 use super::launcher::{self, CANNOT_RUN};
 use super::relay::Relay;
 use super::stderr::StderrTail;
 use super::{ConnectError, Options, Program, Shutdown};
-use crate::message::excerpt;
-use crate::peer::{self, Line, Lines, Peer};
+use crate::peer::{self, Peer};
 
 /// Starts a program and converses with it until it ends.
 pub(super) async fn start(
