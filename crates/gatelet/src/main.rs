@@ -34,7 +34,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Upstreams are started through ourselves, so that they die with us.
-    if let Some(done) = mcp::connect::launcher::take(std::env::args_os().skip(1)) {
+    if let Some(done) = mcp::connect::launch::take(std::env::args_os().skip(1)) {
         return match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

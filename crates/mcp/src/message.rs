@@ -7,17 +7,15 @@
 
 mod batch;
 mod envelope;
+mod parse;
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-use bytestring::ByteString;
 use memchr::memchr2;
 use tool::json::write_text;
-use tool::scan::Part;
-use tool::{Ask, Json, Reply, RpcError};
+use tool::{Ask, Failure, Json, Reply, RpcError};
 
-use envelope::Envelope;
+use crate::revision::code;
 
 pub use batch::MEMBERS as BATCH_MEMBERS;
 
@@ -85,59 +83,6 @@ pub enum Fault {
     NoMessage,
 }
 
-impl Message {
-    /// Reads exactly one message.
-    pub fn parse(bytes: &Bytes) -> Result<Message, Invalid> {
-        let Ok(text) = ByteString::try_from(unmarked(bytes)) else {
-            // What is no UTF-8 is read as far as it is.
-            let copy = |part: Part<'_>| Json::from(part);
-            return read(serde_json::Deserializer::from_slice(&unmarked(bytes)), &copy);
-        };
-        let share = |part: Part<'_>| Json::slice(&text, part);
-        // What is wrong with it, if anything, the parser has to say.
-        let scanned = Envelope::scan(&text).and_then(|found| found.into_message(&share).ok());
-        match scanned {
-            Some(message) => Ok(message),
-            None => read(serde_json::Deserializer::from_str(&text), &share),
-        }
-    }
-}
-
-/// Reads one message; `share` makes what is kept of it.
-fn read<'a, R>(
-    mut reader: serde_json::Deserializer<R>,
-    share: &dyn Fn(Part<'_>) -> Json,
-) -> Result<Message, Invalid>
-where
-    R: serde_json::de::Read<'a>,
-{
-    let mut envelope = Envelope::default();
-    let ended = envelope.fill(&mut reader).and_then(|()| reader.end());
-    if let Err(error) = ended {
-        let fault = match error.classify() {
-            serde_json::error::Category::Data => Fault::NoMessage,
-            serde_json::error::Category::Io
-            | serde_json::error::Category::Syntax
-            | serde_json::error::Category::Eof => Fault::NoJson,
-        };
-        return Err(envelope.invalid(share, fault, error.to_string()));
-    }
-    envelope.into_message(share)
-}
-
-impl Frame {
-    /// Reads one message or a batch of them.
-    pub fn parse(bytes: &Bytes) -> Result<Frame, Invalid> {
-        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        if text.trim_ascii_start().first() != Some(&b'[') {
-            return Message::parse(bytes).map(Frame::One);
-        }
-        let members = batch::members(text)?;
-        let message = |member: &str| Message::parse(&bytes.slice_ref(member.as_bytes()));
-        Ok(Frame::Batch(members.into_iter().map(message).collect()))
-    }
-}
-
 impl Invalid {
     fn plain(fault: Fault, reason: String) -> Invalid {
         Invalid { fault, reason, id: None, method: None }
@@ -146,23 +91,12 @@ impl Invalid {
     /// What to answer to whoever sent it.
     pub fn to_error(&self) -> RpcError {
         match self.fault {
-            Fault::NoJson => {
-                RpcError::new(crate::revision::code::PARSE, format!("not JSON: {}", self.reason))
-            }
+            Fault::NoJson => RpcError::new(code::PARSE, format!("not JSON: {}", self.reason)),
             Fault::NoMessage => RpcError::new(
-                crate::revision::code::INVALID_REQUEST,
+                code::INVALID_REQUEST,
                 format!("not a JSON-RPC message: {}", self.reason),
             ),
         }
-    }
-}
-
-/// The bytes without a mark before them.
-fn unmarked(bytes: &Bytes) -> Bytes {
-    if bytes.starts_with(BYTE_ORDER_MARK) {
-        bytes.slice(BYTE_ORDER_MARK.len()..)
-    } else {
-        bytes.clone()
     }
 }
 
@@ -220,6 +154,23 @@ pub fn write_responses(out: &mut String, answers: &[(Json, Reply)]) {
     out.push(']');
 }
 
+/// The code under which the other side learns that its question got no answer.
+/// `unusable` is the code for an answer that came and could not be used: whose
+/// fault that is depends on who asked.
+pub(crate) fn failure_code(failure: &Failure, unusable: i64) -> i64 {
+    match failure {
+        Failure::Unsupported { .. } => code::METHOD_NOT_FOUND,
+        Failure::Unusable { .. } => unusable,
+        Failure::Unavailable { .. }
+        | Failure::Timeout { .. }
+        | Failure::Lost { .. }
+        | Failure::Unauthorized { .. }
+        | Failure::Forbidden { .. }
+        | Failure::RateLimited { .. }
+        | Failure::Cancelled => code::SERVER,
+    }
+}
+
 /// What an answer says beside its id.
 pub(crate) fn payload(reply: &Reply) -> &Json {
     match reply {
@@ -243,7 +194,7 @@ pub(crate) fn within(reply: Reply, n_bytes: &mut usize, limit: usize) -> Reply {
             "the answers of this batch have more than {limit} bytes together; ask one at a time"
         )
     };
-    Reply::Error(RpcError::new(crate::revision::code::INTERNAL, message))
+    Reply::Error(RpcError::new(code::INTERNAL, message))
 }
 
 /// Makes the text from `start` on safe for one line: a raw line break in JSON

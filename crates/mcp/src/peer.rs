@@ -8,10 +8,10 @@
 
 mod inbound;
 mod lines;
-mod pending;
+pub(crate) mod pending;
+mod request;
 mod run;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,10 +25,11 @@ use tool::{Failure, Json, Reply, RpcError, Sent};
 use crate::memory::MemoryBudget;
 use crate::message::{self, Invalid, Notification, Params, Request, Response};
 use crate::revision::method;
-use pending::{Pending, Table};
+use pending::{OpenRequests, Pending, Table};
 
 pub(crate) use inbound::LINES_PER_TURN;
 pub use lines::{Line, Lines};
+pub use request::{RequestId, Timeouts};
 pub use run::run;
 
 /// Buffers that are longer are given back after use.
@@ -37,19 +38,6 @@ const GIANT: usize = 1 << 20;
 /// The asking and telling half. Clones are the same peer.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
-
-/// The number under which a question travels. It is also its progress token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RequestId(pub u64);
-
-/// How long to wait for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Without any sign of life. Progress starts it again.
-    pub quiet: Duration,
-    /// In all, however much progress there is.
-    pub whole: Duration,
-}
 
 /// What a conversation may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,29 +108,6 @@ impl Default for Limits {
     }
 }
 
-impl Timeouts {
-    /// The same limit with and without progress.
-    pub fn same(quiet: Duration) -> Timeouts {
-        Timeouts { quiet, whole: quiet }
-    }
-}
-
-impl RequestId {
-    /// The request that an id names. Our ids are numbers; a server that gives them back
-    /// as strings is understood.
-    fn parse(id: &Json) -> Option<RequestId> {
-        let id = id.as_str();
-        let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
-        bare.parse().ok().map(RequestId)
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl Peer {
     pub fn new(limits: Limits) -> Peer {
         Peer::within(limits, MemoryBudget::default())
@@ -188,37 +153,6 @@ impl Peer {
     /// Tells something.
     pub fn notify(&self, method: &str, params: Option<&Json>) -> Result<(), Failure> {
         self.send(|out| message::write_notification(out, method, params))
-    }
-
-    /// Notes a sign of life for a question, which gives it more time.
-    pub fn alive(&self, request_id: RequestId) {
-        self.lock().pending.touch(request_id, Instant::now());
-    }
-
-    /// Stops the clock of a question, because the other side waits for us.
-    pub fn hold(&self, request_id: RequestId) {
-        self.lock().pending.hold(request_id, Instant::now());
-    }
-
-    /// Lets the clock of a question go on.
-    pub fn release(&self, request_id: RequestId) {
-        self.lock().pending.release(request_id, Instant::now());
-    }
-
-    /// Fails the questions whose clocks have been held for that long.
-    pub fn expire_held(&self, limit: Duration) {
-        self.lock().pending.expire_held(Instant::now(), limit);
-    }
-
-    /// Fails a question that did not arrive.
-    pub fn fail(&self, request_id: RequestId, failure: Failure) {
-        // Whoever stopped waiting needs no answer.
-        drop(self.lock().pending.complete(request_id, Err(failure)));
-    }
-
-    /// Whether a question still waits for its answer.
-    pub fn is_open(&self, request_id: RequestId) -> bool {
-        self.lock().pending.contains(request_id)
     }
 
     /// Ends the conversation: open questions fail, the pipe is closed.
@@ -274,6 +208,12 @@ impl Peer {
     fn lost(&self) -> Failure {
         let reason = self.closed().unwrap_or_else(|| "the connection is gone".to_owned());
         Failure::Lost { reason, sent: Sent::Perhaps }
+    }
+}
+
+impl OpenRequests for Peer {
+    fn with_table(&self, act: &mut dyn FnMut(&mut Table)) {
+        act(&mut self.lock().pending);
     }
 }
 

@@ -1,12 +1,10 @@
-//! The calls that are under way, and whose they are.
+//! The calls that are under way, and whose they are. How long each may take is
+//! known to [`OpenRequests`](crate::peer::pending::OpenRequests).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
-use tokio::time::Instant;
-use tool::{Client, ClientHandle, Context, Failure, Json, QuickMap};
+use tool::{Client, ClientHandle, Context, Json, QuickMap};
 
 use crate::peer::RequestId;
 
@@ -26,14 +24,9 @@ pub(super) struct CallInFlight {
     /// The client's own progress token, which travels as our request id.
     pub(super) token: Option<Json>,
     request_id: RequestId,
-    /// When it last gave a sign of life, if it did.
-    alive: Option<Instant>,
     kind: Kind,
-    held: PausedTime,
     /// The server's questions that are surely part of it.
     questions: Vec<Json>,
-    /// Why waiting for it is of no use any more.
-    failed: Option<Failure>,
 }
 
 /// Why a client may be asked something.
@@ -52,15 +45,6 @@ pub(super) enum About {
     Roots,
 }
 
-/// How long the call's own client was waited for: a server that waits for a
-/// human is not slow.
-#[derive(Clone, Copy, Default)]
-struct PausedTime {
-    n_open: usize,
-    since: Option<Instant>,
-    before: Duration,
-}
-
 /// Whose something without a name is.
 pub(super) enum CallOwner {
     Call(CallInFlight),
@@ -75,11 +59,7 @@ const QUESTIONS: usize = 64;
 
 /// Every call under way.
 #[derive(Default)]
-pub(super) struct CallsInFlight {
-    under_way: Mutex<QuickMap<RequestId, CallInFlight>>,
-    /// One of them failed.
-    one_failed: Notify,
-}
+pub(super) struct CallsInFlight(Mutex<QuickMap<RequestId, CallInFlight>>);
 
 /// A place among the calls, given up when dropped.
 pub(super) struct CallGuard<'a> {
@@ -122,11 +102,8 @@ impl CallsInFlight {
             session: Arc::clone(&context.session),
             token,
             request_id,
-            alive: None,
             kind,
-            held: PausedTime::default(),
             questions: Vec::new(),
-            failed: None,
         };
         self.lock().insert(request_id, call);
         CallGuard { calls: self, request_id }
@@ -161,25 +138,6 @@ impl CallsInFlight {
         if ours { CallOwner::Call(latest.clone()) } else { CallOwner::Ambiguous }
     }
 
-    /// Notes a sign of life.
-    pub(super) fn touch(&self, request_id: RequestId) {
-        if let Some(call) = self.lock().get_mut(&request_id) {
-            call.alive = Some(Instant::now());
-        }
-    }
-
-    /// When the call last gave a sign of life since it was `asked`, and how long
-    /// it has been held.
-    pub(super) fn alive(&self, request_id: RequestId, asked: Instant) -> (Instant, Duration) {
-        match self.lock().get(&request_id) {
-            Some(call) => match call.held.since {
-                Some(since) => (Instant::now(), call.held.before + since.elapsed()),
-                None => (call.alive.unwrap_or(asked), call.held.before),
-            },
-            None => (asked, Duration::ZERO),
-        }
-    }
-
     /// The calls that wait with this one for its client: itself, and on a pipe
     /// the others of its session, any of which may be the one that asked.
     pub(super) fn with(&self, call: &CallInFlight) -> Vec<RequestId> {
@@ -205,47 +163,8 @@ impl CallsInFlight {
         asking.map(|(request_id, _)| *request_id)
     }
 
-    /// Ends the waiting for a call.
-    pub(super) fn fail(&self, request_id: RequestId, failure: Failure) {
-        if let Some(call) = self.lock().get_mut(&request_id) {
-            call.failed = Some(failure);
-        }
-        self.one_failed.notify_waiters();
-    }
-
-    /// Waits until a call is [failed](CallsInFlight::fail).
-    pub(super) async fn failed(&self, request_id: RequestId) -> Failure {
-        loop {
-            let next = self.one_failed.notified();
-            let failed = self.lock().get_mut(&request_id).and_then(|call| call.failed.take());
-            if let Some(failure) = failed {
-                return failure;
-            }
-            next.await;
-        }
-    }
-
-    /// Stops a call's clock.
-    pub(super) fn hold(&self, request_id: RequestId) {
-        if let Some(call) = self.lock().get_mut(&request_id) {
-            call.held.n_open += 1;
-            call.held.since.get_or_insert_with(Instant::now);
-        }
-    }
-
-    /// Lets it go on.
-    pub(super) fn release(&self, request_id: RequestId) {
-        if let Some(call) = self.lock().get_mut(&request_id) {
-            call.held.n_open = call.held.n_open.saturating_sub(1);
-            if call.held.n_open == 0 {
-                call.held.before += call.held.since.take().map(|s| s.elapsed()).unwrap_or_default();
-                call.alive = Some(Instant::now());
-            }
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, QuickMap<RequestId, CallInFlight>> {
-        self.under_way.lock()
+        self.0.lock()
     }
 }
 
@@ -304,19 +223,6 @@ mod tests {
         assert!(matches!(calls.only(About::Roots, |_| false), CallOwner::Call(_)));
         let _stranger = calls.enter(RequestId(2), &context("b"), None);
         assert!(matches!(calls.only(About::Roots, |_| true), CallOwner::Ambiguous));
-    }
-
-    #[test]
-    fn a_held_call_counts_only_the_time_outside() {
-        let calls = CallsInFlight::default();
-        let _place = calls.enter(RequestId(1), &context("a"), None);
-        calls.hold(RequestId(1));
-        calls.hold(RequestId(1));
-        calls.release(RequestId(1));
-        assert!(calls.lock()[&RequestId(1)].held.since.is_some(), "one question is still open");
-        calls.release(RequestId(1));
-        let (_, held) = calls.alive(RequestId(1), Instant::now());
-        assert_eq!(calls.alive(RequestId(1), Instant::now()).1, held, "it no longer grows");
     }
 
     #[test]

@@ -19,7 +19,9 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::{Launcher, Program, environment, platform, reaper};
+use super::launcher::Launcher;
+use super::options::Program;
+use super::{environment, platform, reaper};
 
 /// The thread only waits; it needs next to no stack.
 const STACK: usize = 128 << 10;

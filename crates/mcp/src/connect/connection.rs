@@ -11,11 +11,12 @@ use tokio::task::AbortHandle;
 use tool::{Ask, Client, Context, Failure, Listing, Object, Reply, Server};
 
 use super::headers::{self, Headers};
+use super::options::{ListLimits, Options};
+use super::params;
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
 use super::subscriptions::Subscriptions;
 use super::transport::Transport;
-use super::{ListLimits, Options, params};
 use crate::level::Level;
 use crate::peer::Timeouts;
 use crate::revision::{Revision, meta, method};

@@ -8,7 +8,9 @@
 
 mod answer;
 mod client;
+mod delivery;
 mod event_stream;
+mod no_answer;
 mod outbox;
 mod reconnect;
 
@@ -27,14 +29,16 @@ use tokio_util::sync::CancellationToken;
 use tool::{Failure, Json, Reply, Sent};
 
 use super::credential::{self, Credential, Repeat};
+use super::error::ConnectError;
+use super::options::{Endpoint, Options};
 use super::relay::Relay;
 use super::request::{Payload, Question, RequestMode};
-use super::{ConnectError, Endpoint, Options};
 use crate::memory::MemoryBudget;
 use crate::peer::RequestId;
+use crate::peer::pending::PendingGuard;
 use crate::revision::{Revision, header, method};
-use answer::NoAnswer;
-use outbox::{DELIVERY_TIMEOUT, Delivery, WAITING};
+use delivery::{DELIVERY_TIMEOUT, Delivery, WAITING};
+use no_answer::NoAnswer;
 
 pub(super) use answer::{is_stream, refusal, refusal_body};
 pub(super) use client::{Redirects, client, parse, same_origin, unreachable};
@@ -120,6 +124,8 @@ impl Http {
         let asked = Instant::now();
         let timeouts = question.timeouts;
         let request_id = question.request_id;
+        let (waiting, mut failed) =
+            PendingGuard::new(&*self.relay.open, request_id, asked, timeouts);
         let mut cancel = Cancel::new(self, &question);
         let mut exchange = std::pin::pin!(self.exchange(&question));
         let mut deadline = asked + timeouts.quiet.min(timeouts.whole);
@@ -128,14 +134,13 @@ impl Http {
                 biased;
                 answer = timeout_at(deadline, &mut exchange) => answer,
                 () = self.closing.cancelled() => Ok(Err(self.lost(Sent::Perhaps))),
-                failure = self.relay.calls.failed(request_id) => return Err(failure),
+                Ok(failed) = &mut failed => return failed,
             };
             if let Ok(answer) = answer {
                 cancel.reason = None;
                 return answer;
             }
-            let (alive, held) = self.relay.calls.alive(request_id, asked);
-            let later = (alive + timeouts.quiet).min(asked + held + timeouts.whole);
+            let later = waiting.deadline().unwrap_or(deadline);
             if later <= deadline {
                 cancel.reason = cancel.reason.and(Some("no answer in time"));
                 return Err(Failure::Timeout { after: deadline - asked });
@@ -155,20 +160,6 @@ impl Http {
 
     pub(super) fn agreed(&self, revision: Revision) {
         self.session().revision = Some(revision);
-    }
-
-    /// Starts to listen to what belongs to no question, where that is a thing,
-    /// and says when somebody listens, or never will.
-    pub(super) fn listen(
-        self: &Arc<Http>,
-        revision: Revision,
-    ) -> Option<tokio::sync::oneshot::Receiver<()>> {
-        if revision.is_modern() || revision == Revision::V2024_11_05 {
-            return None;
-        }
-        let (ready, listening) = tokio::sync::oneshot::channel();
-        tokio::spawn(event_stream::listen(Arc::clone(self), ready));
-        Some(listening)
     }
 
     pub(super) fn close(&self, reason: &str) {

@@ -9,12 +9,10 @@
 //! The signal comes when the *thread* that started the process ends. The
 //! thread that starts a child therefore waits for it to its end.
 
-use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{platform, reaper};
+use super::platform;
 
 /// The first argument that makes our executable launch a program.
 pub const ARGUMENT: &str = "__launch";
@@ -25,7 +23,7 @@ pub const UNSTARTED: u8 = 127;
 /// How it begins to say why.
 pub(super) const CANNOT_RUN: &str = "cannot run `";
 
-/// An executable that calls [`take`] before anything else.
+/// An executable that calls [`take`](super::launch::take) before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launcher {
     /// The one that this process runs.
@@ -48,34 +46,4 @@ impl Launcher {
         tied.arg(ARGUMENT).arg(std::process::id().to_string()).arg(command);
         tied
     }
-}
-
-/// Becomes the program that `args` (without the executable's own name) name,
-/// if they ask for that, or is the reaper, if they ask for that. `None` when
-/// they ask for neither; otherwise the executable has nothing else to do.
-///
-/// The first thing an executable does in `main` when it is used as a
-/// [`Launcher`].
-pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
-    let first = args.next()?;
-    if let Some(stood) = reaper::take(&first) {
-        return Some(stood);
-    }
-    if first != ARGUMENT {
-        return None;
-    }
-    Some(become_program(args))
-}
-
-fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
-    use std::os::unix::process::CommandExt;
-
-    let usage =
-        || io::Error::new(io::ErrorKind::InvalidInput, "a launcher needs a parent and a program");
-    let parent: i32 = args.next().and_then(|id| id.to_str()?.parse().ok()).ok_or_else(usage)?;
-    let program = args.next().ok_or_else(usage)?;
-    platform::die_with(parent)?;
-    let error = Command::new(&program).args(args).exec();
-    let reason = format!("{CANNOT_RUN}{}`: {error}", program.display());
-    Err(io::Error::new(error.kind(), reason))
 }

@@ -18,15 +18,18 @@ use tool::{Failure, Reply};
 
 use super::credential::{self, Credential, Repeat};
 use super::delivery::{self, Undelivered};
+use super::error::ConnectError;
 use super::http::{
     Redirects, client, is_harmless, is_stream, parse, refusal, refusal_body, same_origin,
     unreachable,
 };
+use super::options::{Endpoint, Options};
+use super::pipe;
 use super::relay::Relay;
 use super::sse::{Event, Parser};
-use super::{ConnectError, Endpoint, Options, pipe};
 use crate::memory::MemoryBudget;
 use crate::message::Message;
+use crate::peer::pending::OpenRequests;
 use crate::peer::{Line, Lines, Peer, RequestId};
 use crate::revision::method;
 

@@ -7,7 +7,8 @@ use tool::{Failure, Finding, Json, Kind, Listing, Object, Prompt, Reply, Resourc
 use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 
 use super::connection::Connection;
-use super::{ListLimits, headers};
+use super::headers;
+use super::options::ListLimits;
 use crate::revision::{code, method};
 
 /// How many findings of one list are kept; the rest are counted.

@@ -10,17 +10,18 @@ use tool::{Client, Failure, Json, Kind, Object, Reply, RpcError, Server};
 
 use super::calls::ClientRef;
 use super::connection::{Connection, Session};
+use super::error::ConnectError;
 use super::http::Http;
 use super::launcher::CANNOT_RUN;
 use super::lists::{self, ListError};
-use super::relay::Relay;
+use super::options::{KnownRevision, Options, Target};
+use super::relay::{Relay, Wire};
 use super::request::{Payload, Question, RequestMode};
 use super::steps::Steps;
 use super::transport::Transport;
 use super::upstream::Upstream;
-use super::{
-    ConnectError, KnownRevision, Options, Target, headers, legacy, listen, params, pipe, refresh,
-};
+use super::{headers, legacy, listen, params, pipe, refresh};
+use crate::peer::pending::PendingRequests;
 use crate::peer::{Peer, Timeouts};
 use crate::revision::{Revision, code, meta, method};
 
@@ -51,22 +52,22 @@ async fn reach(
     steps: &Steps,
 ) -> Result<(Arc<Transport>, Arc<Relay>), ConnectError> {
     let home = ClientRef { client_handle: Arc::clone(&options.home), client: Arc::clone(client) };
-    let relay = |peer| Arc::new(Relay::new(options, home, peer));
+    let relay = |open, wire| Arc::new(Relay::new(options, home, open, wire));
     Ok(match target {
         Target::Stdio(program) => {
             let peer = Peer::within(options.limits, options.memory.clone());
-            let relay = relay(Some(peer.clone()));
+            let relay = relay(Arc::new(peer.clone()), Wire::Pipe);
             pipe::start(program, options, &relay, &peer, steps.stderr.clone()).await?;
             (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Sse(endpoint) => {
             let peer = Peer::within(options.limits, options.memory.clone());
-            let relay = relay(Some(peer.clone()));
+            let relay = relay(Arc::new(peer.clone()), Wire::Pipe);
             legacy::start(endpoint, options, &relay, &peer).await?;
             (Arc::new(Transport::Pipe(peer)), relay)
         }
         Target::Http(endpoint) => {
-            let relay = relay(None);
+            let relay = relay(Arc::new(PendingRequests::default()), Wire::Http);
             let http = Http::new(endpoint, options, Arc::clone(&relay))?;
             (Arc::new(Transport::Http(http)), relay)
         }

@@ -6,10 +6,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::child::{Child, Pipes};
+use super::error::ConnectError;
 use super::launcher::{self, CANNOT_RUN};
+use super::options::{Options, Program};
 use super::relay::Relay;
+use super::shutdown::Shutdown;
 use super::stderr::StderrTail;
-use super::{ConnectError, Options, Program, Shutdown};
 use crate::peer::{self, Peer};
 
 /// Starts a program and converses with it until it ends.

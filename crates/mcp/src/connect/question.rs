@@ -8,7 +8,7 @@
 use tool::{Json, Object, RpcError};
 use url::Url;
 
-use super::Attribution;
+use super::options::Attribution;
 use crate::revision::{code, method};
 
 /// The member of `_meta` that names the server that asks.

@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{Launcher, platform};
+use super::launcher::Launcher;
+use super::platform;
 
 /// The first argument that makes our executable start a reaper, and be one.
 pub(super) const START: &str = "__reaper-start";

@@ -18,10 +18,12 @@ use tokio::sync::broadcast;
 use tool::{Event, Failure, Json, Kind, Note, Object, QuickMap, Reply, RpcError, Sent};
 
 use super::calls::{About, CallInFlight, CallOwner, CallsInFlight, ClientRef};
+use super::options::{Attribution, Options};
+use super::question;
 use super::stale::Stale;
-use super::{Attribution, Options, question};
-use crate::message::{Invalid, Message, Notification, Request, Response, excerpt};
-use crate::peer::{Incoming, Peer, RequestId};
+use crate::message::{self, Invalid, Message, Notification, Request, Response, excerpt};
+use crate::peer::pending::OpenRequests;
+use crate::peer::{Incoming, RequestId};
 use crate::revision::{code, meta, method};
 
 /// How many events may wait for a slow reader before it is told to look again.
@@ -54,14 +56,29 @@ pub(super) struct Relay {
     /// What the server asked over HTTP and waits for.
     asked: Mutex<QuickMap<Json, AbortHandle>>,
     pub(super) stale: Stale,
-    /// Where the deadlines are kept when this is a pipe.
-    peer: Option<Peer>,
+    /// The requests whose answers are waited for.
+    pub(super) open: Arc<dyn OpenRequests>,
+    wire: Wire,
     /// Lines that were no messages, and answers to nothing.
-    nonsense: AtomicU64,
+    n_invalid: AtomicU64,
+}
+
+/// What a question of the server arrives on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wire {
+    /// One for all calls: nothing says which of them is meant.
+    Pipe,
+    /// A stream for every call.
+    Http,
 }
 
 impl Relay {
-    pub(super) fn new(options: &Options, home: ClientRef, peer: Option<Peer>) -> Relay {
+    pub(super) fn new(
+        options: &Options,
+        home: ClientRef,
+        open: Arc<dyn OpenRequests>,
+        wire: Wire,
+    ) -> Relay {
         Relay {
             label: options.label.clone(),
             attribution: options.attribution,
@@ -72,8 +89,9 @@ impl Relay {
             gone: Mutex::new(None),
             asked: Mutex::default(),
             stale: Stale::default(),
-            peer,
-            nonsense: AtomicU64::new(0),
+            open,
+            wire,
+            n_invalid: AtomicU64::new(0),
         }
     }
 
@@ -123,7 +141,7 @@ impl Relay {
     }
 
     pub(super) fn n_invalid(&self) -> u64 {
-        self.nonsense.load(Ordering::Relaxed)
+        self.n_invalid.load(Ordering::Relaxed)
     }
 
     /// Takes what the server said on the stream of a call, or on none.
@@ -190,7 +208,7 @@ impl Relay {
     /// Sorts a notification. `call` is the call it surely belongs to.
     fn take(&self, notification: Notification, call: Option<CallInFlight>, on: Option<RequestId>) {
         if let Some(request_id) = on {
-            self.alive(request_id);
+            self.open.touch(request_id);
         }
         let Notification { method, params } = notification;
         let length = params.as_ref().map_or(0, |params| params.as_str().len());
@@ -225,7 +243,7 @@ impl Relay {
         let request_id = note.params.get(meta::PROGRESS_TOKEN);
         let request_id = request_id.and_then(|token| token.as_str().trim_matches('"').parse().ok());
         let Some(request_id) = request_id.map(RequestId) else { return };
-        self.alive(request_id);
+        self.open.touch(request_id);
         if let Some(CallInFlight { client_ref, token: Some(token), .. }) =
             self.calls.get(request_id)
         {
@@ -240,13 +258,6 @@ impl Relay {
         match uri {
             Some(uri) => self.tell(Event::Updated { uri, note }),
             None => self.tell(Event::Note(note)),
-        }
-    }
-
-    fn alive(&self, request_id: RequestId) {
-        match &self.peer {
-            Some(peer) => peer.alive(request_id),
-            None => self.calls.touch(request_id),
         }
     }
 
@@ -296,22 +307,18 @@ impl Relay {
     pub(super) fn unanswered(&self, id: &Json, why: &Failure) {
         let Some(request_id) = self.calls.asking(id) else { return };
         let reason = format!("it asked something, and the answer did not reach it: {why}");
-        let failure = Failure::Lost { reason, sent: Sent::Perhaps };
-        match &self.peer {
-            Some(peer) => peer.fail(request_id, failure),
-            None => self.calls.fail(request_id, failure),
-        }
+        self.open.fail(request_id, Failure::Lost { reason, sent: Sent::Perhaps });
     }
 
     /// The call that something belongs to: the one whose stream it came on, or
     /// the only one there is.
     fn owner(&self, call: Option<CallInFlight>, about: About) -> CallOwner {
-        let is_open = |request_id| self.peer.as_ref().is_none_or(|peer| peer.is_open(request_id));
+        let is_open = |request_id| self.wire == Wire::Http || self.open.is_open(request_id);
         let owner = call.map_or_else(|| self.calls.only(about, is_open), CallOwner::Call);
         // A client that was asked long ago may have gone for good, and while its
         // call is open nothing can be told to or asked of anybody else.
-        if let (CallOwner::Ambiguous, Some(peer)) = (&owner, &self.peer) {
-            peer.expire_held(HELD_TOO_LONG);
+        if let (CallOwner::Ambiguous, Wire::Pipe) = (&owner, self.wire) {
+            self.open.expire_held(HELD_TOO_LONG);
         }
         owner
     }
@@ -324,7 +331,7 @@ impl Relay {
     }
 
     fn log_invalid(&self, what: &str, text: impl FnOnce() -> String) {
-        let n_before = self.nonsense.fetch_add(1, Ordering::Relaxed);
+        let n_before = self.n_invalid.fetch_add(1, Ordering::Relaxed);
         if n_before < LOGGED {
             tracing::warn!(target: "upstream", upstream = self.label, "{what}: {}", text());
         }
@@ -341,10 +348,7 @@ impl PausedDeadlines {
     fn new(relay: &Arc<Relay>, call: &CallInFlight) -> PausedDeadlines {
         let request_ids = relay.calls.with(call);
         for request_id in &request_ids {
-            match &relay.peer {
-                Some(peer) => peer.hold(*request_id),
-                None => relay.calls.hold(*request_id),
-            }
+            relay.open.hold(*request_id);
         }
         PausedDeadlines { relay: Arc::clone(relay), request_ids }
     }
@@ -353,10 +357,7 @@ impl PausedDeadlines {
 impl Drop for PausedDeadlines {
     fn drop(&mut self) {
         for request_id in &self.request_ids {
-            match &self.relay.peer {
-                Some(peer) => peer.release(*request_id),
-                None => self.relay.calls.release(*request_id),
-            }
+            self.relay.open.release(*request_id);
         }
     }
 }
@@ -393,27 +394,10 @@ async fn ask_client(client_ref: &ClientRef, method: &str, params: Json) -> Reply
         let message = format!("the client does not support {needed}");
         return Reply::Error(RpcError::new(code::METHOD_NOT_FOUND, message));
     }
-    client_ref
-        .client_handle
-        .request(method, params)
-        .await
-        .unwrap_or_else(|failure| Reply::Error(refuse(&failure)))
-}
-
-/// How a server learns that its question got no answer.
-fn refuse(failure: &Failure) -> RpcError {
-    let code = match failure {
-        Failure::Unsupported { .. } => code::METHOD_NOT_FOUND,
-        Failure::Unavailable { .. }
-        | Failure::Timeout { .. }
-        | Failure::Lost { .. }
-        | Failure::Unauthorized { .. }
-        | Failure::Forbidden { .. }
-        | Failure::RateLimited { .. }
-        | Failure::Unusable { .. }
-        | Failure::Cancelled => code::SERVER,
-    };
-    RpcError::new(code, failure.to_string())
+    client_ref.client_handle.request(method, params).await.unwrap_or_else(|failure| {
+        let code = message::failure_code(&failure, code::SERVER);
+        Reply::Error(RpcError::new(code, failure.to_string()))
+    })
 }
 
 /// Takes our own subscription's number out of a notification.

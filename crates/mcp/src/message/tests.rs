@@ -1,3 +1,5 @@
+use bytes::Bytes;
+
 use super::*;
 
 fn parse(text: &str) -> Result<Message, Invalid> {

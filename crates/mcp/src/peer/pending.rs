@@ -1,17 +1,22 @@
-//! The questions that wait for an answer.
+//! The requests that wait for an answer, and until when.
+//!
+//! One table for every transport: a [`Peer`](super::Peer) keeps its requests in
+//! one, and so does a server over HTTP. What happens meanwhile (a sign of life, a
+//! question back to the client, an end) reaches it through [`OpenRequests`].
 
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tool::{Failure, QuickMap, Reply, Sent};
 
-use super::{RequestId, Timeouts};
+use super::request::{RequestId, Timeouts};
 
-pub(super) type Answer = Result<Reply, Failure>;
+pub(crate) type Answer = Result<Reply, Failure>;
 
 /// One open question.
-pub(super) struct Pending {
+pub(crate) struct Pending {
     answer: oneshot::Sender<Answer>,
     /// Where in the outbox its line begins, to know whether it ever left.
     queued_at: u64,
@@ -25,13 +30,108 @@ pub(super) struct Pending {
 
 /// All open questions, and when to look whether one has waited too long.
 #[derive(Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     open: QuickMap<RequestId, Pending>,
     due: Option<Instant>,
 }
 
+/// The requests under way on one connection. Their deadlines can be moved, and
+/// they can be failed.
+pub(crate) trait OpenRequests: Send + Sync {
+    /// Does something with the table, which is locked meanwhile.
+    fn with_table(&self, act: &mut dyn FnMut(&mut Table));
+
+    /// Notes a sign of life of a request, which gives it more time.
+    fn touch(&self, request_id: RequestId) {
+        self.with_table(&mut |table| table.touch(request_id, Instant::now()));
+    }
+
+    /// Stops the clock of a request, because the other side waits for us.
+    fn hold(&self, request_id: RequestId) {
+        self.with_table(&mut |table| table.hold(request_id, Instant::now()));
+    }
+
+    /// Lets the clock of a request go on.
+    fn release(&self, request_id: RequestId) {
+        self.with_table(&mut |table| table.release(request_id, Instant::now()));
+    }
+
+    /// Fails the requests whose clocks have been held for that long.
+    fn expire_held(&self, limit: Duration) {
+        self.with_table(&mut |table| table.expire_held(Instant::now(), limit));
+    }
+
+    /// Fails a request that waits in vain.
+    fn fail(&self, request_id: RequestId, failure: Failure) {
+        let mut failure = Some(failure);
+        self.with_table(&mut |table| {
+            // Whoever stopped waiting needs no answer.
+            drop(failure.take().map(|failure| table.complete(request_id, Err(failure))));
+        });
+    }
+
+    /// Whether a request still waits for its answer.
+    fn is_open(&self, request_id: RequestId) -> bool {
+        let mut is_open = false;
+        self.with_table(&mut |table| is_open = table.contains(request_id));
+        is_open
+    }
+}
+
+/// A table with a lock of its own.
+#[derive(Default)]
+pub(crate) struct PendingRequests(Mutex<Table>);
+
+/// A request in such a table, taken out when dropped.
+pub(crate) struct PendingGuard<'a> {
+    requests: &'a dyn OpenRequests,
+    request_id: RequestId,
+}
+
+impl OpenRequests for PendingRequests {
+    fn with_table(&self, act: &mut dyn FnMut(&mut Table)) {
+        act(&mut self.0.lock());
+    }
+}
+
+impl<'a> PendingGuard<'a> {
+    /// Puts a request into the table; whatever fails it arrives at the receiver.
+    pub(crate) fn new(
+        requests: &'a dyn OpenRequests,
+        request_id: RequestId,
+        asked: Instant,
+        timeouts: Timeouts,
+    ) -> (PendingGuard<'a>, oneshot::Receiver<Answer>) {
+        let (pending, failed) = Pending::new(asked, timeouts);
+        let mut pending = Some(pending);
+        requests.with_table(&mut |table| {
+            if let Some(pending) = pending.take() {
+                table.insert(request_id, pending);
+            }
+        });
+        (PendingGuard { requests, request_id }, failed)
+    }
+
+    /// When the request has waited too long, as things are now.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let mut deadline = None;
+        self.requests.with_table(&mut |table| {
+            deadline = table.deadline(self.request_id, Instant::now());
+        });
+        deadline
+    }
+}
+
+impl Drop for PendingGuard<'_> {
+    fn drop(&mut self) {
+        self.requests.with_table(&mut |table| {
+            table.remove(self.request_id);
+        });
+    }
+}
+
 impl Pending {
-    pub(super) fn new(now: Instant, timeouts: Timeouts) -> (Pending, oneshot::Receiver<Answer>) {
+    pub(crate) fn new(now: Instant, timeouts: Timeouts) -> (Pending, oneshot::Receiver<Answer>) {
         let (answer, receiver) = oneshot::channel();
         let pending = Pending {
             answer,
@@ -45,7 +145,7 @@ impl Pending {
         (pending, receiver)
     }
 
-    pub(super) fn queued_at(self, queued_at: u64) -> Pending {
+    pub(crate) fn queued_at(self, queued_at: u64) -> Pending {
         Pending { queued_at, ..self }
     }
 
@@ -58,25 +158,30 @@ impl Pending {
 }
 
 impl Table {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 
-    pub(super) fn insert(&mut self, request_id: RequestId, pending: Pending) {
+    pub(crate) fn insert(&mut self, request_id: RequestId, pending: Pending) {
         let deadline = pending.deadline(pending.asked);
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
         self.open.insert(request_id, pending);
     }
 
+    /// When a request has waited too long, if nothing changes.
+    fn deadline(&self, request_id: RequestId, now: Instant) -> Option<Instant> {
+        self.open.get(&request_id).map(|pending| pending.deadline(now))
+    }
+
     /// When to look, at the latest. It is not moved when a question is answered
     /// or gets more time: looking in vain once a minute is cheaper than setting
     /// a clock for every question.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
     /// Fails what has waited too long, and finds out when to look again.
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         let expired = self.open.extract_if(|_, pending| pending.deadline(now) <= now);
         for (_, pending) in expired {
             let after = pending.deadline(now) - pending.asked;
@@ -87,7 +192,7 @@ impl Table {
     }
 
     /// Fails what has been held for `limit` or longer.
-    pub(super) fn expire_held(&mut self, now: Instant, limit: Duration) {
+    pub(crate) fn expire_held(&mut self, now: Instant, limit: Duration) {
         let held = |pending: &Pending| pending.held.map(|since| now - since);
         let expired = self.open.extract_if(|_, pending| held(pending) >= Some(limit));
         for (_, pending) in expired {
@@ -97,18 +202,18 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, request_id: RequestId) -> bool {
+    pub(crate) fn remove(&mut self, request_id: RequestId) -> bool {
         self.open.remove(&request_id).is_some()
     }
 
-    pub(super) fn touch(&mut self, request_id: RequestId, now: Instant) {
+    pub(crate) fn touch(&mut self, request_id: RequestId, now: Instant) {
         if let Some(pending) = self.open.get_mut(&request_id) {
             pending.alive = now;
         }
     }
 
     /// Stops the clock of a question: the other side waits for us.
-    pub(super) fn hold(&mut self, request_id: RequestId, now: Instant) {
+    pub(crate) fn hold(&mut self, request_id: RequestId, now: Instant) {
         if let Some(pending) = self.open.get_mut(&request_id) {
             pending.n_holding += 1;
             pending.held.get_or_insert(now);
@@ -116,7 +221,7 @@ impl Table {
     }
 
     /// Lets it go on.
-    pub(super) fn release(&mut self, request_id: RequestId, now: Instant) {
+    pub(crate) fn release(&mut self, request_id: RequestId, now: Instant) {
         let Some(pending) = self.open.get_mut(&request_id) else { return };
         pending.n_holding = pending.n_holding.saturating_sub(1);
         if pending.n_holding == 0
@@ -127,12 +232,12 @@ impl Table {
         }
     }
 
-    pub(super) fn contains(&self, request_id: RequestId) -> bool {
+    pub(crate) fn contains(&self, request_id: RequestId) -> bool {
         self.open.contains_key(&request_id)
     }
 
     /// Hands an answer to whoever waits for it, or back when nobody does.
-    pub(super) fn complete(&mut self, request_id: RequestId, answer: Answer) -> Result<(), Answer> {
+    pub(crate) fn complete(&mut self, request_id: RequestId, answer: Answer) -> Result<(), Answer> {
         match self.open.remove(&request_id) {
             Some(pending) => pending.answer.send(answer),
             None => Err(answer),
@@ -140,7 +245,7 @@ impl Table {
     }
 
     /// Fails everything; what is behind `written` in the outbox never left.
-    pub(super) fn fail_all(&mut self, reason: &str, written: u64) {
+    pub(crate) fn fail_all(&mut self, reason: &str, written: u64) {
         for (_, pending) in self.open.drain() {
             let sent = if written <= pending.queued_at { Sent::No } else { Sent::Perhaps };
             // Whoever stopped waiting needs no answer.
@@ -152,6 +257,43 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_held_request_counts_only_the_time_outside() {
+        let (requests, minute) = (PendingRequests::default(), Duration::from_secs(60));
+        let asked = Instant::now();
+        let (guard, _failed) =
+            PendingGuard::new(&requests, RequestId(1), asked, Timeouts::same(minute));
+        requests.hold(RequestId(1));
+        requests.hold(RequestId(1));
+        tokio::time::advance(minute).await;
+        requests.release(RequestId(1));
+        tokio::time::advance(minute).await;
+        let still_held = guard.deadline();
+        assert_eq!(still_held, Some(asked + 3 * minute), "one question is still open");
+        requests.release(RequestId(1));
+        tokio::time::advance(minute / 2).await;
+        assert_eq!(guard.deadline(), still_held, "it no longer grows");
+        drop(guard);
+        assert!(!requests.is_open(RequestId(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_failed_from_elsewhere_and_a_sign_of_life_gives_it_time() {
+        let (requests, minute) = (PendingRequests::default(), Duration::from_secs(60));
+        let timeouts = Timeouts { quiet: minute, whole: 10 * minute };
+        let asked = Instant::now();
+        let (guard, failed) = PendingGuard::new(&requests, RequestId(1), asked, timeouts);
+        tokio::time::advance(minute / 2).await;
+        assert_eq!(guard.deadline(), Some(asked + minute));
+        requests.touch(RequestId(1));
+        assert_eq!(guard.deadline(), Some(asked + minute / 2 + minute));
+        requests.fail(RequestId(2), Failure::Cancelled);
+        assert!(requests.is_open(RequestId(1)), "another one was failed");
+        requests.fail(RequestId(1), Failure::Cancelled);
+        assert!(matches!(failed.await, Ok(Err(Failure::Cancelled))));
+        assert_eq!(guard.deadline(), None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn only_what_was_held_for_long_expires() {

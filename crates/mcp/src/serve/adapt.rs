@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tool::{Ask, Context, Failure, Json, Lifetime, Listing, Object, Provider, Reply, RpcError};
 
 use super::discovery;
+use crate::message;
 use crate::revision::{code, meta, method};
 
 /// Makes a reply fit for a client of an older revision.
@@ -52,17 +53,7 @@ pub(crate) fn reply_or_error(reply: Result<Reply, Failure>) -> Reply {
 
 /// What to tell a client when no answer came.
 pub(crate) fn failure(failure: &Failure) -> RpcError {
-    let code = match failure {
-        Failure::Unsupported { .. } => code::METHOD_NOT_FOUND,
-        Failure::Unusable { .. } => code::INTERNAL,
-        Failure::Unavailable { .. }
-        | Failure::Timeout { .. }
-        | Failure::Lost { .. }
-        | Failure::Unauthorized { .. }
-        | Failure::Forbidden { .. }
-        | Failure::RateLimited { .. }
-        | Failure::Cancelled => code::SERVER,
-    };
+    let code = message::failure_code(failure, code::INTERNAL);
     RpcError::unanswered(code, failure.to_string(), failure.sent())
 }
 

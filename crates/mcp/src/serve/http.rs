@@ -11,8 +11,10 @@
 //! for as long as that caller may do the same.
 
 mod legacy_sse;
+mod options;
 mod post;
 mod request;
+mod sse_clients;
 mod stateless;
 
 mod answers;
@@ -30,7 +32,6 @@ mod path;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Buf;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header as names};
@@ -38,41 +39,19 @@ use tokio_util::sync::CancellationToken;
 use tool::{Identity, ProviderSource};
 
 use super::caller::{Caller, PerCaller};
-use super::parked;
 use super::server::McpServer;
 use crate::revision::{Revision, code, header};
-use legacy_sse::SseClients;
+use body::{Answered, Refusal, refuse};
 use sessions::{HttpSession, HttpSessions};
+use sse_clients::SseClients;
 use timers::TimerPool;
 
 pub use answers::AnswerMemory;
 pub use body::{AnswerTo, Body};
 pub use hosts::Hosts;
+pub use options::Options;
 pub use path::at;
 pub use sessions::Limits as SessionLimits;
-
-/// What serving over HTTP may cost, and whom it serves.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub hosts: Hosts,
-    /// The largest body that is read, in bytes.
-    pub body: usize,
-    /// How long a body may take to come.
-    pub body_time: Duration,
-    /// The largest answer that is given, in bytes.
-    pub answer: usize,
-    /// What long answers may take together until their clients have them.
-    pub memory: AnswerMemory,
-    pub sessions: SessionLimits,
-    pub parked: parked::Limits,
-    /// How often a quiet stream shows that it lives.
-    pub alive: Duration,
-    /// How long an answer in a session may take before its stream opens, so
-    /// that proxies see life and the client can come back for it.
-    pub stream_after: Duration,
-    /// When a client whose stream broke should come back.
-    pub retry: Duration,
-}
 
 /// The connection that a request came on, in the request's extensions: all that
 /// tells one anonymous caller without a session from another.
@@ -109,23 +88,6 @@ struct Shared {
     /// Cancelled when the server is told to stop.
     stopping: CancellationToken,
     options: Options,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            hosts: Hosts::Loopback,
-            body: 16 << 20,
-            body_time: Duration::from_secs(60),
-            answer: 64 << 20,
-            memory: AnswerMemory::default(),
-            sessions: SessionLimits::default(),
-            parked: parked::Limits::default(),
-            alive: Duration::from_secs(15),
-            stream_after: Duration::from_secs(1),
-            retry: Duration::from_secs(1),
-        }
-    }
 }
 
 impl Endpoint {
@@ -242,10 +204,6 @@ impl Endpoint {
     }
 }
 
-/// A response, or the one that refuses. Boxed, because it is large and rare.
-type Answered = Result<Response<Body>, Refusal>;
-type Refusal = Box<Response<Body>>;
-
 /// Whether clients of this session can come back to a stream.
 fn resumes(session: &HttpSession) -> bool {
     Revision::V2025_11_25 <= session.inner.revision
@@ -270,10 +228,6 @@ fn caller<B>(request: &Request<B>) -> Caller {
 fn connection<B>(request: &Request<B>) -> Arc<str> {
     let said = request.extensions().get::<ConnectionId>().map(|visit| Arc::clone(&visit.0));
     said.unwrap_or_else(ConnectionId::unique)
-}
-
-fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {
-    Box::new(body::refusal(status, code::SERVER, message))
 }
 
 fn not_allowed() -> Response<Body> {

@@ -8,7 +8,8 @@ use reqwest::redirect::Policy;
 use tool::{Failure, Sent};
 
 use crate::connect::address::{self, Addresses};
-use crate::connect::{ConnectError, Endpoint};
+use crate::connect::error::ConnectError;
+use crate::connect::options::Endpoint;
 use crate::http_client::{self, deepest};
 
 /// Reads an endpoint as an operator wrote it.

@@ -13,17 +13,34 @@ use super::answer::is_stream;
 use super::reconnect::{Received, ReconnectDelay};
 use super::{Http, Session, forgot_session};
 use crate::connect::sse::Parser;
+use crate::revision::Revision;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How often in a row a server may not be there before it is gone.
 const TRIES: u32 = 6;
 
+impl Http {
+    /// Starts to listen to what belongs to no question, where that is a thing,
+    /// and says when somebody listens, or never will.
+    pub(in crate::connect) fn listen(
+        self: &Arc<Http>,
+        revision: Revision,
+    ) -> Option<oneshot::Receiver<()>> {
+        if revision.is_modern() || revision == Revision::V2024_11_05 {
+            return None;
+        }
+        let (ready, listening) = oneshot::channel();
+        tokio::spawn(listen(Arc::clone(self), ready));
+        Some(listening)
+    }
+}
+
 /// Listens to the end of the upstream, or until the server has no such stream.
 ///
 /// `ready` is told when the first connection stands; it is dropped when there
 /// will be none.
-pub(super) async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
+async fn listen(http: Arc<Http>, ready: oneshot::Sender<()>) {
     let closing = http.closing.clone();
     tokio::select! {
         () = closing.cancelled() => {}

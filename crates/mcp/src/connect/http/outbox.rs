@@ -2,57 +2,25 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
-use tool::{Json, Reply};
+use tool::Reply;
 
+use super::delivery::{Answered, DELIVERY_TIMEOUT, Delivery};
 use super::{Http, Session};
+use crate::connect::credential;
 use crate::connect::delivery::{self, Undelivered};
-use crate::connect::{Shutdown, credential};
-use crate::message;
+use crate::connect::shutdown::Shutdown;
 use crate::revision::method;
-
-/// How many may wait to be sent.
-pub(super) const WAITING: usize = 4096;
 
 /// How many may be on their way at once: a server that takes one slowly must
 /// not keep another client's answer waiting.
 const AT_ONCE: usize = 64;
 
-/// How long the server may take to say that it has one.
-pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// How long the last words may take.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A message, and what it answers.
-pub(super) struct Delivery {
-    body: Bytes,
-    answers: Option<Answered>,
-}
-
-/// A question that the server waits to be answered.
-struct Answered {
-    id: Json,
-    with: Reply,
-}
-
-impl Delivery {
-    pub(super) fn answer(id: Json, reply: Reply) -> Delivery {
-        let mut body = String::new();
-        message::write_response(&mut body, id.as_str(), &reply);
-        Delivery { body: body.into(), answers: Some(Answered { id, with: reply }) }
-    }
-
-    pub(super) fn news(method: &str, params: Option<&Json>) -> Delivery {
-        let mut body = String::new();
-        message::write_notification(&mut body, method, params);
-        Delivery { body: body.into(), answers: None }
-    }
-}
 
 impl Http {
     /// Puts a message in line to be sent.

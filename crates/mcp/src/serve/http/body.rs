@@ -83,6 +83,10 @@ impl http_body::Body for Body {
     }
 }
 
+/// A response, or the one that refuses. Boxed, because it is large and rare.
+pub(super) type Answered = Result<Response<Body>, Refusal>;
+pub(super) type Refusal = Box<Response<Body>>;
+
 /// A response without a body.
 pub(super) fn bare(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
@@ -137,6 +141,11 @@ pub(super) fn long_answers(answers: &[(Json, Reply)], memory: &AnswerMemory) -> 
 /// A response that refuses a request before it was read as one.
 pub(super) fn refusal(status: StatusCode, code: i64, message: impl Into<String>) -> Response<Body> {
     answer(status, &Json::null(), &Reply::Error(RpcError::new(code, message)))
+}
+
+/// What refuses a request that cannot be answered.
+pub(super) fn refuse(status: StatusCode, message: impl Into<String>) -> Refusal {
+    Box::new(refusal(status, code::SERVER, message))
 }
 
 /// A response that streams events, to the question with this id if there is one.

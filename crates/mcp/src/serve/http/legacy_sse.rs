@@ -5,7 +5,6 @@
 //! every answer on that stream. An [`SseClient`] is one such client; it is gone when its
 //! stream is.
 
-use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::{Arc, Weak};
 
@@ -17,23 +16,13 @@ use tool::{Json, Reply, RpcError};
 
 use super::answers::AnswerMemory;
 use super::batch::{Batch, BatchEvent};
+use super::body::{self, Answered, Body, refuse};
 use super::resumable::ResumableStream;
-use super::sessions::{HttpSession, HttpSessions};
-use super::{Answered, Body, Endpoint, body, caller, identity, refuse, request};
+use super::sessions::HttpSessions;
+use super::sse_clients::SseClient;
+use super::{Endpoint, caller, identity, request};
 use crate::message::{Frame, Message, Request as Question};
 use crate::revision::{code, method};
-use crate::serve::caller::{Caller, Counted};
-
-/// The connected clients, by id.
-#[derive(Default)]
-pub(super) struct SseClients(Mutex<HashMap<String, Arc<SseClient>>>);
-
-struct SseClient {
-    caller: Caller,
-    stream: Arc<ResumableStream>,
-    session: Mutex<Option<Arc<HttpSession>>>,
-    _counted: Counted,
-}
 
 /// Held by the stream of a client; when it is dropped, the client is gone.
 struct Presence {
@@ -163,26 +152,6 @@ async fn carry(mut batch: Batch, stream: Arc<ResumableStream>, memory: AnswerMem
             BatchEvent::Answer(id, reply) => stream.answer(&id, &reply, &memory),
             BatchEvent::End => return,
         }
-    }
-}
-
-impl SseClients {}
-
-impl SseClients {
-    /// Ends the streams of clients that wait for no answer.
-    pub(super) fn stop_listening(&self) {
-        for client in self.0.lock().values() {
-            let session = client.session.lock().clone();
-            if session.is_none_or(|session| session.in_flight.is_empty()) {
-                client.stream.close();
-            }
-        }
-    }
-}
-
-impl SseClient {
-    fn tell(&self, id: &Json, reply: &Reply) {
-        self.stream.answer(id, reply, &AnswerMemory::default());
     }
 }
 

@@ -10,9 +10,10 @@ use tool::{Json, Reply, RpcError};
 
 use super::answers::AnswerMemory;
 use super::batch::{Batch, BatchEvent, DetachedBatch};
+use super::body::{self, Answered, Body, Refusal, refuse};
 use super::resumable::ResumableStream;
 use super::sessions::HttpSession;
-use super::{Answered, Body, Endpoint, body, caller, refuse, request, resumes};
+use super::{Endpoint, caller, request, resumes};
 use crate::aside::{LONG, aside};
 use crate::message::{self, Frame, Invalid, Message, Notification, Request as Question};
 use crate::revision::{Revision, code, header, method};
@@ -272,7 +273,7 @@ pub(super) fn take_notification(
 /// Both ways of being answered, as the official SDKs write it.
 const BOTH: &str = "application/json, text/event-stream";
 
-fn wants<B>(request: &Request<B>) -> Result<Wants, super::Refusal> {
+fn wants<B>(request: &Request<B>) -> Result<Wants, Refusal> {
     if request.headers().get(ACCEPT).is_some_and(|value| value == BOTH) {
         return Ok(Wants::Either);
     }

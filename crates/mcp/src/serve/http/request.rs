@@ -10,7 +10,8 @@ use http::{HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
-use super::{Options, Refusal, body};
+use super::body::{self, Refusal};
+use super::options::Options;
 use crate::message::Frame;
 use crate::revision::code;
 
