@@ -2,7 +2,7 @@
 //!
 //! Every tool of every source is reachable by exactly one pair of namespace
 //! and function name, whatever it is called upstream. What had to be renamed,
-//! merged or left out is a [`Finding`].
+//! merged or left out is a [`Finding`](tool::Finding).
 
 mod build;
 mod finder;
@@ -12,12 +12,11 @@ mod purpose;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use tool::{Finding, Tool};
+use tool::Tool;
 
-use finder::Finder;
 pub use guess::GuessBy;
 
-use crate::index::{self, Kind, Meaning, Query, Verdict};
+use crate::index::{self, Index, Kind, Meaning, Query, Verdict};
 use crate::source::Role;
 use crate::{Contract, Source, name, signature, summary};
 
@@ -48,6 +47,14 @@ pub struct Catalog {
     meaning: Meaning,
     /// Shared with the catalogs before it that hold the same.
     finder: Arc<OnceLock<Finder>>,
+}
+
+/// One index over all kinds, and what each of its documents stands for.
+#[derive(Debug)]
+struct Finder {
+    index: Index,
+    /// By document; the functions first, in the order of their slots.
+    items: Vec<ItemRef>,
 }
 
 /// One tool under the name by which it is called here.
@@ -131,14 +138,6 @@ pub enum Unresolved {
 }
 
 impl Catalog {
-    /// Arranges everything that the sources list.
-    ///
-    /// Labels must be given in the operator's order: of two that mean the same,
-    /// the first keeps it.
-    pub fn build(sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
-        build::build(sources)
-    }
-
     /// Has searches compare meanings or not; they do unless told.
     pub fn with_meaning(self, meaning: Meaning) -> Catalog {
         Catalog { meaning, finder: Arc::default(), ..self }
@@ -336,8 +335,8 @@ impl Catalog {
         let finder = self.finder();
         let query = kinds.iter().fold(Query::new(query).limit(limit), |query, k| query.kind(*k));
         let query = self.preferring(query, priors);
-        let found = finder.index.search(&query, |at| keep(finder.places[at]));
-        let place = |at: usize| finder.places[at];
+        let found = finder.index.search(&query, |at| keep(finder.items[at]));
+        let place = |at: usize| finder.items[at];
         ItemSearchResult {
             hits: found.hits.into_iter().map(|hit| (place(hit.document), hit.score)).collect(),
             verdict: found.verdict,
@@ -388,10 +387,6 @@ impl Catalog {
     /// Heap bytes of the index, near enough to compare and to promise a bound.
     pub fn index_bytes(&self) -> usize {
         self.finder().index.bytes()
-    }
-
-    fn finder(&self) -> &Finder {
-        self.finder.get_or_init(|| Finder::new(self))
     }
 }
 

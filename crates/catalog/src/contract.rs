@@ -7,6 +7,7 @@
 //! constrains nothing; the upstream remains the judge of its arguments.
 
 mod check;
+mod checker;
 mod cost;
 mod kind;
 mod members;
@@ -22,8 +23,8 @@ use tool::Json;
 
 use crate::name;
 
-use check::Checker;
 pub use check::Problem;
+use checker::Checker;
 pub(crate) use kind::Types;
 use members::Member;
 pub use normalize::NormalizedArguments;

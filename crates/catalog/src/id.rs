@@ -59,15 +59,6 @@ pub enum InvalidId {
 }
 
 impl ToolId {
-    pub fn new(
-        namespace: &str,
-        name: &str,
-        version: Option<&str>,
-        hash8: Option<&str>,
-    ) -> Result<ToolId, InvalidId> {
-        parse::checked(namespace, name, version, hash8)
-    }
-
     pub fn namespace(&self) -> &str {
         &self.namespace
     }

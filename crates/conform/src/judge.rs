@@ -9,12 +9,14 @@ mod gate;
 mod help;
 mod manifest;
 mod names;
+mod observation;
 mod skill;
 
 use serde::Serialize;
 
 use crate::checklist::{Item, Level};
 use crate::survey::{Role, Transcript};
+use observation::{Check, Observation};
 
 /// The four words of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -35,17 +37,6 @@ pub struct Outcome {
     pub requirement: String,
     pub evidence: String,
 }
-
-/// What a check saw.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Observation {
-    Good(String),
-    Bad(String),
-    /// Not visible here, and why.
-    Unseen(String),
-}
-
-type Check = fn(&Transcript) -> Observation;
 
 /// Every check by its item, in the order of the document.
 fn checks() -> impl Iterator<Item = &'static (&'static str, Check)> {
@@ -139,24 +130,6 @@ fn concerns(item: &Item, transcript: &Transcript) -> bool {
 fn reason(id: &str) -> String {
     let known = UNSEEN.iter().find(|(unseen, _)| *unseen == id);
     known.map_or_else(|| "not visible from outside".to_owned(), |(_, why)| (*why).to_owned())
-}
-
-/// Good when `holds`, with evidence either way.
-fn when(holds: bool, good: impl Into<String>, bad: impl Into<String>) -> Observation {
-    if holds { Observation::Good(good.into()) } else { Observation::Bad(bad.into()) }
-}
-
-/// Good when nothing was found that is wrong.
-fn none_of(wrong: &[String], good: impl Into<String>) -> Observation {
-    match wrong {
-        [] => Observation::Good(good.into()),
-        [only] => Observation::Bad(only.clone()),
-        [first, rest @ ..] => Observation::Bad(format!("{first} (and {} more)", rest.len())),
-    }
-}
-
-fn unseen(why: &str) -> Observation {
-    Observation::Unseen(why.to_owned())
 }
 
 #[cfg(test)]

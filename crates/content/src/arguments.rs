@@ -96,15 +96,5 @@ fn between(name: &str, number: i64, least: i64, most: i64) -> Result<(), Invalid
     Err(Invalid(format!("{name} must be between {least} and {most}.")))
 }
 
-/// The text of a value that goes into a message: bounded, so that an answer
-/// never repeats a megabyte.
-fn shown(text: &str) -> String {
-    let mut short: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
-    if short.len() < text.len() && text.chars().count() > 100 {
-        short.push('…');
-    }
-    short
-}
-
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,8 @@ use sqlx::Error;
 use tokio::time::timeout;
 
 pub(crate) use cell::{Cell, Rows};
-use connect::{MySql, Postgres};
-use sqlite::Sqlite;
+pub(crate) use connect::ConnectError;
+use connect::Engine;
 pub(crate) use verdict::{Refused, refused};
 use verdict::{Verdict, verdict};
 
@@ -29,13 +29,6 @@ use crate::statement::{Dialect, Statement};
 pub(crate) struct Database {
     engine: Engine,
     timeout: Duration,
-}
-
-#[derive(Clone)]
-enum Engine {
-    Sqlite(pool::Pool<Sqlite>),
-    MySql(pool::Pool<MySql>),
-    Postgres(pool::Pool<Postgres>),
 }
 
 /// Why a statement gave no rows. One variant per remedy.
@@ -50,21 +43,6 @@ pub(crate) enum DatabaseError {
     /// The database understood, and would not: look at the log.
     #[error("the database refused the statement")]
     Refused(#[source] Error),
-}
-
-/// Why a database cannot be opened at all.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectError {
-    #[error(
-        "`{0}` is no database URL; it must start with `sqlite:`, `mysql:`, `mariadb:` or `postgres:`"
-    )]
-    Scheme(String),
-    #[error("the database URL cannot be read")]
-    Url(#[source] Error),
-    #[error("there is no file `{0}`")]
-    NoFile(String),
-    #[error("the database cannot be reached")]
-    Unreachable(#[source] Error),
 }
 
 /// A statement with its values, ready for one engine.

@@ -10,7 +10,10 @@ mod auth;
 mod dispatch;
 mod envelope;
 mod errors;
+mod incoming;
+mod outcome;
 mod policy;
+mod queue;
 mod rate;
 mod state;
 mod tokens;
@@ -28,8 +31,9 @@ use tool::{Identity, Json, Object};
 
 pub use audit::redact;
 pub use auth::{Auth, Jwt};
-pub use dispatch::{Failover, Queue, payload_hash};
+pub use dispatch::payload_hash;
 pub use policy::{ScopeMap, Security};
+pub use queue::{Failover, Queue};
 pub use state::{State, StateError};
 pub use tokens::{NewToken, Token};
 
@@ -38,6 +42,8 @@ use audit::Record;
 use auth::Caller;
 use envelope::Envelope;
 use errors::Refusal;
+use incoming::{Incoming, Route};
+use outcome::Outcome;
 
 /// What answers a message once it has been let in.
 #[async_trait]
@@ -151,45 +157,6 @@ impl ServerConfig {
             ..ServerConfig::default()
         }
     }
-}
-
-/// What is known of a request before anything is decided.
-struct Incoming {
-    method: Method,
-    headers: HeaderMap,
-    body: Bytes,
-    route: Route,
-    envelope: Envelope,
-    trace_id: String,
-    request_id: String,
-    peer: Option<IpAddr>,
-}
-
-/// What a path asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Route {
-    Call { server: String },
-    Dispatch { server: String },
-    Task { server: String, id: i64 },
-    Unknown,
-}
-
-impl Route {
-    fn server(&self) -> &str {
-        match self {
-            Route::Call { server } | Route::Dispatch { server } | Route::Task { server, .. } => {
-                server
-            }
-            Route::Unknown => "",
-        }
-    }
-}
-
-/// What a request comes to: a status, and a body.
-struct Outcome {
-    status: StatusCode,
-    headers: Vec<(&'static str, String)>,
-    body: Bytes,
 }
 
 impl Edge {

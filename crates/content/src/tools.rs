@@ -3,13 +3,15 @@
 //! Name, words for the reader, schema and reader of arguments stand together;
 //! everything that lists or looks up tools goes through [`TOOLS`].
 
+mod form;
 mod schema;
 
 use serde_json::{Value, json};
 
-use crate::arguments::{Invalid, documents, records};
+use crate::arguments::{documents, records};
 use crate::config::Limits;
-use crate::query::{Documents, Records};
+
+pub(crate) use form::{Answer, Read};
 
 /// One tool of the contract.
 pub(crate) struct Definition {
@@ -19,19 +21,6 @@ pub(crate) struct Definition {
     pub(crate) answer: Answer,
     input: fn(&Limits) -> Value,
     pub(crate) read: Read,
-}
-
-/// Whether a tool answers with a list or with one item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Items,
-    Item,
-}
-
-/// How a tool's arguments become a question.
-pub(crate) enum Read {
-    Documents(fn(&Value, &Limits) -> Result<Documents, Invalid>),
-    Records(fn(&Value, &Limits) -> Result<Records, Invalid>),
 }
 
 /// Every tool, in the order of the contract.

@@ -5,6 +5,7 @@
 //! `secrets.json`, which holds names only. Nothing here knows what a secret is
 //! for.
 
+mod error;
 mod external;
 mod system;
 
@@ -18,6 +19,7 @@ use store::files::Files;
 use store::vault::Vault;
 
 use crate::secret;
+pub(crate) use error::SecretError;
 pub(crate) use external::run_line;
 use system::Keyring;
 
@@ -29,25 +31,6 @@ pub(crate) enum Place {
     Keyring,
     /// Encrypted, in the state directory.
     File,
-}
-
-/// Why a secret is not at hand. One variant per remedy.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SecretError {
-    #[error(
-        "`{0}` cannot be the name of a secret: 1 to 128 letters, digits, `.`, `_`, `-` and `/`"
-    )]
-    BadName(String),
-    #[error("there is no secret called `{0}`: keep it with `gatelet secret set {0}`")]
-    Missing(String),
-    #[error("there is no keyring here: {0}")]
-    NoKeyring(&'static str),
-    #[error("the keyring did not answer: {0}")]
-    Keyring(String),
-    #[error(transparent)]
-    Vault(#[from] store::vault::VaultError),
-    #[error("`secrets.json` cannot be used: {0}")]
-    Index(String),
 }
 
 const INDEX: &str = "secrets.json";

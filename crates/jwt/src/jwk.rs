@@ -7,7 +7,7 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-use super::{Algorithm, Invalid, decode};
+use super::algorithm::{Algorithm, Invalid, decode};
 
 /// The keys of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

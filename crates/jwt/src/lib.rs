@@ -8,16 +8,18 @@
 //! This crate knows no clock, no identity and no network. The arithmetic is
 //! `ring`'s.
 
+mod algorithm;
 mod jwk;
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use algorithm::decode;
+
+pub use algorithm::{Algorithm, Invalid};
 pub use jwk::{Jwk, KeySet};
 
 /// Longer tokens are not looked at.
@@ -30,22 +32,6 @@ pub enum Keys {
     Secret(Arc<[u8]>),
     /// RS256, PS256, ES256, ES384 or EdDSA with the keys of a JWKS.
     Public(Arc<KeySet>),
-}
-
-/// The token is malformed, or nobody whom we know signed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the token is not valid")]
-pub struct Invalid;
-
-/// How a token says that it is signed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Algorithm {
-    HS256,
-    RS256,
-    PS256,
-    ES256,
-    ES384,
-    EdDSA,
 }
 
 /// What stands before the claims.
@@ -89,10 +75,6 @@ pub fn verify(keys: &Keys, token: &str) -> Result<Map<String, Value>, Invalid> {
         }
     }
     serde_json::from_slice(&decode(claims)?).map_err(|_| Invalid)
-}
-
-fn decode(text: &str) -> Result<Vec<u8>, Invalid> {
-    URL_SAFE_NO_PAD.decode(text).map_err(|_| Invalid)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 
 mod catalogue;
 mod input;
+mod style;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,16 +27,7 @@ use tool::{
 
 use catalogue::{AUDIO, IMAGE};
 
-/// How the provider gets input from the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// It asks while the call runs.
-    Asking,
-    /// It answers that input is required, and is called again.
-    Requiring,
-    /// Each tool in the way that its name says.
-    Mixed,
-}
+pub use style::Style;
 
 /// The provider.
 pub struct Everything {

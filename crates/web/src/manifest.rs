@@ -9,12 +9,15 @@
 pub mod sign;
 
 mod read;
+mod signature;
 
 pub(crate) use read::LONGEST;
 pub use read::{MAX_BYTES, Problem, read};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use signature::Signature;
 
 /// The version of the document that this program implements.
 pub const CASH_VERSION: &str = "0.1.1";
@@ -40,7 +43,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Advertised>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub signature: Option<sign::Signature>,
+    pub signature: Option<Signature>,
     /// The document that this was read from, if it says more than this or says
     /// it in other words.
     #[serde(skip)]

@@ -8,6 +8,7 @@
 
 pub mod admin;
 mod caller;
+mod response;
 mod stream_expiry;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ use crate::identity::{Denied, Policy, credential};
 use crate::listen::{CallerStanding, Connection, HEALTH_PATH};
 use crate::manifest::Manifest;
 use admin::Admin;
+use caller::API_KEY;
+use response::{plain, problem};
 
 /// Where the manifest stands.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
@@ -39,8 +42,6 @@ pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Where a client may show its key, beside `Authorization`.
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-
 /// One of so many permits is kept for callers who hold none.
 const RESERVED: usize = 8;
 
@@ -174,7 +175,8 @@ impl Site {
         };
         let credentials = stream_expiry::credentials(&request);
         let response = self.enter(request, caller).await;
-        stream_expiry::watched(response, credentials, self)
+        let site = self.clone();
+        stream_expiry::watched(response, credentials, move |head| site.identify(head).is_ok())
     }
 
     /// The right to be worked on, when it is this caller's turn; `None` when
@@ -406,19 +408,6 @@ fn foreign_host() -> Response<Body> {
 fn busy(message: &str) -> Response<Body> {
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
-}
-
-fn problem(status: StatusCode, message: &str) -> Response<Body> {
-    plain(status, "application/json", json!({"error": message}).to_string())
-}
-
-fn plain(status: StatusCode, kind: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::whole(body));
-    *response.status_mut() = status;
-    if !kind.is_empty() {
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    }
     response
 }
 

@@ -10,25 +10,31 @@ use crate::index::Meaning;
 use crate::source::Role;
 use crate::{Source, name, purpose};
 
-pub(super) fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
-    let mut findings = Vec::new();
-    // gatelet's own label is reserved, so it is given away first.
-    sources.sort_by_key(|source| source.role != Role::Builtin);
-    resolve_labels(&mut sources, &mut findings);
-    let mut tree = Tree::new();
-    for (at, source) in sources.iter().enumerate() {
-        tree.add_source(at, source, &mut findings);
+impl Catalog {
+    /// Arranges everything that the sources list.
+    ///
+    /// Labels must be given in the operator's order: of two that mean the same,
+    /// the first keeps it.
+    pub fn build(mut sources: Vec<Source>) -> (Catalog, Vec<Finding>) {
+        let mut findings = Vec::new();
+        // gatelet's own label is reserved, so it is given away first.
+        sources.sort_by_key(|source| source.role != Role::Builtin);
+        resolve_labels(&mut sources, &mut findings);
+        let mut tree = Tree::new();
+        for (at, source) in sources.iter().enumerate() {
+            tree.add_source(at, source, &mut findings);
+        }
+        let mut catalog = Catalog {
+            sources,
+            functions: tree.functions,
+            namespaces: tree.namespaces,
+            paths: tree.paths,
+            meaning: Meaning::Compared,
+            finder: Arc::default(),
+        };
+        describe(&mut catalog);
+        (catalog, findings)
     }
-    let mut catalog = Catalog {
-        sources,
-        functions: tree.functions,
-        namespaces: tree.namespaces,
-        paths: tree.paths,
-        meaning: Meaning::Compared,
-        finder: Arc::default(),
-    };
-    describe(&mut catalog);
-    (catalog, findings)
 }
 
 /// Gives every source a legal label of its own.

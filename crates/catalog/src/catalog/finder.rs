@@ -3,33 +3,32 @@
 use serde_json::{Map, Value, json};
 use tool::{Json, Prompt, Tool};
 
-use super::{Catalog, ItemRef, Slot};
+use super::{Catalog, Finder, ItemRef, Slot};
 use crate::index::{self, Document, Index, Kind};
 use crate::summary;
 
-/// One index over all kinds, and what each of its documents stands for.
-#[derive(Debug)]
-pub(super) struct Finder {
-    pub(super) index: Index,
-    /// By document; the functions first, in the order of their slots.
-    pub(super) places: Vec<ItemRef>,
+impl Catalog {
+    /// The index, built when it is first asked for.
+    pub(super) fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| Finder::new(self))
+    }
 }
 
 impl Finder {
-    pub(super) fn new(catalog: &Catalog) -> Finder {
-        let mut places: Vec<ItemRef> = catalog.slots().map(ItemRef::Tool).collect();
+    fn new(catalog: &Catalog) -> Finder {
+        let mut items: Vec<ItemRef> = catalog.slots().map(ItemRef::Tool).collect();
         for (source, own) in catalog.sources().iter().enumerate() {
             let listing = &own.listing;
-            places.extend((0..listing.resources.len()).map(|at| ItemRef::Resource { source, at }));
-            places.extend((0..listing.templates.len()).map(|at| ItemRef::Template { source, at }));
-            places.extend((0..listing.prompts.len()).map(|at| ItemRef::Prompt { source, at }));
-            places.extend((0..own.skills.len()).map(|at| ItemRef::Skill { source, at }));
+            items.extend((0..listing.resources.len()).map(|at| ItemRef::Resource { source, at }));
+            items.extend((0..listing.templates.len()).map(|at| ItemRef::Template { source, at }));
+            items.extend((0..listing.prompts.len()).map(|at| ItemRef::Prompt { source, at }));
+            items.extend((0..own.skills.len()).map(|at| ItemRef::Skill { source, at }));
         }
         let homes = homes(catalog);
         let documents: Vec<Document> =
-            places.iter().map(|place| document(catalog, &homes, *place)).collect();
+            items.iter().map(|item| document(catalog, &homes, *item)).collect();
         let index = Index::build(&documents, &index::Config { meaning: catalog.meaning });
-        Finder { index, places }
+        Finder { index, items }
     }
 }
 
@@ -45,8 +44,8 @@ fn homes(catalog: &Catalog) -> Vec<&str> {
     homes
 }
 
-fn document(catalog: &Catalog, homes: &[&str], place: ItemRef) -> Document {
-    match place {
+fn document(catalog: &Catalog, homes: &[&str], item: ItemRef) -> Document {
+    match item {
         ItemRef::Tool(slot) => of_function(catalog, slot),
         ItemRef::Resource { source, at } => {
             let resource = &catalog.sources()[source].listing.resources[at];

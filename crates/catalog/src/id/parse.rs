@@ -11,36 +11,40 @@ const NAME: &str = "[A-Za-z_][A-Za-z0-9_.-]{0,127}";
 const VERSION: &str = "[A-Za-z0-9._-]{1,32}";
 const HASH8: &str = "[0-9a-f]{8}";
 
-pub(super) fn checked(
-    namespace: &str,
-    name: &str,
-    version: Option<&str>,
-    hash8: Option<&str>,
-) -> Result<ToolId, InvalidId> {
-    let part = |part, text: &str, grammar| InvalidId::Part { part, text: text.to_owned(), grammar };
-    if !is_namespace(namespace) {
-        return Err(part("namespace", namespace, NAMESPACE));
+impl ToolId {
+    /// An id of these parts, if each is within its grammar.
+    pub fn new(
+        namespace: &str,
+        name: &str,
+        version: Option<&str>,
+        hash8: Option<&str>,
+    ) -> Result<ToolId, InvalidId> {
+        let part =
+            |part, text: &str, grammar| InvalidId::Part { part, text: text.to_owned(), grammar };
+        if !is_namespace(namespace) {
+            return Err(part("namespace", namespace, NAMESPACE));
+        }
+        if !is_name(name) {
+            return Err(part("name", name, NAME));
+        }
+        if let Some(version) = version.filter(|text| !is_version(text)) {
+            return Err(part("version", version, VERSION));
+        }
+        if let Some(hash8) = hash8.filter(|text| !is_hash8(text)) {
+            return Err(part("hash8", hash8, HASH8));
+        }
+        if version.is_none() && hash8.is_none() {
+            return Err(InvalidId::Unpinned);
+        }
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        // The parts' own limits add up to 235, so the total needs no check here.
+        Ok(ToolId {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            version: own(version),
+            hash8: own(hash8),
+        })
     }
-    if !is_name(name) {
-        return Err(part("name", name, NAME));
-    }
-    if let Some(version) = version.filter(|text| !is_version(text)) {
-        return Err(part("version", version, VERSION));
-    }
-    if let Some(hash8) = hash8.filter(|text| !is_hash8(text)) {
-        return Err(part("hash8", hash8, HASH8));
-    }
-    if version.is_none() && hash8.is_none() {
-        return Err(InvalidId::Unpinned);
-    }
-    let own = |text: Option<&str>| text.map(str::to_owned);
-    // The parts' own limits add up to 235, so the total needs no check here.
-    Ok(ToolId {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        version: own(version),
-        hash8: own(hash8),
-    })
 }
 
 impl FromStr for ToolId {
@@ -55,7 +59,7 @@ impl FromStr for ToolId {
             text.split_once(':').ok_or_else(|| InvalidId::NoNamespace(text.to_owned()))?;
         let (rest, hash8) = split_last(rest, '#');
         let (name, version) = split_last(rest, '@');
-        checked(namespace, name, version, hash8)
+        ToolId::new(namespace, name, version, hash8)
     }
 }
 

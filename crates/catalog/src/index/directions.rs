@@ -1,9 +1,10 @@
 //! Where all documents of an index point, in whole and in parts.
 
+use super::document::Document;
+use super::entry::Entry;
 use super::fields::Fields;
 use super::table::WIDTH;
 use super::vectors::{self, Direction, OUTLINE, Vectors};
-use super::{Document, Entry};
 
 /// Directions by entry; all empty when meanings are ignored.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Document;
+use super::document::Document;
 
 /// The fields of one document, in the order of [`WEIGHTS`].
 #[derive(Clone, Debug, Default)]

@@ -6,12 +6,13 @@
 //! look were fitted once, by `scripts/fit_ranking.py`, over sets of gold queries.
 
 use super::actions::Relation;
+use super::build::Index;
 use super::directions::Directions;
 use super::fields::{DESCRIPTION, NAME, SERVER};
 use super::names::QueryNames;
 use super::reading::{Origin, Reader, Reading};
 use super::vectors::Steps;
-use super::{Index, clauses, words};
+use super::{clauses, words};
 
 /// How many documents get the second look.
 const CANDIDATES: usize = 100;

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use rust_stemmers::Stemmer;
 
 use super::actions::Actions;
+use super::build::Index;
 use super::table::WIDTH;
 use super::vectors::{self, Direction, Steps};
 use super::words::{self, Shape};
-use super::{Index, clauses, table};
+use super::{clauses, table};
 
 /// The weight of a synonym beside the word that was written.
 const SYNONYM: f32 = 0.2;

@@ -1,3 +1,6 @@
+use tool::Json;
+
+use super::build::N_AROUND;
 use super::*;
 
 const CONFIG: Config = Config { meaning: Meaning::Compared };

@@ -1,6 +1,6 @@
 //! Whether what ranks first is any good.
 
-use super::Index;
+use super::build::Index;
 use super::rank::Ranked;
 
 /// What a search came to.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Branch, Leaf, Node, WIDTH};
+use super::node::{Branch, Leaf, Node, WIDTH};
 
 /// Words that say what is done, not with what: they make poor clusters.
 const VERBS: &[&str] = &[

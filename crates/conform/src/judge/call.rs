@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tool::Tool;
 
-use super::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, unseen, when};
 use crate::answer::Answer;
 use crate::survey::Transcript;
 

@@ -1,7 +1,7 @@
 //! The size gate.
 
 use super::call::NO_TRIAL;
-use super::{Check, Observation, unseen, when};
+use super::observation::{Check, Observation, unseen, when};
 use crate::survey::{Transcript, TrialResult};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[

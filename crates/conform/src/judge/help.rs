@@ -1,7 +1,7 @@
 //! `help` and its layers.
 
 use super::call::{parameters, schema};
-use super::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, unseen, when};
 use crate::outline::Entry;
 use crate::survey::{FunctionPage, Transcript, canonical};
 

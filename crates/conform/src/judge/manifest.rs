@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, unseen, when};
 use crate::survey::Transcript;
 
 pub(super) const CHECKS: &[(&str, Check)] = &[

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::call::NO_TRIAL;
-use super::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, unseen, when};
 use crate::survey::{Transcript, canonical};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[

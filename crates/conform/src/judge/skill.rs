@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::call::{parameters, schema};
-use super::{Check, Observation, none_of, unseen, when};
+use super::observation::{Check, Observation, none_of, unseen, when};
 use crate::survey::{SkillPage, Transcript};
 
 pub(super) const CHECKS: &[(&str, Check)] = &[

@@ -99,3 +99,13 @@ pub(super) fn size(value: &Value) -> f64 {
         Value::Array(_) | Value::Object(_) => members(value).unwrap_or(0) as f64,
     }
 }
+
+/// The text of a value that goes into a message: bounded, so that an answer
+/// never repeats a megabyte.
+pub(super) fn shown(text: &str) -> String {
+    let mut short: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
+    if short.len() < text.len() && text.chars().count() > 100 {
+        short.push('…');
+    }
+    short
+}

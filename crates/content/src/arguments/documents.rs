@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use super::coerce::shown;
 use super::terms::{direction, members, order_dir};
 use super::variables::{tags, tv_filter, tv_order, with_tvs};
-use super::{Arguments, Invalid, Need, Rule, Shape, coerce, shown};
+use super::{Arguments, Invalid, Need, Rule, Shape, coerce};
 use crate::config::Limits;
 use crate::query::{Direction, Documents, Key, Order, Page, Range, Reach, Tv, TvFilter, Which};
 

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::coerce::shown;
 use super::terms::{Operator, members, operator, order_dir, too_many, written_operator};
-use super::{Arguments, Invalid, MAX_TEXT, Need, Rule, Shape, coerce, shown};
+use super::{Arguments, Invalid, MAX_TEXT, Need, Rule, Shape, coerce};
 use crate::config::Limits;
 use crate::models::{self, Model};
 use crate::query::{Direction, FieldFilter, Operand, Page, Records, Test};

@@ -49,7 +49,7 @@ pub(crate) fn check(rules: &[Rule], arguments: &Value) -> Vec<String> {
     for rule in members {
         for path in expand(arguments, rule.path) {
             // An object may be used as a list, and its keys are the caller's.
-            let name = super::shown(&path);
+            let name = coerce::shown(&path);
             judge(rule, &name, find(arguments, &path), arguments, &mut failures);
             if failures.len() >= MAX_FAILURES {
                 return failures;

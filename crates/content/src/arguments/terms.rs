@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Arguments, Invalid, coerce, shown};
+use super::coerce::shown;
+use super::{Arguments, Invalid, coerce};
 use crate::query::{Comparison, Direction, TextPosition};
 
 /// The values of a list, or of an object that is used as one.

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::coerce::shown;
 use super::terms::{Operator, direction, members, operator, too_many, written_operator};
-use super::{Arguments, Invalid, MAX_TEXT, coerce, shown};
+use super::{Arguments, Invalid, MAX_TEXT, coerce};
 use crate::models::is_sensitive;
 use crate::query::{
     Cast, Direction, Fallback, Key, MAX_SCALE, Operand, Order, Tags, Test, Tv, TvFilter,

@@ -10,12 +10,34 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Error, Executor};
 
 use super::pool::{Opener, Pool};
 use super::sqlite::{Sqlite, with_numbers};
-use super::{ConnectError, Engine};
 use crate::config::{self, Source};
 
 /// The site that comes with gatelet, as SQL for SQLite. Computed for this
 /// project; invented content.
 const SAMPLE: &str = include_str!("../../assets/sample.sql");
+
+/// A pool of connections to one of the engines.
+#[derive(Clone)]
+pub(super) enum Engine {
+    Sqlite(Pool<Sqlite>),
+    MySql(Pool<MySql>),
+    Postgres(Pool<Postgres>),
+}
+
+/// Why a database cannot be opened at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error(
+        "`{0}` is no database URL; it must start with `sqlite:`, `mysql:`, `mariadb:` or `postgres:`"
+    )]
+    Scheme(String),
+    #[error("the database URL cannot be read")]
+    Url(#[source] Error),
+    #[error("there is no file `{0}`")]
+    NoFile(String),
+    #[error("the database cannot be reached")]
+    Unreachable(#[source] Error),
+}
 
 pub(super) async fn open(source: &Source, pool: &config::Pool) -> Result<Engine, ConnectError> {
     let url = match source {

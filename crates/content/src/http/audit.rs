@@ -6,7 +6,7 @@ use ::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::auth::Caller;
-use super::{Incoming, Route};
+use super::incoming::{Incoming, Route};
 
 /// What is known of a request when its line is written.
 pub(super) struct Record {

@@ -17,27 +17,17 @@ use tool::Json;
 use super::audit::Record;
 use super::auth::Caller;
 use super::errors::Refusal;
+use super::incoming::Incoming;
+use super::outcome::Outcome;
+use super::queue::{Failover, Queue};
 use super::state::{StateError, seconds};
 use super::tokens::hash;
-use super::{Edge, Incoming, MessageHandler, Outcome, session};
-use tasks::{FAILED, FINISHED, QUEUED};
+use super::{Edge, MessageHandler, session};
 
-/// Where dispatched requests go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
-    /// Into the state file, to be run by [`Edge::work`].
-    Durable,
-    Off(Failover),
-}
-
-/// What happens without a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failover {
-    /// The request is run at once.
-    Sync,
-    /// The request is refused.
-    Fail,
-}
+/// How a task stands, as the state file has it.
+const QUEUED: i64 = 10;
+const FINISHED: i64 = 80;
+const FAILED: i64 = 100;
 
 const MAX_ATTEMPTS: i64 = 3;
 

@@ -3,7 +3,7 @@
 use ::http::StatusCode;
 use serde_json::json;
 
-use super::Outcome;
+use super::outcome::Outcome;
 
 /// Why a request is refused. One variant per remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Read};
+use super::form::{Answer, Read};
 use crate::arguments::documents::ORDER_BY;
 use crate::config::Limits;
 use crate::fields::{DOCUMENT, Shown};

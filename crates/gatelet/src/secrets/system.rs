@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::SecretError;
+use super::error::SecretError;
 use super::external::{self, Answer};
 use crate::paths;
 

@@ -69,9 +69,6 @@ fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
     }
 }
 
-/// The tool that runs only what reads, where the operator wants it.
-pub(crate) const READ: &str = "call_read";
-
 /// Which functions a call may run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
@@ -107,7 +104,7 @@ impl Cash {
         }
         let scope = match call.name.as_str() {
             "call" => Some(Scope::All),
-            READ if self.listed.config().read_tool => Some(Scope::Reading),
+            definitions::READ if self.listed.config().read_tool => Some(Scope::Reading),
             _ => None,
         };
         if let Some(scope) = scope {

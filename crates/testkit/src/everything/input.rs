@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tool::{Call, Context, Failure, Json, Object, Reply, RpcError};
 
-use super::Style;
+use super::style::Style;
 
 /// What a tool wants to know, round by round.
 pub(super) struct Wish {

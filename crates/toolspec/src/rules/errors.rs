@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Example, Rule, by_the_parser, changed, with_second};
+use super::rule::{CLEAN, Example, Rule, by_the_parser, changed, with_second};
 use crate::diff::{diff, undocumented};
 use crate::document::{Documented, Required, Side, Topic};
 use crate::example::{check_schema, has_dots, problems};
@@ -18,10 +18,7 @@ pub(super) static RULES: &[Rule] = &[
         explanation: "A fence that is never closed swallows the rest of the document: every tool \
                       after it is invisible. Close it with the same marks on a line of their own.",
         fixable: false,
-        example: || Example {
-            text: format!("{}\n```json\n{{}}\n", super::CLEAN),
-            ..Example::default()
-        },
+        example: || Example { text: format!("{}\n```json\n{{}}\n", CLEAN), ..Example::default() },
         check: by_the_parser,
     },
     Rule {
@@ -65,9 +62,9 @@ pub(super) static RULES: &[Rule] = &[
                       guess the arguments. A tool without parameters says so: `No parameters.`",
         fixable: false,
         example: || {
-            let from = super::CLEAN.find("### 3.").unwrap_or(0);
-            let to = super::CLEAN.find("### 4.").unwrap_or(0);
-            changed(&super::CLEAN[from..to], "")
+            let from = CLEAN.find("### 3.").unwrap_or(0);
+            let to = CLEAN.find("### 4.").unwrap_or(0);
+            changed(&CLEAN[from..to], "")
         },
         check: input,
     },
@@ -155,7 +152,7 @@ pub(super) static RULES: &[Rule] = &[
                       refuse anything else.",
         fixable: false,
         example: || Example {
-            text: super::CLEAN.replace("files.read_text", "files.read text"),
+            text: CLEAN.replace("files.read_text", "files.read text"),
             ..Example::default()
         },
         check: grammar,
@@ -168,7 +165,7 @@ pub(super) static RULES: &[Rule] = &[
                       there are no tools and then describes some.",
         fixable: false,
         example: || Example {
-            text: super::CLEAN.to_owned(),
+            text: CLEAN.to_owned(),
             live: Some(Vec::new()),
             ..Example::default()
         },
@@ -182,7 +179,7 @@ pub(super) static RULES: &[Rule] = &[
                       the previous revision to see what changed.",
         fixable: false,
         example: || {
-            let old = super::CLEAN.replace(
+            let old = CLEAN.replace(
                 "| `max_lines` | `integer`",
                 "| `encoding` | `string` | No | How the file is encoded. | `\"utf-8\"` |\n| `max_lines` | `integer`",
             );
@@ -190,11 +187,7 @@ pub(super) static RULES: &[Rule] = &[
                 "\"max_lines\": { \"type\": \"integer\"",
                 "\"encoding\": { \"type\": \"string\" },\n    \"max_lines\": { \"type\": \"integer\"",
             );
-            Example {
-                text: super::CLEAN.to_owned(),
-                previous: Some(parse(&old).0),
-                ..Example::default()
-            }
+            Example { text: CLEAN.to_owned(), previous: Some(parse(&old).0), ..Example::default() }
         },
         check: bump,
     },

@@ -1,6 +1,6 @@
 //! Infos: what is good to know.
 
-use super::{CLEAN, Example, Rule};
+use super::rule::{CLEAN, Example, Rule, changed};
 use crate::finding::{Finding, Position};
 use crate::subject::Subject;
 
@@ -29,7 +29,7 @@ pub(super) static RULES: &[Rule] = &[
         explanation: "How many of the findings `gatelet spec fix` repairs without touching prose, \
                       and which rules they are of.",
         fixable: false,
-        example: || super::changed("### 3. Input Schema (Parameters)", "### Parameters"),
+        example: || changed("### 3. Input Schema (Parameters)", "### Parameters"),
         check: repairable,
     },
 ];

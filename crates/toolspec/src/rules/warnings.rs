@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{CLEAN, Example, Rule, changed, with_second};
+use super::rule::{CLEAN, Example, Rule, changed, with_second};
 use crate::canonical::{canonical_table, label_fix, schema_fence};
 use crate::document::{
     DEEPEST, Documented, Form, Required, Section, Side, TOPICS, TableShape, Topic,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tool::{Identity, hex};
 
-use super::Denied;
+use super::denied::Denied;
 
 const PREFIX: &str = "gate_";
 

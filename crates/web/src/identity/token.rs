@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tool::Identity;
 
-use super::Denied;
+use super::denied::Denied;
 
 pub use jwt::Keys;
 

@@ -7,7 +7,7 @@ use catalog::name;
 use serde_json::Value;
 use url::Url;
 
-use super::sign::Signature;
+use super::signature::Signature;
 use super::{Advertised, Authentication, Manifest, Scheme, Suggested};
 
 /// The largest manifest that is looked at.

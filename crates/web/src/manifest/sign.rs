@@ -8,22 +8,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tool::hex;
 
 use super::Manifest;
 
-/// The signature of a manifest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signature {
-    /// The id of the key that signed: see [`PublicKey::id`].
-    pub key: String,
-    pub algorithm: String,
-    /// Base64.
-    pub value: String,
-}
+pub use super::signature::Signature;
 
 /// A key that signs. Its text form is the base64 of 32 secret bytes.
 pub struct SecretKey {

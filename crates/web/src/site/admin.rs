@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool::Identity;
 
-use super::{plain, problem};
+use super::response::{plain, problem};
 use crate::listen::Peer;
 
 /// Where operators ask.

@@ -7,10 +7,13 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use fair::Urgency;
-use http::{Method, Request};
+use http::{HeaderName, Method, Request};
 use mcp::revision::{header, method};
 
 use crate::listen::Peer;
+
+/// Where an API key may stand, beside `Authorization`.
+pub(super) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The session that a request says it belongs to. Whether there is one is known
 /// later: what names one that does not exist is refused at once.

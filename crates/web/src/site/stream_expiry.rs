@@ -13,7 +13,7 @@ use mcp::revision::header::METHOD;
 use mcp::revision::method::{COMPLETE, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL};
 use mcp::serve::http::Body;
 
-use super::{API_KEY, Site};
+use super::caller::API_KEY;
 
 /// How often credentials are looked at again.
 const LOOK: Duration = Duration::from_secs(1);
@@ -42,22 +42,21 @@ pub(super) fn credentials<B>(request: &Request<B>) -> Option<Request<()>> {
 pub(super) fn watched(
     response: Response<Body>,
     credentials: Option<Request<()>>,
-    site: &Site,
+    is_good: impl Fn(&Request<()>) -> bool + Send + Sync + 'static,
 ) -> Response<Body> {
     let Some(head) = credentials else { return response };
     if http_body::Body::size_hint(response.body()).exact().is_some() {
         return response;
     }
-    let site = site.clone();
     response.map(|body| {
         let events = body.into_data_stream().filter_map(async |event| event.ok());
-        Body::events(events.take_until(refused(site, head)).boxed())
+        Body::events(events.take_until(refused(is_good, head)).boxed())
     })
 }
 
 /// Ready when these credentials are no longer good.
-async fn refused(site: Site, head: Request<()>) {
-    while site.identify(&head).is_ok() {
+async fn refused(is_good: impl Fn(&Request<()>) -> bool, head: Request<()>) {
+    while is_good(&head) {
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -218,7 +218,11 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
         futures::stream::pending(),
     );
     let response = Response::new(Body::events(Box::pin(events)));
-    let mut body = stream_expiry::watched(response, credentials, &site).into_body();
+    let is_good = {
+        let site = site.clone();
+        move |head: &Request<()>| site.identify(head).is_ok()
+    };
+    let mut body = stream_expiry::watched(response, credentials, is_good).into_body();
     assert!(body.frame().await.is_some());
     let quiet = tokio::time::timeout(Duration::from_secs(60), body.frame()).await;
     assert!(quiet.is_err(), "a good key is no reason to end");

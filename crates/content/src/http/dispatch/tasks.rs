@@ -7,17 +7,15 @@ use ::http::StatusCode;
 use serde_json::{Value, json};
 use sqlx::Row;
 
-use super::{broken, json_outcome, result_of};
+use super::{FAILED, FINISHED, QUEUED, broken, json_outcome, result_of};
+use crate::http::Edge;
 use crate::http::auth::Caller;
 use crate::http::envelope::Envelope;
 use crate::http::errors::Refusal;
+use crate::http::outcome::Outcome;
 use crate::http::state::{StateError, seconds};
-use crate::http::{Edge, Outcome};
 
-pub(super) const QUEUED: i64 = 10;
 const RUNNING: i64 = 50;
-pub(super) const FINISHED: i64 = 80;
-pub(super) const FAILED: i64 = 100;
 
 /// Longest error that a task keeps.
 const MAX_ERROR: usize = 240;

@@ -10,6 +10,9 @@ use crate::surface::instructions::instructions;
 use policy::visibility::{Thing, Visible};
 use roster::Snapshot;
 
+/// The tool that runs only what reads, where the operator wants it.
+pub(crate) const READ: &str = "call_read";
+
 /// Tokens that the names of the namespaces may take in the definition of
 /// `help`.
 pub(crate) const MAP: usize = 60;
@@ -64,7 +67,7 @@ pub fn tools(map: &str) -> Vec<Tool> {
 /// The tool that runs only what reads: hosts can allow it once for all.
 pub(super) fn read_tool() -> Tool {
     let raw = json!({
-        "name": super::READ,
+        "name": READ,
         "description": "Like call, but runs only functions that change nothing.",
         "inputSchema": {
             "type": "object",

@@ -1,0 +1,153 @@
+//! An index, and how it is built from documents.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::actions::Verbs;
+use super::directions::{self, Directions};
+use super::document::{Document, Kind};
+use super::entry::Entry;
+use super::fields::{self, Fields, bounded};
+use super::lexicon::Lexicon;
+use super::names::{self, Names};
+use super::postings::{Builder, Postings, Weights};
+use super::synonyms::Synonyms;
+use super::words::{self, Shape};
+
+/// Whether a search also compares meanings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Compared,
+    Ignored,
+}
+
+/// How an index is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub meaning: Meaning,
+}
+
+/// An immutable index over documents.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// Documents sorted by id; everything below is in this order.
+    pub(super) entries: Vec<Entry>,
+    pub(super) postings: Postings,
+    pub(super) lexicon: Lexicon,
+    pub(super) synonyms: Synonyms,
+    pub(super) verbs: Verbs,
+    pub(super) directions: Directions,
+    /// Their names, word by word.
+    pub(super) words: Names,
+}
+
+impl Index {
+    pub fn build(documents: &[Document], config: &Config) -> Index {
+        let n_documents = u32::try_from(documents.len()).expect("fewer than 2^32 documents");
+        let mut order: Vec<u32> = (0..n_documents).collect();
+        order.sort_by(|a, b| documents[*a as usize].id.cmp(&documents[*b as usize].id));
+        let stemmer = words::stemmer();
+        let mut verbs = Verbs::new(&stemmer);
+        let mut builder = Builder::new();
+        let surroundings = surroundings(documents, &mut builder);
+        let compares = config.meaning == Meaning::Compared;
+        let mut directions =
+            compares.then(|| directions::Builder::new(documents.len(), surroundings.len()));
+        let mut words = names::Builder::new(compares);
+        let mut entries = Vec::with_capacity(documents.len());
+        for place in order {
+            let document = &documents[place as usize];
+            let fields = Fields::new(document);
+            let own: BTreeSet<u32> =
+                builder.terms(&document.name).into_iter().map(|(term, _)| term).collect();
+            let (server, around) =
+                surroundings.get(&*document.server).map_or((0, &[][..]), |(n, terms)| (*n, terms));
+            let around: Vec<(u32, Shape)> =
+                around.iter().copied().filter(|(term, _)| !own.contains(term)).collect();
+            builder.add(&fields, &around);
+            words.add(&document.name);
+            let entry = Entry {
+                document: place,
+                kind: document.kind,
+                server,
+                has_parameters: !fields.text[fields::PARAMETERS].is_empty(),
+                actions: verbs.of_text(&stemmer, &document.name),
+                weights: Weights::default(),
+            };
+            if let Some(directions) = &mut directions {
+                directions.add(document, &fields, &entry);
+            }
+            entries.push(entry);
+        }
+        let directions = directions.map(directions::Builder::finish).unwrap_or_default();
+        let (lexicon, postings, weights) = builder.finish();
+        for (entry, weights) in entries.iter_mut().zip(weights) {
+            entry.weights = weights;
+        }
+        let words = words.finish(|word| match lexicon.known(word).flatten() {
+            Some(term) => postings.idf(term),
+            None => 0.0,
+        });
+        let synonyms = Synonyms::new(&stemmer, |stem| lexicon.term(stem));
+        verbs.number(|stem| lexicon.term(stem));
+        Index { entries, postings, lexicon, synonyms, verbs, directions, words }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Heap bytes, near enough to compare and to promise a bound.
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.postings.bytes()
+            + self.lexicon.bytes()
+            + self.directions.bytes()
+            + self.words.bytes()
+    }
+}
+
+/// How many terms stand around the documents of a server. Every document has
+/// all of them, so without a bound a server of a thousand tools would cost a
+/// million.
+pub(super) const N_AROUND: usize = 200;
+
+/// The number of a server, and the terms around its documents.
+type Surroundings = (u32, Vec<(u32, Shape)>);
+
+/// By server: its number, and the terms of its tools' names and of its own
+/// description, each once. The names of resources are data: there may be
+/// thousands, and they say little about what the server does.
+fn surroundings<'a>(
+    documents: &'a [Document],
+    builder: &mut Builder,
+) -> BTreeMap<&'a str, Surroundings> {
+    let mut by_server: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for document in documents.iter().filter(|document| !document.server.is_empty()) {
+        let texts = by_server.entry(&document.server).or_default();
+        if document.kind != Kind::Resource {
+            texts.insert(&document.name);
+        }
+        texts.insert(bounded(&document.server_description));
+    }
+    let terms = |(number, (server, texts)): (u32, (&'a str, BTreeSet<&str>))| {
+        let mut counts: BTreeMap<u32, (usize, Shape)> = BTreeMap::new();
+        for (term, shape) in texts.iter().flat_map(|text| builder.terms(text)) {
+            let held = counts.entry(term).or_insert((0, shape));
+            *held = (held.0 + 1, shape);
+        }
+        let mut terms: Vec<(u32, (usize, Shape))> = counts.into_iter().collect();
+        if N_AROUND < terms.len() {
+            // What most of its tools have in common says most about a server.
+            terms.sort_by_key(|(term, (count, _))| (Reverse(*count), *term));
+            terms.truncate(N_AROUND);
+            terms.sort_unstable_by_key(|(term, _)| *term);
+        }
+        (server, (number, terms.into_iter().map(|(term, (_, shape))| (term, shape)).collect()))
+    };
+    (1..).zip(by_server).map(terms).collect()
+}
