@@ -1,10 +1,10 @@
 //! The modules of one crate: its files, and which file uses which.
 //!
-//! Every `.rs` file is a node. A path that starts with `crate::` or `super::`, or
-//! with a name that such a `use` brought in, is an edge to the file of the deepest
-//! module that the path names. Declaring a
-//! child is not an edge, and neither is a parent that uses what is in its
-//! children: a parent is made of them. Code that only tests compile is left out.
+//! Every `.rs` file is a node. A path that starts with `crate::`, `super::`,
+//! `self::`, a child's name, or a name that such a `use` brought in, is an edge to
+//! the file of the deepest module that the path names. Declaring a child or
+//! re-exporting what it has is not an edge: a contents page uses nothing. Code that
+//! only tests compile is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,9 +38,7 @@ impl Modules {
         let Tree { files, owners, .. } = tree;
         let uses = files.iter().enumerate().map(|(at, file)| {
             let targets = paths(&file.syntax, &file.module).into_iter();
-            let targets = targets.map(|path| deepest(&path, &owners));
-            let is_part = |to: usize| files[to].module.starts_with(&file.module);
-            targets.filter(|&to| to != at && !is_part(to)).collect()
+            targets.map(|path| deepest(&path, &owners)).filter(|&to| to != at).collect()
         });
         Ok(Modules {
             uses: uses.collect(),
@@ -151,8 +149,13 @@ fn deepest(path: &[String], owners: &BTreeMap<Vec<String>, usize>) -> usize {
 
 /// Every path of a file that leads through its crate, from the root.
 fn paths(file: &syn::File, module: &[String]) -> Vec<Vec<String>> {
-    let mut paths =
-        Paths { module: module.to_owned(), imported: BTreeMap::new(), found: Vec::new() };
+    let children = declared(&file.items).into_iter().filter(|child| child.names.len() == 1);
+    let mut paths = Paths {
+        module: module.to_owned(),
+        children: children.flat_map(|child| child.names).collect(),
+        imported: BTreeMap::new(),
+        found: Vec::new(),
+    };
     // Once for the names that are brought in, once for the paths that use them.
     paths.visit_file(file);
     paths.visit_file(file);
@@ -162,9 +165,18 @@ fn paths(file: &syn::File, module: &[String]) -> Vec<Vec<String>> {
 struct Paths {
     /// The module that is being read.
     module: Vec<String>,
+    /// The modules that the file declares.
+    children: BTreeSet<String>,
     /// What the names stand for that a `use` brought in.
     imported: BTreeMap<String, Vec<String>>,
     found: Vec<Vec<String>>,
+}
+
+/// What a `use` is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Import,
+    ReExport,
 }
 
 impl Paths {
@@ -180,32 +192,49 @@ impl Paths {
         let (base, rest) = match first.as_str() {
             "crate" => (&[][..], &written[1..]),
             "super" => (&self.module[..self.module.len().checked_sub(above)?], &written[above..]),
+            "self" => (self.module.as_slice(), &written[1..]),
+            // A name alone is a variable, whatever a child is called.
+            name if 1 < written.len() && self.children.contains(name) => {
+                (self.module.as_slice(), written)
+            }
             name => (self.imported.get(name)?.as_slice(), &written[1..]),
         };
         Some([base, rest].concat())
     }
 
     /// Notes every leaf of a `use`.
-    fn note_use(&mut self, tree: &syn::UseTree, before: &mut Vec<String>) {
+    fn note_use(&mut self, tree: &syn::UseTree, before: &mut Vec<String>, kind: Use) {
         match tree {
             syn::UseTree::Path(path) => {
                 before.push(path.ident.to_string());
-                self.note_use(&path.tree, before);
+                self.note_use(&path.tree, before, kind);
                 before.pop();
             }
             syn::UseTree::Group(group) => {
                 for tree in &group.items {
-                    self.note_use(tree, before);
+                    self.note_use(tree, before, kind);
                 }
             }
-            syn::UseTree::Name(name) => self.import(&name.ident, &name.ident, before),
-            syn::UseTree::Rename(rename) => self.import(&rename.ident, &rename.rename, before),
-            syn::UseTree::Glob(_) => self.note(before),
+            syn::UseTree::Name(name) => self.import(&name.ident, &name.ident, before, kind),
+            syn::UseTree::Rename(rename) => {
+                self.import(&rename.ident, &rename.rename, before, kind);
+            }
+            syn::UseTree::Glob(_) => {
+                let is_contents = kind == Use::ReExport && self.is_below(before);
+                if !is_contents {
+                    self.note(before);
+                }
+            }
         }
     }
 
+    /// Whether a path as written leads into a child of the module.
+    fn is_below(&self, written: &[String]) -> bool {
+        self.resolved(written).is_some_and(|path| path.starts_with(&self.module))
+    }
+
     /// Notes what one leaf of a `use` names, and the name that stands for it.
-    fn import(&mut self, leaf: &syn::Ident, name: &syn::Ident, before: &[String]) {
+    fn import(&mut self, leaf: &syn::Ident, name: &syn::Ident, before: &[String], kind: Use) {
         let mut written = before.to_owned();
         // `use crate::a::{self}` names what stands before.
         let is_self = leaf == "self";
@@ -214,8 +243,11 @@ impl Paths {
         }
         let Some(path) = self.resolved(&written) else { return };
         let plain = written.last().filter(|_| is_self && name == leaf).cloned();
+        let is_contents = kind == Use::ReExport && path.starts_with(&self.module);
         self.imported.insert(plain.unwrap_or_else(|| name.to_string()), path.clone());
-        self.found.push(path);
+        if !is_contents {
+            self.found.push(path);
+        }
     }
 
     /// Notes paths in the arguments of a macro, which are not parsed.
@@ -231,20 +263,27 @@ impl Paths {
                 }
                 TokenTree::Ident(word) if colons == 2 => path.push(word.to_string()),
                 TokenTree::Ident(word) => {
-                    self.note(&path);
+                    self.note_words(&path);
                     path = vec![word.to_string()];
                 }
                 TokenTree::Group(group) => {
-                    self.note(&std::mem::take(&mut path));
+                    self.note_words(&std::mem::take(&mut path));
                     self.note_tokens(group.stream());
                 }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {
-                    self.note(&std::mem::take(&mut path));
+                    self.note_words(&std::mem::take(&mut path));
                 }
             }
             colons = 0;
         }
-        self.note(&path);
+        self.note_words(&path);
+    }
+
+    /// Notes a path among tokens. `crate` alone is a key of somebody's attribute.
+    fn note_words(&mut self, path: &[String]) {
+        if path != ["crate"] {
+            self.note(path);
+        }
     }
 }
 
@@ -268,7 +307,11 @@ impl<'ast> Visit<'ast> for Paths {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.note_use(&item.tree, &mut Vec::new());
+        let kind = match &item.vis {
+            syn::Visibility::Inherited => Use::Import,
+            syn::Visibility::Public(_) | syn::Visibility::Restricted(_) => Use::ReExport,
+        };
+        self.note_use(&item.tree, &mut Vec::new(), kind);
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -409,6 +452,8 @@ mod tests {
         let root = ("lib.rs", "mod a; mod b; mod c; mod d;");
         let files = [root, ("a.rs", a), ("b.rs", ""), ("c.rs", ""), ("d.rs", "")];
         check(&files, &["a.rs -> b.rs", "a.rs -> c.rs", "a.rs -> d.rs"]);
+        let quoted = ("a.rs", "fn a() { quote!(#[serde(crate = \"x\")] struct X;) }");
+        check(&[root, quoted, ("b.rs", ""), ("c.rs", ""), ("d.rs", "")], &[]);
     }
 
     #[test]
@@ -425,14 +470,33 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_made_of_its_children_and_visibility_uses_nothing() {
+    fn a_contents_page_and_visibility_use_nothing() {
         let files = [
-            ("lib.rs", "mod a; mod c; use crate::a::b::X;"),
-            ("a.rs", "mod b; use crate::a::b::X; use self::b::Y;"),
+            ("lib.rs", "mod a; mod c; pub use crate::a::b::X; pub use a::Z;"),
+            ("a.rs", "mod b; pub(crate) use b::{X, self}; pub use self::b::*;"),
             ("a/b.rs", "pub(in crate::c) struct X; pub(crate) struct Y;"),
             ("c.rs", ""),
         ];
         check(&files, &[]);
+    }
+
+    #[test]
+    fn a_parent_uses_the_children_that_it_names() {
+        let root = ("lib.rs", "mod a;");
+        let child = ("a/b.rs", "use super::X;");
+        let both = ["a.rs -> a/b.rs", "a/b.rs -> a.rs"];
+        for parent in [
+            "mod b; fn x() { b::go() }",
+            "mod b; fn x() { self::b::go() }",
+            "mod b; use b::Y;",
+            "mod b; use crate::a::b::Y;",
+            "mod b; pub use b::Y; fn x(y: Y) {}",
+            "mod b; pub use b::Y; fn x() { Y::new() }",
+        ] {
+            check(&[root, ("a.rs", parent), child], &both);
+        }
+        check(&[root, ("a.rs", "mod b; pub use b::Y; struct X;"), child], &both[1..]);
+        check(&[root, ("a.rs", "mod b; fn x(b: u8) { go(b) }"), child], &both[1..]);
     }
 
     #[test]

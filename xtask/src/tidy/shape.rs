@@ -13,6 +13,10 @@ use super::modules::Modules;
 /// No crate holds more than this much of what ships, in percent.
 const LARGEST_SHARE: usize = 20;
 
+/// Crates in which some parents and children still use each other. Their cycles are
+/// printed, and not an error yet: cut them, and take the name out of here.
+const NOT_CUT_YET: &[&str] = &["document", "gatelet", "gateway", "roster", "sandbox", "skills"];
+
 /// Used by tests only, so no part of what ships.
 const NOT_SHIPPED: &[&str] = &["testkit"];
 
@@ -70,9 +74,10 @@ struct Found {
 
 /// What is wrong with a crate: any cycle, and too large a share of the code.
 fn judge(name: &str, found: &Found) -> Vec<String> {
+    let cycles = if NOT_CUT_YET.contains(&name) { usize::MAX } else { 0 };
     let rules = [
         ("top-level modules in cycles", found.top_level, 0),
-        ("files in cycles", found.files, 0),
+        ("files in cycles", found.files, cycles),
         ("percent of the code", found.share, LARGEST_SHARE),
     ];
     let broken = rules.into_iter().filter(|(_, found, most)| most < found);
