@@ -45,7 +45,7 @@ use web::tls::ClientCertificates;
 
 pub(crate) use self::sandbox::Sandbox;
 pub(crate) use artifacts::{Artifacts, Location};
-pub(crate) use auth::Auth;
+pub(crate) use auth::{Auth, KeySource};
 pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
 pub(crate) use learning::Learning;

@@ -63,7 +63,15 @@ pub(crate) async fn get(
     limit: usize,
     authority: Option<&[u8]>,
 ) -> anyhow::Result<Fetched> {
-    let client = trusting(builder(), authority).build()?;
+    read(trusting(builder(), authority).build()?, url, accept, limit).await
+}
+
+async fn read(
+    client: reqwest::Client,
+    url: &Url,
+    accept: &str,
+    limit: usize,
+) -> anyhow::Result<Fetched> {
     let response = client
         .get(url.clone())
         .header("accept", accept)
@@ -78,6 +86,28 @@ pub(crate) async fn get(
     let status = response.status().as_u16();
     let body = body(response, url, limit).await?;
     Ok(Fetched { status, content_type, vary, body })
+}
+
+/// Which addresses may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Anywhere,
+    /// None inside a network.
+    Public,
+}
+
+/// GETs `url` like [`get`], within a reach.
+pub(crate) async fn within(
+    reach: Reach,
+    url: &Url,
+    accept: &str,
+    limit: usize,
+) -> anyhow::Result<Fetched> {
+    let builder = match reach {
+        Reach::Anywhere => builder(),
+        Reach::Public => address::guard(builder(), url)?,
+    };
+    read(builder.build()?, url, accept, limit).await
 }
 
 /// How long a large file may take.

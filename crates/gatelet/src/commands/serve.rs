@@ -7,6 +7,7 @@ mod port;
 mod admin;
 mod certificates;
 mod greeting;
+mod issuer_keys;
 mod local_socket;
 mod ready;
 mod site;
@@ -145,7 +146,8 @@ impl Serving<'_> {
         let read = Paths { config: self.loaded.file.clone(), ..self.paths.clone() };
         let keeping = [
             tokio::spawn(self.wiring.clone().keep_presented(self.gateway.clone())),
-            tokio::spawn(issuers.keep(read)),
+            tokio::spawn(issuers.clone().keep(read)),
+            tokio::spawn(issuers.fetch(self.config().auth.key_sources.clone())),
             tokio::spawn(ready::announce(self.wiring.clone(), self.gateway.clone())),
         ];
         let (signal, closing) = (wire::asked_to_end(HangUp::Reloads)?, site.clone());

@@ -44,6 +44,9 @@ pub(crate) struct RawIssuer {
     secret: Option<String>,
     /// A file with the issuer's public keys (JWKS), relative to this file.
     jwks: Option<PathBuf>,
+    /// Where the issuer publishes them. With neither `secret`, `jwks` nor this, the issuer is asked
+    /// where they are (OpenID Connect discovery).
+    jwks_url: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +58,32 @@ pub(crate) struct Auth {
     /// As browsers write them.
     pub(crate) origins: Vec<String>,
     pub(crate) issuers: Vec<Issuer>,
+    /// Where the keys of some of them are, by their number; they have none until
+    /// they are fetched.
+    pub(crate) key_sources: Vec<(usize, KeySource)>,
+}
+
+/// Where an issuer's public keys are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeySource {
+    Jwks(Url),
+    /// The issuer itself says.
+    Discovery(Url),
+}
+
+impl KeySource {
+    /// The address that the operator wrote.
+    pub(crate) fn named(&self) -> &Url {
+        match self {
+            KeySource::Jwks(url) | KeySource::Discovery(url) => url,
+        }
+    }
+}
+
+impl std::fmt::Display for KeySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.named().fmt(f)
+    }
 }
 
 /// Two are alike when they were written alike; secrets are not compared.
@@ -65,6 +94,7 @@ impl PartialEq for Auth {
             && self.scope == other.scope
             && self.public_url == other.public_url
             && self.origins == other.origins
+            && self.key_sources == other.key_sources
             && shown(self) == shown(other)
     }
 }
@@ -76,9 +106,12 @@ pub(super) fn parse(
     problems: &mut Problems,
 ) -> Auth {
     let path = Path::default().key("auth").key("issuer");
-    let mut issuers = Vec::new();
+    let (mut issuers, mut key_sources) = (Vec::new(), Vec::new());
     for (at, raw) in raw.issuer.into_iter().enumerate() {
-        issuers.extend(issuer(raw, base, environment, &path.index(at), problems));
+        if let Some((issuer, source)) = issuer(raw, base, environment, &path.index(at), problems) {
+            key_sources.extend(source.map(|source| (issuers.len(), source)));
+            issuers.push(issuer);
+        }
     }
     let key = |name: &str| Path::default().key("auth").key(name);
     let public_url =
@@ -88,7 +121,8 @@ pub(super) fn parse(
     for (at, text) in raw.origins.iter().enumerate() {
         origins.extend(problems.parse(&key("origins").index(at), text, origin));
     }
-    Auth { required: raw.required.unwrap_or(false), scope, public_url, origins, issuers }
+    let required = raw.required.unwrap_or(false);
+    Auth { required, scope, public_url, origins, issuers, key_sources }
 }
 
 /// An origin as browsers write it: `https://app.example`, a port only where it
@@ -144,9 +178,10 @@ fn issuer(
     environment: &dyn Environment,
     path: &Path,
     problems: &mut Problems,
-) -> Option<Issuer> {
-    let keys = match (raw.secret, raw.jwks) {
-        (Some(secret), None) => {
+) -> Option<(Issuer, Option<KeySource>)> {
+    let mut source = None;
+    let keys = match (raw.secret, raw.jwks, raw.jwks_url) {
+        (Some(secret), None, None) => {
             let fill = |text: &str| text::fill(text, base, environment);
             let secret = problems.parse(&path.key("secret"), &secret, fill)?;
             if secret.len() < 32 {
@@ -155,7 +190,7 @@ fn issuer(
             }
             Keys::Secret(secret.into_bytes().into())
         }
-        (None, Some(file)) => {
+        (None, Some(file), None) => {
             let file = base.join(file);
             let text = std::fs::read_to_string(&file).map_err(|error| error.to_string());
             let keys = text.and_then(|text| Keys::from_jwks(&text).map_err(|e| e.to_string()));
@@ -168,8 +203,23 @@ fn issuer(
                 }
             }
         }
-        (Some(_), Some(_)) | (None, None) => {
-            problems.error(path, "an issuer has either `secret` or `jwks`", None);
+        (None, None, Some(url)) => {
+            source = Some(KeySource::Jwks(problems.parse(&path.key("jwks_url"), &url, secure)?));
+            Keys::none()
+        }
+        (None, None, None) => {
+            let Some(issuer) = &raw.issuer else {
+                let message = "an issuer has `secret`, `jwks`, `jwks_url`, or `issuer` to be asked";
+                problems.error(path, message, None);
+                return None;
+            };
+            source =
+                Some(KeySource::Discovery(problems.parse(&path.key("issuer"), issuer, secure)?));
+            Keys::none()
+        }
+        _ => {
+            let message = "an issuer has only one of `secret`, `jwks` and `jwks_url`";
+            problems.error(path, message, None);
             return None;
         }
     };
@@ -178,5 +228,18 @@ fn issuer(
         problems.error(path, "an issuer needs `audience`", Some(hint));
         return None;
     }
-    Some(Issuer { keys, issuer: raw.issuer, audiences: raw.audience })
+    Some((Issuer { keys, issuer: raw.issuer, audiences: raw.audience }, source))
+}
+
+/// An address that keys may come from: whoever sits in between could put in
+/// their own, so only this machine is asked without https.
+fn secure(text: &str) -> Result<Url, String> {
+    let url = address(text)?;
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if url.scheme() != "https" && !is_here {
+        return Err("must start with `https://`".to_owned());
+    }
+    Ok(url)
 }

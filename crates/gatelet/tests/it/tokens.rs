@@ -173,3 +173,45 @@ fn a_key_that_is_taken_out_of_the_jwks_is_good_for_nothing() {
     home.write("keys.json", KEYS);
     eventually("the key is back", || status() != 401);
 }
+
+/// Answers every request with what `answer` says for its path.
+fn publishing(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().and_then(Result::ok).unwrap_or_default();
+            while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+            let path = first.split(' ').nth(1).unwrap_or_default();
+            let (status, body) = match answer(path) {
+                Some(body) => ("200 OK", body),
+                None => ("404 Not Found", String::new()),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ =
+                stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+        }
+    });
+    origin
+}
+
+#[test]
+fn the_keys_of_an_issuer_are_fetched_from_where_it_publishes_them() {
+    let origin = publishing(|path| (path == "/keys").then(|| KEYS.to_owned()));
+    let home = Home::with(&format!(
+        "[builtin]\ntools = true\n[[auth.issuer]]\nissuer = \"https://login.example\"\n\
+         audience = [\"https://gate.example/mcp\"]\njwks_url = \"{origin}/keys\"\n",
+    ));
+    let served = Served::start(&home);
+    let bearer = format!("Bearer {SIGNED}");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    eventually("the keys came", || served.post(&ping, &[("Authorization", &bearer)]).status != 401);
+    let broken = format!("{}x", &bearer[..bearer.len() - 1]);
+    assert_eq!(served.post(&ping, &[("Authorization", &broken)]).status, 401);
+}

@@ -16,10 +16,11 @@ use web::site::admin::SCOPE;
 use web::site::{Parts, Site};
 
 use super::admin::AdminApi;
+use super::issuer_keys;
 use super::serving::Serving;
 use crate::changed_file::ChangedFile;
 use crate::commands::key;
-use crate::config::{self, Config};
+use crate::config::{self, Config, KeySource};
 use crate::paths::Paths;
 use crate::secret;
 use crate::time::unix_seconds;
@@ -77,18 +78,52 @@ pub(super) fn operator(config: &Config) -> NewKey {
 
 /// Whose tokens are accepted. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Issuers(Arc<Mutex<Arc<Vec<Issuer>>>>);
+pub(super) struct Issuers(Arc<Mutex<IssuerState>>);
+
+struct IssuerState {
+    /// As the configuration has them.
+    written: Vec<Issuer>,
+    /// Keys that were fetched, by the number of their issuer.
+    fetched: BTreeMap<usize, Keys>,
+    /// Both together.
+    now: Arc<Vec<Issuer>>,
+}
+
+impl IssuerState {
+    fn join(&mut self) {
+        let joined = self.written.iter().enumerate().map(|(at, issuer)| {
+            let keys = self.fetched.get(&at).unwrap_or(&issuer.keys).clone();
+            Issuer { keys, ..issuer.clone() }
+        });
+        self.now = Arc::new(joined.collect());
+    }
+}
 
 /// How often the public keys of issuers are looked at.
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Issuers {
     pub(super) fn new(config: &Config) -> Issuers {
-        Issuers(Arc::new(Mutex::new(Arc::new(config.auth.issuers.clone()))))
+        let written = config.auth.issuers.clone();
+        let now = Arc::new(written.clone());
+        Issuers(Arc::new(Mutex::new(IssuerState { written, fetched: BTreeMap::new(), now })))
     }
 
     fn now(&self) -> Arc<Vec<Issuer>> {
-        Arc::clone(&self.0.lock())
+        Arc::clone(&self.0.lock().now)
+    }
+
+    /// Fetches the keys that issuers publish, again and again, until dropped.
+    pub(super) async fn fetch(self, sources: Vec<(usize, KeySource)>) {
+        let follow = |(at, source): (usize, KeySource)| {
+            let issuers = self.clone();
+            issuer_keys::follow(source, move |keys| {
+                let mut state = issuers.0.lock();
+                state.fetched.insert(at, keys);
+                state.join();
+            })
+        };
+        futures::future::join_all(sources.into_iter().map(follow)).await;
     }
 
     /// Takes up public keys that have changed, until dropped. The configuration
@@ -105,8 +140,10 @@ impl Issuers {
             // What is wrong with a file is told by who watches it, and what is
             // half written is whole the next time.
             let Ok(Ok(loaded)) = read else { continue };
-            if let Some(issuers) = token::renewed(&self.now(), &loaded.config.auth.issuers) {
-                *self.0.lock() = Arc::new(issuers);
+            let mut state = self.0.lock();
+            if let Some(issuers) = token::renewed(&state.written, &loaded.config.auth.issuers) {
+                state.written = issuers;
+                state.join();
                 tracing::info!("the keys of an issuer have changed");
             }
         }
