@@ -187,6 +187,14 @@ impl SkillIndex {
         // Descriptions of an upstream may contain secrets.
         for skill in &mut skills {
             skill.description = self.scrubber.scrub(&skill.description).into_owned();
+            // An entry must be what its file says, so one with a secret in it is
+            // served to nobody.
+            if let Content::Upstream { route: Route::Resource { entry, .. }, .. } =
+                &mut skill.content
+                && self.scrubber.scrub_json(entry) != *entry
+            {
+                *entry = Json::null();
+            }
         }
         let lifetime = if skills.is_empty() { PAGE_TIMEOUT * 2 } else { lifetime };
         let only_for = (!public).then_some(subject.as_str());

@@ -150,6 +150,32 @@ async fn hidden_skills_are_neither_listed_nor_got_nor_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_entry_with_a_secret_in_it_is_not_served() {
+    let key = format!("sk-proj-{}", "a1B2c3D4".repeat(6));
+    let uri = "skill://leak/SKILL.md";
+    let entry = json!({
+        "uri": uri,
+        "frontmatter": {"name": "leak", "description": "Leaks.", "license": format!("key {key}")},
+        "resources": [{"uri": uri, "digest": digest("x"), "size": 1}],
+    });
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/skills": {}}});
+    let listing = Listing {
+        server: Server::new("school", "1", capabilities.into()),
+        ..listing(vec![tool("f", "F.", &json!({}))])
+    };
+    let provider = Scripted::new(listing, move |_| {
+        Ok(Reply::Result(json!({"skills": [entry.clone()], "ttlMs": 60_000}).into()))
+    });
+    let opened = open(vec![Upstream::new("shop", Scripts::of(provider))], |parts| {
+        let on = redact::Config { enabled: true, known: Vec::new() };
+        parts.stages.scrubber = Arc::new(redact::Scrubber::new(on));
+    })
+    .await;
+    let listed = ask(&opened, Surface::Cash, "skills/list", json!({})).await.unwrap();
+    assert_eq!(listed["skills"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_extension_is_declared_where_it_is_served() {
     let declared = |opened: &Opened| {
         let client = Arc::new(Client::named("test", ""));
