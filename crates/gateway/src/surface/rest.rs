@@ -108,10 +108,16 @@ impl Rest {
             if let Some(identity) = self.about.read(&read.uri) {
                 return Ok(identity);
             }
-            if served_skills::is_file(&read.uri)
-                && let Some(file) = Box::pin(self.skills.file(&snapshot, &read.uri, context)).await
-            {
-                return self.skill_file(&snapshot, file, ask, context).await;
+            if served_skills::is_file(&read.uri) {
+                match Box::pin(self.skills.file(&snapshot, &read.uri, context)).await {
+                    Some(file) => return self.skill_file(&snapshot, file, ask, context).await,
+                    // It is ours, and not there for this caller: no upstream is
+                    // asked for it.
+                    None if served_skills::owns(&snapshot, &read.uri) => {
+                        return Ok(Reply::Error(unrouted(&ask)));
+                    }
+                    None => {}
+                }
             }
         }
         match Method::of(ask.method()) {

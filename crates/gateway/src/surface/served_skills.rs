@@ -48,6 +48,20 @@ pub(crate) fn is_file(uri: &str) -> bool {
     uri.starts_with(served::SCHEME)
 }
 
+/// Whether a URI is one that only we give to files: below our own name or below
+/// the label of an upstream with skills, and listed by no upstream itself.
+pub(crate) fn owns(snapshot: &Snapshot, uri: &str) -> bool {
+    let sources = snapshot.catalog.sources();
+    let path = uri.strip_prefix(served::SCHEME).unwrap_or_default();
+    let first = path.split('/').next().unwrap_or_default();
+    let is_label = |source: &catalog::Source| {
+        source.label == first && upstream::offers(&source.listing.server)
+    };
+    let is_ours = first == roster::BUILTIN || sources.iter().any(is_label);
+    let mut listed = sources.iter().flat_map(|source| &source.listing.resources);
+    is_ours && !listed.any(|resource| resource.uri == uri)
+}
+
 impl ServedSkills {
     /// Answers one of the two methods.
     pub(crate) async fn answer(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Reply {
