@@ -25,6 +25,7 @@ pub mod primitives;
 pub mod schema;
 
 mod masking;
+mod restarts;
 mod subscriptions;
 
 pub mod clock;

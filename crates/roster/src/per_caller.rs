@@ -2,19 +2,25 @@
 //!
 //! Where callers have credentials of their own, their requests go over a session
 //! that was opened with those. Such sessions are opened when they are first
-//! needed, are limited in number, and are closed when idle. The listing comes
-//! from the session that all callers share.
+//! needed, are limited in number, and are closed when idle. They are supervised
+//! like the session that all callers share: opened within a time limit, watched,
+//! opened again after growing pauses when they die or do not open, and what
+//! becomes of them is logged. The listing comes from the shared session.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tool::{Ask, Client, Context, Event, Failure, Identity, Json, Listing, Provider, Reply, Sent};
+
+use super::restarts::{Restarts, least_pause};
+use super::supervised::{one_line, reason};
 
 /// Opens sessions as a caller.
 #[async_trait]
@@ -41,16 +47,28 @@ pub struct Limits {
     pub sessions: usize,
     /// A session that nobody used for this long is closed.
     pub idle: Duration,
+    /// How long a session may take to open.
+    pub start_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { sessions: 64, idle: Duration::from_secs(600) }
+        Limits {
+            sessions: 64,
+            idle: Duration::from_secs(600),
+            start_timeout: Duration::from_secs(30),
+        }
     }
 }
 
+/// A request waits for a restart that is at most this far away; else it fails
+/// with the reason of the last failure.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
 /// The upstream, with a session for each caller.
 pub struct PerCallerSessions {
+    /// The upstream's, for the log.
+    label: Arc<str>,
     shared: Arc<dyn Provider>,
     connector: Arc<dyn CallerConnector>,
     client: Client,
@@ -61,29 +79,48 @@ pub struct PerCallerSessions {
 
 type Sessions = Mutex<HashMap<String, Arc<CallerSession>>>;
 
-/// A caller's session, or the one that is being opened.
+/// A caller's session, open or not.
 struct CallerSession {
-    session: tokio::sync::Mutex<Option<Arc<dyn Provider>>>,
+    label: Arc<str>,
+    subject: String,
+    /// Locked while it is being opened.
+    state: tokio::sync::Mutex<SessionState>,
     used: Mutex<Instant>,
+}
+
+#[derive(Default)]
+struct SessionState {
+    open: Option<OpenSession>,
+    restarts: Restarts,
+    /// Why it is not open, and when it may be opened again.
+    failed: Option<(Failure, Instant)>,
+}
+
+struct OpenSession {
+    provider: Arc<dyn Provider>,
+    since: Instant,
+    /// Closes the slot when the provider is gone.
+    _watcher: AbortOnDropHandle<()>,
 }
 
 impl PerCallerSessions {
     pub fn new(
+        label: &str,
         shared: Arc<dyn Provider>,
         connector: Arc<dyn CallerConnector>,
         client: &Client,
         limits: Limits,
     ) -> PerCallerSessions {
         let sessions = Arc::<Sessions>::default();
-        let sweeper =
-            AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&sessions), limits.idle)));
+        let sweeper = tokio::spawn(sweep(Arc::clone(&sessions), limits.idle));
         PerCallerSessions {
+            label: label.into(),
             shared,
             connector,
             client: client.clone(),
             limits,
             sessions,
-            _sweeper: sweeper,
+            _sweeper: AbortOnDropHandle::new(sweeper),
         }
     }
 
@@ -94,14 +131,49 @@ impl PerCallerSessions {
     ) -> Result<(Arc<CallerSession>, Arc<dyn Provider>), Failure> {
         let slot = self.slot(subject);
         // One request opens it for all that wait.
-        let mut session = slot.session.lock().await;
-        let opened = match &*session {
-            Some(session) => Arc::clone(session),
-            None => self.connector.open(subject, &self.client).await?,
-        };
-        *session = Some(Arc::clone(&opened));
-        drop(session);
-        Ok((slot, opened))
+        let mut state = slot.state.lock().await;
+        if let Some(open) = &state.open {
+            let provider = Arc::clone(&open.provider);
+            drop(state);
+            return Ok((slot, provider));
+        }
+        state.wait_for_restart().await?;
+        let began = Instant::now();
+        match self.connect(subject).await {
+            Ok(provider) => {
+                tracing::info!(upstream = &*self.label, caller = subject, "session opened");
+                let watcher =
+                    watch(Arc::downgrade(&slot), Arc::downgrade(&provider), provider.events());
+                state.failed = None;
+                state.open = Some(OpenSession {
+                    provider: Arc::clone(&provider),
+                    since: Instant::now(),
+                    _watcher: AbortOnDropHandle::new(tokio::spawn(watcher)),
+                });
+                drop(state);
+                Ok((slot, provider))
+            }
+            Err(failure) => {
+                state.restarts.failed();
+                let pause = state.pause_after(failure.clone(), began.elapsed());
+                let why = reason(&failure);
+                tracing::warn!(
+                    upstream = &*self.label,
+                    caller = subject,
+                    ?pause,
+                    "no session: {why}"
+                );
+                Err(failure)
+            }
+        }
+    }
+
+    async fn connect(&self, subject: &str) -> Result<Arc<dyn Provider>, Failure> {
+        let limit = self.limits.start_timeout;
+        let connecting = self.connector.open(subject, &self.client);
+        tokio::time::timeout(limit, connecting).await.unwrap_or_else(|_| {
+            Err(Failure::Unavailable { reason: format!("did not start within {limit:?}") })
+        })
     }
 
     /// The caller's slot. When there are too many, the one that was unused for
@@ -117,13 +189,19 @@ impl PerCallerSessions {
             let Some(oldest) = oldest.map(|(subject, _)| subject.clone()) else { break };
             sessions.remove(&oldest);
         }
-        let slot = CallerSession {
-            session: tokio::sync::Mutex::new(None),
+        let slot = Arc::new(CallerSession {
+            label: Arc::clone(&self.label),
+            subject: subject.to_owned(),
+            state: tokio::sync::Mutex::default(),
             used: Mutex::new(Instant::now()),
-        };
-        let slot = Arc::new(slot);
+        });
         sessions.insert(subject.to_owned(), Arc::clone(&slot));
         slot
+    }
+
+    /// Whether a caller has a session, or one that is being opened.
+    fn has_session(&self, subject: &str) -> bool {
+        lock(&self.sessions).get(subject).is_some_and(|slot| slot.is_open())
     }
 }
 
@@ -143,21 +221,17 @@ impl Provider for PerCallerSessions {
             Access::Shared => self.shared.ask(ask, context).await,
             Access::Denied(reason) => Err(Failure::Unauthorized { reason, sent: Sent::No }),
             // A notification does not open a session.
-            Access::Own if is_notification(&ask) && !lock(&self.sessions).contains_key(subject) => {
+            Access::Own if is_notification(&ask) && !self.has_session(subject) => {
                 Ok(Reply::Result(Json::empty_object()))
             }
             Access::Own => {
                 let (slot, session) = self.session(subject).await?;
                 let answer = session.ask(ask, context).await;
-                if matches!(answer, Err(Failure::Lost { .. } | Failure::Unavailable { .. })) {
-                    // The next request opens another, unless one has already.
-                    let mut sessions = lock(&self.sessions);
-                    if sessions.get(subject).is_some_and(|now| Arc::ptr_eq(now, &slot)) {
-                        sessions.remove(subject);
-                    }
-                } else if let Some(slot) = lock(&self.sessions).get(subject) {
-                    slot.touch();
+                if let Err(failure @ (Failure::Lost { .. } | Failure::Unavailable { .. })) = &answer
+                {
+                    slot.died(&session, &reason(failure)).await;
                 }
+                slot.touch();
                 answer
             }
         }
@@ -172,6 +246,49 @@ impl CallerSession {
     fn used(&self) -> Instant {
         *self.used.lock()
     }
+
+    /// Whether it is open, or being opened.
+    fn is_open(&self) -> bool {
+        match self.state.try_lock() {
+            Ok(state) => state.open.is_some(),
+            Err(_) => true,
+        }
+    }
+
+    /// Closes the session if it is still this one. The next request opens
+    /// another, after a pause.
+    async fn died(&self, session: &Arc<dyn Provider>, why: &str) {
+        let mut state = self.state.lock().await;
+        let is_this = |open: &mut OpenSession| Arc::ptr_eq(&open.provider, session);
+        let Some(open) = state.open.take_if(is_this) else { return };
+        state.restarts.died(open.since.elapsed());
+        let failure = Failure::Unavailable { reason: why.to_owned() };
+        let pause = state.pause_after(failure, Duration::ZERO);
+        let (upstream, caller) = (&*self.label, self.subject.as_str());
+        tracing::warn!(upstream, caller, ?pause, "session ended: {why}");
+    }
+}
+
+impl SessionState {
+    /// Notes why there is no session, and returns the pause before a request may
+    /// open the next; `took` is how long the attempt took.
+    fn pause_after(&mut self, failure: Failure, took: Duration) -> Duration {
+        let pause = least_pause(self.restarts.pause(rand::random()), took);
+        self.failed = Some((failure, Instant::now() + pause));
+        pause
+    }
+
+    /// Waits for the end of the pause, if it is near; else tells the failure that
+    /// it began with.
+    async fn wait_for_restart(&self) -> Result<(), Failure> {
+        let Some((failure, until)) = &self.failed else { return Ok(()) };
+        let left = until.saturating_duration_since(Instant::now());
+        if LONGEST_WAIT < left {
+            return Err(failure.clone());
+        }
+        tokio::time::sleep(left).await;
+        Ok(())
+    }
 }
 
 fn lock(sessions: &Sessions) -> MutexGuard<'_, HashMap<String, Arc<CallerSession>>> {
@@ -181,6 +298,24 @@ fn lock(sessions: &Sessions) -> MutexGuard<'_, HashMap<String, Arc<CallerSession
 /// Whether the client only notifies, and expects no answer.
 fn is_notification(ask: &Ask) -> bool {
     matches!(ask, Ask::Other { method, .. } if method.starts_with("notifications/"))
+}
+
+/// Closes a caller's session as soon as its provider is gone.
+async fn watch(
+    slot: Weak<CallerSession>,
+    provider: Weak<dyn Provider>,
+    mut events: BoxStream<'static, Event>,
+) {
+    let why = loop {
+        match events.next().await {
+            Some(Event::Gone { reason }) => break one_line(&reason),
+            Some(Event::Changed(_) | Event::Updated { .. } | Event::Note(_)) => {}
+            None => break "the connection was closed".to_owned(),
+        }
+    };
+    if let (Some(slot), Some(provider)) = (slot.upgrade(), provider.upgrade()) {
+        slot.died(&provider, &why).await;
+    }
 }
 
 /// Closes idle sessions. One that is in use right now ends with its last
@@ -196,18 +331,19 @@ async fn sweep(sessions: Arc<Sessions>, idle: Duration) {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use futures::StreamExt;
+    use tokio::sync::Notify;
     use tool::Call;
 
     use super::*;
 
     /// Answers with its name, and counts how many of it there are.
-    struct Named(String, Arc<AtomicUsize>);
+    struct Named(String, Arc<AtomicUsize>, Arc<Notify>);
 
     impl Named {
-        fn new(name: &str, count: &Arc<AtomicUsize>) -> Arc<Named> {
+        /// It is gone when `gone` is notified.
+        fn new(name: &str, count: &Arc<AtomicUsize>, gone: &Arc<Notify>) -> Arc<Named> {
             count.fetch_add(1, Ordering::Relaxed);
-            Arc::new(Named(name.to_owned(), Arc::clone(count)))
+            Arc::new(Named(name.to_owned(), Arc::clone(count), Arc::clone(gone)))
         }
     }
 
@@ -224,7 +360,12 @@ mod tests {
         }
 
         fn events(&self) -> BoxStream<'static, Event> {
-            futures::stream::empty().boxed()
+            let gone = Arc::clone(&self.2);
+            futures::stream::once(async move {
+                gone.notified().await;
+                Event::Gone { reason: "it crashed".to_owned() }
+            })
+            .boxed()
         }
 
         async fn ask(&self, ask: Ask, _: &Context) -> Result<Reply, Failure> {
@@ -239,9 +380,19 @@ mod tests {
         }
     }
 
+    /// What becomes of an attempt to open a session.
+    #[derive(Clone, Copy)]
+    enum Opens {
+        Well,
+        Refused,
+        Never,
+    }
+
     struct Connector {
         alive: Arc<AtomicUsize>,
         opened: AtomicUsize,
+        opens: Mutex<Opens>,
+        gone: Arc<Notify>,
     }
 
     #[async_trait]
@@ -257,7 +408,15 @@ mod tests {
         async fn open(&self, subject: &str, _: &Client) -> Result<Arc<dyn Provider>, Failure> {
             self.opened.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(50)).await;
-            Ok(Named::new(subject, &self.alive))
+            let opens = *self.opens.lock();
+            match opens {
+                Opens::Well => Ok(Named::new(subject, &self.alive, &self.gone)),
+                Opens::Refused => {
+                    let reason = "log in again".to_owned();
+                    Err(Failure::Unauthorized { reason, sent: Sent::No })
+                }
+                Opens::Never => std::future::pending().await,
+            }
         }
     }
 
@@ -269,11 +428,18 @@ mod tests {
     impl Fixture {
         fn new(sessions: usize) -> Fixture {
             let alive = Arc::<AtomicUsize>::default();
-            let shared = Named::new("everybody", &alive);
-            let connector = Arc::new(Connector { alive, opened: AtomicUsize::new(0) });
-            let limits = Limits { sessions, idle: Duration::from_secs(60) };
+            let shared = Named::new("everybody", &alive, &Arc::default());
+            let connector = Arc::new(Connector {
+                alive,
+                opened: AtomicUsize::new(0),
+                opens: Mutex::new(Opens::Well),
+                gone: Arc::default(),
+            });
+            let idle = Duration::from_secs(60);
+            let limits = Limits { sessions, idle, ..Limits::default() };
             let shown = Arc::clone(&connector) as Arc<dyn CallerConnector>;
-            let callers = PerCallerSessions::new(shared, shown, &Client::named("c", ""), limits);
+            let callers =
+                PerCallerSessions::new("up", shared, shown, &Client::named("c", ""), limits);
             Fixture { callers, connector }
         }
 
@@ -337,6 +503,47 @@ mod tests {
             fixture.ask("ann", "x").await
         };
         futures::future::join(late, meanwhile).await;
+        assert_eq!(fixture.ask("ann", "x").await, "ann");
+        assert_eq!(fixture.counts(), (1, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_does_not_open_is_tried_again_after_growing_pauses() {
+        let fixture = Fixture::new(8);
+        *fixture.connector.opens.lock() = Opens::Refused;
+        let refused = "not authorised: log in again";
+        for attempt in 1..=6 {
+            assert_eq!(fixture.ask("ann", "x").await, refused);
+            assert_eq!(fixture.counts(), (0, attempt));
+            tokio::time::advance(Duration::from_secs(30)).await;
+        }
+        // The pause has begun anew, and is longer than a request waits.
+        assert_eq!(fixture.ask("ann", "x").await, refused);
+        for _ in 0..100 {
+            assert_eq!(fixture.ask("ann", "x").await, refused);
+        }
+        assert_eq!(fixture.counts(), (0, 7));
+        *fixture.connector.opens.lock() = Opens::Well;
+        assert_eq!(fixture.ask("bob", "x").await, "bob");
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(fixture.ask("ann", "x").await, "ann");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_hangs_while_it_opens_is_given_up() {
+        let fixture = Fixture::new(8);
+        *fixture.connector.opens.lock() = Opens::Never;
+        let answer = fixture.ask("ann", "x").await;
+        assert_eq!(answer, "unavailable: did not start within 30s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_whose_upstream_is_gone_is_closed_before_anybody_asks() {
+        let fixture = Fixture::new(8);
+        assert_eq!(fixture.ask("ann", "x").await, "ann");
+        fixture.connector.gone.notify_one();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(fixture.counts(), (0, 1));
         assert_eq!(fixture.ask("ann", "x").await, "ann");
         assert_eq!(fixture.counts(), (1, 2));
     }

@@ -8,11 +8,12 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio::time::Instant;
-use tool::{Backoff, Client, Event, Failure, Listing, Provider};
+use tool::{Client, Event, Failure, Listing, Provider};
 
 use super::inspect::Inspector;
 use super::listing_store::RememberedListings;
 use super::masking::mask_event;
+use super::restarts::{self, Restarts};
 use super::supervised::{Phase, Restart, SupervisedUpstream, UpstreamState, one_line, reason};
 use super::{Start, loop_guard};
 use tool::clock::Clock;
@@ -21,22 +22,9 @@ use tool::clock::Clock;
 /// capabilities, so that one session serves clients of every profile.
 const MODERN: &str = "2026-07-28";
 
-/// How long a session has to live to count as stable. One that dies sooner is
-/// restarted with growing pauses, like one that does not start.
-const STABLE_AFTER: Duration = Duration::from_secs(10);
-
 /// How long a starting upstream keeps its start permit. One that hangs must not
 /// keep healthy ones waiting for its whole start timeout.
 const START_SLOT: Duration = Duration::from_secs(5);
-
-/// The pauses between starts that fail. Half of each is random, so that
-/// upstreams that died together do not restart together.
-const BACKOFF: Backoff =
-    Backoff::doubling(Duration::from_millis(250), Duration::from_secs(60)).with_jitter(0.5);
-
-/// How soon after a failure a call may have it started again. A program that crashes
-/// at once must not be started for every call.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What supervising an upstream takes.
 pub(crate) struct Supervisor {
@@ -95,11 +83,11 @@ async fn connect(
     })
 }
 
-/// Waits for the next start. A call ends the wait: who is called may be well by
-/// now. Only what took long to fail has its whole pause, or each call would take
+/// Waits for the next start. A call ends the wait, because the upstream may be well
+/// again; but one that took long to fail keeps its pause, or each call would take
 /// as long.
 async fn pause_before_restart(upstream: &SupervisedUpstream, pause: Duration, took: Duration) {
-    let least = LEAST_PAUSE.max(took * 2).min(pause);
+    let least = restarts::least_pause(pause, took);
     tokio::time::sleep(least).await;
     let set = |restart| upstream.set(|now| now.restart = restart);
     set(Restart::OnCall);
@@ -119,7 +107,7 @@ impl Supervisor {
     /// Supervises an upstream until the task is aborted.
     pub(crate) async fn run(self, upstream: Arc<SupervisedUpstream>) {
         let client = upstream.profile.client();
-        let mut failures = 0_u32;
+        let mut restarts = Restarts::default();
         let known =
             upstream.settings.start == Start::OnDemand && !upstream.listing().tools.is_empty();
         let mut wait_until_needed = self.dormant || known;
@@ -142,8 +130,10 @@ impl Supervisor {
                     let end = self.watch(&upstream, &provider, events).await;
                     let lived = self.now().saturating_sub(since);
                     wait_until_needed = matches!(end, End::Idle);
-                    failures =
-                        if wait_until_needed || STABLE_AFTER <= lived { 0 } else { failures + 1 };
+                    match wait_until_needed {
+                        true => restarts.closed(),
+                        false => restarts.died(lived),
+                    }
                     drop(provider);
                     // A call that came while it was starting has been served; its
                     // wake-up must not start the next session.
@@ -155,9 +145,10 @@ impl Supervisor {
                             End::Idle => Phase::Asleep,
                             // The first time it may have been an accident: calls
                             // wait for the restart.
-                            End::Gone(reason) => {
-                                Phase::Down { reason, failures: failures.saturating_sub(1) }
-                            }
+                            End::Gone(reason) => Phase::Down {
+                                reason,
+                                failures: restarts.failures().saturating_sub(1),
+                            },
                         };
                     });
                     self.dirty.notify_one();
@@ -166,7 +157,8 @@ impl Supervisor {
                     }
                 }
                 Err(failure) => {
-                    failures += 1;
+                    restarts.failed();
+                    let failures = restarts.failures();
                     wait_until_needed = false;
                     let reason = self.inspector.reason(&reason(&failure));
                     upstream.set(|now| {
@@ -176,7 +168,7 @@ impl Supervisor {
                     self.dirty.notify_one();
                 }
             }
-            let pause = BACKOFF.pause_after(failures, (self.random)());
+            let pause = restarts.pause((self.random)());
             pause_before_restart(&upstream, pause, took).await;
         }
     }
@@ -329,22 +321,5 @@ async fn idle(upstream: &SupervisedUpstream, limit: Option<Duration>) {
             return;
         }
         tokio::time::sleep(left.max(Duration::from_millis(10))).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_double_up_to_a_minute() {
-        let pauses = [0, 1, 2, 3, 9, 1000].map(|n| BACKOFF.pause_after(n, 1.0).as_millis());
-        assert_eq!(pauses, [250, 250, 500, 1000, 60_000, 60_000]);
-    }
-
-    #[test]
-    fn jitter_spreads_them_over_the_upper_half() {
-        assert_eq!(BACKOFF.pause_after(2, 0.0), Duration::from_millis(250));
-        assert_eq!(BACKOFF.pause_after(2, 0.5), Duration::from_millis(375));
     }
 }

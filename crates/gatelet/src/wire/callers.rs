@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway::roster::Connector;
-use gateway::roster::per_caller::{self, Access, CallerConnector, Limits};
 use mcp::connect::Shutdown;
 use nested::{OpenSession, OpenedSession};
 use parking_lot::Mutex;
+use roster::Connector;
+use roster::per_caller::{self, Access, CallerConnector, Limits};
 use store::vault::Vault;
 use tool::{Client, CredentialHealth, Failure, Identity, Provider};
 
@@ -78,10 +78,17 @@ impl OpenSession for PerCallerSessions {
     async fn open(&self, client: &Client) -> Result<OpenedSession, Failure> {
         let first = self.first(client).await?;
         let connections = Arc::clone(&self.connections) as Arc<dyn CallerConnector>;
-        let idle = self.connections.upstream.idle_stop.unwrap_or(Limits::default().idle);
-        let limits = Limits { idle, ..Limits::default() };
-        let callers =
-            per_caller::PerCallerSessions::new(Arc::clone(&first), connections, client, limits);
+        let upstream = &self.connections.upstream;
+        let idle = upstream.idle_stop.unwrap_or(Limits::default().idle);
+        let limits = Limits { idle, start_timeout: upstream.start_timeout, ..Limits::default() };
+        let shared = Arc::clone(&first);
+        let callers = per_caller::PerCallerSessions::new(
+            &upstream.label,
+            shared,
+            connections,
+            client,
+            limits,
+        );
         Ok(OpenedSession { upstream: Arc::new(callers), first })
     }
 
