@@ -81,97 +81,118 @@ impl Checks<'_> {
         }
     }
 
+    /// The term with checks, one line for each kind.
     fn term<'s>(&self, whole: Term<&'s str>) -> Term<&'s str> {
-        let inner = |part: Box<Term<&'s str>>| Box::new(self.term(*part));
         match whole {
             leaf @ (Term::Id | Term::Num(_) | Term::Var(_) | Term::Break(_)) => leaf,
             Term::Recurse => burn(Term::Recurse),
-            Term::Str(format, parts) => {
-                let plain = parts.iter().all(|part| !matches!(part, StrPart::Term(_)));
-                let made = Term::Str(format, self.parts(parts));
-                if plain { made } else { burn(weigh(made)) }
-            }
+            Term::Str(format, parts) => self.string(format, parts),
             Term::Arr(None) => Term::Arr(None),
-            Term::Arr(Some(part)) => burn(weigh(Term::Arr(Some(inner(part))))),
-            Term::Obj(members) => {
-                let member = |(key, value): (Term<&'s str>, Option<Term<&'s str>>)| match value {
-                    Some(value) => (self.term(key), Some(self.term(value))),
-                    // The form of a key alone decides which value is meant.
-                    None => (self.key(key), None),
-                };
-                burn(weigh(Term::Obj(members.into_iter().map(member).collect())))
-            }
-            Term::Neg(part) => Term::Neg(inner(part)),
-            Term::BinOp(left, BinaryOp::Math(Math::Mul), right) => {
-                burn(weigh(Term::Call(TIMES, vec![*inner(left), *inner(right)])))
-            }
-            Term::BinOp(left, BinaryOp::UpdateMath(Math::Mul), right) => {
-                // The same in other words, so that it is looked at as well.
-                let times = Term::Call(TIMES, vec![Term::Id, Term::Var(FACTOR)]);
-                let update = Term::BinOp(inner(left), BinaryOp::Update, Box::new(times));
-                let bound = BinaryOp::Pipe(Some(Pattern::Var(FACTOR)));
-                burn(weigh(Term::BinOp(inner(right), bound, Box::new(update))))
-            }
-            Term::BinOp(left, BinaryOp::Pipe(Some(pattern)), right) => {
-                let bound = BinaryOp::Pipe(Some(self.pattern(pattern)));
-                burn(Term::BinOp(inner(left), bound, inner(right)))
-            }
-            Term::BinOp(left, op, right) => {
-                let makes = match op {
-                    BinaryOp::Math(_)
-                    | BinaryOp::Assign
-                    | BinaryOp::Update
-                    | BinaryOp::UpdateMath(_)
-                    | BinaryOp::UpdateAlt => true,
-                    BinaryOp::Pipe(_)
-                    | BinaryOp::Comma
-                    | BinaryOp::Alt
-                    | BinaryOp::Or
-                    | BinaryOp::And
-                    | BinaryOp::Cmp(_) => false,
-                };
-                let made = Term::BinOp(inner(left), op, inner(right));
-                burn(if makes { weigh(made) } else { made })
-            }
-            Term::Label(name, part) => Term::Label(name, inner(part)),
+            Term::Arr(Some(part)) => burn(weigh(Term::Arr(Some(self.boxed(part))))),
+            Term::Obj(members) => self.object(members),
+            Term::Neg(part) => Term::Neg(self.boxed(part)),
+            Term::BinOp(left, op, right) => self.operation(left, op, right),
+            Term::Label(name, part) => Term::Label(name, self.boxed(part)),
             Term::Fold(kind, source, pattern, parts) => {
                 let parts = parts.into_iter().map(|part| self.term(part)).collect();
-                burn(Term::Fold(kind, inner(source), self.pattern(pattern), parts))
+                burn(Term::Fold(kind, self.boxed(source), self.pattern(pattern), parts))
             }
-            Term::TryCatch(part, catch) => Term::TryCatch(inner(part), catch.map(inner)),
+            Term::TryCatch(part, catch) => {
+                Term::TryCatch(self.boxed(part), catch.map(|catch| self.boxed(catch)))
+            }
             Term::IfThenElse(branches, otherwise) => {
                 let branch = |(test, then)| (self.term(test), self.term(then));
                 let branches = branches.into_iter().map(branch).collect();
-                burn(Term::IfThenElse(branches, otherwise.map(inner)))
+                burn(Term::IfThenElse(branches, otherwise.map(|part| self.boxed(part))))
             }
             Term::Def(defs, part) => {
                 let defs = defs.into_iter().map(|def| self.nested(def)).collect();
-                Term::Def(defs, inner(part))
+                Term::Def(defs, self.boxed(part))
             }
-            Term::Call(name, args) => {
-                let native = self.natives.contains(&name);
-                let hands_on = self.scope == Scope::Definition && !native && !args.is_empty();
-                let made = Term::Call(name, args.into_iter().map(|arg| self.term(arg)).collect());
-                match (native, hands_on) {
-                    (true, _) => burn(weigh(made)),
-                    (false, true) => pipe(Term::Call(HAND_ON, Vec::new()), made),
-                    (false, false) => burn(made),
-                }
-            }
-            Term::Path(part, Path(parts)) => {
-                let step = |(part, optional)| {
-                    let part = match part {
-                        Part::Index(index) => Part::Index(self.term(index)),
-                        Part::Range(from, to) => Part::Range(
-                            from.map(|from| self.term(from)),
-                            to.map(|to| self.term(to)),
-                        ),
-                    };
-                    (part, optional)
-                };
-                burn(Term::Path(inner(part), Path(parts.into_iter().map(step).collect())))
-            }
+            Term::Call(name, args) => self.call(name, args),
+            Term::Path(part, path) => burn(Term::Path(self.boxed(part), self.path(path))),
         }
+    }
+
+    fn boxed<'s>(&self, part: Box<Term<&'s str>>) -> Box<Term<&'s str>> {
+        Box::new(self.term(*part))
+    }
+
+    fn string<'s>(
+        &self,
+        format: Option<&'s str>,
+        parts: Vec<StrPart<&'s str, Term<&'s str>>>,
+    ) -> Term<&'s str> {
+        let plain = parts.iter().all(|part| !matches!(part, StrPart::Term(_)));
+        let made = Term::Str(format, self.parts(parts));
+        if plain { made } else { burn(weigh(made)) }
+    }
+
+    fn object<'s>(&self, members: Vec<(Term<&'s str>, Option<Term<&'s str>>)>) -> Term<&'s str> {
+        let member = |(key, value): (Term<&'s str>, Option<Term<&'s str>>)| match value {
+            Some(value) => (self.term(key), Some(self.term(value))),
+            // The form of a key alone decides which value is meant.
+            None => (self.key(key), None),
+        };
+        burn(weigh(Term::Obj(members.into_iter().map(member).collect())))
+    }
+
+    fn operation<'s>(
+        &self,
+        left: Box<Term<&'s str>>,
+        op: BinaryOp<&'s str>,
+        right: Box<Term<&'s str>>,
+    ) -> Term<&'s str> {
+        let (left, right) = (self.boxed(left), self.boxed(right));
+        match op {
+            BinaryOp::Math(Math::Mul) => burn(weigh(Term::Call(TIMES, vec![*left, *right]))),
+            BinaryOp::UpdateMath(Math::Mul) => {
+                // The same in other words, so that it is checked as well.
+                let times = Term::Call(TIMES, vec![Term::Id, Term::Var(FACTOR)]);
+                let update = Term::BinOp(left, BinaryOp::Update, Box::new(times));
+                let bound = BinaryOp::Pipe(Some(Pattern::Var(FACTOR)));
+                burn(weigh(Term::BinOp(right, bound, Box::new(update))))
+            }
+            BinaryOp::Pipe(Some(pattern)) => {
+                let bound = BinaryOp::Pipe(Some(self.pattern(pattern)));
+                burn(Term::BinOp(left, bound, right))
+            }
+            op @ (BinaryOp::Math(_)
+            | BinaryOp::Assign
+            | BinaryOp::Update
+            | BinaryOp::UpdateMath(_)
+            | BinaryOp::UpdateAlt) => burn(weigh(Term::BinOp(left, op, right))),
+            op @ (BinaryOp::Pipe(None)
+            | BinaryOp::Comma
+            | BinaryOp::Alt
+            | BinaryOp::Or
+            | BinaryOp::And
+            | BinaryOp::Cmp(_)) => burn(Term::BinOp(left, op, right)),
+        }
+    }
+
+    fn call<'s>(&self, name: &'s str, args: Vec<Term<&'s str>>) -> Term<&'s str> {
+        let native = self.natives.contains(&name);
+        let hands_on = self.scope == Scope::Definition && !native && !args.is_empty();
+        let made = Term::Call(name, args.into_iter().map(|arg| self.term(arg)).collect());
+        match (native, hands_on) {
+            (true, _) => burn(weigh(made)),
+            (false, true) => pipe(Term::Call(HAND_ON, Vec::new()), made),
+            (false, false) => burn(made),
+        }
+    }
+
+    fn path<'s>(&self, Path(parts): Path<Term<&'s str>>) -> Path<Term<&'s str>> {
+        let step = |(part, optional)| {
+            let part = match part {
+                Part::Index(index) => Part::Index(self.term(index)),
+                Part::Range(from, to) => {
+                    Part::Range(from.map(|from| self.term(from)), to.map(|to| self.term(to)))
+                }
+            };
+            (part, optional)
+        };
+        Path(parts.into_iter().map(step).collect())
     }
 }
 
