@@ -6,7 +6,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tool::{Json, Listing};
 
-use super::{Profile, Upstream};
+use super::profile::Profile;
+use super::upstream::Upstream;
 
 /// Small storage for text under a name. The name consists of letters, digits,
 /// `-` and `_`, so it can be a file name.

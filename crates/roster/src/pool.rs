@@ -13,14 +13,16 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::task::AbortOnDropHandle;
 use tool::{Ask, Context, Event, Kind};
 
+use super::config::{Config, Indexing};
 use super::derived::Derived;
 use super::inspect::Inspector;
 use super::listing_store::RememberedListings;
-use super::snapshot::Builtin;
+use super::profile::Profile;
+use super::snapshot::{Builtin, Snapshot};
 use super::subscriptions::Subscriptions;
-use super::supervised::{InitialState, StartMode};
+use super::supervised::{InitialState, StartMode, SupervisedUpstream};
 use super::supervisor::Supervisor;
-use super::{Config, Indexing, Profile, Snapshot, SupervisedUpstream, Upstream};
+use super::upstream::Upstream;
 use tool::clock::Clock;
 
 /// One session per upstream and the catalog of what they list. Dropping it

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 use tool::{Ask, Context, CredentialHealth, Failure, Json, Kind, Listing, Provider, Reply, Sent};
 
 use super::masking::MaskedClient;
+use super::profile::Profile;
 use super::subscriptions::{SubscriptionChange, Subscriptions};
-use super::{Profile, Start, Upstream};
+use super::upstream::{Start, Upstream};
 use redact::Scrubber;
 
 /// An upstream, its session while there is one, and what it listed last.

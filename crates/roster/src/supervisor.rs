@@ -12,10 +12,11 @@ use tool::{Client, Event, Failure, Listing, Provider};
 
 use super::inspect::Inspector;
 use super::listing_store::RememberedListings;
+use super::loop_guard;
 use super::masking::mask_event;
 use super::restarts::{self, Restarts};
 use super::supervised::{Phase, Restart, SupervisedUpstream, UpstreamState, one_line, reason};
-use super::{Start, loop_guard};
+use super::upstream::Start;
 use tool::clock::Clock;
 
 /// The first protocol revision whose sessions do not depend on the client's

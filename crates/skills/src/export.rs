@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::read::{DESCRIPTION, is_strict};
-use super::{Content, Skill};
+use crate::read::{DESCRIPTION, is_strict};
+use crate::skill::{Content, Skill};
 
 /// A directory and the `SKILL.md` in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

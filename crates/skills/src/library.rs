@@ -6,7 +6,10 @@ use std::sync::Arc;
 use catalog::{name, nearest, source, summary};
 use tool::{Finding, Severity};
 
-use super::{File, Flag, LINE, Lock, Reader, Reference, Skill, read, version};
+use crate::lock::Lock;
+use crate::reference::Reference;
+use crate::skill::{File, Flag, LINE, Reader, Skill};
+use crate::{read, version};
 
 /// All skills.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Reference, Skill};
+use crate::reference::Reference;
+use crate::skill::Skill;
 
 /// The name of the file.
 pub const FILE: &str = "skills.lock";

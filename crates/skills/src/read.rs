@@ -3,8 +3,9 @@
 use catalog::{name, summary};
 use tool::{Finding, Severity};
 
-use super::LINE;
-use super::{Content, File, Form, Reference, Skill, frontmatter, reference, strip, template};
+use crate::reference::{self, Reference};
+use crate::skill::{Content, File, Form, LINE, Skill};
+use crate::{frontmatter, strip, template};
 
 /// Larger files are left out.
 const MAX_BYTES: usize = 1 << 20;

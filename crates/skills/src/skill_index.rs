@@ -12,8 +12,10 @@ use catalog::source::Role;
 use catalog::{Catalog, Source};
 use tool::{Ask, Context, Json, Object, Reply, Server};
 
-use super::upstream::{self, Route, SkillCache, cash};
-use super::{Content, Library, Skill};
+use crate::library::Library;
+use crate::route::Route;
+use crate::skill::{Content, Skill};
+use crate::upstream::{self, SkillCache, cash};
 use policy::live::LiveStages;
 use policy::visibility::{Thing, Visible};
 use redact::Scrubber;

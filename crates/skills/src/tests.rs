@@ -1,6 +1,7 @@
 use tool::Finding;
 
 use super::*;
+use tool::Json;
 
 fn file(path: &str, text: &str) -> File {
     File { path: path.to_owned(), text: text.to_owned() }

@@ -19,7 +19,11 @@ use tool::{Json, Listing, Prompt, Server, hex};
 
 pub use cache::SkillCache;
 
-use super::{Content, File, Form, Reference, Skill, read, strip};
+pub use crate::route::Route;
+
+use crate::reference::Reference;
+use crate::skill::{Content, File, Form, Skill};
+use crate::{read, strip};
 
 /// The name of the extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
@@ -30,28 +34,6 @@ pub const MAX_SKILLS: usize = 1_000;
 const ENTRY: usize = 256 << 10;
 /// How many pages of them are read.
 pub const MAX_PAGES: usize = 50;
-
-/// How the text is fetched from an upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
-    Prompt {
-        name: String,
-        arguments: Vec<PromptArgument>,
-    },
-    Resource {
-        uri: String,
-        /// Of its `SKILL.md`, where the upstream lists one.
-        digest: Option<String>,
-        /// What it says of the skill, whole; nothing where that is too much to
-        /// remember.
-        entry: Json,
-    },
-    /// A skill of a CaSH server, under its name there.
-    Cash {
-        namespace: String,
-        name: String,
-    },
-}
 
 /// Whether a server has the extension.
 pub fn offers(server: &Server) -> bool {

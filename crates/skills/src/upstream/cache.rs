@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::Skill;
+use crate::skill::Skill;
 
 /// What upstreams listed, by label and caller, for as long as they allow.
 #[derive(Debug, Default)]

@@ -8,8 +8,10 @@
 use tool::reply::ToolResult;
 use tool::{Json, Object, Server};
 
-use super::super::{Content, Form, Skill, reference, strip};
-use super::{MAX_SKILLS, Route, at_upstream, bounded};
+use super::{MAX_SKILLS, at_upstream, bounded};
+use crate::route::Route;
+use crate::skill::{Content, Form, Skill};
+use crate::{reference, strip};
 
 /// Among the extensions of a provider that answers [`LIST`] and [`READ`].
 pub const EXTENSION: &str = "gatelet/cash";

@@ -1,15 +1,14 @@
-use std::time::Duration;
-
-use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use catalog::Source;
 use catalog::source::Role;
 use futures::StreamExt;
 use serde_json::json;
 use testkit::{Scripted, listing, tool};
-use tool::{Ask, Call, Context, Event, Kind, Listing, Reply, Server};
+use tokio::sync::Semaphore;
+use tool::{Ask, Call, Context, Event, Failure, Kind, Listing, Provider, Reply, Server};
 
 use super::*;
-use crate::clock;
+use crate::*;
 use policy::Stages;
 use testkit::scripts::{Hung, Scripts, settle};
 
@@ -775,7 +774,7 @@ async fn an_upstream_behind_which_this_gatelet_comes_to_be_is_given_up() {
     assert_eq!(described(&pool), "other[x y] up");
     *now.lock() = vec!["theirs", "ours"];
     other.relist(gatelet(&["x", "y", "ours_other_x"], &["theirs"]));
-    // Not for long: this one says the same as before to who comes again.
+    // Not for long: a client that comes again is listed the same as before.
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(1)).await;
         if described(&pool).starts_with("other[] down: this gatelet is behind it") {
