@@ -443,7 +443,8 @@ async fn a_call_ends_the_pause_of_one_that_is_well_again() {
     let upstream = Upstream::new("up", Arc::clone(&scripts) as _);
     let roster = roster(vec![Upstream { known: Some(known), ..upstream }], &Arc::default());
     let pool = roster.default_pool();
-    // Nobody calls: the pauses grow to a minute.
+    call(&pool, 1).await.unwrap_err();
+    // Nobody calls any more: the pauses grow to a minute.
     while scripts.opened() < n_failing {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
