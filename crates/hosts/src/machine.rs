@@ -39,8 +39,9 @@ impl Disk {
 
 impl Machine for Disk {
     fn read(&self, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-        let file = match std::fs::File::open(path) {
-            Ok(file) => file,
+        // Looked at before it is opened: to open a pipe is to wait for its writer.
+        let kind = match std::fs::metadata(path) {
+            Ok(kind) => kind,
             // A link to nothing is something.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return match path.symlink_metadata() {
@@ -50,10 +51,10 @@ impl Machine for Disk {
             }
             Err(error) => return Err(error),
         };
-        let kind = file.metadata()?;
         if !kind.is_file() {
             return Err(Error::other("it is not a file"));
         }
+        let file = std::fs::File::open(path)?;
         let mut bytes = Vec::new();
         file.take(LONGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LONGEST {

@@ -265,6 +265,13 @@ fn files_that_nobody_wishes_for_are_refused_and_left_alone() {
     check(&text(b"{\"mcpServers\": {}, \"mcpServers\": {}}"), "twice");
     check(&text(b"\xff\xfe{\x00}\x00"), "not UTF-8");
     check(&|home| std::fs::create_dir(home.cursor()).unwrap(), "not a file");
+    let pipe = |home: &Home| {
+        let made = std::process::Command::new("mkfifo").arg(home.cursor()).status().unwrap();
+        assert!(made.success());
+    };
+    let home = Home::new();
+    pipe(&home);
+    assert!(home.plan().unwrap_err().to_string().contains("not a file"));
     check(&|home| symlink("mcp.json", home.cursor()).unwrap(), "cannot read");
     check(&|home| symlink("nothing", home.cursor()).unwrap(), "a link to a file that is not there");
     check(
