@@ -171,11 +171,12 @@ pub(super) fn plan_each(
             Err(refusal) => return Err(Stop::Usage(refusal.to_string())),
         }
     }
-    // Two hosts may share a file.
+    // Two hosts may share a file, also by links.
     let mut seen: Vec<PathBuf> = Vec::new();
     planned.changes.retain(|change| {
-        let is_new = !seen.contains(&change.path);
-        seen.push(change.path.clone());
+        let path = std::fs::canonicalize(&change.path).unwrap_or_else(|_| change.path.clone());
+        let is_new = !seen.contains(&path);
+        seen.push(path);
         is_new
     });
     Ok(planned)

@@ -268,6 +268,34 @@ fn a_project_and_an_address_are_written_when_asked_for() {
 }
 
 #[test]
+fn two_hosts_that_share_a_file_by_a_link_are_written_once() {
+    let home = home();
+    home.write(".kiro/settings/unused", "");
+    let link = home.path().join(".kiro/settings/mcp.json");
+    std::os::unix::fs::symlink("../../.cursor/mcp.json", &link).unwrap();
+    let installed = shell(&home, &["install", "cursor", "kiro", "--yes"]);
+    assert_eq!(installed.code, 0, "{installed:?}");
+    assert!(link.is_symlink());
+    assert_eq!(home.read(".cursor/mcp.json").matches("\"gatelet\"").count(), 1);
+    assert_eq!(shell(&home, &["undo", "--yes"]).code, 0);
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
+}
+
+#[test]
+fn a_damaged_configuration_of_ours_stops_install_and_not_the_way_out() {
+    let home = home();
+    assert_eq!(shell(&home, &["install", "cursor", "--yes"]).code, 0);
+    home.write(OWN, "[[upstream]\n");
+    assert_eq!(shell(&home, &["install", "cursor", "--yes"]).code, 2);
+    assert_eq!(shell(&home, &["uninstall", "cursor", "--yes"]).code, 0);
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
+    assert_eq!(shell(&home, &["undo", "--yes"]).code, 0);
+    assert!(home.read(".cursor/mcp.json").contains("gatelet"), "the uninstall is undone");
+    assert_eq!(shell(&home, &["undo", "--yes"]).code, 0);
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
+}
+
+#[test]
 fn a_disk_that_takes_no_more_leaves_everything_as_it_was() {
     let home = home();
     let long = format!("{{\"history\": \"{}\", \"mcpServers\": {{}}}}", "x".repeat(300_000));

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::kit::{Home, shell, tool};
+use crate::kit::{Home, Served, shell, tool};
 
 /// A host's command at this home, with nobody to reach but this machine.
 fn ask(home: &Home, program: &std::path::Path, words: &[&str]) -> String {
@@ -32,17 +32,33 @@ fn ask(home: &Home, program: &std::path::Path, words: &[&str]) -> String {
 fn check(host: &str, program: &str, prepare: impl Fn(&Home), seen: &str) {
     let home = Home::new();
     prepare(&home);
+    check_at(&home, host, program, &[], seen);
+}
+
+/// As [`check`], with a gatelet that runs and is reached over HTTP.
+#[track_caller]
+fn check_http(host: &str, program: &str, prepare: impl Fn(&Home), seen: &str) {
+    let home = Home::new();
+    prepare(&home);
+    let served = Served::start(&home);
+    let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    home.write("gatelet.toml", &format!("[serve]\nlisten = {address:?}\n"));
+    check_at(&home, host, program, &["--http"], seen);
+}
+
+#[track_caller]
+fn check_at(home: &Home, host: &str, program: &str, flags: &[&str], seen: &str) {
     let program = tool(&format!("hosts/node_modules/{program}"));
-    let before = ask(&home, &program, &["mcp", "list"]);
+    let before = ask(home, &program, &["mcp", "list"]);
     assert!(!before.contains("gatelet"), "{before}");
-    let installed = shell(&home, &["install", host, "--yes"]);
+    let installed = shell(home, &[&["install", host, "--yes"], flags].concat());
     assert_eq!(installed.code, 0, "{installed:?}");
-    let after = ask(&home, &program, &["mcp", "list"]);
+    let after = ask(home, &program, &["mcp", "list"]);
     let is_seen = after.lines().any(|line| line.contains("gatelet") && line.contains(seen));
     assert!(is_seen, "{after}");
-    let undone = shell(&home, &["undo", "--yes"]);
+    let undone = shell(home, &["undo", "--yes"]);
     assert_eq!(undone.code, 0, "{undone:?}");
-    let gone = ask(&home, &program, &["mcp", "list"]);
+    let gone = ask(home, &program, &["mcp", "list"]);
     assert!(!gone.contains("gatelet"), "{gone}");
 }
 
@@ -50,7 +66,9 @@ fn check(host: &str, program: &str, prepare: impl Fn(&Home), seen: &str) {
 fn claude_code_connects() {
     testkit::needs!(Tools);
     let program = "@anthropic-ai/claude-code-linux-x64/claude";
-    check("claude-code", program, |home| home.write(".claude/settings.json", "{}"), "Connected");
+    let prepare = |home: &Home| home.write(".claude/settings.json", "{}");
+    check("claude-code", program, prepare, "Connected");
+    check_http("claude-code", program, prepare, "Connected");
 }
 
 #[test]
@@ -59,6 +77,7 @@ fn opencode_connects() {
     let schema = "{\"$schema\": \"https://opencode.ai/config.json\"}";
     let prepare = |home: &Home| home.write(".config/opencode/opencode.json", schema);
     check("opencode", "opencode-linux-x64/bin/opencode", prepare, "connected");
+    check_http("opencode", "opencode-linux-x64/bin/opencode", prepare, "connected");
 }
 
 #[test]
