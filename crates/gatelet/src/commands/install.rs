@@ -69,8 +69,8 @@ fn reach(args: &Args, here: &Here, gatelet: &Gatelet, paths: &Paths) -> anyhow::
     let command = std::env::current_exe()?.display().to_string();
     // Hosts start programs in the directory of a project: what is found there
     // must not decide what runs.
-    let mut words = vec!["serve".to_owned(), "--stdio".to_owned()];
-    words.extend(["--config".to_owned(), gatelet.file.display().to_string()]);
+    let file = gatelet.file.display().to_string();
+    let mut words = vec!["connect".to_owned(), "--config".to_owned(), file];
     let state = std::path::absolute(paths.state_directory()?)?;
     if state != Path::new(&here.environment.home).join(".local/state/gatelet") {
         words.extend(["--state".to_owned(), state.display().to_string()]);

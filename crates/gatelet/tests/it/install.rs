@@ -41,7 +41,8 @@ fn what_is_installed_is_read_by_hosts_and_undone_to_the_byte() {
         "{gatelet}"
     );
     let own = home.path().join(OWN);
-    assert_eq!(gatelet["args"][3], own.to_str().unwrap());
+    assert_eq!(gatelet["args"][0], "connect");
+    assert_eq!(gatelet["args"][2], own.to_str().unwrap());
     assert_eq!(gatelet["alwaysLoad"], true);
     assert!(home.read(".cursor/mcp.json").contains("// mine"));
     assert!(own.is_file(), "hosts start gatelet with a file of its own");
