@@ -1,11 +1,12 @@
 //! What can be wrong with a gatelet, what it means, and who mends it how.
 //!
-//! [`code`] is the table of everything that can be found. [`machine`] and
-//! [`upstream`] judge what was measured: functions from facts to
+//! [`code`] is the table of everything that can be found. [`machine`], [`host`]
+//! and [`upstream`] judge what was measured: functions from facts to
 //! [`Finding`]s. Whoever asks gathers the facts; nothing here opens a file,
 //! starts a program or knows the time.
 
 pub mod code;
+pub mod host;
 pub mod machine;
 pub mod upstream;
 

@@ -3,6 +3,7 @@
 //! What is measured is gathered here; what it means is decided in the crate
 //! `doctor`, which has the table of all findings.
 
+mod hosts;
 mod machine;
 mod mend;
 mod upstreams;
@@ -21,8 +22,8 @@ use upstreams::Examined;
 
 /// Look for everything that can be wrong, and say who can mend it how
 ///
-/// The program, the configuration, the state directory, gatelet, the machine
-/// and every upstream are looked at. Upstreams are asked through gatelet that
+/// The program, the configuration, the state directory, hosts, the machine
+/// and every upstream are looked at. Upstreams are asked through the gatelet that
 /// runs, or started for the occasion. Ends with 1 when something does not work.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     };
     let facts = machine::facts(paths, running.is_some());
     let mut findings = doctor::machine::judge(&facts);
+    findings.extend(hosts::facts(paths).iter().filter_map(doctor::host::judge));
     let loaded = config::load(paths).ok();
     let wanted = |label: &str| {
         args.only.is_empty() || args.only.iter().any(|one| catalog::name::same(one, label))

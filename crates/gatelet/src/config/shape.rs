@@ -27,7 +27,13 @@ struct Shape<'a> {
 
 impl<'a> Shape<'a> {
     fn fit(&mut self, node: &Node, schema: &'a Json, path: &Path) -> Option<Node> {
-        let schema = self.branch(node, resolve(self.root, schema));
+        let schema = match self.branch(node, resolve(self.root, schema)) {
+            Ok(schema) => schema,
+            Err(message) => {
+                self.problems.error(path, message, None);
+                return None;
+            }
+        };
         if let Some(allowed) = choices(schema) {
             return self.fit_choice(node, &allowed, path);
         }
@@ -49,14 +55,18 @@ impl<'a> Shape<'a> {
 
     /// Where several shapes are allowed, the one that is meant by what stands
     /// there: text, a table, a list.
-    fn branch(&self, node: &Node, schema: &'a Json) -> &'a Json {
-        let any = schema["anyOf"].as_array().into_iter().flatten();
-        let mut any = any.map(|one| resolve(self.root, one));
-        let is_meant = |one: &&Json| match choices(one) {
-            Some(_) => node.text().is_some(),
-            None => types(one).iter().any(|kind| is_of_type(node, kind)),
-        };
-        any.find(is_meant).unwrap_or(schema)
+    fn branch(&self, node: &Node, schema: &'a Json) -> Result<&'a Json, String> {
+        let Some(any) = schema["anyOf"].as_array() else { return Ok(schema) };
+        let kinds = |one| if choices(one).is_some() { vec!["string"] } else { types(one) };
+        let mut wanted = Vec::new();
+        for one in any.iter().map(|one| resolve(self.root, one)) {
+            let kinds = kinds(one);
+            if kinds.iter().any(|kind| is_of_type(node, kind)) {
+                return Ok(one);
+            }
+            wanted.extend(kinds.into_iter().map(spoken));
+        }
+        Err(format!("must be {}, not {}", wanted.join(" or "), node.kind()))
     }
 
     fn fit_table(

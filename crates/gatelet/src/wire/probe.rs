@@ -30,7 +30,7 @@ const PING: Duration = Duration::from_secs(5);
 /// How long a server may take to end.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Connects as a gatelet would, asks what there is, and ends it again.
+/// Connects as gatelet would, asks what there is, and ends it again.
 pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, Failure> {
     let shutdown = Shutdown::default();
     let shelf = Arc::new(ListingDirectory::new(&state.join("listings")));

@@ -150,6 +150,32 @@ fn the_gate_that_runs_is_asked_instead_of_starting_everything_again() {
 }
 
 #[test]
+fn hosts_that_lead_elsewhere_or_nowhere_are_found() {
+    let home = Home::with("[builtin]\ntools = true\n");
+    let of_cursor = |home: &Home| {
+        let found = codes(&shell(home, &["doctor"]).json());
+        found
+            .into_iter()
+            .filter(|(_, subject)| subject == "cursor")
+            .map(|(code, _)| code)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_cursor(&home), Vec::<String>::new(), "no such host here");
+    home.write(".cursor/mcp.json", "{\"mcpServers\": {}}");
+    assert_eq!(of_cursor(&home), ["host-absent"]);
+    home.write(".cursor/mcp.json", "{\"mcpServers\": {");
+    assert_eq!(of_cursor(&home), ["host-unreadable"]);
+    let entry = |command: &str| {
+        let server = json!({"command": command, "args": ["serve", "--stdio"]});
+        json!({"mcpServers": {"gatelet": server}}).to_string()
+    };
+    home.write(".cursor/mcp.json", &entry("/nowhere/gatelet"));
+    assert_eq!(of_cursor(&home), ["host-other-program"]);
+    home.write(".cursor/mcp.json", &entry(env!("CARGO_BIN_EXE_gatelet")));
+    assert_eq!(of_cursor(&home), Vec::<String>::new());
+}
+
+#[test]
 fn every_code_is_explained_here_and_on_its_page() {
     let home = Home::new();
     let all = shell(&home, &["doctor", "explain"]);

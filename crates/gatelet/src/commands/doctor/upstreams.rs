@@ -23,7 +23,7 @@ pub(super) struct Examined {
     pub(super) facts: Facts,
 }
 
-/// Tries every upstream, or takes the word of gatelet that runs.
+/// Tries every upstream, or takes the word of the running gatelet.
 pub(super) fn examine(
     all: &[Upstream],
     rows: Option<&Value>,
@@ -59,7 +59,7 @@ pub(super) fn examine(
     Ok(examined.collect())
 }
 
-/// What gatelet that runs says of an upstream.
+/// What the running gatelet says of an upstream.
 fn row<'a>(rows: &'a Value, label: &str) -> Option<&'a Value> {
     rows.as_array()?.iter().find(|row| row["label"] == label)
 }

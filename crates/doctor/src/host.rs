@@ -1,0 +1,59 @@
+//! One host on this machine, and whether it leads here.
+
+use crate::code;
+use crate::finding::Finding;
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// What the host is called on the command line.
+    pub id: String,
+    pub outcome: Outcome,
+}
+
+/// What its files say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A file that cannot be read, and why.
+    Unreadable(String),
+    /// No entry leads to this gatelet.
+    Absent,
+    /// An entry starts another program.
+    OtherProgram(String),
+    /// An entry leads here.
+    Here,
+}
+
+/// What is wrong with it.
+pub fn judge(facts: &Facts) -> Option<Finding> {
+    let new = |code, detail: &str| Some(Finding::new(code, &facts.id, detail));
+    match &facts.outcome {
+        Outcome::Unreadable(why) => new(&code::HOST_UNREADABLE, why),
+        Outcome::Absent => new(&code::HOST_ABSENT, ""),
+        Outcome::OtherProgram(program) => {
+            new(&code::HOST_OTHER_PROGRAM, &format!("its entry starts `{program}`"))
+        }
+        Outcome::Here => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_leads_here_has_nothing_wrong_and_every_other_a_code() {
+        let code = |outcome| {
+            let facts = Facts { id: "cursor".to_owned(), outcome };
+            judge(&facts).map(|finding| (finding.code.code, finding.fix))
+        };
+        let install = Some("gatelet install cursor".to_owned());
+        assert_eq!(code(Outcome::Here), None);
+        assert_eq!(code(Outcome::Absent), Some(("host-absent", install.clone())));
+        assert_eq!(
+            code(Outcome::OtherProgram("x".to_owned())),
+            Some(("host-other-program", install))
+        );
+        assert_eq!(code(Outcome::Unreadable("x".to_owned())), Some(("host-unreadable", None)));
+    }
+}

@@ -1,0 +1,51 @@
+//! Every host on this machine: whether its files lead here.
+
+use doctor::host::{Facts, Outcome};
+use hosts::plan::{self, Scope};
+use hosts::{HOSTS, Host, Reach};
+use serde_json::Value;
+
+use crate::commands::host_files::{Gatelet, Here, NAME};
+use crate::paths::{self, Paths};
+
+/// What the files of every host say. None where there is no home.
+pub(super) fn facts(paths: &Paths) -> Vec<Facts> {
+    let (Ok(here), Ok(gatelet)) = (Here::new(paths), Gatelet::even_damaged(paths)) else {
+        return Vec::new();
+    };
+    let is_here = |host: &&'static Host| host.is_here(&here.environment, &here.disk);
+    let fact = |host: &'static Host| Facts {
+        id: host.id.to_owned(),
+        outcome: outcome(host, &here, &gatelet),
+    };
+    HOSTS.iter().filter(is_here).map(fact).collect()
+}
+
+fn outcome(host: &'static Host, here: &Here, gatelet: &Gatelet) -> Outcome {
+    let files = plan::files(host, &Scope::User, &here.environment, &here.disk);
+    let mut all = Vec::new();
+    for file in files.unwrap_or_default() {
+        match plan::entries(host, &file, &here.disk) {
+            Ok(entries) => all.extend(entries),
+            Err(refusal) => return Outcome::Unreadable(refusal.to_string()),
+        }
+    }
+    let is_ours = |(name, entry): &&(String, Value)| {
+        name == NAME || Reach::of(entry).is_some_and(|reach| gatelet.is_same(&reach))
+    };
+    match all.iter().find(is_ours).map(|(_, entry)| Reach::of(entry)) {
+        None => Outcome::Absent,
+        Some(Some(Reach::Program { command, .. })) if !is_this_program(&command) => {
+            Outcome::OtherProgram(command)
+        }
+        Some(_) => Outcome::Here,
+    }
+}
+
+/// Whether a host would start the program that runs now.
+fn is_this_program(command: &str) -> bool {
+    let real = |path| std::fs::canonicalize(path).ok();
+    let own = std::env::current_exe().ok().and_then(real);
+    let started = paths::program(command).and_then(real);
+    started.is_some() && started == own
+}
