@@ -6,17 +6,20 @@
 //! put in and taken out again leaves the text as it was.
 
 mod json;
-mod layout;
 mod toml;
-mod write;
 mod yaml;
 
-use std::ops::Range;
+mod layout;
+mod pieces;
+mod write;
 
 use serde_json::{Map, Value as Json};
 
+pub use pieces::find;
+
 use crate::tree::{Node, Value};
 use crate::{Damaged, Format};
+use pieces::splice;
 
 /// A document with a value put into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,26 +86,6 @@ pub fn remove(
     let expected = with(root.to_json(), keys, None);
     check(&changed, format, keys, expected)?;
     Ok(format!("{mark}{changed}"))
-}
-
-/// The value at the end of the way.
-pub fn find<'n>(root: &'n Node, keys: &[&str]) -> Option<&'n Node> {
-    keys.iter().try_fold(root, |node, key| node.get(key))
-}
-
-/// A piece of the text, and what stands there instead.
-type Splice = (Range<usize>, String);
-
-fn splice(text: &str, mut splices: Vec<Splice>) -> String {
-    splices.sort_by_key(|(range, _)| (range.start, range.end));
-    let (mut changed, mut at) = (String::with_capacity(text.len() + 256), 0);
-    for (range, new) in splices {
-        changed.push_str(&text[at..range.start.max(at)]);
-        changed.push_str(&new);
-        at = range.end.max(at);
-    }
-    changed.push_str(&text[at..]);
-    changed
 }
 
 /// The byte order mark, and what follows it.

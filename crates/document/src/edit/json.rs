@@ -3,11 +3,11 @@
 //! A new member goes to the end of its table, laid out like its neighbours; a
 //! comment behind the last one stays beside it.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::layout::{break_before, indent_before, indent_of_line, line_end, line_start, newline};
+use super::pieces::{Splice, find, nested};
 use super::write::{self, Layout};
-use super::{Splice, find};
 use crate::tree::{Member, Node, Value};
 
 pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {
@@ -92,13 +92,6 @@ fn before_next(
     let between = &text[comma + 1..next.key_span.start];
     let n_blanks = between.len() - between.trim_start_matches([' ', '\t']).len();
     start..comma + 1 + n_blanks
-}
-
-/// A value under the keys that lead to it.
-pub(super) fn nested(keys: &[&str], value: &Json) -> Json {
-    keys.iter().rev().fold(value.clone(), |value, key| {
-        Json::Object(Map::from_iter([((*key).to_owned(), value)]))
-    })
 }
 
 fn insert(text: &str, root: &Node, table: &Node, key: &str, value: &Json) -> Vec<Splice> {

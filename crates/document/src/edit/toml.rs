@@ -12,7 +12,8 @@ use toml_parser::Source;
 use toml_parser::parser::{Event, EventKind, RecursionGuard, parse_document};
 
 use super::layout::{break_before, line_start, newline, next_line};
-use super::{Splice, find, write};
+use super::pieces::{Splice, find, nested};
+use super::write;
 use crate::tree::{Node, Value};
 
 pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {
@@ -256,7 +257,7 @@ fn is_in_braces(text: &str, statements: &[Statement], root: &Node, keys: &[&str]
 
 fn insert_in_braces(text: &str, table: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {
     let Value::Table(members) = &table.value else { return None };
-    let value = write::toml(&super::json::nested(&keys[1..], value))?;
+    let value = write::toml(&nested(&keys[1..], value))?;
     let member = format!("{} = {value}", write::toml_key(keys[0]));
     Some(vec![match members.iter().map(|member| member.node.span.end).max() {
         Some(end) => (end..end, format!(", {member}")),

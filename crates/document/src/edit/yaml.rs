@@ -5,12 +5,11 @@
 
 use serde_json::Value as Json;
 
-use super::json::nested;
 use super::layout::{
     break_before, indent_before, indent_of_line, line_end, line_start, newline, next_line,
 };
+use super::pieces::{Splice, find, nested};
 use super::write::{self, Layout};
-use super::{Splice, find};
 use crate::tree::{Member, Node, Value};
 
 pub(super) fn set(text: &str, root: &Node, keys: &[&str], value: &Json) -> Option<Vec<Splice>> {

@@ -1,13 +1,14 @@
 //! `gatelet install`: gatelet as a server in the programs that use MCP.
 
 mod adopt;
+mod own_file;
 
 use std::path::Path;
 
 use adopt::PlainSecrets;
 use hosts::Reach;
-use hosts::change::FileChange;
 use hosts::plan;
+use own_file::own_file;
 
 use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
 use super::init::START;
@@ -86,18 +87,4 @@ fn reach(args: &Args, here: &Here, gatelet: &Gatelet, paths: &Paths) -> anyhow::
     }
     let url = format!("{}/mcp", gatelet.config.serve.url()).replace("://0.0.0.0:", "://127.0.0.1:");
     Ok(vec![Reach::Http { url, headers: [].into() }, program])
-}
-
-/// Our own file, with a text that it does not have yet.
-fn own_file(file: &Path, text: String) -> FileChange {
-    FileChange {
-        host: None,
-        path: file.to_owned(),
-        format: document::Format::Toml,
-        before: None,
-        after: Some(text.into_bytes()),
-        steps: Vec::new(),
-        private: true,
-        notes: vec!["the configuration that hosts start gatelet with".to_owned()],
-    }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::super::host_files::Here;
 use super::super::init::START;
 use super::super::plain_secrets;
-use super::own_file;
+use super::own_file::own_file;
 use crate::config::edit::{self, Edit, Unedited};
 use crate::config::foreign::relabel;
 use crate::config::{self, Entry, RawUpstream, Source};
