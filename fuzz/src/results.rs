@@ -1,7 +1,7 @@
 //! What upstreams answer: masked, kept, and looked into with selectors and jq.
 
+use ::skills::{File, Library};
 use artifacts::view::{self, Budget, Selector};
-use gateway::skill::{File, Library};
 use offload::Stop;
 use redact::{Config, Scrubber};
 use testkit::fuzz::Dictionary;
@@ -160,7 +160,7 @@ fn skill(bytes: &[u8]) {
 
 fn skill_listing(bytes: &[u8]) {
     let Ok(page) = Json::parse(bytes.to_vec()) else { return };
-    let _ = gateway::skill::upstream::from_page("a", &page);
-    let _ = gateway::skill::upstream::lifetime(&page);
-    let _ = gateway::skill::upstream::cash::from_list("a", &page);
+    let _ = ::skills::upstream::from_page("a", &page);
+    let _ = ::skills::upstream::lifetime(&page);
+    let _ = ::skills::upstream::cash::from_list("a", &page);
 }

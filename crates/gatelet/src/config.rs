@@ -21,6 +21,7 @@ mod search;
 mod serve;
 mod site;
 mod skills;
+mod surface;
 mod trust;
 mod upstream;
 mod visibility;
@@ -43,8 +44,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::tls::ClientCertificates;
 
+pub(crate) use self::artifacts::{Artifacts, Location};
 pub(crate) use self::sandbox::Sandbox;
-pub(crate) use artifacts::{Artifacts, Location};
+pub(crate) use self::skills::Skills;
 pub(crate) use auth::{Auth, KeySource};
 pub(crate) use controls::Controls;
 pub(crate) use gate::Gate;
@@ -53,9 +55,9 @@ pub(crate) use manifest::Manifest;
 pub(crate) use mount::{Mount, Raw as RawMount, meant};
 pub(crate) use problem::{Problems, Source};
 pub(crate) use records::Records;
-pub(crate) use serve::{Serve, Surface, Tls, address};
+pub(crate) use serve::{Serve, Tls, address};
 pub(crate) use site::{Ownership, Rules};
-pub(crate) use skills::Skills;
+pub(crate) use surface::SurfaceName;
 pub(crate) use text::{Environment, Machine, Process};
 pub(crate) use upstream::{Entry, Raw as RawUpstream, Reach, Start, Upstream, Wire, write};
 
@@ -123,8 +125,8 @@ pub(crate) struct Config {
     pub(crate) listed: gateway::surface::listed::Config,
     /// Whether searches compare meanings.
     pub(crate) meaning: Meaning,
-    pub(crate) trust: gateway::policy::trust::Config,
-    pub(crate) visibility: gateway::policy::visibility::Config,
+    pub(crate) trust: policy::trust::Config,
+    pub(crate) visibility: policy::visibility::Config,
     pub(crate) mounts: Vec<Mount>,
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use gateway::policy::trust::{Ledger, LedgerStore, Tampered};
+use policy::trust::{Ledger, LedgerStore, Tampered};
 use store::files::Files;
 use tool::hex;
 
@@ -134,7 +134,7 @@ fn no_state_directory(error: impl Into<anyhow::Error>) -> Tampered {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use gateway::policy::trust::TrustLevel;
+    use policy::trust::TrustLevel;
     use tool::{Json, Tool};
 
     use super::*;

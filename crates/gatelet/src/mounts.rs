@@ -71,7 +71,7 @@ impl MountError {
 pub(crate) fn taken(config: &Config) -> Vec<String> {
     let own = config.builtin_labels().into_iter().map(|(label, _)| label);
     let upstreams = config.upstreams.iter().map(|upstream| upstream.label.clone());
-    own.chain(upstreams).chain([gateway::roster::BUILTIN.to_owned()]).collect()
+    own.chain(upstreams).chain([roster::BUILTIN.to_owned()]).collect()
 }
 
 /// How long the keeper sleeps at most, so that a clock that is set does not

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
-use gateway::redact::Scrubber;
 use parking_lot::Mutex;
+use redact::Scrubber;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use catalog::usage::UsageHistory;
-use gateway::learning::Notebook;
+use gateway::learning::UsageStore;
 use store::document::{DocumentError, IfDamaged, JsonDocument};
 use store::file::{Stamp, stamp};
 use store::files::Files;
@@ -133,7 +133,7 @@ impl Shared {
     }
 }
 
-impl Notebook for UsageFile {
+impl UsageStore for UsageFile {
     fn read(&self) -> Arc<UsageHistory> {
         self.load().unwrap_or_else(|error| {
             tracing::warn!(error = format!("{error:#}"), "searches have no habits to go by");

@@ -25,20 +25,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::skills::Library;
 use anyhow::Context;
+use artifacts::gate;
 use catalog::Catalog;
 use futures::StreamExt;
-use gateway::clock::{Clock, System};
-use gateway::gateway::Controls;
-use gateway::learning::Closed;
-use gateway::record::Nowhere;
-use gateway::roster::{self, Indexing, Start};
-use gateway::skill::Library;
+use gateway::gateway::{AnswerParts, Controls, PolicyParts, RosterParts};
 use gateway::unmatched::Written;
-use gateway::{Gateway, Parts, gate};
+use gateway::{Gateway, Parts};
 use mcp::connect::{Certificates, Shutdown};
 use parking_lot::Mutex;
+use roster::clock::System;
+use roster::{self, Indexing, Start};
 use store::events::Events;
+use tool::clock::Clock;
 use tool::{Event, Finding};
 use web::manifest::Manifest;
 
@@ -145,40 +145,32 @@ impl Wiring {
         let skills = skills::library(config);
         self.apply(config, &skills);
         let upstreams = self.upstreams(config);
-        let parts = Parts {
-            surface: config.serve.surface.meant(),
-            skills,
-            gate: gate(config),
+        let mut parts = Parts::new(upstreams, Arc::clone(&clock));
+        parts.skills = skills;
+        parts.server.surface = config.serve.surface;
+        parts.server.manifest = Some(self.manifest());
+        parts.server.meta = config.controls.meta.clone();
+        parts.server.listed = config.listed.clone();
+        parts.roster = RosterParts {
+            config: self.roster_config(config),
+            inspection: config.controls.inspection.clone(),
             listing_store: Arc::clone(&self.listings) as _,
-            manifest: Some(self.manifest()),
-            artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
+        };
+        parts.policies = PolicyParts {
             stages: self.controls.first(config, &self.state, &self.identities, &clock),
             visibility: config.visibility.clone().into(),
-            meta: config.controls.meta.clone(),
-            listed: config.listed.clone(),
-            inspection: config.controls.inspection.clone(),
-            raw: config.artifacts.raw,
-            records: match &self.records {
-                Some(events) => Arc::clone(events) as _,
-                None => Arc::new(Nowhere),
-            },
-            notebook: match config.learning {
-                Learning::On => Arc::clone(&self.usage) as _,
-                Learning::Off => Arc::new(Closed),
-            },
-            roster: roster::Config {
-                meaning: config.meaning,
-                // A command asks once; a gatelet that stays should not keep its
-                // clients waiting while it reads thousands of tools.
-                indexing: match self.start_policy {
-                    StartPolicy::Configured => Indexing::Ahead,
-                    StartPolicy::OnDemand | StartPolicy::AllAtOnce => Indexing::WhenNeeded,
-                },
-                instance: Arc::clone(&self.instance),
-                ..roster::Config::default()
-            },
-            ..Parts::new(upstreams, clock)
         };
+        parts.answers = AnswerParts {
+            gate: gate(config),
+            artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
+            raw: config.artifacts.raw,
+        };
+        if let Some(events) = &self.records {
+            parts.observers.records = Arc::clone(events) as _;
+        }
+        if config.learning == Learning::On {
+            parts.observers.usage = Arc::clone(&self.usage) as _;
+        }
         Gateway::new(parts)
     }
 
@@ -200,6 +192,20 @@ impl Wiring {
     pub(crate) fn log_unmatched(&self, gateway: &Gateway) {
         for finding in self.unmatched(gateway) {
             tracing::warn!("{}: {}", finding.subject, finding.message);
+        }
+    }
+
+    fn roster_config(&self, config: &Config) -> roster::Config {
+        roster::Config {
+            meaning: config.meaning,
+            // A command asks once; a gatelet that stays should not keep its
+            // clients waiting while it reads thousands of tools.
+            indexing: match self.start_policy {
+                StartPolicy::Configured => Indexing::Ahead,
+                StartPolicy::OnDemand | StartPolicy::AllAtOnce => Indexing::WhenNeeded,
+            },
+            instance: Arc::clone(&self.instance),
+            ..roster::Config::default()
         }
     }
 

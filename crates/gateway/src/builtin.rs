@@ -1,7 +1,7 @@
 //! The built-in functions, in the reserved namespace `gatelet`.
 //!
-//! They are listed, documented, checked and called like any other function;
-//! only who answers is different.
+//! They are listed, documented, checked and called like any other function, but
+//! answered in this process.
 
 mod find;
 mod view;
@@ -27,14 +27,15 @@ pub(crate) use view::{AnswerBudget, is_media, view};
 
 pub use roster::BUILTIN as LABEL;
 
-/// Whether a call views something kept, so that its answer is bounded by itself.
+/// Whether a call views a kept answer; its reply keeps to the size limit by
+/// itself.
 pub(crate) fn is_view(call: &ValidCall) -> bool {
     call.callee.upstream == BUILTIN && call.slot().is_some() && call.callee.tool == "view"
 }
 
 /// How many functions a search names unless more are asked for.
-pub(crate) const FOUND: usize = 5;
-pub(crate) const MOST_FOUND: usize = 50;
+pub(crate) const DEFAULT_RESULTS: usize = 5;
+pub(crate) const MAX_RESULTS: usize = 50;
 
 /// Answers for the namespace `gatelet`.
 pub struct BuiltinTools {
@@ -75,14 +76,14 @@ impl Builtin for BuiltinTools {
         context: &Context,
     ) -> Result<Reply, Failure> {
         let Ask::Call(call) = ask else {
-            return Ok(Reply::Error(RpcError::new(-32601, "the gate itself has functions only")));
+            return Ok(Reply::Error(RpcError::new(-32601, "gatelet itself has functions only")));
         };
         let arguments = call.arguments.unwrap_or_else(Json::empty_object);
         Ok(match call.name.as_str() {
             "find" => self.find(&arguments, snapshot, context).await,
             "view" => view(&*self.artifacts, &arguments, &AnswerBudget::default(), context).await,
             "status" => Reply::text(&self.status(snapshot, context)),
-            other => Reply::error_text(&format!("the gate has no function `{other}`")),
+            other => Reply::error_text(&format!("gatelet has no function `{other}`")),
         })
     }
 }
@@ -135,15 +136,15 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
             Some(health) => format!("{phase}; credentials: {health}"),
         };
         let fare = match status.unanswered {
-            0 => Fare::of(&status.phase),
-            _ => Fare::of(&status.phase).min(Fare::Away),
+            0 => Availability::of(&status.phase),
+            _ => Availability::of(&status.phase).min(Availability::Away),
         };
         has_unread |= !status.listing.unread.is_empty();
         lines.push((fare, format!("- {}: {phase}", source.label)));
     }
     lines.sort_by_key(|(fare, _)| *fare);
-    let count = |wanted: Fare| lines.iter().filter(|(fare, _)| *fare == wanted).count();
-    let mut first = tally(lines.len(), count(Fare::Away), count(Fare::Starting));
+    let count = |wanted: Availability| lines.iter().filter(|(fare, _)| *fare == wanted).count();
+    let mut first = tally(lines.len(), count(Availability::Away), count(Availability::Starting));
     if has_unread {
         first.push_str(" Not every list of theirs can be read.");
     }
@@ -151,26 +152,26 @@ fn status(snapshot: &Snapshot, shows: &dyn Fn(usize) -> bool) -> String {
     format!("{first}\n\n{}", lines.join("\n"))
 }
 
-/// How an upstream fares, worst first.
+/// How an upstream is doing, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fare {
+enum Availability {
     Away,
     Starting,
     There,
 }
 
-impl Fare {
+impl Availability {
     /// As its line says it.
-    fn of(phase: &Phase) -> Fare {
+    fn of(phase: &Phase) -> Availability {
         match phase {
-            Phase::Down { .. } => Fare::Away,
-            Phase::Starting => Fare::Starting,
-            Phase::Up | Phase::Asleep => Fare::There,
+            Phase::Down { .. } => Availability::Away,
+            Phase::Starting => Availability::Starting,
+            Phase::Up | Phase::Asleep => Availability::There,
         }
     }
 }
 
-/// How all upstreams fare, in a sentence.
+/// How all upstreams are doing, in a sentence.
 fn tally(all: usize, away: usize, starting: usize) -> String {
     let upstreams = if all == 1 { "upstream" } else { "upstreams" };
     let is = |count: usize| if count == 1 { "is" } else { "are" };
@@ -190,7 +191,7 @@ fn tally(all: usize, away: usize, starting: usize) -> String {
     }
 }
 
-/// Which lists are not what the upstream has.
+/// Which lists may differ from the upstream's own.
 fn unread(listing: &Listing) -> Option<String> {
     let word = |kind: &tool::Kind| match kind {
         tool::Kind::Tools => "functions",
@@ -213,7 +214,7 @@ fn listing() -> Listing {
                 "type": "object",
                 "properties": {
                     "query": {"type": "string", "description": "What you want to do, in words."},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": FOUND},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "default": DEFAULT_RESULTS},
                     "kind": {
                         "type": "string",
                         "enum": ["function", "resource", "prompt", "skill", "all"],
@@ -250,15 +251,18 @@ fn listing() -> Listing {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fare, tally};
+    use super::{Availability, tally};
     use roster::Phase;
 
     #[test]
     fn what_is_listed_as_starting_is_counted_as_starting() {
-        assert_eq!(Fare::of(&Phase::Starting), Fare::Starting);
+        assert_eq!(Availability::of(&Phase::Starting), Availability::Starting);
         let down = Phase::Down { reason: String::new(), failures: 1 };
-        assert_eq!(Fare::of(&down), Fare::Away);
-        assert_eq!([Phase::Up, Phase::Asleep].map(|phase| Fare::of(&phase)), [Fare::There; 2]);
+        assert_eq!(Availability::of(&down), Availability::Away);
+        assert_eq!(
+            [Phase::Up, Phase::Asleep].map(|phase| Availability::of(&phase)),
+            [Availability::There; 2]
+        );
     }
 
     #[test]

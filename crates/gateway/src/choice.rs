@@ -1,15 +1,16 @@
 //! Which surfaces there are, and which one a client gets.
 //!
-//! Where nobody says, what a client says of itself decides. A client may name a surface in its experimental capabilities. Otherwise its
-//! name decides, where it is a host whose ways are known; every other gets the
-//! surface that costs any host the least.
+//! On `auto` a client may name a surface in its experimental capabilities.
+//! Otherwise its name decides, where it is a known host; every other client gets
+//! the surface that costs any host the least.
 
 use tool::Client;
 
 /// The surfaces there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Surface {
     /// `call`, `help`, `skill`.
+    #[default]
     Cash,
     /// `tool_browse`, `tool_execute`, `tool_view`, and more for resources and
     /// prompts.
@@ -26,13 +27,24 @@ impl Surface {
     pub const ALL: [Surface; 5] =
         [Surface::Cash, Surface::Gateway, Surface::Proxy, Surface::Direct, Surface::Auto];
 
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Surface::Cash => "cash",
             Surface::Gateway => "gateway",
             Surface::Proxy => "proxy",
             Surface::Direct => "direct",
             Surface::Auto => "auto",
+        }
+    }
+
+    /// What clients of this surface see, in one line.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Surface::Cash => "`call`, `help` and `skill`",
+            Surface::Gateway => "`tool_browse`, `tool_execute` and `tool_view`",
+            Surface::Proxy => "Every tool by name, its definition on request",
+            Surface::Direct => "Every tool, whole",
+            Surface::Auto => "Chosen by what the client says of itself",
         }
     }
 
@@ -46,9 +58,9 @@ impl Surface {
 }
 
 /// The experimental capability by which a client names a surface itself.
-pub const WISH: &str = "gatelet/surface";
+pub const SURFACE_CAPABILITY: &str = "gatelet/surface";
 
-/// A host whose ways are known.
+/// A host of which it is known what it does with definitions.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// What it calls itself in `clientInfo.name`, whatever the case.
@@ -72,7 +84,7 @@ const SENDS_ALL: &str = "sends every definition with every message";
 const CAPS: &str = "takes a limited number of tools";
 const PERSON: &str = "shows a person what there is";
 
-/// Hosts, by what they do with definitions. What is not known for sure of a
+/// Hosts, by what they do with definitions. Where that is not known for sure, the
 /// host counts as sending all of them with every message: the surface for that
 /// works everywhere.
 pub const HOSTS: &[Host] = &[
@@ -111,15 +123,16 @@ pub const HOSTS: &[Host] = &[
 
 /// The surface for a client.
 pub fn choose(client: &Client) -> Surface {
-    let wish = client.capabilities.member("experimental").and_then(|all| all.member(WISH));
+    let wish =
+        client.capabilities.member("experimental").and_then(|all| all.member(SURFACE_CAPABILITY));
     let wish = wish.and_then(|wish| wish.member_as::<String>("name").or_else(|| wish.read().ok()));
     let wish = wish.and_then(|name| name.parse().ok()).filter(|wish| *wish != Surface::Auto);
-    wish.or_else(|| known(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
+    wish.or_else(|| find_host(&client.name).map(|host| host.surface)).unwrap_or(Surface::Cash)
 }
 
 /// The host of that name, however it is written. A bridge between transports
 /// puts itself behind the name of the client: `claude-ai (via mcp-remote 0.1.37)`.
-pub fn known(name: &str) -> Option<&'static Host> {
+pub fn find_host(name: &str) -> Option<&'static Host> {
     let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
     let name = plain(name);
     let name = name.split("-(via-").next().unwrap_or_default();
@@ -179,7 +192,7 @@ mod tests {
     #[test]
     fn every_host_gets_the_surface_that_suits_it() {
         for (name, surface) in SEEN {
-            let host = known(name).unwrap_or_else(|| panic!("{name} is not in the table"));
+            let host = find_host(name).unwrap_or_else(|| panic!("{name} is not in the table"));
             assert_eq!(host.surface, *surface, "{name}");
             assert_eq!(choose(&Client::named(name, "1.2.3")), *surface, "{name}");
             assert_eq!(choose(&Client::named(&name.to_uppercase(), "")), *surface, "{name}");
@@ -202,7 +215,7 @@ mod tests {
             "my mcp-inspector",
             "(via mcp-remote 1)",
         ] {
-            assert!(known(name).is_none(), "{name}");
+            assert!(find_host(name).is_none(), "{name}");
             assert_eq!(choose(&Client::named(name, "")), Surface::Cash, "{name}");
         }
     }
@@ -210,7 +223,7 @@ mod tests {
     #[test]
     fn a_client_may_name_a_surface_itself() {
         let wishing = |wish: serde_json::Value| {
-            let capabilities = json!({"experimental": {WISH: wish}}).into();
+            let capabilities = json!({"experimental": {SURFACE_CAPABILITY: wish}}).into();
             choose(&Client { capabilities, ..Client::named("mcp-inspector", "") })
         };
         assert_eq!(wishing(json!({"name": "gateway"})), Surface::Gateway);

@@ -1,8 +1,8 @@
-//! Carries one call to its upstream and the answer back.
+//! Takes one call to its upstream and the answer back.
 //!
-//! Every surface comes through here, so that what holds for one holds for all:
-//! the same checks in the same order, the same gate, one record per call. What
-//! a surface is called and how it writes calls comes in as an [`Origin`].
+//! Every surface calls this, so that the same holds for all of them: the same
+//! checks in the same order, the same gate, one record per call. The name of the
+//! surface and how it writes calls come in as an [`Origin`].
 
 mod keeping;
 mod measured;
@@ -11,7 +11,7 @@ mod outcome;
 mod pipeline;
 mod viewing;
 
-pub(crate) use origin::{Origin, REPEATED, repeated_arguments, unwritten};
+pub(crate) use origin::{MAX_REPEATED_ARGUMENTS, Origin, no_call_text, repeated_arguments};
 pub(crate) use outcome::RenderReply;
 pub use outcome::{CallError, Outcome};
 pub(crate) use pipeline::Dispatcher;

@@ -1,4 +1,4 @@
-//! A small shop behind the gate, for tests.
+//! A small shop behind gatelet, for tests.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tool::{Ask, Call, Client, Context, Failure, Json, Provider, Reply};
 
 use crate::choice::Surface;
 use crate::gateway::{Gateway, Parts};
-use crate::record::Ledger;
+use crate::record::RecentRecords;
 use roster::{Connector, Upstream};
 use tool::clock::Fake;
 
@@ -131,13 +131,13 @@ pub(crate) fn shop() -> (Vec<Upstream>, Arc<Scripted>) {
 pub(crate) struct Opened {
     pub(crate) gateway: Gateway,
     pub(crate) surface: Arc<dyn Provider>,
-    pub(crate) records: Arc<Ledger>,
+    pub(crate) records: Arc<RecentRecords>,
 }
 
 pub(crate) async fn open(upstreams: Vec<Upstream>, change: impl FnOnce(&mut Parts)) -> Opened {
-    let records = Arc::new(Ledger::new(100));
+    let records = Arc::new(RecentRecords::new(100));
     let mut parts = Parts::new(upstreams, Arc::new(Fake::default()));
-    parts.records = Arc::clone(&records) as _;
+    parts.observers.records = Arc::clone(&records) as _;
     change(&mut parts);
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("test", ""));

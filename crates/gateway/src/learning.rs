@@ -1,9 +1,9 @@
-//! Learning from use: what was called after what was asked.
+//! Learns from use which tool is called after which search.
 //!
-//! When the operator wants it, the first call that is answered after a search
-//! is noted beside the words of that search, in a [`Notebook`] that never
-//! leaves the machine; later searches prefer what was chosen before, within
-//! the index's own bound. It never hides or adds anything.
+//! When the operator wants it, the first answered call after a search is noted
+//! with the words of that search, in a [`UsageStore`] that never leaves the
+//! machine. Later searches prefer what was chosen before, within the limit that
+//! the index sets. Nothing is ever hidden or added.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use catalog::usage::UsageHistory;
 use parking_lot::Mutex;
 use tool::Context;
 
-use crate::record::{Ending, Note, Record, Sink};
+use crate::record::{Ending, GatewayEvent, Record, Sink};
 use roster::BUILTIN;
 use tool::clock::Clock;
 
 /// Where the usage history is kept.
-pub trait Notebook: Send + Sync {
+pub trait UsageStore: Send + Sync {
     /// What is known now.
     fn read(&self) -> Arc<UsageHistory>;
 
@@ -27,30 +27,30 @@ pub trait Notebook: Send + Sync {
     fn note(&self, query: &str, tool: &str, day: u32);
 
     /// Whether anything is learnt at all.
-    fn is_open(&self) -> bool {
+    fn learns(&self) -> bool {
         true
     }
 }
 
-/// For who learns nothing.
+/// Learns nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Closed;
+pub struct NoLearning;
 
-impl Notebook for Closed {
+impl UsageStore for NoLearning {
     fn read(&self) -> Arc<UsageHistory> {
         Arc::default()
     }
 
     fn note(&self, _: &str, _: &str, _: u32) {}
 
-    fn is_open(&self) -> bool {
+    fn learns(&self) -> bool {
         false
     }
 }
 
 /// Listens to searches and calls.
 pub(crate) struct Learning {
-    notebook: Arc<dyn Notebook>,
+    usage: Arc<dyn UsageStore>,
     clock: Arc<dyn Clock>,
     /// By session: what it searched for since its last call.
     asked: Mutex<HashMap<Arc<str>, String>>,
@@ -61,13 +61,13 @@ const SESSIONS: usize = 1_000;
 const MILLIS_PER_DAY: u64 = 24 * 60 * 60 * 1_000;
 
 impl Learning {
-    pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>) -> Learning {
-        Learning { notebook, clock, asked: Mutex::default() }
+    pub(crate) fn new(usage: Arc<dyn UsageStore>, clock: Arc<dyn Clock>) -> Learning {
+        Learning { usage, clock, asked: Mutex::default() }
     }
 
-    /// Hears a search, and tells what was chosen after such searches before.
+    /// Notes a search, and returns what was chosen after similar ones before.
     pub(crate) fn asked(&self, context: &Context, query: &str) -> Priors {
-        if !self.notebook.is_open() {
+        if !self.usage.learns() {
             return Priors::new();
         }
         let mut asked = self.asked.lock();
@@ -76,7 +76,7 @@ impl Learning {
         }
         asked.insert(Arc::clone(&context.session), catalog::summary::cut(query, 500));
         drop(asked);
-        let history = self.notebook.read();
+        let history = self.usage.read();
         let priors = history.priors(query, self.day());
         priors.into_iter().map(|(tool, share)| (tool.to_owned(), share)).collect()
     }
@@ -94,7 +94,7 @@ impl Learning {
         let query = asked.remove(&record.session);
         drop(asked);
         if let Some(query) = query {
-            self.notebook.note(&query, &record.callee.path, self.day());
+            self.usage.note(&query, &record.callee.path, self.day());
         }
     }
 
@@ -103,28 +103,28 @@ impl Learning {
     }
 }
 
-/// Hears of calls from their records, and passes them on.
-pub(crate) struct Listening {
+/// Learns from the records of calls, and passes them on.
+pub(crate) struct LearningSink {
     pub(crate) learning: Arc<Learning>,
     pub(crate) sink: Arc<dyn Sink>,
 }
 
-impl Sink for Listening {
+impl Sink for LearningSink {
     fn put(&self, record: Record) {
         self.learning.called(&record);
         self.sink.put(record);
     }
 
     fn takes_records(&self) -> bool {
-        self.learning.notebook.is_open() || self.sink.takes_records()
+        self.learning.usage.learns() || self.sink.takes_records()
     }
 
-    fn takes_notes(&self) -> bool {
-        self.sink.takes_notes()
+    fn takes_events(&self) -> bool {
+        self.sink.takes_events()
     }
 
-    fn note(&self, note: Note) {
-        self.sink.note(note);
+    fn event(&self, event: GatewayEvent) {
+        self.sink.event(event);
     }
 }
 

@@ -1,10 +1,10 @@
 //! How a call travels.
 //!
 //! A client talks to a [`surface`]. The surface looks things up in the current
-//! catalog and hands calls to [`dispatch`], which runs them through the
-//! stages of the [`policy`] against an upstream from the [`roster`]. Answers
-//! pass the [`gate`], which has long ones kept as [`artifact`]s that can be
-//! [`view`]ed piece by piece. Every call leaves one [`record`].
+//! catalog and hands calls to [`dispatch`], which runs them through the stages of
+//! [`policy`] against an upstream of the [`roster`]. Answers pass the gate of
+//! [`artifacts`], which keeps long ones so that they can be viewed piece by piece.
+//! Every call leaves one [`record`].
 //!
 //! This crate knows no protocol, no database and no file format: upstreams
 //! come in as [`tool::Provider`], and each surface goes out as one.
@@ -26,13 +26,8 @@ pub mod record;
 
 pub mod unmatched;
 
-mod memo;
+mod bounded_cache;
 mod primitive;
-
-pub use artifacts as artifact;
-pub use artifacts::{envelope, gate, view};
-pub use roster::clock;
-pub use {policy, redact, roster, skills as skill};
 
 #[cfg(test)]
 mod fixture;

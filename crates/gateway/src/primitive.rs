@@ -1,10 +1,10 @@
-//! Resources and prompts as tool results: what a gate measures and a model
-//! reads, whichever way it was asked for.
+//! Resources and prompts as tool results: what the gate measures and a model
+//! reads, whichever request it came from.
 
 use serde_json::json;
 use tool::{Json, Object};
 
-/// What was read, as the content of a tool result: text as text, images as
+/// A resource as the content of a tool result: text as text, images as
 /// images, everything else as embedded resources.
 pub(crate) fn read(json: &Json) -> Json {
     let contents: Vec<Json> = json.member_as("contents").unwrap_or_default();
@@ -28,7 +28,7 @@ pub(crate) fn read(json: &Json) -> Json {
     result_of(&contents.iter().map(block).collect::<Vec<_>>())
 }
 
-/// A rendered prompt: every message, with who says it.
+/// A rendered prompt: every message with its role.
 pub(crate) fn prompt(json: &Json) -> Json {
     let messages: Vec<Json> = json.member_as("messages").unwrap_or_default();
     let mut blocks: Vec<Json> = Vec::new();

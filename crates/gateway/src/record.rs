@@ -1,9 +1,8 @@
-//! What is remembered of a call: exactly one [`Record`] each, however it ended,
-//! where anybody takes records.
+//! Exactly one [`Record`] for every call, however it ended, where a sink takes
+//! records.
 //!
 //! Logs, counters, audit and the dashboard are views of records. A record
-//! carries the payloads by reference, so whoever wants their cost in tokens
-//! counts it off the path of the call.
+//! shares the payloads, so that tokens are counted outside of the call.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,7 +63,7 @@ pub enum Ending {
     Cached,
     /// A dry run: nothing was asked.
     Planned,
-    /// The gate did not let it through, and why.
+    /// The pipeline refused it, and why.
     Refused(Refused),
     /// The upstream refused the request as such; by which code.
     Rejected(Code),
@@ -79,23 +78,23 @@ pub trait Sink: Send + Sync {
     /// Takes a record. Never blocks.
     fn put(&self, record: Record);
 
-    /// Whether records are taken; for who takes none, none are made.
+    /// Whether it takes records; if not, none are made.
     fn takes_records(&self) -> bool {
         true
     }
 
-    /// Whether notes are taken; who takes none is told none.
-    fn takes_notes(&self) -> bool {
+    /// Whether it takes events; if not, none are made.
+    fn takes_events(&self) -> bool {
         false
     }
 
-    /// Takes a note. Never blocks.
-    fn note(&self, _: Note) {}
+    /// Takes an event. Never blocks.
+    fn event(&self, _: GatewayEvent) {}
 }
 
 /// Something besides a call that an operator may want to count.
 #[derive(Clone, Debug)]
-pub struct Note {
+pub struct GatewayEvent {
     /// Milliseconds since 1970.
     pub at: u64,
     /// Empty where no session brought it about.
@@ -105,12 +104,12 @@ pub struct Note {
     pub took: Option<Duration>,
     /// The code of the error it was answered with.
     pub error: Option<Code>,
-    pub what: Happening,
+    pub what: EventKind,
 }
 
-/// What happened. Never what was said: no queries, no results.
+/// What happened, without its content: no queries, no results.
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum EventKind {
     Browsed {
         query_chars: usize,
         path_depth: usize,
@@ -144,9 +143,9 @@ pub enum Happening {
 
 /// For who keeps no records.
 #[derive(Clone, Copy, Debug)]
-pub struct Nowhere;
+pub struct NoSink;
 
-impl Sink for Nowhere {
+impl Sink for NoSink {
     fn put(&self, _: Record) {}
 
     fn takes_records(&self) -> bool {
@@ -156,15 +155,15 @@ impl Sink for Nowhere {
 
 /// The last records, in memory.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct RecentRecords {
     room: usize,
     records: Mutex<VecDeque<Record>>,
 }
 
-impl Ledger {
+impl RecentRecords {
     /// Keeps the last `room` records.
-    pub fn new(room: usize) -> Ledger {
-        Ledger { room, records: Mutex::default() }
+    pub fn new(room: usize) -> RecentRecords {
+        RecentRecords { room, records: Mutex::default() }
     }
 
     pub fn records(&self) -> Vec<Record> {
@@ -173,7 +172,7 @@ impl Ledger {
     }
 }
 
-impl Sink for Ledger {
+impl Sink for RecentRecords {
     fn put(&self, record: Record) {
         let mut records = self.records.lock();
         if records.len() == self.room {
@@ -228,27 +227,27 @@ pub(crate) struct OpenRecord<'a> {
     recorder: &'a Recorder,
 }
 
-/// Writes records and notes.
+/// Writes records and events.
 pub(crate) struct Recorder {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Recorder {
-    /// Tells of something that a client did.
-    pub(crate) fn tell(
+    /// Reports something that a client did.
+    pub(crate) fn event(
         &self,
         context: &Context,
         id: &str,
         since: Duration,
         error: Option<Code>,
-        what: impl FnOnce() -> Happening,
+        what: impl FnOnce() -> EventKind,
     ) {
-        if !self.sink.takes_notes() {
+        if !self.sink.takes_events() {
             return;
         }
         let what = what();
-        self.sink.note(Note {
+        self.sink.event(GatewayEvent {
             at: self.clock.unix_millis(),
             session: Arc::clone(&context.session),
             id: id.to_owned(),
@@ -258,12 +257,12 @@ impl Recorder {
         });
     }
 
-    /// Tells of something that no client brought about.
-    pub(crate) fn tell_everybody(&self, what: impl FnOnce() -> Happening) {
-        if !self.sink.takes_notes() {
+    /// Reports something that no client caused.
+    pub(crate) fn global_event(&self, what: impl FnOnce() -> EventKind) {
+        if !self.sink.takes_events() {
             return;
         }
-        self.sink.note(Note {
+        self.sink.event(GatewayEvent {
             at: self.clock.unix_millis(),
             session: "".into(),
             id: String::new(),
@@ -298,14 +297,14 @@ impl Recorder {
 }
 
 impl OpenRecord<'_> {
-    pub(crate) fn note(&mut self, write: impl FnOnce(&mut Record)) {
+    pub(crate) fn update(&mut self, write: impl FnOnce(&mut Record)) {
         if let Some(record) = &mut self.record {
             write(record);
         }
     }
 
     pub(crate) fn close(mut self, sent: &Json) {
-        self.note(|record| record.sent = Some(sent.clone()));
+        self.update(|record| record.sent = Some(sent.clone()));
         self.put();
     }
 

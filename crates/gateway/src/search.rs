@@ -1,6 +1,5 @@
-//! The one path that every search takes, on every surface: it costs what a
-//! browse costs, it is told to who counts, and what is called after it is
-//! learnt from.
+//! The one path of every search, on every surface: it meets the quota of
+//! browsing, leaves an event, and is learnt from.
 
 use std::sync::Arc;
 
@@ -8,13 +7,13 @@ use catalog::{ItemRef, Priors};
 use tool::{Context, Json, Reply};
 
 use crate::learning::Learning;
-use crate::record::{Happening, Recorder};
+use crate::record::{EventKind, Recorder};
 use policy::code::Code;
 use policy::live::LiveStages;
 use policy::refusal::Refusal;
 use roster::Snapshot;
 
-/// Carries searches.
+/// Runs searches.
 pub(crate) struct Search {
     policies: Arc<LiveStages>,
     learning: Arc<Learning>,
@@ -99,8 +98,8 @@ impl Search {
         Search { policies, learning, recorder }
     }
 
-    /// Takes what a search costs, has it answered, and tells of it. What `check`
-    /// finds wrong with it costs nothing.
+    /// Spends the quota, answers the search, and reports it. A search that `check`
+    /// rejects costs nothing.
     pub(crate) async fn run<E: SearchError>(
         &self,
         wanted: Wanted<'_>,
@@ -116,9 +115,9 @@ impl Search {
             Err(error) => Err(error),
         };
         let code = answer.as_ref().err().map(SearchError::code);
-        self.recorder.tell(context, "", since, code, || {
+        self.recorder.event(context, "", since, code, || {
             let ids = answer.as_ref().map(|found| found.ids.clone()).unwrap_or_default();
-            Happening::Browsed {
+            EventKind::Browsed {
                 query_chars: wanted.query_chars,
                 path_depth: wanted.path_depth,
                 definitions: definitions(snapshot, &ids),
@@ -133,8 +132,7 @@ impl Search {
         answer.map(|found| found.reply)
     }
 
-    /// Hears what is looked for, and tells what was chosen after such searches
-    /// before.
+    /// Notes the query, and returns what was chosen after similar ones before.
     pub(crate) fn priors(&self, context: &Context, query: &str) -> Priors {
         self.learning.asked(context, query)
     }
@@ -143,7 +141,7 @@ impl Search {
         self.policies.now().stages.quota.spend_meta(meta_tool, context)
     }
 
-    /// Gives back what was taken for a search that was refused all the same.
+    /// Refunds the quota of a search that was refused after all.
     fn refunded<E: SearchError>(
         &self,
         meta_tool: &str,

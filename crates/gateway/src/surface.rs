@@ -10,19 +10,21 @@ pub mod proxy;
 
 pub mod meta;
 
+pub(crate) mod factory;
+
 pub(crate) mod about;
+pub(crate) mod artifact_resources;
 pub(crate) mod by_name;
 pub(crate) mod capabilities;
+pub(crate) mod catalog_events;
 pub(crate) mod cuts;
 pub(crate) mod groups;
 pub(crate) mod hints;
 pub(crate) mod instructions;
-pub(crate) mod kept;
 pub mod listed;
 pub(crate) mod listings;
+pub(crate) mod other_requests;
 pub(crate) mod oversize;
-pub(crate) mod published;
-pub(crate) mod rest;
 pub(crate) mod served_skills;
 pub(crate) mod stripped;
 

@@ -134,7 +134,7 @@ async fn printer(limit: usize) -> Arc<dyn Provider> {
     });
     let upstreams = vec![Upstream::new("press", Arc::new(Ready(provider)))];
     let mut parts = Parts::new(upstreams, Arc::new(System::start()));
-    parts.gate = artifacts::gate::Config { limit, ..Default::default() };
+    parts.answers.gate = artifacts::gate::Config { limit, ..Default::default() };
     let gateway = Gateway::new(parts);
     let client = Arc::new(Client::named("judge", ""));
     let provider = gateway.surface(Surface::Cash).provider_for(&client, &Arc::default());

@@ -175,7 +175,7 @@ impl Function {
             "name": format!("{}{dot}{}", self.namespace, self.name),
             "description": self.description,
             "inputSchema": self.schema(),
-            "_meta": {gateway::surface::cash::DISTANT:
+            "_meta": {gateway::surface::cash::REMOTE_FUNCTION:
                 {"namespace": self.namespace, "function": self.name}},
         });
         Tool::read(raw.into()).ok()

@@ -14,13 +14,13 @@ mod question;
 
 use std::sync::Arc;
 
+use ::skills::upstream::cash;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use gateway::roster::{Connector, loop_guard};
-use gateway::skill::upstream::cash;
 use mcp::revision::{Revision, method};
 use parking_lot::RwLock;
+use roster::{Connector, loop_guard};
 use serde_json::json;
 use tool::{
     Ask, Call, Client, Context, CredentialHealth, Event, Failure, Json, Kind, Listing, Object,

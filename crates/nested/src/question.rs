@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway::roster::Profile;
+use roster::Profile;
 use tool::{Ask, Call, Context, Failure, Provider, Reply, RpcError};
 
 /// How much of a result the other side may give: everything. Our own gate

@@ -2,7 +2,7 @@
 //!
 //! Off until an operator switches it on, because "read-only" is the upstream's
 //! own word; an allow list narrows that to tools the operator vouches for. An
-//! entry belongs to who asked, lives for a while, and all of them go when the
+//! entry belongs to its caller, lives for a while, and all of them go when the
 //! catalog changes. Errors are never kept.
 
 use std::collections::{BTreeMap, HashMap};

@@ -139,7 +139,7 @@ pub fn misread(arguments: &Json, contract: &Contract) -> Option<Problem> {
     is_yes.then(|| Problem::new(ARGUMENT, NO_TOKEN.to_owned()))
 }
 
-/// What is said to who writes something else where a token is wanted.
+/// The message for a caller who writes something else in place of a token.
 pub const NO_TOKEN: &str = "takes the token that was given for this call, not a yes; a call \
      without it is answered with a token if one is needed";
 

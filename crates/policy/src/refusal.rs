@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::code::Code;
 
-/// The gate does not let a call through.
+/// The pipeline does not let a call through.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -13,7 +13,7 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-/// Why the gate does not let a call through.
+/// Why the pipeline does not let a call through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Nothing can be made of what was asked.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use artifacts::envelope::Reference;
+use artifacts::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
 use async_trait::async_trait;
-use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
-use gateway::envelope::Reference;
 use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
 use tool::{Json, Object};

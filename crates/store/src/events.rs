@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use gateway::artifact::Artifact;
-use gateway::record::{Ending, Happening, Note, Record, Sink, tokens};
+use artifacts::Artifact;
+use gateway::record::{Ending, EventKind, GatewayEvent, Record, Sink, tokens};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
@@ -37,7 +37,7 @@ pub struct Events {
 /// What the thread that writes has to do.
 enum Task {
     Record(Box<Record>),
-    Note(Box<Note>),
+    Event(Box<GatewayEvent>),
     /// Say so when everything before this is written.
     Tell(Sender<()>),
 }
@@ -99,7 +99,7 @@ impl<F: Write> Writer<F> {
     fn work(&mut self, task: Task) {
         let mut event = match task {
             Task::Record(record) => event(&record),
-            Task::Note(note) => noted(&note),
+            Task::Event(event) => event_json(&event),
             Task::Tell(done) => {
                 let _ = done.send(());
                 return;
@@ -161,12 +161,12 @@ impl Sink for Events {
         self.send(Task::Record(Box::new(record)));
     }
 
-    fn takes_notes(&self) -> bool {
+    fn takes_events(&self) -> bool {
         true
     }
 
-    fn note(&self, note: Note) {
-        self.send(Task::Note(Box::new(note)));
+    fn event(&self, event: GatewayEvent) {
+        self.send(Task::Event(Box::new(event)));
     }
 }
 
@@ -229,21 +229,21 @@ fn answered(record: &Record) -> Value {
     })
 }
 
-/// A note as one event.
-pub fn noted(note: &Note) -> Value {
+/// An event as JSON.
+pub fn event_json(event: &GatewayEvent) -> Value {
     let size = |sent: &Json| {
         let text = Reply::Result(sent.clone()).tool_result().map(|result| result.text());
         let text = text.filter(|text| !text.is_empty()).unwrap_or_else(|| sent.to_string());
         (text.chars().count(), tokens(&text))
     };
-    let ended = |word: &str| match note.error {
+    let ended = |word: &str| match event.error {
         None => format!("{word}.completed"),
         Some(_) => format!("{word}.failed"),
     };
-    let (name, mut attributes) = match &note.what {
-        Happening::Browsed { query_chars, path_depth, ids, definitions, sent } => {
+    let (name, mut attributes) = match &event.what {
+        EventKind::Browsed { query_chars, path_depth, ids, definitions, sent } => {
             let mut told = json!({"query_chars": query_chars, "path_depth": path_depth});
-            if note.error.is_none() {
+            if event.error.is_none() {
                 told["card_count"] = ids.len().into();
                 told["tool_ids"] = json!(ids);
                 let cards = size(sent).1;
@@ -252,23 +252,23 @@ pub fn noted(note: &Note) -> Value {
             }
             (ended("browse"), told)
         }
-        Happening::Hydrated { sent } => {
-            let told = match note.error {
+        EventKind::Hydrated { sent } => {
+            let told = match event.error {
                 None => json!({"schema_tokens": size(sent).1}),
                 Some(_) => json!({}),
             };
             (ended("hydrate"), told)
         }
-        Happening::Viewed { handle, selector, sent } => {
+        EventKind::Viewed { handle, selector, sent } => {
             let (chars, count) = size(sent);
             let mut told = json!({"artifact_ref": handle, "selector_type": selector});
-            if note.error.is_none() {
+            if event.error.is_none() {
                 told["result_chars"] = chars.into();
                 told["result_tokens"] = count.into();
             }
             (ended("view"), told)
         }
-        Happening::Published {
+        EventKind::Published {
             generation,
             namespaces,
             definitions,
@@ -299,13 +299,13 @@ pub fn noted(note: &Note) -> Value {
             }
         }
     };
-    if let Some(code) = note.error {
+    if let Some(code) = event.error {
         attributes["error_code"] = json!(code);
     }
-    let upstream = note.id.split(':').next().unwrap_or_default();
-    let about = About { id: &note.id, upstream };
-    let success = note.error.is_none();
-    framed(&name, note.at, success, note.took, &note.session, &about, &attributes)
+    let upstream = event.id.split(':').next().unwrap_or_default();
+    let about = About { id: &event.id, upstream };
+    let success = event.error.is_none();
+    framed(&name, event.at, success, event.took, &event.session, &about, &attributes)
 }
 
 /// What definitions cost a model that reads them all.
@@ -366,8 +366,8 @@ mod tests {
     use std::time::Duration;
 
     use gateway::Surface;
-    use gateway::policy::call::Callee;
-    use gateway::policy::code::Code;
+    use policy::call::Callee;
+    use policy::code::Code;
     use tool::Client;
 
     use super::*;
@@ -407,8 +407,7 @@ mod tests {
         assert_eq!(event["attributes"]["firewall_triggered"], true);
         assert!(event["attributes"]["tokens_saved"].as_u64().is_some_and(|saved| 0 < saved));
         assert!(!event.to_string().contains("three"));
-        let failed =
-            super::event(&record(Ending::Refused(gateway::policy::refusal::Refused::RateLimited)));
+        let failed = super::event(&record(Ending::Refused(policy::refusal::Refused::RateLimited)));
         assert_eq!(
             (failed["success"].as_bool(), &failed["attributes"]["error_code"]),
             (Some(false), &json!("RATE_LIMITED"))
@@ -437,7 +436,7 @@ mod tests {
 
     #[test]
     fn what_is_no_call_is_an_event_too() {
-        let note = |error, what| Note {
+        let note = |error, what| GatewayEvent {
             at: 1,
             session: "s".into(),
             id: String::new(),
@@ -445,7 +444,7 @@ mod tests {
             error,
             what,
         };
-        let browsed = |sent: Json| Happening::Browsed {
+        let browsed = |sent: Json| EventKind::Browsed {
             query_chars: 11,
             path_depth: 0,
             ids: vec!["up:t#12345678".to_owned()],
@@ -453,16 +452,16 @@ mod tests {
             sent,
         };
         let Reply::Result(cards) = Reply::text("up:t#12345678 Does.") else { panic!("no result") };
-        let event = noted(&note(None, browsed(cards)));
+        let event = event_json(&note(None, browsed(cards)));
         assert_eq!(event["event"], "browse.completed");
         assert_eq!(event["attributes"]["card_count"], 1);
         let (cards, whole) = (tokens("up:t#12345678 Does."), cost(&[definition()]));
         assert_eq!(event["attributes"]["card_tokens"], cards);
         assert_eq!(event["attributes"]["schema_tokens_avoided"], whole - cards);
-        let failed = noted(&note(Some(Code::PathInvalid), browsed(Json::null())));
+        let failed = event_json(&note(Some(Code::PathInvalid), browsed(Json::null())));
         assert_eq!(failed["event"], "browse.failed");
         assert_eq!(failed["attributes"]["error_code"], "PATH_INVALID");
-        let published = |generation| Happening::Published {
+        let published = |generation| EventKind::Published {
             generation,
             namespaces: vec![("up".to_owned(), 1)],
             definitions: vec![definition(), definition()],
@@ -470,7 +469,7 @@ mod tests {
             exposed: vec![definition()],
             findings: Vec::new(),
         };
-        let loaded = noted(&note(None, published(1)));
+        let loaded = event_json(&note(None, published(1)));
         for key in LOADED {
             assert!(loaded["attributes"].get(key).is_some(), "no {key} in {loaded}");
         }
@@ -484,7 +483,7 @@ mod tests {
         assert_eq!(loaded["event"], "catalog.loaded");
         assert_eq!(loaded["attributes"]["namespace_counts"], json!({"up": 1}));
         assert!(loaded["attributes"]["full_schema_tokens"].as_u64().is_some_and(|n| 0 < n));
-        assert_eq!(noted(&note(None, published(2)))["event"], "catalog.refresh.live");
+        assert_eq!(event_json(&note(None, published(2)))["event"], "catalog.refresh.live");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gateway::clock::System;
+use roster::clock::System;
 use tokio::sync::watch;
 use tool::clock::Clock;
 

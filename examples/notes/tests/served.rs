@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway::clock::System;
-use gateway::roster::{Connector, Upstream};
 use gateway::{Gateway, Parts, Surface};
 use mcp::connect::{self, Program, Target};
+use roster::clock::System;
+use roster::{Connector, Upstream};
 use serde_json::{Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Provider, Reply};
 

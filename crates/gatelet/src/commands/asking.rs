@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catalog::{Source, State};
-use gateway::roster::{Phase, Profile, Status, SupervisedUpstream};
 use gateway::{Gateway, Surface};
+use roster::{Phase, Profile, Status, SupervisedUpstream};
 use serde_json::{Map, Value, json};
 use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 

@@ -1,7 +1,5 @@
 //! Secrets that stand in an entry as plain text, moved to where they are kept.
 
-use gateway::redact;
-
 use crate::config::RawUpstream;
 use crate::secrets::{SecretError, Secrets, legal};
 

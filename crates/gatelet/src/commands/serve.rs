@@ -120,7 +120,7 @@ impl Serving<'_> {
     /// Serves the pipe until the client is gone, or a signal asks us to end: then
     /// nothing more is read, and what was asked is still answered for a while.
     async fn over_stdio(&self) -> anyhow::Result<Done> {
-        let surface = self.config().serve.surface.meant();
+        let surface = self.config().serve.surface;
         // The upstreams start when the client is known: this is about what they
         // listed before.
         self.wiring.log_unmatched(&self.gateway);

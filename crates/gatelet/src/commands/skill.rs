@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ::skills::{Flag, Library, Lock, Reader, Reference, Skill, export, lock};
 use anyhow::Context;
 use gateway::Gateway;
-use gateway::skill::{Flag, Library, Lock, Reader, Reference, Skill, export, lock};
 use serde_json::{Map, Value, json};
 use tool::{Finding, Severity};
 

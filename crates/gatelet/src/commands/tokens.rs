@@ -2,8 +2,8 @@
 //! and what they cost through it.
 
 use comfy_table::{Cell, CellAlignment};
-use gateway::roster::{Phase, Status};
 use gateway::{Gateway, Surface};
+use roster::{Phase, Status};
 use serde_json::json;
 use tool::{Listing, Object, Tool};
 

@@ -1,8 +1,8 @@
 //! `gatelet trust`: which tools are trusted. The only way to grant it.
 
 use catalog::name;
-use gateway::policy::call;
-use gateway::policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
+use policy::call;
+use policy::trust::{Digest, Ledger, LedgerStore, TrustLevel, TrustState, drift};
 use tool::Tool;
 
 use super::output::Output;
@@ -183,7 +183,7 @@ fn show(known: &Ledger, wanted: &str, paths: &Paths) -> anyhow::Result<()> {
         out(&format!("{} {standing}", paint(HEADING, &name)));
         out(&format!("  digest {digest}"));
         let Some(entry) = known.get(&name).filter(|entry| entry.digest != digest) else { continue };
-        let now = gateway::policy::trust::Seen::of(&tool);
+        let now = policy::trust::Seen::of(&tool);
         for change in drift(&entry.seen, &now) {
             out(&format!("  {} {change}", paint(WARNING, "~")));
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{Cell, CellAlignment};
 use gateway::Gateway;
-use gateway::roster::{Phase, Snapshot, Status, SupervisedUpstream, inspect};
+use roster::{Phase, Snapshot, Status, SupervisedUpstream, inspect};
 use serde_json::{Value, json};
 use tool::{Context, CredentialHealth};
 

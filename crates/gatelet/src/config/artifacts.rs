@@ -3,7 +3,6 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use gateway::artifact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +44,8 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Artifacts {
     pub(crate) location: Location,
-    pub(crate) bounds: artifact::Config,
-    pub(crate) raw: artifact::Raw,
+    pub(crate) bounds: artifacts::Config,
+    pub(crate) raw: artifacts::Raw,
 }
 
 /// Where results are kept.
@@ -77,15 +76,15 @@ pub(super) fn parse(
             Location::Directory(text::place(directory, base, environment))
         }
     };
-    let usual = artifact::Config::default();
+    let usual = artifacts::Config::default();
     let life: Option<Duration> =
         raw.life.and_then(|life| problems.parse(&path.key("life"), &life, text::duration));
     let bytes = |megabytes: usize| megabytes.saturating_mul(1 << 20);
-    let bounds = artifact::Config {
+    let bounds = artifacts::Config {
         life: life.unwrap_or(usual.life),
         owner_bytes: raw.owner_megabytes.map_or(usual.owner_bytes, bytes),
         total_bytes: raw.total_megabytes.map_or(usual.total_bytes, bytes),
     };
-    let raw = if raw.raw { artifact::Raw::Kept } else { artifact::Raw::Dropped };
+    let raw = if raw.raw { artifacts::Raw::Kept } else { artifacts::Raw::Dropped };
     Artifacts { location, bounds, raw }
 }

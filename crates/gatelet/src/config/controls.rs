@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use catalog::name;
-use gateway::policy::attempt::{self, Lane};
-use gateway::policy::pattern::Pattern;
-use gateway::policy::{breaker, cache, quota, retry, rules};
-use gateway::roster::{inspect, schema};
 use gateway::surface::meta;
+use policy::attempt::{self, Lane};
+use policy::pattern::Pattern;
+use policy::{breaker, cache, quota, retry, rules};
+use roster::{inspect, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

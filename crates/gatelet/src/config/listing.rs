@@ -1,7 +1,7 @@
 //! `[listing]`: what clients are shown whole beside our own tools.
 
-use gateway::policy::pattern::Pattern;
 use gateway::surface::listed;
+use policy::pattern::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

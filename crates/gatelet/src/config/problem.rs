@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gateway::redact::{MASK, Scrubber};
+use redact::{MASK, Scrubber};
 
 use super::node::{Node, Path, Span};
 use crate::terminal::{BAD, DIM, PLACE, WARNING, paint};

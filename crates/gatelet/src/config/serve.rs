@@ -12,6 +12,7 @@ use web::tls::{ClientCertificates, Pem};
 
 use super::node::Path;
 use super::problem::Problems;
+use super::surface::SurfaceName;
 use super::text;
 
 /// Where gatelet listens and what it shows there.
@@ -22,7 +23,7 @@ pub(crate) struct Raw {
     /// Address and port for HTTP. `127.0.0.1:4747` when left out.
     listen: Option<String>,
     /// What clients see: `cash` (call, help, skill) when left out.
-    surface: Option<Surface>,
+    surface: Option<SurfaceName>,
     /// Host names, beside loopback, under which clients may reach us.
     #[serde(default)]
     hosts: Vec<String>,
@@ -77,42 +78,10 @@ pub(crate) struct RawLimits {
     farewell: Option<String>,
 }
 
-/// What clients see of everything behind gatelet.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, clap::ValueEnum,
-)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Surface {
-    /// `call`, `help` and `skill`
-    #[default]
-    Cash,
-    /// `tool_browse`, `tool_execute` and `tool_view`
-    Gateway,
-    /// Every tool by name, its definition on request
-    Proxy,
-    /// Every tool, whole
-    Direct,
-    /// Chosen by what the client says of itself
-    Auto,
-}
-
-impl Surface {
-    /// What the gateway calls it.
-    pub(crate) fn meant(self) -> gateway::Surface {
-        match self {
-            Surface::Cash => gateway::Surface::Cash,
-            Surface::Gateway => gateway::Surface::Gateway,
-            Surface::Proxy => gateway::Surface::Proxy,
-            Surface::Direct => gateway::Surface::Direct,
-            Surface::Auto => gateway::Surface::Auto,
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Serve {
     pub(crate) listen: SocketAddr,
-    pub(crate) surface: Surface,
+    pub(crate) surface: gateway::Surface,
     pub(crate) hosts: Vec<String>,
     /// Whether we may listen beyond loopback.
     pub(crate) open: bool,
@@ -185,7 +154,7 @@ pub(super) fn parse(raw: Raw, base: &FilePath, problems: &mut Problems) -> Serve
     let listen = listen.and_then(|text| problems.parse(&path, text, address));
     Serve {
         listen: listen.unwrap_or(USUAL),
-        surface: raw.surface.unwrap_or_default(),
+        surface: raw.surface.unwrap_or_default().0,
         hosts: raw.hosts,
         open: raw.open.unwrap_or(false),
         card: raw.card,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gateway::policy::pattern::Pattern;
-use gateway::policy::trust::{self, Danger, Policy};
+use policy::pattern::Pattern;
+use policy::trust::{self, Danger, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `[visibility]`: who sees what.
 
-use gateway::policy::visibility::{self, Sight, What, Who};
+use policy::visibility::{self, Sight, What, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use artifacts::{Artifact, Config, Header, Keeping, Memory, Owner, Store, TooLong};
 use async_trait::async_trait;
-use gateway::artifact::{Artifact, Config, Header, Keeping, Memory, Owner, Store, TooLong};
-use gateway::clock::Clock;
 use store::artifacts::Disk;
 use tokio::sync::OnceCell;
+use tool::clock::Clock;
 
 use crate::config::{Artifacts, Location};
 

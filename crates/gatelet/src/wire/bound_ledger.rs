@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use gateway::policy::trust::{Ledger, LedgerStore, Tampered, TrustLevel};
 use parking_lot::Mutex;
+use policy::trust::{Ledger, LedgerStore, Tampered, TrustLevel};
 
 use super::identity::Identities;
 #[cfg(doc)]
@@ -119,7 +119,7 @@ impl<S: LedgerStore> LedgerStore for BoundLedger<S> {
 
 #[cfg(test)]
 mod tests {
-    use gateway::policy::trust::Memory;
+    use policy::trust::Memory;
     use tool::{Json, Tool};
 
     use super::*;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gateway::roster::{Connector, ListingStore};
 use mcp::connect::address::Addresses;
 use mcp::connect::{
     Attribution, ConnectError, Credential, Endpoint, KnownRevision, Launcher, Options, Program,
@@ -14,6 +13,7 @@ use mcp::connect::{
 use mcp::peer::Timeouts;
 use mcp::revision::Revision;
 use nested::{OpenSession, OpenedSession};
+use roster::{Connector, ListingStore};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tool::{Client, CredentialHealth, Failure, Provider, hex};

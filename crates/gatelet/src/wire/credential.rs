@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use gateway::clock::{Clock, System};
 use mcp::connect::Credential;
 use mcp::connect::credential::{FixedHeaders, Now};
 use mcp::oauth::{Grant, GrantStore, OAuthCredential};
+use roster::clock::System;
 use store::vault::Vault;
+use tool::clock::Clock;
 
 use crate::config::{Reach, Upstream};
 pub(crate) use crate::secret::vault;

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use gateway::redact;
 use parking_lot::RwLock;
+use redact;
 use sha2::{Digest, Sha256};
 use tool::hex;
 

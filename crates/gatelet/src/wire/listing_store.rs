@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::clock::System;
-use gateway::roster::ListingStore;
+use roster::ListingStore;
+use roster::clock::System;
 use store::files::{Files, Limits};
 use store::state::{Change, Documents, StateError, change, wait};
 

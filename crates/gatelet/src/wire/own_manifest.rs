@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use ::skills::Library;
 use catalog::{Catalog, name};
-use gateway::policy::visibility::Thing;
-use gateway::skill::Library;
 use parking_lot::Mutex;
+use policy::visibility::Thing;
 use tool::Identity;
 use web::manifest::sign::SecretKey;
 use web::manifest::{Advertised, Authentication, CASH_VERSION, Manifest, Scheme, Suggested};
@@ -96,7 +96,7 @@ impl Contents<'_> {
         let mounts = self.mounts.iter();
         let mounts = mounts.map(|place| suggested(&place.label, place.description().as_deref()));
         let gate = "This gate: search, long results in parts, health.";
-        let gate = suggested(gateway::roster::BUILTIN, Some(gate));
+        let gate = suggested(roster::BUILTIN, Some(gate));
         let all = own.chain(upstreams).chain(mounts).chain([gate.clone()]);
         let mut seen: Vec<Suggested> = all.filter(|one| self.sees(&one.suggested)).collect();
         if seen.is_empty() {

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gateway::roster::{Connector, Profile};
 use mcp::connect::Shutdown;
 use mcp::revision::{Revision, method};
+use roster::{Connector, Profile};
 use tool::{Ask, Context, Failure, Listing, Object};
 
 use super::connector::Remote;

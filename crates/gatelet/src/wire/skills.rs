@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use gateway::skill::{File, Library, Lock, lock};
+use ::skills::{File, Library, Lock, lock};
 use sha2::{Digest, Sha256};
 use tool::{Finding, Severity};
 

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gateway::clock::Clock;
-use gateway::policy::admission::{Check, ListingCheck};
-use gateway::policy::approval::{Approval, Consent};
-use gateway::policy::attempt::{self, Caller, Retry};
-use gateway::policy::cache::{Cache, ReplyCache};
-use gateway::policy::quota::{self, Limiter, Quota};
-use gateway::policy::rules::{self, Rules};
-use gateway::policy::trust::TrustCheck;
-use gateway::policy::{Open, Stages};
-use gateway::redact::{self, Scrubber};
 use parking_lot::Mutex;
+use policy::admission::{Check, ListingCheck};
+use policy::approval::{Approval, Consent};
+use policy::attempt::{self, Caller, Retry};
+use policy::cache::{Cache, ReplyCache};
+use policy::quota::{self, Limiter, Quota};
+use policy::rules::{self, Rules};
+use policy::trust::TrustCheck;
+use policy::{Open, Stages};
+use redact::{self, Scrubber};
+use tool::clock::Clock;
 
 use super::identity::Identities;
 use super::trust;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gateway::clock::Clock;
-use gateway::policy::trust::{LedgerStore, Memory, Policy, Tampered, TrustCheck};
+use policy::trust::{LedgerStore, Memory, Policy, Tampered, TrustCheck};
+use tool::clock::Clock;
 
 use super::bound_ledger::BoundLedger;
 use super::identity::Identities;
@@ -50,7 +50,7 @@ pub(super) fn is_same(one: &Config, other: &Config) -> bool {
 fn own(config: &Config) -> impl Iterator<Item = String> {
     let taken =
         |label: &str| config.upstreams.iter().any(|one| catalog::name::same(&one.label, label));
-    let gate = Some(gateway::roster::BUILTIN).filter(|label| !taken(label));
+    let gate = Some(roster::BUILTIN).filter(|label| !taken(label));
     let builtin = config.builtin_labels().into_iter().map(|(label, _)| label);
     builtin.chain(gate.map(str::to_owned))
 }

@@ -1,4 +1,4 @@
-//! `find`: what there is for a task, of one kind or of all.
+//! `find`: what helps with a task, of one kind or of all.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use catalog::index::{Kind, Verdict};
 use catalog::{Catalog, ItemRef, ItemSearchResult, Priors, Slot, reply};
 use tool::{Context, Json, Reply};
 
-use super::{BuiltinTools, FOUND, MOST_FOUND};
+use super::{BuiltinTools, DEFAULT_RESULTS, MAX_RESULTS};
 use crate::search::{SearchAnswer, Wanted};
 use policy::refusal::Refusal;
 use policy::visibility::{Thing, Visible};
@@ -14,13 +14,13 @@ use roster::Snapshot;
 use skills::Skill;
 use skills::skill_index::{CallerSkills, searchable};
 
-/// How what is no function is had: this namespace has nothing for it.
+/// How to get what is not a function: this namespace has no function for it.
 const READ: &str = "No function reads these: the client does, with `resources/read`; where there is \
      a tool `resource_read`, that does.";
 const GET: &str = "No function gets these: the client does, with `prompts/get`; where there is a tool \
      `prompt_get`, that does.";
 
-/// What is looked for, and for whom.
+/// A search, and for whom.
 struct Query<'a> {
     words: String,
     limit: usize,
@@ -28,7 +28,7 @@ struct Query<'a> {
     visible: Visible<'a>,
 }
 
-/// What is said of what was found, and where that is.
+/// The text of the reply, and the items found.
 type Answer = (String, Vec<ItemRef>);
 
 impl Query<'_> {
@@ -52,7 +52,7 @@ impl BuiltinTools {
     ) -> Reply {
         let query = Query {
             words: arguments.member_as("query").unwrap_or_default(),
-            limit: arguments.member_as("limit").unwrap_or(FOUND).clamp(1, MOST_FOUND),
+            limit: arguments.member_as("limit").unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS),
             catalog: &snapshot.catalog,
             visible: self.policies.visible_to(&context.caller),
         };
@@ -110,9 +110,9 @@ impl BuiltinTools {
 
     /// Everything.
     ///
-    /// Skills of upstreams are not in the catalog, and what two searches think
-    /// of their hits cannot be compared. So they come last, and a fifth of the
-    /// room is theirs, or what the others leave.
+    /// Skills of upstreams are not in the catalog, and the scores of two searches
+    /// cannot be compared. So they come last, and a fifth of the places is theirs,
+    /// or what the others leave.
     fn all(&self, query: &Query<'_>, known: &CallerSkills) -> Answer {
         let Query { words, limit, catalog, .. } = query;
         let theirs = self.seen(query, known).filter(|skill| skill.is_at_upstream());
@@ -143,8 +143,8 @@ impl BuiltinTools {
         (text, places)
     }
 
-    /// What of everything could not be searched: upstreams of which nothing is
-    /// known, and those of which only the skills are not.
+    /// What could not be searched: upstreams of which nothing is known, and those
+    /// whose skills are not known.
     fn missing(&self, query: &Query<'_>, known: &CallerSkills) -> Option<String> {
         let is_told = |label: &str| known.unreachable.iter().any(|(other, _)| other == label);
         let rest = reply::unsearched(query.catalog, &|label| {
@@ -164,7 +164,7 @@ impl BuiltinTools {
     }
 }
 
-/// What upstreams list of one kind, and how that is had.
+/// What upstreams list of one kind, and how to get it.
 fn listed(query: &Query<'_>, kind: Kind, how: &str) -> Answer {
     let missing = unsearched(query.catalog, &query.visible);
     let sought = query.sought(&[kind], query.limit);
@@ -194,7 +194,7 @@ fn n_hits(
     if found.verdict == Verdict::Nothing { 0 } else { found.hits.len() }
 }
 
-/// Which upstreams a search could not look into, as far as a caller knows them.
+/// Which upstreams were not searched, among those that the caller may see.
 pub(crate) fn unsearched(catalog: &Catalog, visible: &Visible<'_>) -> Option<String> {
     reply::unsearched(catalog, &|label| visible.shows(&Thing::Namespace(label)))
 }

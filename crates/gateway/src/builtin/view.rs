@@ -219,8 +219,9 @@ fn selector(arguments: &Json) -> Result<Option<Selector>, String> {
         _ => "a text",
     };
     let wanted = wanted.ok_or_else(|| format!("`{part}` must be {expected}."))?;
-    let mistaken = |error: selecting::ViewError| catalog::summary::cut(&error.to_string(), MISTAKE);
-    Selector::parse(&wanted).map(Some).map_err(mistaken)
+    let malformed =
+        |error: selecting::ViewError| catalog::summary::cut(&error.to_string(), MISTAKE);
+    Selector::parse(&wanted).map(Some).map_err(malformed)
 }
 
 /// `10-40`, `10-` or `10`, both ends included, as a selector counts them.

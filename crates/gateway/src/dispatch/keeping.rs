@@ -1,4 +1,4 @@
-//! Answers that are too long to be given whole: kept, and given again.
+//! Keeps answers that are over the size limit, and returns them again.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use policy::rules;
 use policy::validate::ValidCall;
 
 impl Dispatcher {
-    /// Something kept, for its owner, where the rules let them view it.
+    /// A kept answer, for its owner, if the rules let them view it.
     pub(crate) async fn viewable(
         &self,
         handle: &str,
@@ -37,24 +37,25 @@ impl Dispatcher {
         Ok(found)
     }
 
-    /// An answer that is kept already, for a caller who asks for it by size.
+    /// The kept answer of an identical call, for a caller who now gives a size
+    /// limit.
     ///
-    /// The function has run; running it again because its answer was long
-    /// would repeat whatever it did. An answer that has been given whole is
-    /// spent: the next call runs.
-    pub(super) async fn kept(
+    /// The function has run; running it again because its answer was long would
+    /// repeat its side effects. Once an answer was returned whole, the next call
+    /// runs.
+    pub(super) async fn replay(
         &self,
         call: &ValidCall,
         wanted: Option<usize>,
         context: &Context,
     ) -> Option<Outcome> {
-        // Here and below, what few calls need is boxed, so that the others do
-        // not carry room for it.
+        // Boxed, here and below, so that rare cases do not enlarge the future of
+        // every call.
         let wanted = wanted.filter(|_| !call.continues())?;
-        Box::pin(self.replayed(call, wanted, context)).await
+        Box::pin(self.find_kept(call, wanted, context)).await
     }
 
-    async fn replayed(
+    async fn find_kept(
         &self,
         call: &ValidCall,
         wanted: usize,
@@ -75,7 +76,8 @@ impl Dispatcher {
         })
     }
 
-    /// Keeps what the gate held back, and how it came where that is wanted.
+    /// Keeps an answer that is over the limit, with its unscrubbed form where the
+    /// operator wants that.
     pub(super) async fn keep(
         &self,
         call: &ValidCall,
@@ -85,14 +87,14 @@ impl Dispatcher {
     ) -> Outcome {
         match gated.apart() {
             (Reply::Result(result), Some(over)) => {
-                Box::pin(self.put_by(call, over, result, raw, context)).await
+                Box::pin(self.store_artifact(call, over, result, raw, context)).await
             }
             (reply, _) => Outcome::Reply(reply),
         }
     }
 
-    /// Puts a long result by, and tells its handle.
-    async fn put_by(
+    /// Stores a long result under a new handle.
+    async fn store_artifact(
         &self,
         call: &ValidCall,
         over: gate::Over,
@@ -117,8 +119,8 @@ impl Dispatcher {
             chars: over.chars,
             parts: artifacts::Parts::default(),
         };
-        // What is told of it takes reading all of it. Whoever asks later finds
-        // what was found here, also when it took too long to be waited for.
+        // What is told of it takes reading all of it, so it is done once, here; if
+        // it takes too long, it goes on in the background.
         if offload::is_long(artifact.bytes()) {
             let read = artifact.clone();
             let _ = offload::run(move |_| read.overview().tokens).await;

@@ -1,4 +1,4 @@
-//! Where a call comes from.
+//! The surface that a call came from.
 
 use catalog::Catalog;
 use tool::Json;
@@ -10,21 +10,22 @@ use policy::validate::ValidCall;
 #[derive(Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) surface: Surface,
-    /// A call as its surface has it written, open at the end for one more
-    /// argument; empty where calls are not written in one way.
+    /// A call as a client of the surface writes it, without the closing
+    /// parenthesis, so that an argument can be added; empty where the surface has
+    /// no such form.
     pub(crate) call_text: fn(&Catalog, &ValidCall) -> String,
 }
 
-/// For surfaces whose calls are not written in one way.
-pub(crate) fn unwritten(_: &Catalog, _: &ValidCall) -> String {
+/// For surfaces without a written form of calls.
+pub(crate) fn no_call_text(_: &Catalog, _: &ValidCall) -> String {
     String::new()
 }
 
-/// Arguments that are longer are not repeated to who made a call.
-pub(crate) const REPEATED: usize = 400;
+/// Longer arguments are not repeated to the caller.
+pub(crate) const MAX_REPEATED_ARGUMENTS: usize = 400;
 
-/// The arguments of a call as they are repeated to who made it.
+/// The arguments of a call as they are repeated to the caller.
 pub(crate) fn repeated_arguments(call: &ValidCall) -> &str {
     let arguments = call.arguments().map_or("{}", Json::as_str);
-    if arguments.len() <= REPEATED { arguments } else { "{…}" }
+    if arguments.len() <= MAX_REPEATED_ARGUMENTS { arguments } else { "{…}" }
 }

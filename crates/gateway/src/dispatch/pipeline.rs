@@ -1,9 +1,9 @@
-//! The pipeline.
+//! The pipeline: one function that lists the stages of a call in order.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catalog::Slot;
+use catalog::{Catalog, Slot};
 use offload::Stop;
 use tool::{Context, Failure, Json, Reply};
 
@@ -25,7 +25,7 @@ use policy::validate::{self, ValidCall};
 use redact::Scrubber;
 use roster::Snapshot;
 
-/// The pipeline, and what it needs.
+/// Runs calls through the pipeline.
 pub(crate) struct Dispatcher {
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) live: Arc<LiveStages>,
@@ -36,20 +36,20 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Carries a call, has the surface put the outcome into its words, and
-    /// writes the record of it all, once, however it ended.
+    /// Runs a call, has the surface turn the outcome into a reply, and writes one
+    /// record, however the call ended.
     pub(crate) fn dispatch(
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
         origin: Origin,
         context: &Context,
-        say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
+        to_reply: impl FnOnce(Result<Outcome, CallError>) -> Reply,
     ) -> impl Future<Output = Reply> {
-        self.dispatch_rendered(snapshot, request, origin, context, None, say)
+        self.dispatch_rendered(snapshot, request, origin, context, None, to_reply)
     }
 
-    /// The same for an answer that is read in another form than it comes in.
+    /// The same for an answer that the client gets in another form.
     pub(crate) async fn dispatch_rendered(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -57,26 +57,26 @@ impl Dispatcher {
         origin: Origin,
         context: &Context,
         render: Option<RenderReply<'_>>,
-        say: impl FnOnce(Result<Outcome, CallError>) -> Reply,
+        to_reply: impl FnOnce(Result<Outcome, CallError>) -> Reply,
     ) -> Reply {
         let mut record = self.recorder.open(origin.surface, context);
-        record.note(|record| {
+        record.update(|record| {
             record.callee = Arc::clone(&request.target.callee);
             record.meta_tool = request.target.what.meta_tool();
             record.arguments.clone_from(&request.arguments);
         });
-        // Boxed, so that neither part is longer than what an allocator has at
-        // hand: a kilobyte.
-        let carried = self.carry(snapshot, request, origin, context, render, &mut record);
-        let outcome = Box::pin(carried).await;
+        // Boxed, so that neither future is larger than a kilobyte, which the
+        // allocator hands out quickly.
+        let running = self.run(snapshot, request, origin, context, render, &mut record);
+        let outcome = Box::pin(running).await;
         match &outcome {
-            Err(error) => record.note(|record| record.ending = ending(error)),
+            Err(error) => record.update(|record| record.ending = ending(error)),
             Ok(Outcome::Kept { artifact, .. }) => {
-                record.note(|record| record.artifact = Some(Arc::clone(artifact)));
+                record.update(|record| record.artifact = Some(Arc::clone(artifact)));
             }
             Ok(Outcome::Reply(_) | Outcome::Unkept { .. } | Outcome::Plan(_)) => {}
         }
-        let reply = say(outcome);
+        let reply = to_reply(outcome);
         record.close(match &reply {
             Reply::Result(json) => json,
             Reply::Error(error) => &error.raw,
@@ -84,10 +84,10 @@ impl Dispatcher {
         reply
     }
 
-    /// The record of a call that a surface could not make anything of.
+    /// Writes the record of a call that a surface refused before dispatch.
     pub(crate) fn refused(&self, origin: Origin, context: &Context, why: Refused, reply: &Reply) {
         let mut record = self.recorder.open(origin.surface, context);
-        record.note(|record| record.ending = Ending::Refused(why));
+        record.update(|record| record.ending = Ending::Refused(why));
         record.close(match reply {
             Reply::Result(json) => json,
             Reply::Error(error) => &error.raw,
@@ -98,7 +98,7 @@ impl Dispatcher {
     /// of safety the types force it: only `validate` makes the call that later
     /// stages take, and only `gate` makes what may be returned.
     #[expect(clippy::manual_async_fn, reason = "an `async fn` keeps its arguments twice")]
-    fn carry(
+    fn run(
         &self,
         snapshot: &Arc<Snapshot>,
         request: Request,
@@ -108,89 +108,79 @@ impl Dispatcher {
         record: &mut OpenRecord<'_>,
     ) -> impl Future<Output = Result<Outcome, CallError>> {
         async move {
-            let (wanted, mode) = (request.wanted, request.mode);
+            let (size_limit, mode) = (request.wanted, request.mode);
             let in_force = self.live.now();
             let stages = &in_force.stages;
-            if let What::Tool(slot) = request.target.what
-                && offload::is_long(snapshot.catalog.tool(slot).input_schema.as_bytes().len())
-            {
-                Box::pin(compiled(snapshot, slot)).await;
+            if let Some(slot) = long_schema(&snapshot.catalog, &request) {
+                Box::pin(compile(snapshot, slot)).await;
             }
             let call = validate::check(&snapshot.catalog, request)
                 .map_err(|problems| CallError::BadArguments { problems })?;
             if mode == Mode::Plan {
-                record.note(|record| record.ending = Ending::Planned);
-                return Ok(Outcome::Plan(Box::new(call)));
+                return Ok(planned(call, record));
             }
             let admission = in_force.admit(&snapshot.catalog, &call, context)?;
+            let call_text = || (origin.call_text)(&snapshot.catalog, &call);
             if builtin::is_view(&call) {
-                let call_text = || (origin.call_text)(&snapshot.catalog, &call);
-                let viewed = self.view(&in_force, admission, &call, wanted, &call_text, context);
-                let viewed = Measured::short(Box::pin(viewed).await?);
-                record.note(|record| {
-                    record.attempts = 1;
-                    note_answer(record, &viewed);
-                });
-                return Ok(Outcome::Reply(viewed.gated.apart().0));
+                let view = self.view(&in_force, admission, &call, size_limit, &call_text, context);
+                return Ok(viewed(Measured::short(Box::pin(view).await?), record));
             }
             // What is kept was agreed to and paid for by the call that made it.
-            if let Some(kept) = self.kept(&call, wanted, context).await {
-                record.note(|record| record.ending = Ending::Replayed);
+            if let Some(kept) = self.replay(&call, size_limit, context).await {
+                record.update(|record| record.ending = Ending::Replayed);
                 return Ok(kept);
             }
             stages.quota.spend(&call, context)?;
             if let Admission::Ask(question) = admission {
-                let call_text = (origin.call_text)(&snapshot.catalog, &call);
-                Box::pin(agreed(stages, &question, &call, call_text, context)).await?;
+                Box::pin(approve(stages, &question, &call, call_text(), context)).await?;
             }
-            let limit = match mode {
-                Mode::Pass => usize::MAX,
-                Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
-            };
+            let limit = self.limit(mode, size_limit);
             if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
-                let measured = match self.rendered(render, &reply) {
-                    Some(rendered) => measured(rendered, limit, |reply| reply).await,
-                    None => measured(reply, limit, shaping(&call, mode)).await,
-                };
-                let gated = measured.map_err(failed(self, &call))?.gated;
+                let (reply, shape) = shaped(&call, mode, self.render(render, &reply), reply);
+                let gated = measured(reply, limit, shape).await.map_err(failed(self, &call))?.gated;
                 let outcome = self.keep(&call, gated, None, context).await;
-                record.note(|record| record.ending = Ending::Cached);
+                record.update(|record| record.ending = Ending::Cached);
                 return Ok(outcome);
             }
-            let asking = || snapshot.send(&call, context);
-            let (outcome, attempts) = attempt::run(&*stages.retry, &call, context, asking).await;
-            record.note(|record| record.attempts = attempts);
-            let raw = outcome.map_err(failed(self, &call))?;
-            let (rendered, spare) = (self.rendered(render, &raw), self.spare(&raw));
+            let send = || snapshot.send(&call, context);
+            let (answer, attempts) = attempt::run(&*stages.retry, &call, context, send).await;
+            record.update(|record| record.attempts = attempts);
+            let raw = answer.map_err(failed(self, &call))?;
+            let (rendered, unscrubbed) = (self.render(render, &raw), self.unscrubbed(&raw));
             let reply = match is_long(&raw) {
-                true => Box::pin(self.cleaned(raw)).await.map_err(failed(self, &call))?,
+                true => Box::pin(self.scrub_long(raw)).await.map_err(failed(self, &call))?,
                 false => self.scrubber.clean(raw),
             };
             stages.cache.put(&call, &snapshot.catalog, context, &reply);
-            let measured = match rendered {
-                Some(rendered) => measured(rendered, limit, |reply| reply).await,
-                None => measured(reply, limit, shaping(&call, mode)).await,
-            };
-            let measured = measured.map_err(failed(self, &call))?;
-            record.note(|record| note_answer(record, &measured));
-            Ok(self.keep(&call, measured.gated, spare, context).await)
+            let (reply, shape) = shaped(&call, mode, rendered, reply);
+            let measured = measured(reply, limit, shape).await.map_err(failed(self, &call))?;
+            record.update(|record| note_answer(record, &measured));
+            Ok(self.keep(&call, measured.gated, unscrubbed, context).await)
+        }
+    }
+
+    /// The size that an answer may have; what is only passed on has none.
+    fn limit(&self, mode: Mode, wanted: Option<usize>) -> usize {
+        match mode {
+            Mode::Pass => usize::MAX,
+            Mode::Run | Mode::Strict | Mode::Plan => self.gate.load().limit(wanted),
         }
     }
 
     /// A long answer with its secrets masked, on a thread of its own.
-    async fn cleaned(&self, raw: Reply) -> Result<Reply, Failure> {
+    async fn scrub_long(&self, raw: Reply) -> Result<Reply, Failure> {
         let scrubber = Arc::clone(&self.scrubber);
         offload::run(move |_| scrubber.clean(raw)).await.map_err(too_slow)
     }
 
-    /// An answer in the form in which it is read, scrubbed after that: what is
-    /// checked on the way is what the upstream said.
-    fn rendered(&self, render: Option<RenderReply<'_>>, raw: &Reply) -> Option<Reply> {
+    /// An answer in the form in which the client gets it, scrubbed after
+    /// rendering, because `render` may check what the upstream really sent.
+    fn render(&self, render: Option<RenderReply<'_>>, raw: &Reply) -> Option<Reply> {
         render.map(|render| self.scrubber.clean(render(raw)))
     }
 
-    /// An answer as it came, where such are kept.
-    fn spare(&self, raw: &Reply) -> Option<Reply> {
+    /// A copy of the answer with its secrets, where the operator wants it kept.
+    fn unscrubbed(&self, raw: &Reply) -> Option<Reply> {
         match self.raw {
             artifacts::Raw::Kept => Some(raw.clone()),
             artifacts::Raw::Dropped => None,
@@ -198,9 +188,15 @@ impl Dispatcher {
     }
 }
 
-/// Compiles a long schema on a thread of its own, if nobody did before. Where
-/// that takes too long, it is compiled when the arguments are checked.
-async fn compiled(snapshot: &Arc<Snapshot>, slot: Slot) {
+/// The tool of a request, if compiling its schema would block other calls.
+fn long_schema(catalog: &Catalog, request: &Request) -> Option<Slot> {
+    let What::Tool(slot) = request.target.what else { return None };
+    offload::is_long(catalog.tool(slot).input_schema.as_bytes().len()).then_some(slot)
+}
+
+/// Compiles a long schema on a thread of its own, unless it is compiled already.
+/// Where that takes too long, it is compiled when the arguments are checked.
+async fn compile(snapshot: &Arc<Snapshot>, slot: Slot) {
     let snapshot = Arc::clone(snapshot);
     let compile = move |_: &Stop| snapshot.catalog.contract(slot).damage().is_some();
     let _ = offload::run(compile).await;
@@ -214,12 +210,11 @@ fn failed(dispatcher: &Dispatcher, call: &ValidCall) -> impl FnOnce(Failure) -> 
     }
 }
 
-/// Has somebody agree to a call.
+/// Asks somebody to approve a call.
 ///
-/// Only to one that the quota lets through, or an agreement that is good
-/// once would be spent on a call that does not run. What nobody agrees to
-/// costs nothing.
-pub(super) async fn agreed(
+/// Only after the quota, or a single-use approval would be spent on a call that
+/// does not run. What is not approved is given back to the quota.
+pub(super) async fn approve(
     stages: &Stages,
     question: &str,
     call: &ValidCall,
@@ -233,8 +228,21 @@ pub(super) async fn agreed(
     agreed
 }
 
-/// What was read or rendered, as a tool result, which is what a gate and a
-/// model know.
+/// The answer in the form that the client gets, or as it came with what makes a
+/// tool result of it: the only form that the gate and a model know.
+fn shaped(
+    call: &ValidCall,
+    mode: Mode,
+    rendered: Option<Reply>,
+    reply: Reply,
+) -> (Reply, fn(Reply) -> Reply) {
+    match rendered {
+        Some(rendered) => (rendered, |reply| reply),
+        None => (reply, shaping(call, mode)),
+    }
+}
+
+/// What makes a tool result of a resource or a prompt.
 fn shaping(call: &ValidCall, mode: Mode) -> fn(Reply) -> Reply {
     match &call.what {
         _ if mode == Mode::Pass => |reply| reply,
@@ -254,6 +262,21 @@ fn as_result(reply: Reply, shape: fn(&Json) -> Json) -> Reply {
         Reply::Result(json) => Reply::Result(shape(&json)),
         Reply::Error(_) => reply,
     }
+}
+
+/// The end of a dry run.
+fn planned(call: ValidCall, record: &mut OpenRecord<'_>) -> Outcome {
+    record.update(|record| record.ending = Ending::Planned);
+    Outcome::Plan(Box::new(call))
+}
+
+/// The end of a view of something kept.
+fn viewed(measured: Measured, record: &mut OpenRecord<'_>) -> Outcome {
+    record.update(|record| {
+        record.attempts = 1;
+        note_answer(record, &measured);
+    });
+    Outcome::Reply(measured.gated.apart().0)
 }
 
 fn note_answer(record: &mut Record, measured: &Measured) {

@@ -1,12 +1,12 @@
-//! A view of something kept: the short path that asks no upstream.
+//! Views of a kept answer: the short path that asks no upstream.
 //!
-//! It keeps within the size limit by itself, so what is kept is not kept again.
+//! A view is cut to the size limit, so it is never kept in turn.
 
 use tool::{Context, Json};
 
 use crate::builtin::{self, AnswerBudget};
 use crate::dispatch::outcome::CallError;
-use crate::dispatch::pipeline::{Dispatcher, agreed};
+use crate::dispatch::pipeline::{Dispatcher, approve};
 use artifacts::Owner;
 use artifacts::envelope;
 use artifacts::gate::{self, Gated};
@@ -16,7 +16,7 @@ use policy::refusal::Refusal;
 use policy::validate::ValidCall;
 
 impl Dispatcher {
-    /// Answers a view, once the rules about what it shows agree, too.
+    /// Answers a view, if the rules about the kept answer allow it, too.
     pub(super) async fn view(
         &self,
         in_force: &InForce,
@@ -29,7 +29,7 @@ impl Dispatcher {
         let admission = admission.and(self.admit_view(in_force, call, context).await?);
         in_force.stages.quota.spend(call, context)?;
         if let Admission::Ask(question) = admission {
-            agreed(&in_force.stages, &question, call, call_text(), context).await?;
+            approve(&in_force.stages, &question, call, call_text(), context).await?;
         }
         let budget = {
             let gate = self.gate.load();
@@ -40,7 +40,7 @@ impl Dispatcher {
         Ok(gate::decide(self.scrubber.clean(reply), usize::MAX))
     }
 
-    /// Whether what a call views may be viewed.
+    /// Whether the rules let the caller view this artifact.
     async fn admit_view(
         &self,
         in_force: &InForce,
@@ -52,7 +52,7 @@ impl Dispatcher {
         let (handle, _) = envelope::split_handle(&handle);
         match self.artifacts.get(&Owner::from_context(context), handle).await {
             Some(artifact) => in_force.admit_view(&artifact),
-            // Whoever answers says that nothing is there.
+            // The view itself reports that there is none.
             None => Ok(Admission::Free),
         }
     }

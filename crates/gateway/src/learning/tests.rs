@@ -13,7 +13,7 @@ use tool::clock::Fake;
 #[derive(Default)]
 struct Pad(Mutex<UsageHistory>);
 
-impl Notebook for Pad {
+impl UsageStore for Pad {
     fn read(&self) -> Arc<UsageHistory> {
         Arc::new(self.0.lock().clone())
     }
@@ -29,7 +29,7 @@ struct Twins {
     context: Context,
 }
 
-async fn twins(surface: Surface, notebook: Arc<dyn Notebook>) -> Twins {
+async fn twins(surface: Surface, usage: Arc<dyn UsageStore>) -> Twins {
     let upstream = |label: &str| {
         let raw = json!({
             "name": "save_note",
@@ -44,7 +44,8 @@ async fn twins(surface: Surface, notebook: Arc<dyn Notebook>) -> Twins {
         Upstream::new(label, Scripts::of(provider))
     };
     let upstreams = vec![upstream("one"), upstream("two")];
-    let parts = Parts { notebook, ..Parts::new(upstreams, Arc::new(Fake::default())) };
+    let mut parts = Parts::new(upstreams, Arc::new(Fake::default()));
+    parts.observers.usage = usage;
     let gateway = Gateway::new(parts);
     let context = Context { session: "s".into(), ..Context::anonymous() };
     let surface =
@@ -94,7 +95,7 @@ async fn only_the_first_call_after_a_search_is_learnt() {
     twins.call("two").await;
     assert!(pad.read().is_empty());
     twins.first().await;
-    // The gate's own functions are no choice.
+    // gatelet's own functions are not a choice.
     twins.ask("call", json!({"namespace": "gatelet", "function": "status"})).await;
     twins.call("two").await;
     twins.call("one").await;
@@ -132,7 +133,7 @@ async fn browsing_learns_and_is_taught_alike() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_learnt_unless_asked_for() {
-    let twins = twins(Surface::Cash, Arc::new(Closed)).await;
+    let twins = twins(Surface::Cash, Arc::new(NoLearning)).await;
     let before = twins.first().await;
     twins.call(other(before)).await;
     assert_eq!(twins.first().await, before);

@@ -1,4 +1,4 @@
-//! Who the gate says it is.
+//! How gatelet describes itself to clients.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ pub type Manifest = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// What every surface says of the server.
 pub(crate) struct About {
-    /// Our version, as clients see it.
+    /// gatelet's version, as clients see it.
     pub(crate) version: String,
-    /// Tells this gate from every other.
+    /// The id of this gatelet among all others.
     pub(crate) instance: Arc<str>,
     /// What `cash://server` says; not there when `None`.
     pub(crate) manifest: Option<Manifest>,
@@ -46,7 +46,7 @@ impl About {
     }
 }
 
-/// What the protocol knows of a server, and the gate says for itself.
+/// The members that the protocol defines, which gatelet sets itself.
 const INFO: [&str; 6] = ["name", "version", "title", "description", "icons", "websiteUrl"];
 const CAPABILITIES: [&str; 8] = [
     "tools",
@@ -59,11 +59,11 @@ const CAPABILITIES: [&str; 8] = [
     "experimental",
 ];
 
-/// The gate, as a server that can do this.
+/// gatelet as a server with these capabilities.
 ///
-/// A toolset inside the gate may say more of itself than the protocol knows, as a
-/// contract of its own demands; behind the gate its clients read it here. What
-/// an upstream elsewhere says stays with that upstream.
+/// A toolset inside gatelet may declare members that the protocol does not define,
+/// as its own contract demands; its clients read them here. What an upstream
+/// elsewhere declares is not repeated.
 pub(crate) fn server(
     about: &About,
     snapshot: &Snapshot,

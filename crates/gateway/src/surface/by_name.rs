@@ -1,7 +1,7 @@
 //! Functions by one name that every host accepts: `label_tool`.
 //!
-//! A tool is called by its upstream's label and its own name, so what it is
-//! called does not depend on which other upstreams there are.
+//! The name is made of the upstream's label and the tool's own name, so it does
+//! not depend on other upstreams.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Every upstream tool, whole, under a name that every host accepts.
 //!
 //! Definitions, arguments and answers pass as they are; only the name is ours.
-//! A tool is called by its upstream's label and its own name, so what it is
-//! called does not depend on which other upstreams there are.
+//! The name is made of the upstream's label and the tool's own name, so it does
+//! not depend on other upstreams.
 
 use std::sync::Arc;
 
@@ -20,29 +20,29 @@ use super::cash::Cash;
 use super::instructions::instructions;
 use super::listed::ClientKind;
 use super::listings;
-use super::rest::Rest;
+use super::other_requests::OtherRequests;
 use super::tasks::Tasks;
 use crate::choice::Surface;
-use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, unwritten};
+use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, no_call_text};
 use policy::call::{Mode, Request};
 use policy::confirm::lift;
 use policy::visibility::Visible;
 use roster::UpstreamPool;
 
-/// Where calls of this surface come from.
-pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: unwritten };
+/// The origin of this surface's calls.
+pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Direct, call_text: no_call_text };
 
-/// The surface, for clients of one kind.
+/// The surface, for clients with one set of capabilities.
 pub struct Direct {
     pub(crate) pool: Arc<UpstreamPool>,
-    /// Who came in.
+    /// Whose session it is.
     pub(crate) caller: Arc<Identity>,
     pub(crate) pipeline: Arc<Dispatcher>,
     pub(crate) tasks: Arc<Tasks>,
-    /// Lists everything that is no tool.
+    /// Lists everything but the tools.
     pub(crate) cash: Cash,
-    /// Answers everything that is no call.
-    pub(crate) rest: Rest,
+    /// Answers everything that is not a tool call.
+    pub(crate) other_requests: OtherRequests,
 }
 
 #[async_trait]
@@ -57,26 +57,26 @@ impl Provider for Direct {
             let member = |slot, tool| self.cash.listed.member(&snapshot, Some(slot), tool);
             let tools = tools.map(|(slot, tool)| member(*slot, tool)).collect();
             let mut listing = Listing { tools, ..(*self.cash.listing()).clone() };
-            let told = instructions(Surface::Direct, &snapshot.catalog, &visible);
-            listing.server.instructions = Some(told);
+            let text = instructions(Surface::Direct, &snapshot.catalog, &visible);
+            listing.server.instructions = Some(text);
             listing.findings.extend(Names::of(&snapshot).findings.iter().cloned());
             listing
         })
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.rest.events()
+        self.other_requests.events()
     }
 
     async fn resources_for(&self, context: &Context) -> Vec<Resource> {
-        self.rest.resources(context).await
+        self.other_requests.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => self.call(call, context).await,
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                Box::pin(self.rest.ask(ask, context)).await
+                Box::pin(self.other_requests.ask(ask, context)).await
             }
         }
     }

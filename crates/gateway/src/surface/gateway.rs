@@ -16,28 +16,28 @@ use super::by_name::ByName;
 use super::listed::{self, ClientKind};
 use super::listings;
 use super::meta::{self, MAP, Meta, MetaTools, call_text, listing, tools};
-use super::rest::Rest;
+use super::other_requests::OtherRequests;
 use crate::choice::Surface;
 use crate::dispatch::Origin;
 use policy::call::Mode;
 use policy::confirm::lift;
 use roster::UpstreamPool;
 
-/// Where calls of this surface come from.
+/// The origin of this surface's calls.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Gateway, call_text };
 
-/// The surface, for clients of one kind.
+/// The surface, for clients with one set of capabilities.
 pub struct Gateway {
     pub(crate) pool: Arc<UpstreamPool>,
-    /// Who came in.
+    /// Whose session it is.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
     pub(crate) client: ClientKind,
-    /// Answers everything that is no call.
-    pub(crate) rest: Rest,
+    /// Answers everything that is not a tool call.
+    pub(crate) other_requests: OtherRequests,
 }
 
-/// The names of the meta-tools over what a caller sees of a catalog.
+/// The names of the meta-tools for what a caller sees of a catalog.
 pub(crate) fn names(directory: &Directory, seen: &dyn Fn(&Entry) -> bool) -> Vec<&'static str> {
     let mut names = vec!["tool_browse", "tool_execute", "tool_view"];
     let any = |section: &Section| section.entries().iter().any(seen);
@@ -71,11 +71,11 @@ impl Provider for Gateway {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.rest.events()
+        self.other_requests.events()
     }
 
     async fn resources_for(&self, context: &Context) -> Vec<Resource> {
-        self.rest.resources(context).await
+        self.other_requests.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
@@ -107,7 +107,7 @@ impl Provider for Gateway {
                 Ok(unknown())
             }
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                self.rest.ask(ask, context).await
+                self.other_requests.ask(ask, context).await
             }
         }
     }

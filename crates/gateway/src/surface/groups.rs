@@ -82,10 +82,10 @@ mod tests {
             ..visibility::Rule::default()
         }];
         open(shop().0, |parts| {
-            parts.listed.groups = groups;
-            parts.listed.pinned = vec![policy::pattern::Pattern::new("inventory.check")];
+            parts.server.listed.groups = groups;
+            parts.server.listed.pinned = vec![policy::pattern::Pattern::new("inventory.check")];
             let rules = visibility::Config { rules: hide, ..visibility::Config::default() };
-            parts.visibility = rules.into();
+            parts.policies.visibility = rules.into();
         })
         .await
     }

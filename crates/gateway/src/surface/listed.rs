@@ -1,4 +1,4 @@
-//! Functions that are listed whole beside our own tools, and called by name.
+//! Functions that are listed whole beside gatelet's own tools, and called by name.
 //!
 //! The operator pins them, they are the most used, or they show a user
 //! interface, which hosts render only for tools that are listed and called
@@ -16,7 +16,7 @@ use tool::{Annotations, Client, Finding, Json, Object, Severity, Tool};
 
 use super::by_name::Names;
 use super::groups;
-use crate::learning::Notebook;
+use crate::learning::UsageStore;
 use policy::pattern::Pattern;
 use policy::visibility::Visible;
 use roster::Snapshot;
@@ -63,7 +63,7 @@ pub(crate) struct Live {
     config: ArcSwap<Config>,
     edition: AtomicU64,
     /// Knows what was used.
-    usage: Arc<dyn Notebook>,
+    usage: Arc<dyn UsageStore>,
 }
 
 /// What tells listings of one surface apart beside who asks for them.
@@ -101,7 +101,7 @@ pub(crate) struct Listed {
 }
 
 impl Live {
-    pub(crate) fn new(config: Config, usage: Arc<dyn Notebook>) -> Live {
+    pub(crate) fn new(config: Config, usage: Arc<dyn UsageStore>) -> Live {
         Live { config: ArcSwap::from_pointee(config), edition: AtomicU64::new(0), usage }
     }
 

@@ -12,12 +12,12 @@ use roster::Snapshot;
 /// How many listings are kept before all are made again.
 const MOST: usize = 64;
 
-/// By surface, by what its clients are and by what its callers see: every request looks at a listing, and
-/// making one takes a look at every tool.
+/// By surface, kind of client and what its callers see: every request needs a
+/// listing, and making one takes a look at every tool.
 #[derive(Default)]
 struct Listings(Mutex<QuickMap<(Surface, Variant, String), Arc<Listing>>>);
 
-/// What a surface lists for callers who see what this key stands for.
+/// What a surface lists for callers with this visibility key.
 pub(crate) fn listing(
     snapshot: &Snapshot,
     surface: Surface,
@@ -31,7 +31,7 @@ pub(crate) fn listing(
     if let Some(listing) = lock().get(&key) {
         return Arc::clone(listing);
     }
-    // Not under the lock: what is made may be made of another listing.
+    // Outside of the lock: making one may need another listing.
     let listing = Arc::new(make());
     let mut made = lock();
     if MOST <= made.len() {

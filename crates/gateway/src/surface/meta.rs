@@ -1,105 +1,57 @@
-//! Finding, calling and looking: what the gateway and proxy surfaces share.
+//! The meta-tools that the gateway and proxy surfaces share: browse, execute,
+//! view and hydrate.
 //!
 //! Each meta-tool is a method that takes its arguments as they came and always
 //! has an answer: a result, or an error in the specification's shape.
 
 pub(crate) mod definition;
 
+mod arguments;
 mod browse;
+mod card_form;
 mod execute;
-mod given;
 mod history;
 mod primitives;
+mod request;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use catalog::directory::Entry;
 use catalog::summary::{cut, echo};
 use catalog::{Catalog, Directory, GuessBy, Slot};
 use offload::Stop;
-use serde_json::{Map, Value};
-use tool::{Context, Json, Listing, Object, Reply, Server, Tool};
+use tool::{Context, Json, Listing, Reply, Server, Tool};
 
-use super::about::{self, About};
+use super::about;
 use super::capabilities;
-use super::hints::Facts;
 use super::instructions::instructions;
-use super::listed::Live;
-use super::tasks::Tasks;
 use crate::choice::Surface;
-use crate::dispatch::{Dispatcher, Origin, REPEATED, repeated_arguments};
-use crate::error::{GatewayError, seconds};
-use crate::record::Happening;
-use crate::search::{Search, SearchError, Wanted};
+use crate::dispatch::{MAX_REPEATED_ARGUMENTS, repeated_arguments};
+use crate::error::GatewayError;
+use crate::record::EventKind;
+use crate::search::Wanted;
 use artifacts::envelope;
-use artifacts::view::{Budget, Selector, Span, ViewError, view};
+use artifacts::view::{Selector, Span, ViewError, view};
 use artifacts::{Header, Owner};
-use history::BrowseHistory;
 use policy::call::What;
 use policy::code::Code;
 use policy::confirm;
 use policy::live::LiveStages;
-use policy::refusal::{Refusal, Refused};
+use policy::refusal::Refused;
 use policy::validate::ValidCall;
 use policy::visibility::{Thing, Visible};
+use request::{Answer, members, missing, refused, text};
 use roster::{Snapshot, UpstreamPool};
 use skills::skill_index::SkillIndex;
 
+pub(crate) use arguments::Named;
 pub use definition::names;
 pub(crate) use definition::{MAP, tools};
-pub(crate) use given::Named;
-
-/// How the gateway and proxy surfaces behave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Cards per browse unless the caller asks for another number.
-    pub top_k: usize,
-    /// Whether arguments are repaired where the schema leaves no doubt.
-    pub tolerant: bool,
-    /// Whether repeated browses keep a stable beginning, for prompt caches.
-    pub cache_stable: bool,
-    /// How much one look into an artifact may show.
-    pub view: Budget,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config { top_k: 10, tolerant: false, cache_stable: false, view: Budget::default() }
-    }
-}
-
-/// How many likely meanings of an unknown id are given.
-pub(crate) const NEAR: usize = 5;
+pub use request::Config;
+pub(crate) use request::{MAX_CARDS, Meta, MetaTools};
 
 /// How much of a tool's description is told with its schema.
 const DESCRIPTION: usize = 8_000;
-
-/// No browse returns more cards by query.
-pub(crate) const MOST: usize = 50;
-
-/// What answers meta-tools, for one surface.
-#[derive(Clone)]
-pub(crate) struct MetaTools {
-    pub(crate) pipeline: Arc<Dispatcher>,
-    pub(crate) search: Arc<Search>,
-    pub(crate) tasks: Arc<Tasks>,
-    pub(crate) about: Arc<About>,
-    pub(crate) skills: Arc<SkillIndex>,
-    /// What is listed beside the meta-tools.
-    pub(crate) listed: Arc<Live>,
-    pub(crate) config: Arc<ArcSwap<Config>>,
-    pub(crate) origin: Origin,
-}
-
-impl MetaTools {
-    /// Tools as hosts are to see them; `map` names the namespaces that there are.
-    pub(crate) fn hinted(&self, tools: impl IntoIterator<Item = Tool>, map: &str) -> Vec<Tool> {
-        let gate = &self.pipeline.gate.load();
-        let facts = Facts { map, gate, view_chars: self.config.load().view.chars };
-        tools.into_iter().map(|tool| facts.hinted(tool)).collect()
-    }
-}
 
 /// A call as surfaces of meta-tools have it written.
 pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
@@ -109,7 +61,7 @@ pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
         What::Prompt { .. } => format!("prompt_get(prompt_id=\"{id}\", args={arguments}"),
         What::Resource { uri, .. } => {
             let uri = Json::encode(uri);
-            if uri.as_str().len() <= REPEATED {
+            if uri.as_str().len() <= MAX_REPEATED_ARGUMENTS {
                 format!("resource_read(uri={uri}")
             } else {
                 String::new()
@@ -123,26 +75,11 @@ pub(crate) fn call_text(_: &Catalog, call: &ValidCall) -> String {
     }
 }
 
-/// Everything one request needs.
-pub(crate) struct Meta<'a> {
-    tools: &'a MetaTools,
-    snapshot: &'a Arc<Snapshot>,
-    context: &'a Context,
-    /// What the caller sees.
-    visible: Visible<'a>,
-    history: &'a BrowseHistory,
-    /// What came with the request beside its arguments.
-    rest: &'a Object,
-}
-
-type Answer = Result<Reply, GatewayError>;
-
 /// The snapshot to answer a request from.
 ///
-/// An upstream that the request names and that is being listed for the first
-/// time has its time to come up; one that is known from memory is looked at
-/// before something is said not to be there. Nobody waits for what they must
-/// not know of.
+/// A named upstream that is being listed for the first time is waited for; one
+/// with a remembered listing is started before something is reported missing.
+/// Nobody waits for an upstream that they may not see.
 pub(crate) async fn snapshot(
     policies: &LiveStages,
     pool: &UpstreamPool,
@@ -150,12 +87,12 @@ pub(crate) async fn snapshot(
     context: &Context,
 ) -> Arc<Snapshot> {
     let snapshot = pool.snapshot();
-    let Some(named) = arguments.and_then(given::named) else { return snapshot };
-    waited(policies, pool, snapshot, &named, context).await
+    let Some(named) = arguments.and_then(arguments::named) else { return snapshot };
+    wait_for_listing(policies, pool, snapshot, &named, context).await
 }
 
 /// The same for a request whose tool is known by its id.
-pub(crate) async fn waited(
+pub(crate) async fn wait_for_listing(
     policies: &LiveStages,
     pool: &UpstreamPool,
     snapshot: Arc<Snapshot>,
@@ -198,19 +135,7 @@ pub(crate) fn listing(
     Listing { server, tools, findings: snapshot.report(), ..Listing::default() }
 }
 
-impl<'a> Meta<'a> {
-    pub(crate) fn new(
-        tools: &'a MetaTools,
-        pool: &'a UpstreamPool,
-        snapshot: &'a Arc<Snapshot>,
-        context: &'a Context,
-        rest: &'a Object,
-    ) -> Meta<'a> {
-        let visible = tools.pipeline.live.visible_to(&context.caller);
-        let history = pool.derived(BrowseHistory::default);
-        Meta { tools, snapshot, context, visible, history, rest }
-    }
-
+impl Meta<'_> {
     /// Answers one meta-tool; `None` when there is none of that name.
     pub(crate) async fn answer(&self, name: &str, arguments: Option<&Json>) -> Option<Reply> {
         let answer = match name {
@@ -229,7 +154,7 @@ impl<'a> Meta<'a> {
 
     /// What goes through the pipeline, which takes what it costs.
     async fn carried(&self, name: &str, arguments: Option<&Json>) -> Answer {
-        given::check(name, arguments)?;
+        arguments::check(name, arguments)?;
         match name {
             "tool_execute" => self.execute(arguments).await,
             "resource_read" => self.read(arguments).await,
@@ -239,7 +164,7 @@ impl<'a> Meta<'a> {
 
     /// Takes what using a meta-tool costs, if it is used as it can be.
     fn enter(&self, name: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
-        given::check(name, arguments)?;
+        arguments::check(name, arguments)?;
         let spent = self.tools.pipeline.live.now().stages.quota.spend_meta(name, self.context);
         spent.map_err(|refusal| refused(&refusal, ""))
     }
@@ -273,7 +198,7 @@ impl<'a> Meta<'a> {
             path_depth: path.split('/').filter(|segment| !segment.is_empty()).count(),
             ..Wanted::by_words(name, &given("query").unwrap_or_default())
         };
-        let check = given::check(name, arguments);
+        let check = arguments::check(name, arguments);
         let answer = async { self.browse(kind, arguments) };
         self.tools.search.run(wanted, check, self.snapshot, self.context, answer).await
     }
@@ -285,8 +210,8 @@ impl<'a> Meta<'a> {
             self.enter(name, arguments).and_then(|()| self.leave(name, self.hydrate(arguments)));
         let id = arguments.and_then(|given| given.member_as::<String>("tool_id"));
         let id = id.and_then(|id| Some(self.resolve(&id).ok()?.0.id.clone())).unwrap_or_default();
-        let what = || Happening::Hydrated { sent: sent(&answer.as_ref()) };
-        recorder.tell(self.context, &id, since, code(&answer), what);
+        let what = || EventKind::Hydrated { sent: sent(&answer.as_ref()) };
+        recorder.event(self.context, &id, since, code(&answer), what);
         answer
     }
 
@@ -298,12 +223,12 @@ impl<'a> Meta<'a> {
             Err(error) => Err(error),
         };
         let selector = arguments.and_then(|given| given.member("selector"));
-        let what = || Happening::Viewed {
+        let what = || EventKind::Viewed {
             handle: arguments.and_then(|given| given.member_as("handle")).unwrap_or_default(),
             selector: selector.and_then(|given| given.member_as("type")).unwrap_or_default(),
             sent: sent(&answer.as_ref()),
         };
-        recorder.tell(self.context, "", since, code(&answer), what);
+        recorder.event(self.context, "", since, code(&answer), what);
         answer
     }
 
@@ -396,7 +321,7 @@ impl<'a> Meta<'a> {
             format!("{handle} {upstream}/{tool} {chars} chars")
         };
         let text = kept.iter().map(line).collect::<Vec<_>>().join("\n");
-        if kept.len() <= MOST && selector.is_none() {
+        if kept.len() <= MAX_CARDS && selector.is_none() {
             return Ok(Reply::text(&text));
         }
         let all = Selector::Lines(Span { start: 0, end: None });
@@ -421,21 +346,7 @@ impl<'a> Meta<'a> {
     }
 }
 
-impl SearchError for GatewayError {
-    fn refused(refusal: Refusal) -> GatewayError {
-        refused(&refusal, "")
-    }
-
-    fn code(&self) -> Code {
-        self.code
-    }
-
-    fn to_json(&self) -> Json {
-        GatewayError::to_json(self)
-    }
-}
-
-/// What goes out, for who counts it.
+/// What goes out, for the event.
 fn sent(answer: &Result<&Reply, &GatewayError>) -> Json {
     match answer {
         Ok(Reply::Result(json)) => json.clone(),
@@ -446,51 +357,4 @@ fn sent(answer: &Result<&Reply, &GatewayError>) -> Json {
 
 fn code<T>(answer: &Result<T, GatewayError>) -> Option<Code> {
     answer.as_ref().err().map(|error| error.code)
-}
-
-/// The arguments of a meta-tool.
-fn members(arguments: Option<&Json>) -> Result<Map<String, Value>, GatewayError> {
-    let Some(arguments) = arguments else { return Ok(Map::new()) };
-    match arguments.value() {
-        Ok(Value::Object(members)) => Ok(members),
-        Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) | Err(_) => Err(bad("the arguments must be an object")),
-    }
-}
-
-fn text(members: &Map<String, Value>, key: &str) -> Result<Option<String>, GatewayError> {
-    match members.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(bad(&format!("`{key}` must be a string"))),
-    }
-}
-
-fn bad(message: &str) -> GatewayError {
-    GatewayError::new(Code::ArgsInvalid, message, "")
-}
-
-fn missing(key: &str) -> GatewayError {
-    bad(&format!("`{key}` is required"))
-}
-
-/// A refusal of the gate in the specification's shape.
-fn refused(refusal: &Refusal, path: &str) -> GatewayError {
-    let code = refusal.code.code();
-    // Waiting helps only where a time to wait is known.
-    let error =
-        GatewayError::new(code, &refusal.message, path).retryable(refusal.retry_after.is_some());
-    let error = match code == Code::AuthRequired {
-        true => error.detail("approval", "required"),
-        false => error,
-    };
-    let scope = refusal.message.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
-    let error = match (code == Code::RateLimited, scope) {
-        (true, Some(scope)) => error.detail("scope", scope),
-        (true, None) | (false, _) => error,
-    };
-    match refusal.retry_after {
-        Some(after) => error.detail("retry_after", seconds(after)),
-        None => error,
-    }
 }

@@ -1,5 +1,5 @@
-//! What a model reads instead of something that is too long: what it is, what is
-//! kept of it, and how to get at it.
+//! The reply in place of something that is over the size limit: what it is, what
+//! is kept of it, and how to read it.
 
 use serde_json::{Value, json};
 use tool::{Json, Object, Reply};
@@ -20,8 +20,8 @@ pub(crate) fn annotated(text: &str, is_error: bool, meta: &Value) -> Reply {
     Reply::Result(result.to_json())
 }
 
-/// Says that something which is no call, such as a skill, is kept, and how to get
-/// at it; `again` tells how to ask for more of it at once.
+/// Says that something other than a call's result, such as a skill, is kept, and
+/// how to read it; `again` says how to ask for more of it at once.
 pub(crate) fn kept(
     config: &gate::Config,
     what: &str,
@@ -58,7 +58,7 @@ pub(crate) fn kept(
     annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
 }
 
-/// The same where nobody may have that much kept.
+/// The same for what is too large to be kept.
 pub(crate) fn lost(
     config: &gate::Config,
     what: &str,
@@ -76,12 +76,12 @@ pub(crate) fn lost(
     annotated(&text, over.is_error || config.gated_is_error, &meta)
 }
 
-/// How what is kept is looked at: an image or a sound as such, a text in parts,
-/// and with `jq` only where there is JSON.
+/// How to view what is kept: an image or a sound as such, a text in parts, and
+/// with `jq` only where there is JSON.
 pub(crate) fn reading(artifact: &Artifact) -> String {
     let (handle, overview) = (&artifact.handle, artifact.overview());
     let view = "call(namespace=\"gatelet\", function=\"view\", kwargs={\"handle\": ";
-    // Only there is it worth taking the result apart.
+    // Only then is it worth parsing the result.
     let first = artifact.parts().first().filter(|_| overview.is_mixed);
     if first.is_some_and(|first| builtin::is_media(&first.media_type)) {
         return format!(

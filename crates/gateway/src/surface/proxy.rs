@@ -2,7 +2,7 @@
 //! themselves but pay for each.
 //!
 //! An entry has a name that every host accepts, a short description and no
-//! schema. `tool_hydrate` tells the rest and `tool_execute` runs it.
+//! schema. `tool_hydrate` returns the whole definition and `tool_execute` runs it.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use tool::{
 
 use super::listed::ClientKind;
 use super::listings;
-use super::meta::{self, Meta, MetaTools, Named, listing, waited};
-use super::rest::Rest;
+use super::meta::{self, Meta, MetaTools, Named, listing, wait_for_listing};
+use super::other_requests::OtherRequests;
 use super::stripped::{OWN, Stripped};
 use crate::choice::Surface;
 use crate::dispatch::Origin;
@@ -26,22 +26,22 @@ use policy::confirm::lift;
 use policy::validate::ValidCall;
 use roster::{Snapshot, UpstreamPool};
 
-/// Where calls of this surface come from.
+/// The origin of this surface's calls.
 pub(crate) const ORIGIN: Origin = Origin { surface: Surface::Proxy, call_text };
 
-/// A call as this surface has it written: there are tools for tools only.
+/// A call as a client of this surface writes it: only tools have such a form.
 fn call_text(catalog: &Catalog, call: &ValidCall) -> String {
     call.slot().map(|_| meta::call_text(catalog, call)).unwrap_or_default()
 }
 
-/// The surface, for clients of one kind.
+/// The surface, for clients with one set of capabilities.
 pub struct Proxy {
     pub(crate) pool: Arc<UpstreamPool>,
-    /// Who came in.
+    /// Whose session it is.
     pub(crate) caller: Arc<Identity>,
     pub(crate) tools: MetaTools,
-    /// Answers everything that is no call.
-    pub(crate) rest: Rest,
+    /// Answers everything that is not a tool call.
+    pub(crate) other_requests: OtherRequests,
 }
 
 #[async_trait]
@@ -65,18 +65,18 @@ impl Provider for Proxy {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.rest.events()
+        self.other_requests.events()
     }
 
     async fn resources_for(&self, context: &Context) -> Vec<Resource> {
-        self.rest.resources(context).await
+        self.other_requests.resources(context).await
     }
 
     async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         match ask {
             Ask::Call(call) => Ok(self.call(call, context).await),
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                self.rest.ask(ask, context).await
+                self.other_requests.ask(ask, context).await
             }
         }
     }
@@ -103,7 +103,7 @@ impl Proxy {
         meta.settled(ran)
     }
 
-    /// The snapshot to answer from, with what the request names looked at.
+    /// The snapshot to answer from, once the named upstream is listed.
     async fn asked(
         &self,
         name: &str,
@@ -115,6 +115,13 @@ impl Proxy {
         let given = if OWN.contains(&name) { given() } else { Some(name.to_owned()) };
         let Some(given) = given else { return snapshot };
         let id = Stripped::of(&snapshot).id(&given).unwrap_or(given);
-        waited(&self.tools.pipeline.live, &self.pool, snapshot, &Named::by_id(&id), context).await
+        wait_for_listing(
+            &self.tools.pipeline.live,
+            &self.pool,
+            snapshot,
+            &Named::by_id(&id),
+            context,
+        )
+        .await
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn encode(id: &str) -> String {
     format!("{}-x{digest}", head.trim_end_matches('-'))
 }
 
-/// The id that a name encodes; nothing when the name was shortened or is none.
+/// The id that a name encodes; `None` when the name was shortened or encodes none.
 pub(crate) fn decode(name: &str) -> Option<String> {
     let mut id = String::with_capacity(name.len());
     let mut chars = name.chars();
@@ -73,7 +73,7 @@ pub(crate) struct Stripped {
     /// The meta-tools belong to nobody; the others to a function each.
     pub(crate) tools: Vec<(Option<Slot>, Tool)>,
     shortened: HashMap<String, String>,
-    /// What hosts would not take of the names.
+    /// The names that hosts would not accept.
     pub(crate) findings: Vec<Finding>,
 }
 

@@ -1,8 +1,8 @@
-//! Whose a task is, and which upstream it belongs to.
+//! Which caller and which upstream a task belongs to.
 //!
-//! A result may be a task that goes on elsewhere; what the client asks about
-//! it later names only the task. Its id is the upstream's: others may have the
-//! same, and whoever guesses one must not learn that it is there.
+//! A result may be a task that goes on at the upstream; later requests name only
+//! the task's id. That id is the upstream's: others may use the same, and a caller
+//! who guesses one must not learn that it exists.
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,15 @@ use roster::Snapshot;
 
 /// How many tasks are remembered; the oldest are forgotten first.
 const ROOM: usize = 4096;
-/// How many of them may be one owner's.
+/// How many of them may belong to one owner.
 const OWN: usize = 256;
 /// A result that is a task is short: longer ones are not looked at.
 const LONGEST: usize = 4096;
-/// An id of so many characters is not guessed, so that it is the key for
-/// callers who are known by nothing but a connection.
+/// An id of this length cannot be guessed, so it is enough for callers who are
+/// known by nothing but a connection.
 const KEY: usize = 20;
 
-/// The tasks of the last while.
+/// The most recent tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks(Mutex<VecDeque<Task>>);
 
@@ -75,8 +75,7 @@ impl Tasks {
         self.notice(context, &catalog.source(slot).label, &catalog.tool(slot).name, reply);
     }
 
-    /// What began a task of this owner; one answer for each upstream that has
-    /// one of that id.
+    /// What began this owner's task; one for each upstream that uses the id.
     pub(crate) fn began(&self, owner: &Owner, id: &str) -> Vec<Began> {
         let opens =
             |task: &&Task| task.owner == *owner || (KEY <= id.len() && owner.opens(&task.owner));
@@ -92,7 +91,7 @@ impl Tasks {
 }
 
 impl Began {
-    /// The function, where it still is.
+    /// The function, if it still exists.
     pub(crate) fn slot(&self, catalog: &Catalog) -> Option<Slot> {
         let is_meant = |slot: &Slot| {
             catalog.tool(*slot).name == self.tool && catalog.source(*slot).label == self.upstream

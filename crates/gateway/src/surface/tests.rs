@@ -96,7 +96,7 @@ async fn stage_with(n_functions: usize, has_hidden: bool) -> Stage {
         text: format!("---\nname: {name}\ndescription: A way.\n---\nGo.\n"),
     };
     let opened = open(upstreams, |parts| {
-        parts.visibility = VisibilityFilter::new(Arc::clone(&rules) as _);
+        parts.policies.visibility = VisibilityFilter::new(Arc::clone(&rules) as _);
         let mut skills = vec![skill("shop", "open-way")];
         if has_hidden {
             skills.extend([skill("shop", HIDDEN), skill(HIDDEN, "other-way")]);

@@ -9,7 +9,7 @@ use crate::trust::digest::TrustLevel;
 use crate::trust::drift::Drift;
 use crate::trust::ledger::TrustState;
 
-/// How strict the gate is with an upstream.
+/// How strict gatelet is with an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {

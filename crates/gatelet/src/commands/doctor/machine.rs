@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use doctor::machine::{Config, Facts, Service, State};
-use gateway::policy::trust::LedgerStore;
+use policy::trust::LedgerStore;
 
 use crate::commands::plain_secrets;
 use crate::config::{self, LoadError, edit};

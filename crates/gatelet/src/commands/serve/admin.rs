@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use gateway::Gateway;
-use gateway::roster::Phase;
 use http::{Method, StatusCode};
+use roster::Phase;
 use serde_json::{Value, json};
 use web::site::admin::Admin;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gateway::Gateway;
-use gateway::roster::{Phase, Status};
+use roster::{Phase, Status};
 
 use crate::wire::Wiring;
 

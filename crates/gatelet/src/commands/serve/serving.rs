@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gateway::Gateway;
 
-use crate::config::{self, Config, Loaded, Surface, Tls};
+use crate::config::{self, Config, Loaded, SurfaceName, Tls};
 use crate::paths::Paths;
 use crate::wire::Wiring;
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
     /// What clients see [default: cash, or what the configuration says]
     #[arg(long, value_name = "SURFACE")]
-    pub(super) surface: Option<Surface>,
+    pub(super) surface: Option<SurfaceName>,
 
     /// Listen on an address that other machines can reach, though nobody is asked who they are
     #[arg(long)]
@@ -64,7 +64,7 @@ impl Args {
         let mut config = config.clone();
         let serve = &mut config.serve;
         serve.listen = self.listen.unwrap_or(serve.listen);
-        serve.surface = self.surface.unwrap_or(serve.surface);
+        serve.surface = self.surface.map_or(serve.surface, |name| name.0);
         if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
             let (cert, key) = (cert.clone(), key.clone());
             let rest = serve.tls.take();

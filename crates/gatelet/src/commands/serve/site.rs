@@ -38,7 +38,7 @@ pub(super) fn site(serving: &Serving<'_>, operator: Key, issuers: Issuers) -> Si
         ..Options::default()
     };
     let endpoint = |surface| Endpoint::new(gateway.surface(surface), options.clone());
-    let main = endpoint(config.serve.surface.meant());
+    let main = endpoint(config.serve.surface);
     let mut endpoints = BTreeMap::from([("/mcp".to_owned(), main.clone())]);
     for surface in gateway::Surface::ALL {
         endpoints.insert(format!("/mcp/{}", surface.name()), endpoint(surface));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use catalog::tokens;
-use gateway::policy::call;
-use gateway::policy::trust::{Digest, Drift, Ledger, LedgerStore, Seen, TrustLevel, drift};
+use policy::call;
+use policy::trust::{Digest, Drift, Ledger, LedgerStore, Seen, TrustLevel, drift};
 use serde_json::{Value, json};
 use tool::{Failure, Listing, Tool};
 

@@ -84,8 +84,10 @@ fn capabilities(provider: &Arc<dyn Provider>) -> Value {
 #[tokio::test(start_paused = true)]
 async fn no_capability_promises_a_method_that_is_not_answered() {
     for groups in [false, true] {
-        promises_are_kept(&open(vec![boasting()], |parts| parts.listed.groups = groups).await)
-            .await;
+        promises_are_kept(
+            &open(vec![boasting()], |parts| parts.server.listed.groups = groups).await,
+        )
+        .await;
     }
 }
 

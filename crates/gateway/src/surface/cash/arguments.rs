@@ -20,23 +20,23 @@ pub(super) struct CallArguments {
 /// What is wrong with them.
 #[derive(Debug)]
 pub(super) enum BadCall {
-    NoObject,
-    Mistaken(Box<Mistaken>),
+    NotAnObject,
+    MalformedCall(Box<MalformedCall>),
 }
 
 /// A call as far as it can be read, and everything that is wrong with it.
 #[derive(Debug)]
-pub(super) struct Mistaken {
+pub(super) struct MalformedCall {
     pub(super) call: CallArguments,
     /// Members that cannot be read.
-    pub(super) wrong: Vec<Wrong>,
-    /// Members beside those that there are.
+    pub(super) wrong: Vec<BadMember>,
+    /// Members that `call` does not have.
     pub(super) flat: Object,
 }
 
 /// A member that cannot be read, and what it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum BadMember {
     Namespace,
     Function,
     /// It is missing, or empty.
@@ -45,14 +45,14 @@ pub(super) enum Wrong {
     Size,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for BadMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Wrong::Namespace => "`namespace` must be a string",
-            Wrong::Function => "`function` must be a string",
-            Wrong::NoFunction => "`function` is required",
-            Wrong::Kwargs => "`kwargs` must be an object",
-            Wrong::Size => "`sizelimit` must be a positive integer",
+            BadMember::Namespace => "`namespace` must be a string",
+            BadMember::Function => "`function` must be a string",
+            BadMember::NoFunction => "`function` is required",
+            BadMember::Kwargs => "`kwargs` must be an object",
+            BadMember::Size => "`sizelimit` must be a positive integer",
         })
     }
 }
@@ -60,7 +60,7 @@ impl fmt::Display for Wrong {
 impl CallArguments {
     pub(super) fn read(arguments: Option<&Json>) -> Result<CallArguments, BadCall> {
         let object = arguments.map_or(Ok(Object::new()), Object::parse);
-        let object = object.map_err(|_| BadCall::NoObject)?;
+        let object = object.map_err(|_| BadCall::NotAnObject)?;
         let (mut namespace, mut function) = (None, None);
         let (mut kwargs, mut wanted) = (None, None);
         let (mut wrong, mut flat) = (Vec::new(), Object::new());
@@ -69,10 +69,10 @@ impl CallArguments {
                 continue;
             }
             let mistake = match name::canonical(&key).as_str() {
-                "namespace" => read(&mut namespace, value.text(), Wrong::Namespace),
-                "function" => read(&mut function, value.text(), Wrong::Function),
-                "kwargs" => read(&mut kwargs, object_of(value), Wrong::Kwargs),
-                "sizelimit" => read(&mut wanted, size(&value), Wrong::Size),
+                "namespace" => read(&mut namespace, value.text(), BadMember::Namespace),
+                "function" => read(&mut function, value.text(), BadMember::Function),
+                "kwargs" => read(&mut kwargs, object_of(value), BadMember::Kwargs),
+                "sizelimit" => read(&mut wanted, size(&value), BadMember::Size),
                 _ => {
                     flat.push(key, value);
                     None
@@ -81,23 +81,22 @@ impl CallArguments {
             wrong.extend(mistake);
         }
         let function: String = function.unwrap_or_default();
-        if function.is_empty() && !wrong.contains(&Wrong::Function) {
-            wrong.push(Wrong::NoFunction);
+        if function.is_empty() && !wrong.contains(&BadMember::Function) {
+            wrong.push(BadMember::NoFunction);
         }
         let namespace = namespace.unwrap_or_default();
         let call = CallArguments { namespace, function, kwargs, wanted };
         if wrong.is_empty() && flat.is_empty() {
             return Ok(call);
         }
-        Err(BadCall::Mistaken(Box::new(Mistaken { call, wrong, flat })))
+        Err(BadCall::MalformedCall(Box::new(MalformedCall { call, wrong, flat })))
     }
 
-    /// The function's own arguments, and the size asked for; with what is wrong
-    /// with that.
+    /// The function's own arguments, the size limit, and problems with it.
     ///
-    /// `sizelimit` among the arguments means ours when the function has none of
-    /// that name.
-    pub(super) fn settle(self, contract: &Contract) -> (Json, Option<usize>, Vec<Problem>) {
+    /// A `sizelimit` in `kwargs` means gatelet's when the function has no such
+    /// argument.
+    pub(super) fn for_function(self, contract: &Contract) -> (Json, Option<usize>, Vec<Problem>) {
         let kwargs = self.kwargs.unwrap_or_else(Json::empty_object);
         let mut problems: Vec<Problem> = confirm::misread(&kwargs, contract).into_iter().collect();
         // Cheap and almost always true: no key spells anything like it.
@@ -121,8 +120,8 @@ impl CallArguments {
     }
 }
 
-/// Takes what could be read, and says what is wrong where nothing could.
-fn read<T>(into: &mut Option<T>, value: Option<T>, wrong: Wrong) -> Option<Wrong> {
+/// Stores the value that could be read, else returns what is wrong.
+fn read<T>(into: &mut Option<T>, value: Option<T>, wrong: BadMember) -> Option<BadMember> {
     match value {
         Some(value) => {
             *into = Some(value);
@@ -132,7 +131,7 @@ fn read<T>(into: &mut Option<T>, value: Option<T>, wrong: Wrong) -> Option<Wrong
     }
 }
 
-/// An object, also when it was written as text.
+/// An object, also one that was written as text.
 pub(super) fn object_of(value: Json) -> Option<Json> {
     if value.is_object() {
         return Some(value);
@@ -158,11 +157,11 @@ fn size(value: &Json) -> Option<usize> {
 /// Every whole number below it is itself as a float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The arguments of `help` and `skill`: strings by canonical name, with what
-/// is in `kwargs` and what was written beside it in one place. Whatever is
-/// odd is read as absent, because help is never withheld.
+/// The arguments of `help` and `skill`: strings by canonical name, those in
+/// `kwargs` and those beside it together. What cannot be read counts as absent,
+/// because help is never withheld.
 #[derive(Debug, Default)]
-pub(super) struct Loose(Vec<Given>);
+pub(super) struct LenientArguments(Vec<Given>);
 
 #[derive(Debug)]
 struct Given {
@@ -173,8 +172,8 @@ struct Given {
     value: Json,
 }
 
-impl Loose {
-    pub(super) fn read(arguments: Option<&Json>) -> Loose {
+impl LenientArguments {
+    pub(super) fn read(arguments: Option<&Json>) -> LenientArguments {
         let (mut beside, mut inside) = (Vec::new(), Vec::new());
         let members = |json: &Json| Object::parse(json).unwrap_or_default();
         let given = |(spelled, value): (String, Json)| {
@@ -189,8 +188,8 @@ impl Loose {
                 beside.push(given((key, value)));
             }
         }
-        // Of two that mean the same, the later counts.
-        Loose(beside.into_iter().rev().chain(inside).collect())
+        // Of two with the same name, the later counts.
+        LenientArguments(beside.into_iter().rev().chain(inside).collect())
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
@@ -206,12 +205,12 @@ impl Loose {
         self.text(key)?.trim().parse().ok()
     }
 
-    /// Everything, for filling in.
+    /// Everything under its canonical name.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|given| (given.key.as_str(), &given.value))
     }
 
-    /// Everything as it was spelled, for somebody who reads it on their own.
+    /// Everything under the names as spelled, for forwarding.
     pub(super) fn spelled(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|given| (given.spelled.as_str(), &given.value))
     }

@@ -1,4 +1,4 @@
-//! What a model reads instead of an answer that is too long.
+//! The reply in place of an answer that is over the size limit.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use catalog::Slot;
 use serde_json::json;
 use tool::Reply;
 
-use super::View;
+use super::request::CashRequest;
 use crate::surface::oversize::{annotated, counted, parts, reading};
 use artifacts::gate::{self, Over, thousands};
 use artifacts::{Artifact, TooLong};
@@ -14,7 +14,7 @@ use artifacts::{Artifact, TooLong};
 /// How many arguments are named as ways to narrow a query.
 const FILTERS: usize = 6;
 
-impl View<'_> {
+impl CashRequest<'_> {
     /// Says that the function ran, what came back, and how to get at it: first
     /// by asking for less, then by reading parts, then by allowing it all.
     pub(super) fn gated(&self, slot: Slot, artifact: &Arc<Artifact>, over: &Over) -> Reply {
@@ -33,7 +33,7 @@ impl View<'_> {
         if let Some(shape) = &overview.shape {
             lines.push(format!("It is: {}.", catalog::summary::cut(&shape.describe(), 300)));
         }
-        // What was said beside the data is no part of it, and short.
+        // Short text beside the data is shown as well.
         lines.extend(overview.said.iter().map(|said| format!("Its text: {said}")));
         lines.extend(parts(artifact));
         lines.push("\nTo go on, prefer the first that does:".to_owned());
@@ -59,8 +59,8 @@ impl View<'_> {
         annotated(&lines.join("\n"), over.is_error || config.gated_is_error, &meta)
     }
 
-    /// Says that the function ran and that its result is lost but for its
-    /// beginning, because nobody may have that much kept.
+    /// Says that the function ran and that only the beginning of its result is
+    /// left, because the whole is too large to be kept.
     pub(super) fn unkept(
         &self,
         slot: Slot,

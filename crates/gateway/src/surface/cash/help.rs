@@ -1,5 +1,5 @@
-//! What there is, in strict layers: namespaces, then what is in one, then one
-//! function. No layer tells what belongs to the next.
+//! `help` in three layers: all namespaces, then the content of one, then one
+//! function. No layer shows what belongs to the next.
 
 use catalog::index::Verdict;
 use catalog::source::Role;
@@ -7,20 +7,20 @@ use catalog::{ItemRef, Namespace, State, Unresolved, reply, summary};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
-use super::View;
-use super::arguments::Loose;
+use super::arguments::LenientArguments;
+use super::request::CashRequest;
 use crate::builtin;
 use crate::search::{SearchAnswer, Wanted};
 use artifacts::gate::{LIMIT, thousands};
 
 /// How many entries a listing shows at once.
 const PAGE: usize = 200;
-/// No list has so many pages.
+/// A larger page number is not accepted.
 const LAST: usize = 1_000_000;
 /// How long the line of an entry may be, beside its name.
 const LINE: usize = 150;
 
-/// How much of a query is repeated to who asked.
+/// How much of a query is repeated in the reply.
 const ECHO: usize = 80;
 
 /// How help is written.
@@ -39,9 +39,9 @@ struct Entry {
     remembered: bool,
 }
 
-impl View<'_> {
+impl CashRequest<'_> {
     pub(super) async fn help(&self, arguments: Option<&Json>) -> Reply {
-        let asked = Loose::read(arguments);
+        let asked = LenientArguments::read(arguments);
         let format = match asked.text("format").as_deref() {
             Some("json" | "JSON") => Format::Json,
             Some(_) | None => Format::Markdown,
@@ -59,7 +59,7 @@ impl View<'_> {
         match told {
             Ok(text) => Reply::text(&text),
             Err(why) if namespace.is_empty() && why == Unresolved::Function => {
-                Reply::error_text(&self.homeless(function.as_deref().unwrap_or_default()))
+                Reply::error_text(&self.without_namespace(function.as_deref().unwrap_or_default()))
             }
             Err(why) => {
                 if let Some(reply) = self.unavailable(&why, &namespace) {
@@ -75,17 +75,17 @@ impl View<'_> {
         &self,
         namespace: &str,
         function: &str,
-        asked: &Loose,
+        asked: &LenientArguments,
         format: Format,
     ) -> Result<String, Unresolved> {
         let slot = self.resolve(namespace, function)?;
-        Ok(self.leaf(slot, asked, format))
+        Ok(self.function_page(slot, asked, format))
     }
 
     fn about_namespace(
         &self,
         path: &str,
-        asked: &Loose,
+        asked: &LenientArguments,
         format: Format,
     ) -> Result<String, Unresolved> {
         let namespace = self.snapshot.catalog.namespace(path)?;
@@ -106,7 +106,7 @@ impl View<'_> {
             }
             Format::Markdown => {
                 let mut text = format!("# {}\n", namespace.path);
-                if let Some(reason) = self.away(namespace) {
+                if let Some(reason) = self.unavailable_reason(namespace) {
                     text.push_str(&format!("\navailable: false — unavailable: {reason}\n"));
                 }
                 section(&mut text, "## Sub-namespaces", &namespaces, page);
@@ -157,7 +157,13 @@ impl View<'_> {
     }
 
     /// Searches all functions, or those of a namespace.
-    async fn search(&self, namespace: &str, query: &str, asked: &Loose, format: Format) -> Reply {
+    async fn search(
+        &self,
+        namespace: &str,
+        query: &str,
+        asked: &LenientArguments,
+        format: Format,
+    ) -> Reply {
         let answer = async {
             let (text, places) = self.matches(namespace, query, asked, format);
             Ok(SearchAnswer::at(self.snapshot, places, Reply::text(&text)))
@@ -171,11 +177,14 @@ impl View<'_> {
         &self,
         namespace: &str,
         query: &str,
-        asked: &Loose,
+        asked: &LenientArguments,
         format: Format,
     ) -> (String, Vec<ItemRef>) {
         let catalog = &self.snapshot.catalog;
-        let limit = asked.number("limit").unwrap_or(builtin::FOUND).clamp(1, builtin::MOST_FOUND);
+        let limit = asked
+            .number("limit")
+            .unwrap_or(builtin::DEFAULT_RESULTS)
+            .clamp(1, builtin::MAX_RESULTS);
         let within = catalog.namespace(namespace).ok().map(|namespace| namespace.path.as_str());
         let inside = |slot| {
             let path = catalog.path(slot);
@@ -220,7 +229,7 @@ impl View<'_> {
     }
 
     /// A function asked for without its namespace.
-    fn homeless(&self, function: &str) -> String {
+    fn without_namespace(&self, function: &str) -> String {
         let catalog = &self.snapshot.catalog;
         let named = |slot: &catalog::Slot| {
             catalog::name::same(&catalog.function(*slot).name, function) && self.sees(*slot)
@@ -249,7 +258,7 @@ impl View<'_> {
         self.visible.shows_namespace(&self.snapshot.catalog, namespace)
     }
 
-    /// The namespaces right below, the gate's own last.
+    /// The namespaces directly below, gatelet's own last.
     fn below(&self, namespace: &Namespace) -> Vec<Entry> {
         let catalog = &self.snapshot.catalog;
         let mut children: Vec<&Namespace> =
@@ -262,7 +271,7 @@ impl View<'_> {
         let entry = |child: &Namespace| Entry {
             name: child.label.clone(),
             description: catalog.purpose(child, &|slot| self.sees(slot)),
-            away: self.away(child),
+            away: self.unavailable_reason(child),
             remembered: self.is_remembered(child),
         };
         children.into_iter().map(entry).collect()
@@ -280,7 +289,7 @@ impl View<'_> {
         seen.map(entry).collect()
     }
 
-    pub(super) fn away(&self, namespace: &Namespace) -> Option<String> {
+    pub(super) fn unavailable_reason(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
         let scrubber = &self.cash.pipeline.scrubber;
         source.unavailable().map(|reason| scrubber.scrub(reason).into_owned())

@@ -1,4 +1,4 @@
-//! `skill`: what there is, then one.
+//! `skill`: the list of skills, or one of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use catalog::index::Kind;
 use catalog::{Catalog, GuessBy, ItemRef, Priors, nearest};
 use tool::{Json, Reply};
 
-use super::View;
-use super::arguments::Loose;
+use super::arguments::LenientArguments;
+use super::request::CashRequest;
 use crate::builtin;
 use crate::search::{SearchAnswer, Wanted};
 use skills::skill_index::{CallerSkills, searchable};
 use skills::{Content, Library, Lookup, Reader, Reference, Skill};
 
-/// How many likely meanings of an unknown name are given.
+/// How many similar names are suggested.
 const NEAR: usize = 3;
 
-impl Reader for View<'_> {
+impl Reader for CashRequest<'_> {
     fn sees(&self, skill: &Skill) -> bool {
         self.cash.skills.shows(&self.visible, skill)
     }
@@ -34,9 +34,9 @@ impl Reader for View<'_> {
     }
 }
 
-impl View<'_> {
+impl CashRequest<'_> {
     pub(super) async fn skill(&self, arguments: Option<&Json>) -> Reply {
-        let asked = Loose::read(arguments);
+        let asked = LenientArguments::read(arguments);
         let known = self.cash.skills.for_caller(self.snapshot, self.context).await;
         let CallerSkills { library, unreachable } = &known;
         let namespace = asked.text("namespace").unwrap_or_default();
@@ -60,12 +60,12 @@ impl View<'_> {
             return match library.index(&namespace, self) {
                 Some(text) => Reply::text(&(text + &away)),
                 None if !away.is_empty() => Reply::text(&format!("# Skills\n{away}")),
-                None => Reply::error_text(&self.no_such_shelf(library, &namespace)),
+                None => Reply::error_text(&self.no_skills_in(library, &namespace)),
             };
         };
         let version = asked.text("version");
         match library.look_up(&namespace, &wanted, version.as_deref(), self) {
-            Lookup::Found(skill) => self.told(library, &skill, &asked).await,
+            Lookup::Found(skill) => self.read_skill(library, &skill, &asked).await,
             Lookup::Unknown { close, similar } => {
                 let text = self.no_such_skill(&namespace, &wanted, close, similar);
                 let away = unreachable.iter().filter(|(label, _)| is_at(label, &namespace));
@@ -92,8 +92,8 @@ impl View<'_> {
 
     /// The skills for a task, best first, by the same search as functions.
     ///
-    /// Which skills there are at upstreams, those say to each caller and not to
-    /// the catalog: with them, what is searched is made for the occasion.
+    /// The skills of upstreams are listed per caller and are not in the catalog:
+    /// with them, a catalog is made for this search.
     fn skills_for(&self, library: &Library, query: &str) -> String {
         let distant = library.latest(self).any(|skill| skill.is_at_upstream());
         let catalog = match distant {
@@ -101,8 +101,13 @@ impl View<'_> {
             false => &self.snapshot.catalog,
         };
         let sees = |place| distant || self.visible.shows_item(catalog, place);
-        let found =
-            catalog.search_items(&[Kind::Skill], query, builtin::FOUND, &Priors::new(), &sees);
+        let found = catalog.search_items(
+            &[Kind::Skill],
+            query,
+            builtin::DEFAULT_RESULTS,
+            &Priors::new(),
+            &sees,
+        );
         if found.hits.is_empty() {
             return "No skill matches. `skill()` lists all.".to_owned();
         }
@@ -120,8 +125,8 @@ impl View<'_> {
         found.hits.iter().filter_map(line).collect()
     }
 
-    /// What may be meant by a name that no skill has: what is spelt almost like
-    /// it, then what the search finds for it, then what is somewhat alike.
+    /// Suggestions for a name that no skill has: almost the same spelling first,
+    /// then what the search finds, then similar names.
     fn no_such_skill(
         &self,
         namespace: &str,
@@ -154,7 +159,7 @@ impl View<'_> {
     }
 
     /// The namespaces that may be meant by one without skills.
-    fn no_such_shelf(&self, library: &Library, namespace: &str) -> String {
+    fn no_skills_in(&self, library: &Library, namespace: &str) -> String {
         let namespaces: BTreeSet<&str> =
             library.latest(self).map(|skill| skill.namespace.as_str()).collect();
         let near = nearest::nearest(namespace, namespaces, NEAR);
@@ -169,15 +174,25 @@ impl View<'_> {
     }
 
     /// One skill, from wherever it is.
-    async fn told(&self, library: &Library, skill: &Skill, asked: &Loose) -> Reply {
+    async fn read_skill(
+        &self,
+        library: &Library,
+        skill: &Skill,
+        asked: &LenientArguments,
+    ) -> Reply {
         match &skill.content {
             Content::Upstream { .. } => self.fetched(skill, asked, library).await,
             Content::Text { .. } => self.filled(skill, asked, library),
         }
     }
 
-    /// The text of a skill, with what the reader should know first.
-    pub(super) fn filled(&self, whole: &Skill, asked: &Loose, library: &Library) -> Reply {
+    /// The text of a skill, with warnings first.
+    pub(super) fn filled(
+        &self,
+        whole: &Skill,
+        asked: &LenientArguments,
+        library: &Library,
+    ) -> Reply {
         let values: Vec<(&str, &Json)> = asked.iter().collect();
         let text = match whole.fill(&values) {
             Ok(text) => text,
@@ -191,7 +206,7 @@ impl View<'_> {
         Reply::text(&format!("> Before you follow this:\n{}\n\n{text}", lines.join("\n")))
     }
 
-    /// The skills that speak of a function.
+    /// The skills that refer to a function.
     fn skills_referring_to(&self, library: &Library, namespace: &str, function: &str) -> Reply {
         let path = if namespace.is_empty() {
             function.to_owned()
@@ -220,13 +235,13 @@ pub(super) fn cannot(skill: &Skill, why: &str) -> Reply {
     Reply::error_text(&format!("**Error:** `{}` cannot be given out: {why}.", skill.path()))
 }
 
-/// Whether a question about a namespace is one to an upstream.
+/// Whether a namespace belongs to an upstream.
 fn is_at(label: &str, namespace: &str) -> bool {
     let first = namespace.split('.').next().unwrap_or_default();
     first.is_empty() || catalog::name::same(first, label)
 }
 
-/// How a skill is asked for.
+/// The call that returns a skill.
 fn address(catalog: &Catalog, place: ItemRef) -> Option<String> {
     match place {
         ItemRef::Skill { source, at } => {
@@ -240,7 +255,7 @@ fn address(catalog: &Catalog, place: ItemRef) -> Option<String> {
     }
 }
 
-/// Lines for upstreams whose skills nobody can tell now.
+/// Lines for upstreams whose skills are not known now.
 fn unlisted(unreachable: &[(String, String)], namespace: &str) -> String {
     let away = unreachable.iter().filter(|(label, _)| is_at(label, namespace));
     let line = |(label, why): &(String, String)| {

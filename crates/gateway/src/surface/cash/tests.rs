@@ -61,7 +61,7 @@ async fn the_definition_of_help_names_the_namespaces_and_stays_within_the_budget
     let many = described((0..90).map(|n| format!("upstream_number_{n}")).collect(), "f").await;
     assert!(many.contains("upstream_number_0, ") && many.ends_with(" more."), "{many}");
     let hidden = open(vec![one("orders", "f", "F.", &schema)], |parts| {
-        parts.visibility = orders_for_admin().into();
+        parts.policies.visibility = orders_for_admin().into();
     })
     .await;
     assert!(!Json::encode(&hidden.surface.listing().tools).as_str().contains("orders"));
@@ -286,7 +286,7 @@ async fn a_kept_answer_can_be_read_in_parts_by_its_owner_only() {
 async fn the_gate_is_as_strict_as_it_is_told_to_be() {
     let (upstreams, _) = shop();
     let opened = open(upstreams, |parts| {
-        parts.gate =
+        parts.answers.gate =
             artifacts::gate::Config { limit: 500, ceiling: Some(20_000), gated_is_error: true };
     })
     .await;
@@ -519,8 +519,9 @@ async fn a_function_that_memory_does_not_know_is_looked_for_at_its_upstream() {
         Upstream { start, ..Upstream::new("up", Scripts::of(provider)) }
     };
     let keep = Arc::clone(&shelf);
-    drop(open(vec![upstream(&["old"])], |parts| parts.listing_store = keep).await);
-    let opened = open(vec![upstream(&["old", "new"])], |parts| parts.listing_store = shelf).await;
+    drop(open(vec![upstream(&["old"])], |parts| parts.roster.listing_store = keep).await);
+    let opened =
+        open(vec![upstream(&["old", "new"])], |parts| parts.roster.listing_store = shelf).await;
     holds(&opened.say("help", json!({})).await, &["**up**", "(from memory)"]);
     let call = |name: &str| json!({"namespace": "up", "function": name});
     assert_eq!(opened.say("call", call("new")).await, "done");
@@ -595,7 +596,8 @@ fn orders_for_admin() -> visibility::Config {
 #[tokio::test(start_paused = true)]
 async fn what_a_caller_may_not_see_does_not_exist() {
     let (upstreams, orders) = shop();
-    let opened = open(upstreams, |parts| parts.visibility = orders_for_admin().into()).await;
+    let opened =
+        open(upstreams, |parts| parts.policies.visibility = orders_for_admin().into()).await;
     assert!(!opened.say("help", json!({})).await.contains("orders"));
     for hidden in [
         opened.say("call", json!({"namespace": "orders", "function": "create"})).await,

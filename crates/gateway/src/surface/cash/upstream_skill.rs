@@ -2,9 +2,9 @@
 
 use tool::{Json, Object, Reply};
 
-use super::arguments::Loose;
+use super::arguments::LenientArguments;
+use super::request::{CashRequest, ORIGIN};
 use super::skill::cannot;
-use super::{ORIGIN, View};
 use crate::dispatch::{CallError, Outcome};
 use crate::surface::oversize;
 use policy::call::{Mode, Request, What};
@@ -14,12 +14,17 @@ use skills::{Content, Library, Skill};
 /// The value that says how long a text may be.
 const SIZE: &str = "sizelimit";
 
-impl View<'_> {
+impl CashRequest<'_> {
     /// What a reader gets for a skill that stands at an upstream.
     ///
     /// It goes the way of every read and every prompt, so that what rules deny
     /// there is denied here, and what is too long is kept.
-    pub(super) async fn fetched(&self, skill: &Skill, asked: &Loose, library: &Library) -> Reply {
+    pub(super) async fn fetched(
+        &self,
+        skill: &Skill,
+        asked: &LenientArguments,
+        library: &Library,
+    ) -> Reply {
         let request = match self.request(skill, asked) {
             Ok(request) => request,
             Err(why) => return cannot(skill, &why),
@@ -53,7 +58,7 @@ impl View<'_> {
     }
 
     /// What to ask the upstream of a skill for its text.
-    fn request(&self, skill: &Skill, asked: &Loose) -> Result<Request, String> {
+    fn request(&self, skill: &Skill, asked: &LenientArguments) -> Result<Request, String> {
         let Content::Upstream { label, route } = &skill.content else {
             return Err("it is here".to_owned());
         };
@@ -83,7 +88,13 @@ impl View<'_> {
     }
 
     /// The text of a skill in what its upstream answered.
-    fn read(&self, skill: &Skill, reply: &Reply, asked: &Loose, library: &Library) -> Reply {
+    fn read(
+        &self,
+        skill: &Skill,
+        reply: &Reply,
+        asked: &LenientArguments,
+        library: &Library,
+    ) -> Reply {
         let Content::Upstream { label, route } = &skill.content else { return reply.clone() };
         let result = match reply {
             Reply::Result(result) => result,

@@ -151,7 +151,8 @@ async fn browse_says_what_lies_behind_it_in_bounded_words_that_last() {
     assert_eq!(said, listed(&again));
     let blind = open_on(Surface::Gateway, |parts, _| {
         let default = visibility::Sight::Hidden;
-        parts.visibility = visibility::Config { default, ..visibility::Config::default() }.into();
+        parts.policies.visibility =
+            visibility::Config { default, ..visibility::Config::default() }.into();
     });
     assert!(!listed(&blind.await).as_str().contains("demo"));
 }
@@ -293,7 +294,7 @@ async fn wrong_arguments_are_all_told_at_once_and_nothing_is_called() {
 #[tokio::test(start_paused = true)]
 async fn tolerant_arguments_are_repaired_and_it_is_recorded() {
     let opened = open_on(Surface::Gateway, |parts, _| {
-        parts.meta = meta::Config { tolerant: true, ..meta::Config::default() }
+        parts.server.meta = meta::Config { tolerant: true, ..meta::Config::default() }
     })
     .await;
     let reply = opened
@@ -364,11 +365,11 @@ async fn a_dry_run_reports_every_check_and_calls_nothing() {
             }],
             ..rules::Config::default()
         };
-        parts.stages.checks.push(Arc::new(rules::Rules::new(rules)));
+        parts.policies.stages.checks.push(Arc::new(rules::Rules::new(rules)));
         let one = quota::Rate { per_minute: None, per_session: Some(1) };
         let limits =
             quota::Config { meta: vec![("tool_execute".into(), one)], ..quota::Config::default() };
-        parts.stages.quota = Arc::new(quota::Limiter::new(limits, Arc::clone(clock) as _));
+        parts.policies.stages.quota = Arc::new(quota::Limiter::new(limits, Arc::clone(clock) as _));
     })
     .await;
     let dry = |id: &str| json!({"tool_id": id, "args": {"path": "x"}, "dry_run": true});
@@ -402,7 +403,8 @@ async fn a_dry_run_reports_every_check_and_calls_nothing() {
 async fn a_kept_answer_is_given_again_and_marked() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let config = cache::Config { read_only: true, ..cache::Config::default() };
-        parts.stages.cache = Arc::new(cache::ReplyCache::new(config, Arc::clone(clock) as _));
+        parts.policies.stages.cache =
+            Arc::new(cache::ReplyCache::new(config, Arc::clone(clock) as _));
     })
     .await;
     let calls = || opened.provider.asked().iter().filter(|ask| matches!(ask, Ask::Call(_))).count();
@@ -431,7 +433,8 @@ async fn an_answer_is_kept_no_longer_than_its_tool_says() {
     let mut time = None;
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let config = cache::Config { read_only: true, ..cache::Config::default() };
-        parts.stages.cache = Arc::new(cache::ReplyCache::new(config, Arc::clone(clock) as _));
+        parts.policies.stages.cache =
+            Arc::new(cache::ReplyCache::new(config, Arc::clone(clock) as _));
         time = Some(Arc::clone(clock));
     })
     .await;
@@ -459,7 +462,7 @@ async fn failures_are_retried_on_the_live_path_only_where_that_is_safe() {
     let opened = open_on(Surface::Gateway, |parts, clock| {
         let retry = retry::Config { attempts: 3, ..retry::Config::default() };
         let config = attempt::Config { retry, ..attempt::Config::default() };
-        parts.stages.retry = Arc::new(Caller::new(config, Arc::clone(clock) as _, || 0.0));
+        parts.policies.stages.retry = Arc::new(Caller::new(config, Arc::clone(clock) as _, || 0.0));
     })
     .await;
     let error = opened.error("tool_execute", json!({"tool_id": "demo:boom", "args": {}})).await;
@@ -518,7 +521,7 @@ async fn resources_and_prompts_are_browsed_and_read() {
 #[tokio::test(start_paused = true)]
 async fn stable_browsing_keeps_its_beginning() {
     let opened = open_on(Surface::Gateway, |parts, _| {
-        parts.meta = meta::Config { cache_stable: true, ..meta::Config::default() }
+        parts.server.meta = meta::Config { cache_stable: true, ..meta::Config::default() }
     })
     .await;
     let first = opened.say("tool_browse", json!({"query": "delete file", "top_k": 1})).await;
@@ -532,7 +535,7 @@ async fn stable_browsing_keeps_its_beginning() {
 #[tokio::test(start_paused = true)]
 async fn what_was_browsed_is_remembered_beyond_the_request() {
     let opened = open_on(Surface::Gateway, |parts, _| {
-        parts.meta = meta::Config { cache_stable: true, ..meta::Config::default() }
+        parts.server.meta = meta::Config { cache_stable: true, ..meta::Config::default() }
     })
     .await;
     // Clients without sessions come in by the door with every request.

@@ -100,7 +100,7 @@ async fn nobody_reads_of_what_they_do_not_see() {
         visibility::Rule { hide, ..visibility::Rule::default() },
     ];
     let rules = visibility::Config { rules, ..visibility::Config::default() };
-    let opened = open(upstreams, |parts| parts.visibility = rules.into()).await;
+    let opened = open(upstreams, |parts| parts.policies.visibility = rules.into()).await;
     for surface in SURFACES {
         let text = told(&opened, surface, Identity::default());
         assert!(text.contains("bank (list fees)."), "{text}");

@@ -48,7 +48,7 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
 async fn opened(change: impl FnOnce(&mut Config)) -> Opened {
     let mut config = Config { everything_below: 0, ..Config::default() };
     change(&mut config);
-    open(vec![files()], |parts| parts.listed = config).await
+    open(vec![files()], |parts| parts.server.listed = config).await
 }
 
 fn surface(opened: &Opened, surface: Surface, capabilities: Value) -> Arc<dyn Provider> {
@@ -108,8 +108,8 @@ async fn a_pinned_tool_goes_the_way_of_every_call() {
         ..visibility::Rule::default()
     }];
     let opened = open(vec![files()], |parts| {
-        parts.listed.pinned = patterns(&["files.write", "files.all"]);
-        parts.visibility =
+        parts.server.listed.pinned = patterns(&["files.write", "files.all"]);
+        parts.policies.visibility =
             visibility::Config { rules: hide, ..visibility::Config::default() }.into();
     })
     .await;
@@ -201,7 +201,7 @@ async fn a_server_does_not_flood_clients_with_interfaces() {
     let tools = (0..200).map(|n| named(&format!("t{n}"), shows.clone())).collect();
     let provider = Scripted::new(listing(tools), |_| Ok(Reply::text("x")));
     let opened = open(vec![Upstream::new("many", Scripts::of(provider))], |parts| {
-        parts.listed.everything_below = 0;
+        parts.server.listed.everything_below = 0;
     })
     .await;
     let rendering = surface(&opened, Surface::Cash, renders());
@@ -224,9 +224,9 @@ async fn reading_apart_runs_what_the_operator_or_a_vouched_for_tool_says_reads()
         Arc::new(tool::clock::Fake::default()),
     ));
     let opened = open(vec![files()], |parts| {
-        parts.listed = Config { everything_below: 0, read_tool: true, ..Config::default() };
-        parts.listed.read_only = patterns(&["files.old"]);
-        parts.stages.checks = vec![check];
+        parts.server.listed = Config { everything_below: 0, read_tool: true, ..Config::default() };
+        parts.server.listed.read_only = patterns(&["files.old"]);
+        parts.policies.stages.checks = vec![check];
     })
     .await;
     assert_eq!(names(&opened.surface), ["call", "help", "skill", "call_read"]);
@@ -256,7 +256,7 @@ async fn reading_apart_runs_what_the_operator_or_a_vouched_for_tool_says_reads()
 #[tokio::test(start_paused = true)]
 async fn the_most_used_tools_are_listed_where_usage_is_learnt() {
     struct Used(catalog::usage::UsageHistory);
-    impl Notebook for Used {
+    impl UsageStore for Used {
         fn read(&self) -> Arc<catalog::usage::UsageHistory> {
             Arc::new(self.0.clone())
         }
@@ -269,8 +269,8 @@ async fn the_most_used_tools_are_listed_where_usage_is_learnt() {
         (0..times).for_each(|_| habits.note("handle documents", tool, 20_000));
     }
     let opened = open(vec![files()], |parts| {
-        parts.listed = Config { everything_below: 0, most_used: 3, ..Config::default() };
-        parts.notebook = Arc::new(Used(habits));
+        parts.server.listed = Config { everything_below: 0, most_used: 3, ..Config::default() };
+        parts.observers.usage = Arc::new(Used(habits));
     })
     .await;
     assert_eq!(names(&opened.surface), ["call", "help", "skill", "files_read", "files_write"]);

@@ -9,10 +9,11 @@ use catalog::{ItemRef, Priors, id, reply};
 use serde_json::{Map, Value};
 use tool::{Json, Reply, Tool};
 
-use super::{MOST, Meta, bad, members, text};
+use super::card_form::Form;
+use super::request::{MAX_CARDS, Meta, bad, members, text};
+use crate::bounded_cache::BoundedCache;
 use crate::builtin;
 use crate::error::GatewayError;
-use crate::memo::Memo;
 use crate::search::SearchAnswer;
 use artifacts::Owner;
 use policy::code::Code;
@@ -31,13 +32,6 @@ const SIGNED: usize = 5;
 /// How many names a branch mentions.
 const NAMED: usize = 8;
 
-/// The form in which cards go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Form {
-    Text,
-    Json,
-}
-
 /// A card on its way out: its id, and how it is written.
 type Shown = (String, String);
 
@@ -49,11 +43,11 @@ const WALKS: usize = 256;
 
 /// The cards at the end of paths: counting what is below takes a look at every
 /// tool.
-struct Walks(Memo<Walk, Vec<Shown>>);
+struct Walks(BoundedCache<Walk, Vec<Shown>>);
 
 impl Default for Walks {
     fn default() -> Walks {
-        Walks(Memo::new(WALKS))
+        Walks(BoundedCache::new(WALKS))
     }
 }
 
@@ -101,11 +95,13 @@ impl Meta<'_> {
 
     fn top_k(&self, arguments: &Map<String, Value>) -> Result<usize, GatewayError> {
         match arguments.get("top_k") {
-            None | Some(Value::Null) => Ok(self.config().top_k.clamp(1, MOST)),
+            None | Some(Value::Null) => Ok(self.config().top_k.clamp(1, MAX_CARDS)),
             Some(value) => {
-                let wanted = value.as_u64().filter(|k| (1..=MOST as u64).contains(k));
+                let wanted = value.as_u64().filter(|k| (1..=MAX_CARDS as u64).contains(k));
                 let wanted = wanted.and_then(|k| usize::try_from(k).ok());
-                wanted.ok_or_else(|| bad(&format!("`top_k` must be an integer from 1 to {MOST}")))
+                wanted.ok_or_else(|| {
+                    bad(&format!("`top_k` must be an integer from 1 to {MAX_CARDS}"))
+                })
             }
         }
     }
@@ -223,7 +219,7 @@ impl Meta<'_> {
                 }
                 let seen = |at: usize| self.shows(&section.entries()[at]);
                 let (at, children) = section.tree().nearest(path, &seen);
-                let children: Vec<&str> = children.into_iter().take(MOST).collect();
+                let children: Vec<&str> = children.into_iter().take(MAX_CARDS).collect();
                 let message = format!("nothing is at this path; `{at}` has what `children` lists");
                 Err(GatewayError::new(Code::PathNotFound, message, text)
                     .detail("at", at)

@@ -6,11 +6,12 @@ use catalog::{ItemRef, Problem, Slot};
 use serde_json::{Map, Value, json};
 use tool::{Json, Object, Reply};
 
-use super::{Answer, Meta, MetaTools, NEAR, Named, bad, members, missing, refused, text};
+use super::arguments::Named;
+use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Outcome};
 use crate::error::GatewayError;
-use crate::surface::kept;
+use crate::surface::artifact_resources;
 use crate::surface::stripped::{Stripped, encode};
 use artifacts::Artifact;
 use artifacts::envelope::{Envelope, Provenance};
@@ -283,7 +284,7 @@ fn enveloped(
     is_error: bool,
 ) -> Envelope {
     let arg_repairs = (!repairs.is_empty()).then(|| json!(repairs));
-    let provenance = kept::provenance(artifact, &entry.id);
+    let provenance = artifact_resources::provenance(artifact, &entry.id);
     let provenance = Provenance { arg_repairs: arg_repairs.as_ref(), ..provenance };
     Envelope::new(artifact, provenance, is_error)
 }

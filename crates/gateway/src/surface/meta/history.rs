@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use catalog::card::{Card, Draft, Kind, Line};
 use parking_lot::Mutex;
 
-use super::browse::Form;
+use super::card_form::Form;
 use crate::choice::Surface;
 use artifacts::Owner;
 

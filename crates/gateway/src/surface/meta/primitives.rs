@@ -11,10 +11,10 @@ use catalog::{GuessBy, ItemRef};
 use serde_json::{Value, json};
 use tool::{Json, Reply};
 
-use super::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
+use super::request::{Answer, Meta, MetaTools, NEAR, bad, members, missing, refused, text};
 use crate::dispatch::{CallError, Outcome};
 use crate::error::GatewayError;
-use crate::surface::kept;
+use crate::surface::artifact_resources;
 use artifacts::envelope::Envelope;
 use policy::call::{Mode, Request, Target, What};
 use policy::code::Code;
@@ -107,10 +107,12 @@ impl Meta<'_> {
             }
             Ok(Outcome::Reply(reply)) => Ok(reply),
             Ok(Outcome::Kept { artifact, .. }) => {
-                Ok(Envelope::new(&artifact, kept::provenance(&artifact, id), false).to_reply())
+                Ok(Envelope::new(&artifact, artifact_resources::provenance(&artifact, id), false)
+                    .to_reply())
             }
             Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
-                let envelope = Envelope::new(&artifact, kept::provenance(&artifact, id), false);
+                let envelope =
+                    Envelope::new(&artifact, artifact_resources::provenance(&artifact, id), false);
                 Ok(envelope.unkept(&over, why, &beginning).to_reply())
             }
             // Nothing here is planned.
@@ -131,7 +133,7 @@ impl Meta<'_> {
         }
     }
 
-    /// The source that a URI leads to, for who sees it.
+    /// The source of a URI, for a caller who sees it.
     fn source_of(&self, uri: &str) -> Option<usize> {
         let viewer = Viewer {
             shows: &|thing| self.visible.shows(thing),

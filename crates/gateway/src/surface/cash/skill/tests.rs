@@ -121,7 +121,7 @@ async fn what_a_caller_may_not_see_is_not_there_for_skills_either() {
     let files = [file("o/stale/SKILL.md", STALE), file("o/order/SKILL.md", ORDER)];
     let opened = open(upstreams, |parts| {
         parts.skills = Library::read(&files).0;
-        parts.visibility = hiding(&["function:create", "skill:o.stale"]);
+        parts.policies.visibility = hiding(&["function:create", "skill:o.stale"]);
     })
     .await;
     let index = opened.say("skill", json!({})).await;
@@ -324,7 +324,7 @@ async fn a_skill_of_another_gate_is_asked_of_it_with_its_values() {
     assert_eq!(opened.say("skill", asked).await, "!**Error:** `refund` has no version `9`.");
 }
 
-/// Hides the skills of one gate behind this one.
+/// Hides the skills of one gatelet behind this one.
 const HIDDEN: &[&str] = &["skill:shop.orders.*"];
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +333,7 @@ async fn skills_of_a_gate_that_is_hidden_are_not_found() {
         Upstream::new("school", Scripts::of(school(REFUNDS, REFUNDS))),
         Upstream::new("shop", Scripts::of(neighbour())),
     ];
-    let opened = open(upstreams, |parts| parts.visibility = hiding(HIDDEN)).await;
+    let opened = open(upstreams, |parts| parts.policies.visibility = hiding(HIDDEN)).await;
     let found = opened.say("skill", json!({"kwargs": {"query": "refund"}})).await;
     holds(&found, &["school.acme.billing"]);
     assert!(!found.contains("shop"), "{found}");
@@ -347,7 +347,7 @@ async fn skills_of_a_gate_that_is_hidden_are_not_found() {
 #[tokio::test(start_paused = true)]
 async fn skills_of_a_gate_that_is_hidden_are_unknown() {
     let upstream = Upstream::new("shop", Scripts::of(neighbour()));
-    let opened = open(vec![upstream], |parts| parts.visibility = hiding(HIDDEN)).await;
+    let opened = open(vec![upstream], |parts| parts.policies.visibility = hiding(HIDDEN)).await;
     assert_eq!(opened.say("skill", json!({})).await, "# Skills\n\nNone are installed.\n");
     let asked = |name: &str| json!({"namespace": "shop.orders", "skillname": name});
     let hidden = opened.say("skill", asked("refund")).await;
@@ -361,7 +361,7 @@ async fn denying(meta_tool: &str, upstreams: Vec<Upstream>) -> Opened {
     let rules = rules::Config { default: Action::Allow, rules: vec![rule] };
     let check = Arc::new(Rules::new(rules)) as _;
     open(upstreams, |parts| {
-        parts.stages = Stages { checks: vec![check], ..Stages::default() };
+        parts.policies.stages = Stages { checks: vec![check], ..Stages::default() };
         parts.skills = Library::default().with_prompts(["school".to_owned()]);
     })
     .await
@@ -475,7 +475,7 @@ async fn help_that_rules_deny_is_the_gates_own() {
     let check = Arc::new(Rules::new(rules)) as _;
     let stages = Stages { checks: vec![check], ..Stages::default() };
     let upstream = teacher("Their words.".to_owned());
-    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    let opened = open(vec![upstream], |parts| parts.policies.stages = stages).await;
     let told = opened.say("help", json!({"namespace": "up", "function": "f"})).await;
     assert!(told.contains("Our words.") && !told.contains("Their words."), "{told}");
 }

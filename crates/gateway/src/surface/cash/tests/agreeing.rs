@@ -15,7 +15,7 @@ async fn asking(rate: quota::Rate) -> (Opened, Arc<Scripted>) {
         let clock = Arc::new(Fake::default());
         let tools = vec![(Pattern::new("orders.*"), rate)];
         let limits = quota::Config { tools, ..quota::Config::default() };
-        parts.stages = Stages {
+        parts.policies.stages = Stages {
             checks: vec![Arc::new(rules::Rules::new(config))],
             approval: Arc::new(Consent::new(Arc::clone(&clock) as _)),
             quota: Arc::new(quota::Limiter::new(limits, clock)),

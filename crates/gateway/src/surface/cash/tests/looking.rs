@@ -87,7 +87,8 @@ async fn a_view_fits_the_gate_however_small_that_is() {
             Ok(Reply::Result(result.clone()))
         });
         let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |parts| {
-            parts.gate = artifacts::gate::Config { limit, ceiling: None, gated_is_error: false };
+            parts.answers.gate =
+                artifacts::gate::Config { limit, ceiling: None, gated_is_error: false };
         })
         .await;
         let (_, handle) = kept(&opened).await;
@@ -122,7 +123,7 @@ async fn no_image_is_larger_than_the_operator_allows() {
         Ok(Reply::Result(result.clone()))
     });
     let opened = open(vec![Upstream::new("up", Scripts::of(provider))], |parts| {
-        parts.gate =
+        parts.answers.gate =
             artifacts::gate::Config { limit: 5_000, ceiling: Some(8_000), gated_is_error: false };
     })
     .await;

@@ -3,7 +3,7 @@
 use tool::{ClientHandle, Note};
 
 use super::*;
-use crate::record::{Happening, Note as Told, Record, Sink};
+use crate::record::{EventKind, GatewayEvent, Record, Sink};
 use policy::trust;
 use policy::trust::TrustCheck;
 use policy::trust::ledger::Memory;
@@ -15,7 +15,7 @@ async fn asking(surface: Surface) -> Opened {
         let keeper = TrustCheck::new(trust::Config::default(), book, Arc::clone(clock) as _);
         let rules = vec![rules::Rule::any(rules::Action::Ask)];
         let config = rules::Config { rules, ..rules::Config::default() };
-        parts.stages.checks = vec![Arc::new(keeper), Arc::new(rules::Rules::new(config))];
+        parts.policies.stages.checks = vec![Arc::new(keeper), Arc::new(rules::Rules::new(config))];
     })
     .await
 }
@@ -105,18 +105,18 @@ impl Sink for Heard {
         self.0.lock().push(format!("{} {:?}", record.callee.id, record.ending.code()));
     }
 
-    fn takes_notes(&self) -> bool {
+    fn takes_events(&self) -> bool {
         true
     }
 
-    fn note(&self, note: Told) {
+    fn event(&self, note: GatewayEvent) {
         let what = match note.what {
-            Happening::Browsed { ids, query_chars, .. } => {
+            EventKind::Browsed { ids, query_chars, .. } => {
                 format!("browsed {} {query_chars}", ids.len())
             }
-            Happening::Hydrated { .. } => "hydrated".to_owned(),
-            Happening::Viewed { selector, .. } => format!("viewed {selector}"),
-            Happening::Published { definitions, .. } => format!("published {}", definitions.len()),
+            EventKind::Hydrated { .. } => "hydrated".to_owned(),
+            EventKind::Viewed { selector, .. } => format!("viewed {selector}"),
+            EventKind::Published { definitions, .. } => format!("published {}", definitions.len()),
         };
         self.0.lock().push(format!("{what} {:?}", note.error));
     }
@@ -126,7 +126,7 @@ impl Sink for Heard {
 async fn everything_that_is_done_is_told_once() {
     let heard = Arc::new(Heard::default());
     let sink = Arc::clone(&heard);
-    let opened = open_on(Surface::Gateway, |parts, _| parts.records = sink).await;
+    let opened = open_on(Surface::Gateway, |parts, _| parts.observers.records = sink).await;
     opened.say("tool_browse", json!({"query": "read", "top_k": 1})).await;
     opened.say("tool_browse", json!({"path": "x"})).await;
     opened.say("tool_view", json!({"handle": "no", "selector": {"type": "head"}})).await;

@@ -1,17 +1,17 @@
 //! Upstreams that are starting or down are there all the same.
 
 use super::*;
-use crate::record::{Ending, Ledger};
+use crate::record::{Ending, RecentRecords};
 
 /// A gate with one upstream that is up and one that cannot be reached.
-async fn half_down(surface: Surface) -> (Opened, Arc<Ledger>) {
-    let records = Arc::new(Ledger::new(100));
+async fn half_down(surface: Surface) -> (Opened, Arc<RecentRecords>) {
+    let records = Arc::new(RecentRecords::new(100));
     let opened = open_on(surface, |parts, _| {
         let down = Scripts::new(|_, _| {
             Err(Failure::Unavailable { reason: "no such program `frobnicate`".into() })
         });
         parts.upstreams.push(Upstream::new("f", down));
-        parts.records = Arc::clone(&records) as _;
+        parts.observers.records = Arc::clone(&records) as _;
     })
     .await;
     (opened, records)
@@ -83,7 +83,8 @@ async fn who_must_not_know_of_an_upstream_is_told_nothing() {
         let down = Scripts::new(|_, _| Err(Failure::Unavailable { reason: "gone".into() }));
         parts.upstreams.push(Upstream::new("f", down));
         let default = visibility::Sight::Hidden;
-        parts.visibility = visibility::Config { default, ..visibility::Config::default() }.into();
+        parts.policies.visibility =
+            visibility::Config { default, ..visibility::Config::default() }.into();
     })
     .await;
     let root = opened.say("tool_browse", json!({"path": "/"})).await;

@@ -81,7 +81,7 @@ async fn more_kept_results_than_go_into_an_answer_are_counted_and_reached() {
 #[tokio::test(start_paused = true)]
 async fn stable_browsing_gives_json_when_it_is_asked_for() {
     let opened = open_on(Surface::Gateway, |parts, _| {
-        parts.meta.cache_stable = true;
+        parts.server.meta.cache_stable = true;
     })
     .await;
     opened.say("tool_browse", json!({"query": "read a file"})).await;

@@ -1,13 +1,13 @@
 //! What is too long to go out and too long to be kept, and what is refused.
 
 use super::*;
-use crate::record::{Happening, Ledger, Note as Told, Record, Sink};
+use crate::record::{EventKind, GatewayEvent, RecentRecords, Record, Sink};
 use artifacts::{self, Memory};
 use parking_lot::Mutex;
 
 fn little(parts: &mut Parts, clock: &Arc<Fake>) {
     let bounds = artifacts::Config { owner_bytes: 2_000, ..artifacts::Config::default() };
-    parts.artifacts = Arc::new(Memory::new(bounds, Arc::clone(clock) as _));
+    parts.answers.artifacts = Arc::new(Memory::new(bounds, Arc::clone(clock) as _));
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,12 +34,12 @@ struct Notes(Mutex<Vec<Option<policy::code::Code>>>);
 impl Sink for Notes {
     fn put(&self, _: Record) {}
 
-    fn takes_notes(&self) -> bool {
+    fn takes_events(&self) -> bool {
         true
     }
 
-    fn note(&self, note: Told) {
-        if !matches!(note.what, Happening::Published { .. }) {
+    fn event(&self, note: GatewayEvent) {
+        if !matches!(note.what, EventKind::Published { .. }) {
             self.0.lock().push(note.error);
         }
     }
@@ -48,7 +48,7 @@ impl Sink for Notes {
 fn limited(tool: &str, parts: &mut Parts, clock: &Arc<Fake>) {
     let rate = quota::Rate { per_minute: Some(1), per_session: None };
     let config = quota::Config { meta: vec![(tool.to_owned(), rate)], ..quota::Config::default() };
-    parts.stages.quota = Arc::new(quota::Limiter::new(config, Arc::clone(clock) as _));
+    parts.policies.stages.quota = Arc::new(quota::Limiter::new(config, Arc::clone(clock) as _));
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +56,7 @@ async fn a_browse_over_its_limit_leaves_an_event() {
     let notes = Arc::new(Notes::default());
     let opened = open_on(Surface::Gateway, |parts, clock| {
         limited("tool_browse", parts, clock);
-        parts.records = Arc::clone(&notes) as _;
+        parts.observers.records = Arc::clone(&notes) as _;
     })
     .await;
     for _ in 0..2 {
@@ -79,7 +79,7 @@ async fn a_search_meets_the_same_limit_and_leaves_the_same_event_on_every_surfac
         let notes = Arc::new(Notes::default());
         let opened = open_on(surface, |parts, clock| {
             limited("tool_browse", parts, clock);
-            parts.records = Arc::clone(&notes) as _;
+            parts.observers.records = Arc::clone(&notes) as _;
         })
         .await;
         opened.say(tool, arguments.clone()).await;
@@ -96,7 +96,7 @@ fn asking(meta_tool: &str, parts: &mut Parts) {
         ..rules::Rule::any(rules::Action::Ask)
     };
     let config = rules::Config { rules: vec![rule], ..rules::Config::default() };
-    parts.stages.checks = vec![Arc::new(rules::Rules::new(config))];
+    parts.policies.stages.checks = vec![Arc::new(rules::Rules::new(config))];
 }
 
 fn token(error: &Value) -> String {
@@ -154,7 +154,7 @@ async fn a_look_that_is_refused_costs_nothing_and_takes_its_token_from_meta_too(
 
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_protocol_is_a_call_that_failed() {
-    let records = Arc::new(Ledger::new(10));
+    let records = Arc::new(RecentRecords::new(10));
     let provider = Scripted::new(
         Listing { tools: vec![tool("odd", "Odd.", &json!({}))], ..Listing::default() },
         |_| Ok(Reply::Error(RpcError::new(-32602, "no"))),
@@ -163,7 +163,7 @@ async fn an_error_of_the_protocol_is_a_call_that_failed() {
         vec![Upstream::new("up", Scripts::of(provider))],
         Arc::new(Fake::default()) as _,
     );
-    parts.records = Arc::clone(&records) as _;
+    parts.observers.records = Arc::clone(&records) as _;
     let gate = Gate::new(parts);
     let surface = gate
         .surface(Surface::Gateway)
@@ -181,7 +181,7 @@ async fn reading_a_resource_costs_once_and_only_when_there_is_one() {
         let rate = quota::Rate { per_minute: Some(2), per_session: None };
         let meta = vec![("resource_read".to_owned(), rate)];
         let config = quota::Config { meta, ..quota::Config::default() };
-        parts.stages.quota = Arc::new(quota::Limiter::new(config, Arc::clone(clock) as _));
+        parts.policies.stages.quota = Arc::new(quota::Limiter::new(config, Arc::clone(clock) as _));
     })
     .await;
     let read = || json!({"uri": "file:///readme.md"});

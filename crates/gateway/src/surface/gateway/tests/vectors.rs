@@ -172,7 +172,7 @@ async fn dry_runs_report_what_the_reference_reports() {
         let ruled = |parts: &mut Parts| {
             let rules = vec![rules::Rule::any(action)];
             let config = rules::Config { rules, ..rules::Config::default() };
-            parts.stages.checks.push(Arc::new(rules::Rules::new(config)));
+            parts.policies.stages.checks.push(Arc::new(rules::Rules::new(config)));
         };
         let answer = || panic!("a dry run asks nobody");
         let opened = over(Surface::Gateway, std::slice::from_ref(tool), answer, ruled).await;

@@ -174,9 +174,9 @@ async fn gate() -> (Opened, [Arc<Scripted>; 3]) {
     };
     let stages = Stages { checks: vec![Arc::new(Rules::new(config)) as _], ..Stages::default() };
     let opened = open(upstreams, |parts| {
-        parts.stages = stages;
+        parts.policies.stages = stages;
         let config = visibility::Config { rules: vec![hide], ..visibility::Config::default() };
-        parts.visibility = config.into();
+        parts.policies.visibility = config.into();
     })
     .await;
     (opened, providers.try_into().unwrap_or_else(|_| unreachable!("as many as labels")))
@@ -260,7 +260,7 @@ async fn completions_are_masked_and_may_be_denied_like_what_they_are_for() {
     let config = rules::Config { default: Action::Allow, rules: vec![rule] };
     let stages = Stages { checks: vec![Arc::new(Rules::new(config)) as _], ..Stages::default() };
     let (upstream, provider) = server("free");
-    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    let opened = open(vec![upstream], |parts| parts.policies.stages = stages).await;
     let complete = async |reference: Value| {
         let params = json!({"ref": reference, "argument": {"name": "id", "value": ""}});
         let ask = Ask::read("completion/complete", &params.into()).unwrap();

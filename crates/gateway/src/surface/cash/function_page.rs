@@ -3,9 +3,9 @@
 use catalog::{Contract, Parameter, Sample, Slot, summary};
 use serde_json::{Value, json};
 
-use super::View;
-use super::arguments::Loose;
+use super::arguments::LenientArguments;
 use super::help::Format;
+use super::request::CashRequest;
 use artifacts::gate::{self, thousands};
 
 /// How many optional arguments are shown without being asked for all.
@@ -16,12 +16,18 @@ const CELL: usize = 200;
 /// What stands around the note that a page is not whole.
 const GATED: usize = 40;
 
-impl View<'_> {
-    pub(super) fn leaf(&self, slot: Slot, asked: &Loose, format: Format) -> String {
+impl CashRequest<'_> {
+    pub(super) fn function_page(
+        &self,
+        slot: Slot,
+        asked: &LenientArguments,
+        format: Format,
+    ) -> String {
         let full = asked.text("params").is_some_and(|params| params.eq_ignore_ascii_case("full"))
             || asked.is_true("detailed");
-        let leaf = Leaf { view: self, slot, full, examples: asked.is_true("examples") };
-        let page = leaf.page(format, None);
+        let function_page =
+            FunctionPage { request: self, slot, full, examples: asked.is_true("examples") };
+        let page = function_page.page(format, None);
         let gate = self.cash.pipeline.gate.load();
         let limit = gate.limit(asked.number("sizelimit"));
         let chars = page.chars().count();
@@ -39,7 +45,8 @@ impl View<'_> {
             thousands(chars),
             thousands(limit),
         );
-        let short = Leaf { full: false, examples: false, ..leaf }.page(format, Some(&note));
+        let short = FunctionPage { full: false, examples: false, ..function_page }
+            .page(format, Some(&note));
         if short.chars().count() <= limit + note.len() + GATED {
             return short;
         }
@@ -52,14 +59,14 @@ impl View<'_> {
     }
 }
 
-struct Leaf<'a> {
-    view: &'a View<'a>,
+struct FunctionPage<'a> {
+    request: &'a CashRequest<'a>,
     slot: Slot,
     full: bool,
     examples: bool,
 }
 
-impl Leaf<'_> {
+impl FunctionPage<'_> {
     /// The page; `gated` says why it is not all of it.
     fn page(&self, format: Format, gated: Option<&str>) -> String {
         match (format, gated) {
@@ -75,19 +82,19 @@ impl Leaf<'_> {
     }
 
     fn contract(&self) -> &Contract {
-        self.view.snapshot.catalog.contract(self.slot)
+        self.request.snapshot.catalog.contract(self.slot)
     }
 
     fn tool(&self) -> &tool::Tool {
-        self.view.snapshot.catalog.tool(self.slot)
+        self.request.snapshot.catalog.tool(self.slot)
     }
 
     fn markdown(&self) -> String {
-        let catalog = &self.view.snapshot.catalog;
+        let catalog = &self.request.snapshot.catalog;
         let mut text =
             format!("# {}.{}\n\n", catalog.path(self.slot), catalog.function(self.slot).name);
         let namespace = &catalog.namespaces()[catalog.function(self.slot).namespace];
-        if let Some(reason) = self.view.away(namespace) {
+        if let Some(reason) = self.request.unavailable_reason(namespace) {
             text.push_str(&format!("available: false — unavailable: {reason}\n\n"));
         }
         let description = self.description();
@@ -192,7 +199,7 @@ impl Leaf<'_> {
 
     /// A call that would be let through, or else one that shows the shape.
     fn example(&self) -> String {
-        let catalog = &self.view.snapshot.catalog;
+        let catalog = &self.request.snapshot.catalog;
         let Sample { arguments, fits } = self.contract().sample();
         let heading = match fits {
             true => "## Example",
@@ -204,7 +211,7 @@ impl Leaf<'_> {
     }
 
     fn json(&self) -> Value {
-        let catalog = &self.view.snapshot.catalog;
+        let catalog = &self.request.snapshot.catalog;
         let shapes = self.contract().shapes();
         let parameters = self.shown().into_iter().map(|parameter| {
             json!({

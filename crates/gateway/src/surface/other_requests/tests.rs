@@ -96,7 +96,7 @@ async fn only_what_is_asked_about_tasks_goes_where_a_task_is() {
     let rules = rules::Config { default: Action::Allow, rules: vec![rule] };
     let check = Arc::new(Rules::new(rules)) as _;
     let stages = Stages { checks: vec![check], ..Stages::default() };
-    let opened = open(vec![upstream], |parts| parts.stages = stages).await;
+    let opened = open(vec![upstream], |parts| parts.policies.stages = stages).await;
     let ann = caller("ann");
     begin(&opened, "up", &ann).await;
     let params = json!({"uri": "up://x", "taskId": "t1"});

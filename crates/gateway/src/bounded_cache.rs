@@ -1,4 +1,4 @@
-//! What was found out once and need not be found out again.
+//! A small cache with a fixed capacity.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// A bounded store of what was made, by what it was made of. When it is full
-/// it starts afresh: what is in use comes back at once.
+/// Values by key. When it is full it is cleared: what is in use is soon in it
+/// again.
 #[derive(Debug)]
-pub(crate) struct Memo<K, V> {
-    room: usize,
+pub(crate) struct BoundedCache<K, V> {
+    capacity: usize,
     made: Mutex<HashMap<K, Arc<V>>>,
 }
 
-impl<K: Eq + Hash, V> Memo<K, V> {
-    /// Room for so many.
-    pub(crate) fn new(room: usize) -> Memo<K, V> {
-        Memo { room, made: Mutex::default() }
+impl<K: Eq + Hash, V> BoundedCache<K, V> {
+    /// With room for this many values.
+    pub(crate) fn new(capacity: usize) -> BoundedCache<K, V> {
+        BoundedCache { capacity, made: Mutex::default() }
     }
 
-    /// What was made of this, or what `make` makes of it now. A failure is not
+    /// The value of a key, or what `make` returns for it now. A failure is not
     /// kept.
     pub(crate) fn get_or<E>(
         &self,
@@ -30,10 +30,10 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         if let Some(made) = self.lock().get(&key) {
             return Ok(Arc::clone(made));
         }
-        // Not under the lock: nobody waits for what somebody else wants.
+        // Outside of the lock, so that nobody waits for another's value.
         let value = Arc::new(make()?);
         let mut made = self.lock();
-        if self.room <= made.len() {
+        if self.capacity <= made.len() {
             made.clear();
         }
         Ok(Arc::clone(made.entry(key).or_insert(value)))
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_is_made_once_is_kept_and_what_fails_is_not() {
-        let memo: Memo<u8, u8> = Memo::new(2);
+        let memo: BoundedCache<u8, u8> = BoundedCache::new(2);
         assert_eq!(memo.get_or(1, || Err::<u8, _>("no")), Err("no"));
         let made = |key, value| *memo.get_or::<()>(key, || Ok(value)).unwrap();
         assert_eq!([made(1, 10), made(1, 11)], [10, 10]);

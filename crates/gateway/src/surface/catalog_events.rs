@@ -1,4 +1,4 @@
-//! Tells of new catalogs, and of what clients are shown of them.
+//! An event for every new catalog, with what clients see of it.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use super::by_name::Names;
 use super::stripped::Stripped;
 use super::{cash, gateway, meta};
 use crate::choice::Surface;
-use crate::record::{Happening, Recorder};
+use crate::record::{EventKind, Recorder};
 use roster::{Observer, Snapshot};
 
-/// Notes every snapshot that is published.
-pub(crate) struct Published {
+/// Reports every published snapshot.
+pub(crate) struct CatalogEvents {
     pub(crate) recorder: Arc<Recorder>,
     /// What clients get by default.
     pub(crate) surface: Surface,
 }
 
-impl Observer for Published {
+impl Observer for CatalogEvents {
     fn published(&self, snapshot: &Snapshot) {
-        self.recorder.tell_everybody(|| {
+        self.recorder.global_event(|| {
             let sources = snapshot.catalog.sources().iter();
             let sources = sources.filter(|source| source.role != Role::Builtin);
             let namespaces = sources.clone().map(|s| (s.label.clone(), s.listing.tools.len()));
             let tools = sources.flat_map(|source| &source.listing.tools);
-            Happening::Published {
+            EventKind::Published {
                 generation: snapshot.generation,
                 namespaces: namespaces.collect(),
                 definitions: tools.map(|tool| tool.raw.clone()).collect(),

@@ -1,6 +1,6 @@
-//! Errors that put the next attempt right.
+//! Error replies that say how to write the call correctly.
 
-mod stray;
+mod misplaced;
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use catalog::{Problem, Slot, Unresolved};
 use serde_json::json;
 use tool::{Failure, Json, Object, Reply, RpcError, Sent};
 
-use super::View;
-use super::arguments::{BadCall, CallArguments, Mistaken, Wrong};
+use super::arguments::{BadCall, BadMember, CallArguments, MalformedCall};
+use super::request::CashRequest;
 use crate::builtin::line;
 use crate::dispatch::CallError;
 use crate::surface::oversize::annotated;
 use policy::code::{Code, classify};
 use policy::refusal::Refusal;
 
-/// How many likely meanings are named.
+/// How many similar names are suggested.
 const NEAR: usize = 3;
-/// How much of an upstream's error goes on as it is.
+/// Longer errors of an upstream are cut.
 const REJECTED: usize = 2_000;
 
-/// A namespace of so few functions is told whole.
+/// The functions of a namespace with at most so many are all suggested.
 const FEW: usize = 5;
-/// So many of a larger one are told, however little they are like a name.
+/// Of a larger namespace at least so many are suggested, however unlike the name.
 const OWN: usize = 2;
 
-impl View<'_> {
-    /// A function that may change something, asked for where only reading is
+impl CashRequest<'_> {
+    /// A function that may change something, called where only reading is
     /// allowed.
     pub(super) fn may_change(&self, slot: Slot) -> Reply {
         let catalog = &self.snapshot.catalog;
@@ -38,44 +38,6 @@ impl View<'_> {
              The operator can name what only reads in `read_only`, or vouch for what says so with \
              `gatelet trust grant`."
         ))
-    }
-
-    /// Whether a function exists as far as this caller is concerned.
-    pub(super) fn sees(&self, slot: Slot) -> bool {
-        self.visible.shows_function(&self.snapshot.catalog, slot)
-    }
-
-    /// The function that is meant. What the caller may not see is unknown.
-    pub(super) fn resolve(&self, namespace: &str, function: &str) -> Result<Slot, Unresolved> {
-        let catalog = &self.snapshot.catalog;
-        match catalog.resolve(namespace, function) {
-            Ok(slot) if self.sees(slot) => Ok(slot),
-            Ok(_) => match catalog.namespace(namespace) {
-                Ok(found) if self.shows(found) => Err(Unresolved::Function),
-                Ok(_) | Err(_) => Err(Unresolved::Namespace),
-            },
-            Err(Unresolved::Function) => match catalog.namespace(namespace) {
-                Ok(found) if self.shows(found) => Err(Unresolved::Function),
-                Ok(_) | Err(_) => Err(Unresolved::Namespace),
-            },
-            // Of what they may not see nobody is told that it is alike.
-            Err(Unresolved::Ambiguous) => match self.alike(namespace, function).as_slice() {
-                [] => match catalog.namespace(namespace) {
-                    Ok(found) if self.shows(found) => Err(Unresolved::Function),
-                    Ok(_) | Err(_) => Err(Unresolved::Namespace),
-                },
-                [only] => Ok(*only),
-                _ => Err(Unresolved::Ambiguous),
-            },
-            Err(unresolved) => Err(unresolved),
-        }
-    }
-
-    /// The functions that a name means which several have, as far as the caller
-    /// sees them.
-    fn alike(&self, namespace: &str, function: &str) -> Vec<Slot> {
-        let alike = self.snapshot.catalog.alike(namespace, function).iter().copied();
-        alike.filter(|slot| self.sees(*slot)).collect()
     }
 
     pub(super) fn unknown(&self, why: &Unresolved, arguments: &CallArguments) -> Reply {
@@ -89,11 +51,11 @@ impl View<'_> {
                 Code::PathNotFound
             }
         };
-        wrong(&self.no_such(why, namespace, function), code, Retry::Never)
+        error_reply(&self.no_such(why, namespace, function), code, Retry::Never)
     }
 
-    /// What is said of something unknown whose upstream is away: that may have
-    /// it, and nobody can tell now.
+    /// The reply for something unknown whose upstream is unavailable, and which
+    /// may have it.
     pub(super) fn unavailable(&self, why: &Unresolved, namespace: &str) -> Option<Reply> {
         match why {
             Unresolved::Malformed | Unresolved::Ambiguous => return None,
@@ -101,14 +63,14 @@ impl View<'_> {
         }
         let catalog = &self.snapshot.catalog;
         let found = catalog.deepest_namespace(namespace).filter(|found| self.shows(found))?;
-        let reason = self.away(found)?;
+        let reason = self.unavailable_reason(found)?;
         let upstream = found.source.map(|source| catalog.sources()[source].label.as_str());
         let told = format!(
             "**Error:** `{}` is unavailable: {reason}. \
              `call(namespace=\"gatelet\", function=\"status\")` tells how it fares.",
             found.path
         );
-        Some(unanswered(&told, Code::UpstreamUnavailable, Retry::Perhaps, upstream, Sent::No))
+        Some(upstream_error(&told, Code::UpstreamUnavailable, Retry::Perhaps, upstream, Sent::No))
     }
 
     /// What is missing, what was probably meant, and where to look.
@@ -165,7 +127,7 @@ impl View<'_> {
             let alike = self.alike(namespace, function);
             return alike.into_iter().take(FEW).map(|slot| line(catalog, slot)).collect();
         }
-        if let Some(slot) = self.joined(namespace, function) {
+        if let Some(slot) = self.resolve_joined(namespace, function) {
             return vec![line(catalog, slot)];
         }
         let by = self.visible.guesses_by();
@@ -192,9 +154,9 @@ impl View<'_> {
         lines
     }
 
-    /// The functions that may be meant, of those that are near. Whoever names a
-    /// namespace that there is means something in it: its own come before
-    /// others, some of them in any case, and all where they are few.
+    /// The functions that may be meant. Whoever names an existing namespace means
+    /// something in it: its own functions come first, some of them in any case,
+    /// and all of them where they are few.
     fn likely(&self, namespace: &str, function: &str, mut near: Vec<Slot>) -> Vec<Slot> {
         let home = self.snapshot.catalog.namespace(namespace).ok();
         let home = home.filter(|home| !home.path.is_empty());
@@ -209,57 +171,49 @@ impl View<'_> {
         near
     }
 
-    /// The function that is meant where its whole address stands in one
-    /// argument, the commonest slip; some write it with other marks.
-    fn joined(&self, namespace: &str, function: &str) -> Option<Slot> {
-        let joined = format!("{namespace}.{function}").replace(['/', ':'], ".");
-        let (path, name) = joined.trim_matches('.').rsplit_once('.')?;
-        self.resolve(path, name).ok()
-    }
-
-    /// A call of a function, as far as its arguments.
+    /// The beginning of a call of a function, up to its arguments.
     fn address(&self, slot: Slot) -> String {
         let catalog = &self.snapshot.catalog;
         let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
         format!("call(namespace=\"{path}\", function=\"{name}\", ")
     }
 
-    /// Everything that is wrong with a call that was never made.
+    /// Everything that is wrong with the arguments of `call`.
     pub(super) fn bad_call(&self, problem: BadCall) -> Reply {
-        let Mistaken { call, wrong: mistakes, flat } = match problem {
-            BadCall::Mistaken(mistaken) => *mistaken,
-            BadCall::NoObject => {
+        let MalformedCall { call, wrong: mistakes, flat } = match problem {
+            BadCall::MalformedCall(malformed) => *malformed,
+            BadCall::NotAnObject => {
                 let told = "**Error:** The arguments must be an object.";
-                return wrong(told, Code::ArgsInvalid, Retry::Never);
+                return error_reply(told, Code::ArgsInvalid, Retry::Never);
             }
         };
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         let is_named = !mistakes.iter().any(|mistake| match mistake {
-            Wrong::Namespace | Wrong::Function | Wrong::NoFunction => true,
-            Wrong::Kwargs | Wrong::Size => false,
+            BadMember::Namespace | BadMember::Function | BadMember::NoFunction => true,
+            BadMember::Kwargs | BadMember::Size => false,
         });
         let told = match self.resolve(&call.namespace, &call.function) {
-            Ok(slot) if is_named => self.mended(slot, said, &flat, call),
+            Ok(slot) if is_named => self.corrected(slot, said, &flat, call),
             Err(why) if is_named && said.is_empty() => return self.unknown(&why, &call),
             Err(why) if is_named => {
                 let missing = self.no_such(&why, &call.namespace, &call.function);
                 format!("**Error:** {}.\n{missing}", said.join("; "))
             }
             Ok(_) | Err(_) => {
-                let next = match mistakes.contains(&Wrong::Namespace) {
+                let next = match mistakes.contains(&BadMember::Namespace) {
                     true => String::new(),
-                    false => format!(" {}", self.functionless(&call.namespace)),
+                    false => format!(" {}", self.without_function(&call.namespace)),
                 };
                 format!("**Error:** {}.{next}", said.join("; "))
             }
         };
-        wrong(&told, Code::ArgsInvalid, Retry::Never)
+        error_reply(&told, Code::ArgsInvalid, Retry::Never)
     }
 
-    /// Where to look for a function when only a namespace is known, which may
-    /// be the whole address.
-    fn functionless(&self, namespace: &str) -> String {
-        if let Some(slot) = self.joined(namespace, "") {
+    /// Where to look when only a namespace is given, which may be the whole
+    /// address of a function.
+    fn without_function(&self, namespace: &str) -> String {
+        if let Some(slot) = self.resolve_joined(namespace, "") {
             return format!("Write: `{}kwargs={{…}})`.", self.address(slot));
         }
         match self.snapshot.catalog.namespace(namespace) {
@@ -281,11 +235,11 @@ impl View<'_> {
             lines.join("\n"),
             catalog.shaped_signature(slot, 600),
         );
-        wrong(&told, Code::ArgsInvalid, Retry::Never)
+        error_reply(&told, Code::ArgsInvalid, Retry::Never)
     }
 
-    /// An upstream's refusal of the request as such. It goes on as it came
-    /// unless it is long: then on one line, cut, without what is too long of it.
+    /// A protocol error of an upstream, unchanged unless it is long: then its
+    /// message is cut to one line, and long data is left out.
     pub(super) fn rejected(&self, error: RpcError) -> Reply {
         if error.raw.as_str().len() <= REJECTED {
             return Reply::Error(error);
@@ -299,11 +253,11 @@ impl View<'_> {
         Reply::Error(RpcError::read(raw.to_json()))
     }
 
-    /// Why the pipeline does not let something through.
+    /// Why the pipeline refused a call.
     pub(super) fn refusal(&self, refusal: &Refusal) -> Reply {
         let told = format!("**Error:** {}", refused(refusal));
         let retry = refusal.retry_after.map_or(Retry::Never, Retry::After);
-        wrong(&told, refusal.code.code(), retry)
+        error_reply(&told, refusal.code.code(), retry)
     }
 
     pub(super) fn failed(&self, slot: Slot, error: &CallError) -> Reply {
@@ -311,9 +265,9 @@ impl View<'_> {
             CallError::BadArguments { problems } => self.bad_kwargs(slot, problems),
             CallError::Refused(refusal) => self.refusal(refusal),
             CallError::Failed { upstream, cause } => {
-                // What an upstream says when it fails may hold its credentials.
-                let told = told(upstream, cause);
-                let told = self.cash.pipeline.scrubber.scrub(&told);
+                // An upstream's failure message may contain its credentials.
+                let text = failure_text(upstream, cause);
+                let told = self.cash.pipeline.scrubber.scrub(&text);
                 let code = classify(cause);
                 let retry = match cause.retry_after() {
                     Some(after) => Retry::After(after),
@@ -321,19 +275,25 @@ impl View<'_> {
                     None => Retry::Never,
                 };
                 let text = format!("**Error:** {told}");
-                unanswered(&text, code, retry, Some(upstream), cause.sent())
+                upstream_error(&text, code, retry, Some(upstream), cause.sent())
             }
         }
     }
 }
 
-/// An error in words, with what a program wants to know of it.
-fn wrong(text: &str, code: Code, retry: Retry) -> Reply {
-    unanswered(text, code, retry, None, Sent::No)
+/// An error for the model, with a code for programs.
+fn error_reply(text: &str, code: Code, retry: Retry) -> Reply {
+    upstream_error(text, code, retry, None, Sent::No)
 }
 
-/// The same, with the upstream from which no answer came.
-fn unanswered(text: &str, code: Code, retry: Retry, upstream: Option<&str>, sent: Sent) -> Reply {
+/// The same, with the upstream that did not answer.
+fn upstream_error(
+    text: &str,
+    code: Code,
+    retry: Retry,
+    upstream: Option<&str>,
+    sent: Sent,
+) -> Reply {
     let (retryable, after) = match retry {
         Retry::Never => (false, None),
         Retry::Perhaps => (true, None),
@@ -357,7 +317,7 @@ enum Retry {
     After(Duration),
 }
 
-/// Why the gate does not let a call through, and when it would.
+/// Why the pipeline refused a call, and when it would not.
 fn refused(refusal: &Refusal) -> String {
     match (refusal.code.code(), refusal.retry_after) {
         (_, Some(after)) => {
@@ -371,7 +331,7 @@ fn refused(refusal: &Refusal) -> String {
 }
 
 /// Why no answer came, and whether trying again is safe.
-fn told(upstream: &str, cause: &Failure) -> String {
+fn failure_text(upstream: &str, cause: &Failure) -> String {
     let what = match cause {
         Failure::Unavailable { reason } => format!("`{upstream}` is unavailable: {reason}."),
         Failure::Timeout { after } => format!("`{upstream}` did not answer within {after:?}."),

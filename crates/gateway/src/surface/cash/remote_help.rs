@@ -1,31 +1,31 @@
-//! Help that somebody else gives.
+//! Help pages that another server writes.
 //!
-//! A function of a CaSH server behind this gate is documented by that server.
-//! Its provider marks it in `_meta` as [`DISTANT`], with where it stands over
-//! there, and answers the question [`HELP`]. Any upstream may set the mark, so
-//! what it answers goes the way of every other answer: within the rules and
-//! limits, scrubbed, gated and recorded.
+//! A function of a CaSH server behind gatelet is documented by that server. Its
+//! provider marks it in `_meta` with [`REMOTE_FUNCTION`] and its address there,
+//! and answers [`HELP`]. Any upstream may set the mark, so the page is treated
+//! like every other answer: rules, limits, scrubbing, gate and record hold.
 
 use catalog::Slot;
 use serde_json::json;
 use tool::{Json, Object, Reply};
 
-use super::arguments::Loose;
-use super::{ORIGIN, View};
+use super::arguments::LenientArguments;
+use super::request::{CashRequest, ORIGIN};
 use crate::dispatch::{CallError, Outcome};
 use crate::surface::oversize;
 use policy::call::{Mode, Request, Target, What};
 
-/// The mark in `_meta` of a tool: `{"namespace": …, "function": …}` over there.
-pub const DISTANT: &str = "gatelet/cash";
+/// The mark in `_meta` of a tool: its `{"namespace": …, "function": …}` on the
+/// other server.
+pub const REMOTE_FUNCTION: &str = "gatelet/cash";
 
 pub use policy::call::HELP;
 
-impl View<'_> {
-    /// The page of a function, from the server that has it; `None` when it is
-    /// ours to write, or when the other side does not answer.
-    pub(super) async fn delegated(&self, arguments: Option<&Json>) -> Option<Reply> {
-        let (slot, params) = self.distant(arguments)?;
+impl CashRequest<'_> {
+    /// The page of a function from the server that has it; `None` when gatelet
+    /// writes the page, or when the other server does not answer.
+    pub(super) async fn remote_help(&self, arguments: Option<&Json>) -> Option<Reply> {
+        let (slot, params) = self.remote_function(arguments)?;
         let catalog = &self.snapshot.catalog;
         let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
         let here =
@@ -63,15 +63,15 @@ impl View<'_> {
         is_page.then_some(reply)
     }
 
-    /// A function whose page is elsewhere, and what to ask for it.
-    fn distant(&self, arguments: Option<&Json>) -> Option<(Slot, Object)> {
-        let asked = Loose::read(arguments);
+    /// A function with a remote page, and the request for it.
+    fn remote_function(&self, arguments: Option<&Json>) -> Option<(Slot, Object)> {
+        let asked = LenientArguments::read(arguments);
         let function = asked.text("function").filter(|function| !function.is_empty())?;
         let namespace = asked.text("namespace").unwrap_or_default();
         let slot = self.resolve(&namespace, &function).ok()?;
-        let mark = self.snapshot.catalog.tool(slot).raw.member("_meta")?.member(DISTANT)?;
+        let mark = self.snapshot.catalog.tool(slot).raw.member("_meta")?.member(REMOTE_FUNCTION)?;
         let mut kwargs = Object::new();
-        for (key, value) in asked.spelled().filter(|(key, _)| !PLACE.contains(key)) {
+        for (key, value) in asked.spelled().filter(|(key, _)| !ADDRESS.contains(key)) {
             kwargs.push(key, value.clone());
         }
         let params = Object::from_iter([
@@ -83,18 +83,18 @@ impl View<'_> {
     }
 }
 
-/// The page that came, with how the function is called here.
+/// The page, with how the function is called here.
 fn page(reply: &Reply, here: &str) -> Reply {
     let Some(result) = reply.tool_result().filter(|result| !result.is_error) else {
         return Reply::error_text("no page came");
     };
     let text = result.text();
-    // A page in another format is not ours to write into.
+    // A page in another format is not changed.
     if text.trim_start().starts_with(['{', '[']) {
         return Reply::text(&text);
     }
     Reply::text(&format!("{}\n\n{here}\n", text.trim_end()))
 }
 
-/// What says where, as opposed to how.
-const PLACE: [&str; 2] = ["namespace", "function"];
+/// The arguments that address a function.
+const ADDRESS: [&str; 2] = ["namespace", "function"];

@@ -1,4 +1,4 @@
-//! Arguments that stand beside `kwargs` instead of in it.
+//! Arguments that were written beside `kwargs` instead of in it.
 
 use std::collections::HashSet;
 
@@ -6,21 +6,21 @@ use catalog::summary::echo as short;
 use catalog::{Contract, Slot, nearest};
 use tool::{Json, Object};
 
-use super::super::View;
-use super::super::arguments::{CallArguments, Wrong, object_of};
+use super::super::arguments::{BadMember, CallArguments, object_of};
+use super::super::request::CashRequest;
 use policy::confirm;
 use policy::validate;
 
-/// How many arguments are named that are in the wrong place.
+/// How many misplaced arguments are named.
 const NAMED: usize = 8;
 /// How long the arguments of a suggested call may be.
 const SUGGESTED: usize = 400;
 
-impl View<'_> {
-    /// What was said of a call of this function, what stands beside `kwargs`
-    /// instead of in it, and what is wrong with its kwargs when all of them are
-    /// in there; the call as it should have been, where nothing is.
-    pub(super) fn mended(
+impl CashRequest<'_> {
+    /// The messages about a call so far, what was written beside `kwargs`, and
+    /// what is wrong with the kwargs once it is all in there; where nothing is,
+    /// the call as it should be written.
+    pub(super) fn corrected(
         &self,
         slot: Slot,
         mut said: Vec<String>,
@@ -29,15 +29,16 @@ impl View<'_> {
     ) -> String {
         let catalog = &self.snapshot.catalog;
         let contract = catalog.contract(slot);
-        let has_kwargs = !said.contains(&Wrong::Kwargs.to_string());
-        let sorted = Sorted::of(flat, call.kwargs.as_ref(), contract);
+        let has_kwargs = !said.contains(&BadMember::Kwargs.to_string());
+        let sorted = MisplacedArguments::sort(flat, call.kwargs.as_ref(), contract);
         if !flat.is_empty() {
             said.push(sorted.said());
         }
         let mut kwargs = sorted.kwargs.to_json();
         confirm::lift_from(&mut kwargs, contract, &mut Object::new());
         let size = call.wanted.map(|wanted| format!(", sizelimit={wanted}")).unwrap_or_default();
-        let (kwargs, _, problems) = CallArguments { kwargs: Some(kwargs), ..call }.settle(contract);
+        let (kwargs, _, problems) =
+            CallArguments { kwargs: Some(kwargs), ..call }.for_function(contract);
         let problems = match has_kwargs {
             true => validate::problems(contract, problems, &kwargs),
             false => Vec::new(),
@@ -57,28 +58,29 @@ impl View<'_> {
     }
 }
 
-/// What stands beside `kwargs`, by where it belongs.
-struct Sorted {
-    /// Everything that belongs into `kwargs`, with what is in it already.
+/// What was written beside `kwargs`, by where it belongs.
+struct MisplacedArguments {
+    /// Everything that belongs into `kwargs`, and what is in it already.
     kwargs: Object,
-    /// What they are called.
+    /// The keys of `kwargs`.
     known: HashSet<String>,
     /// Arguments of the function.
     inside: Vec<String>,
     /// What other programs call `kwargs`.
     wrappers: Vec<String>,
-    /// What the function does not take, with what may be meant.
-    strangers: Vec<String>,
-    /// A `confirm` that is no token.
+    /// What the function does not take, with a suggestion.
+    unknown: Vec<String>,
+    /// A `confirm` that is not a token.
     unconfirmed: bool,
 }
 
-impl Sorted {
-    fn of(flat: &Object, kwargs: Option<&Json>, contract: &Contract) -> Sorted {
+impl MisplacedArguments {
+    fn sort(flat: &Object, kwargs: Option<&Json>, contract: &Contract) -> MisplacedArguments {
         let kwargs = kwargs.and_then(|kwargs| Object::parse(kwargs).ok()).unwrap_or_default();
         let known = kwargs.keys().map(str::to_owned).collect();
-        let (inside, wrappers, strangers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sorted = Sorted { kwargs, known, inside, wrappers, strangers, unconfirmed: false };
+        let (inside, wrappers, unknown) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sorted =
+            MisplacedArguments { kwargs, known, inside, wrappers, unknown, unconfirmed: false };
         for (key, value) in flat.iter() {
             let name = format!("`{}`", short(key));
             // A function that names no arguments may take any.
@@ -97,13 +99,13 @@ impl Sorted {
                 let names = contract.parameters.iter().map(|parameter| parameter.name.as_str());
                 let meant = nearest::nearest(key, names, 1).first().map(|near| short(near));
                 let meant = meant.map(|near| format!(" (did you mean `{near}`?)"));
-                sorted.strangers.push(format!("{name}{}", meant.unwrap_or_default()));
+                sorted.unknown.push(format!("{name}{}", meant.unwrap_or_default()));
             }
         }
         sorted
     }
 
-    /// What stands in `kwargs` already counts.
+    /// What is in `kwargs` already stays.
     fn add(&mut self, key: &str, value: &Json) {
         if self.known.insert(key.to_owned()) {
             self.kwargs.push(key, value.clone());
@@ -121,14 +123,14 @@ impl Sorted {
         if self.unconfirmed {
             said.push(format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN));
         }
-        if !self.strangers.is_empty() {
-            said.push(format!("no such argument: {}", named(&self.strangers)));
+        if !self.unknown.is_empty() {
+            said.push(format!("no such argument: {}", named(&self.unknown)));
         }
         said.join("; ")
     }
 }
 
-/// The members of an object that stands where `kwargs` should.
+/// The members of an object that was written in place of `kwargs`.
 fn wrapped(key: &str, value: &Json) -> Option<Object> {
     let folded = catalog::name::canonical(key);
     let known = ["args", "arguments", "params", "parameters", "input", "inputs"];

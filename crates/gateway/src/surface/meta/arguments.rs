@@ -1,15 +1,15 @@
-//! What a meta-tool is called with.
+//! Checks the arguments of meta-tools.
 //!
-//! Nothing is left out without a word: an argument that a meta-tool does not
-//! take may be the one that was meant to keep it from doing something.
+//! An unknown argument is an error, never ignored: it may be the one that was
+//! meant to keep the tool from doing something.
 
 use catalog::nearest;
 use catalog::summary::echo;
 use serde_json::{Value, json};
 use tool::{Json, Object};
 
-use super::bad;
-use super::definition::taken;
+use super::definition::arguments_of;
+use super::request::bad;
 use crate::error::GatewayError;
 use policy::confirm;
 
@@ -38,7 +38,7 @@ pub(super) fn named(arguments: &Json) -> Option<Named> {
     Some(Named { upstream: upstream.to_owned(), id: None })
 }
 
-/// What other programs call the same.
+/// The names that other programs use.
 const SYNONYMS: &[(&[&str], &str)] = &[
     (&["arguments", "input", "params", "parameters", "kwargs"], "args"),
     (&["id", "tool", "name", "tool_name"], "tool_id"),
@@ -57,12 +57,12 @@ const SYNONYMS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// How many arguments that a meta-tool does not take are told.
-const TOLD: usize = 12;
+/// How many unknown arguments are named.
+const MAX_NAMED: usize = 12;
 
 /// Whether a meta-tool takes everything it is given.
 pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayError> {
-    let takes = taken(tool);
+    let takes = arguments_of(tool);
     // Only the keys are looked at: what stands below them may be long.
     let given = arguments.filter(|given| !given.is_null()).map(Object::parse).transpose();
     let given = given.map_err(|_| bad("the arguments must be an object"))?.unwrap_or_default();
@@ -70,8 +70,8 @@ pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayE
     if given.get(confirm::ARGUMENT).is_some_and(|left| !left.is_null()) {
         return Err(bad(&format!("`{}` {}", confirm::ARGUMENT, confirm::NO_TOKEN)));
     }
-    let strangers: Vec<&str> = given.keys().filter(|key| !takes.contains(key)).collect();
-    if strangers.is_empty() {
+    let unknown: Vec<&str> = given.keys().filter(|key| !takes.contains(key)).collect();
+    if unknown.is_empty() {
         return Ok(());
     }
     let message = |key: &str| match meant(key, &takes) {
@@ -81,9 +81,9 @@ pub(super) fn check(tool: &str, arguments: Option<&Json>) -> Result<(), GatewayE
         }
         None => "is not an argument".to_owned(),
     };
-    let more = strangers.len().saturating_sub(TOLD);
+    let more = unknown.len().saturating_sub(MAX_NAMED);
     let problems: Vec<(String, String)> =
-        strangers.into_iter().take(TOLD).map(|key| (echo(key), message(key))).collect();
+        unknown.into_iter().take(MAX_NAMED).map(|key| (echo(key), message(key))).collect();
     let mut said: Vec<String> =
         problems.iter().map(|(key, said)| format!("`{key}` {said}")).collect();
     if 0 < more {
@@ -116,7 +116,7 @@ mod tests {
             ("tool_view", "type", "selector"),
             ("tool_browse", "limit", "top_k"),
         ] {
-            assert_eq!(meant(key, &taken(tool)), Some(expected), "{tool}");
+            assert_eq!(meant(key, &arguments_of(tool)), Some(expected), "{tool}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Everything a client asks that is no call: resources, prompts, completions,
-//! tasks, log levels. The same on every surface.
+//! All requests that are not tool calls: resources, prompts, completions, tasks,
+//! log levels. They are the same on every surface.
 //!
-//! Whatever is asked of one upstream goes through dispatch, so the same rules,
-//! limits, retries, records and scrubbing hold for it as for calls. What is read,
-//! rendered or completed passes whole, as the client asked for it; what came of a
-//! task is the answer of a call, and gated like one. All upstreams that the caller
-//! sees hear of a log level, and that the client's roots changed. A method that is
-//! not in [`Method`] reaches nobody.
+//! A request to one upstream goes through dispatch, so the same rules, limits,
+//! retries, records and scrubbing hold as for calls. What is read, rendered or
+//! completed passes whole, as the client asked for it; the result of a task is the
+//! answer of a call and gated like one. Log levels, and that the client's roots
+//! changed, go to all upstreams that the caller sees. A method that is not in
+//! [`Method`] reaches no upstream.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use tool::{
 };
 
 use super::about::About;
+use super::artifact_resources;
 use super::groups;
-use super::kept;
 use super::listed::Live;
 use super::oversize;
 use super::served_skills::{self, ServedSkills, SkillFile};
@@ -33,11 +33,12 @@ use policy::confirm;
 use roster::primitives::{Route, Viewer};
 use roster::{Snapshot, UpstreamPool};
 
-/// How long upstreams may take to hear of a log level.
-const HEARING: Duration = Duration::from_secs(5);
+/// How long upstreams may take to accept a log level.
+const LOG_LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long they may take to hear news of a client and to ask about them.
-const ASKING: Duration = Duration::from_secs(20);
+/// How long they may take to handle a client's notification, which may make them
+/// ask the client something.
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Every method that may reach an upstream, by how it gets there. Calls have a
 /// way of their own on every surface; whatever else a client names, an extension's
@@ -58,7 +59,7 @@ enum Method {
 }
 
 impl Method {
-    fn of(method: &str) -> Option<Method> {
+    fn read(method: &str) -> Option<Method> {
         Some(match method {
             "resources/read"
             | "prompts/get"
@@ -76,8 +77,8 @@ impl Method {
     }
 }
 
-/// Who answers it, for one surface.
-pub(crate) struct Rest {
+/// Answers them, for one surface.
+pub(crate) struct OtherRequests {
     pub(crate) pipeline: Arc<Dispatcher>,
     pub(crate) pool: Arc<UpstreamPool>,
     pub(crate) tasks: Arc<Tasks>,
@@ -87,23 +88,29 @@ pub(crate) struct Rest {
     pub(crate) origin: Origin,
 }
 
-impl Rest {
+impl OtherRequests {
     pub(crate) fn events(&self) -> BoxStream<'static, Event> {
         self.pool.events()
     }
 
-    /// What is there for this caller alone: what is kept of their answers.
+    /// The resources of this caller alone: their kept answers.
     pub(crate) async fn resources(&self, context: &Context) -> Vec<Resource> {
-        kept::listed(&*self.pipeline.artifacts, context).await
+        artifact_resources::listed(&*self.pipeline.artifacts, context).await
     }
 
-    /// Passes on what concerns a resource, a prompt, a task or everybody.
+    /// Answers a request, or sends it to the upstreams it is for.
     pub(crate) async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
         let snapshot = self.pool.snapshot();
         if let Ask::Read(read) = &ask {
-            if read.uri.starts_with(kept::SCHEME) {
+            if read.uri.starts_with(artifact_resources::SCHEME) {
                 let token = confirm::take(&mut read.rest.clone());
-                return Ok(kept::read(&self.pipeline, &read.uri, token.as_deref(), context).await);
+                return Ok(artifact_resources::read(
+                    &self.pipeline,
+                    &read.uri,
+                    token.as_deref(),
+                    context,
+                )
+                .await);
             }
             if let Some(identity) = self.about.read(&read.uri) {
                 return Ok(identity);
@@ -120,7 +127,7 @@ impl Rest {
                 }
             }
         }
-        match Method::of(ask.method()) {
+        match Method::read(ask.method()) {
             Some(Method::Skills) => {
                 Ok(Box::pin(self.skills.answer(&snapshot, &ask, context)).await)
             }
@@ -132,18 +139,20 @@ impl Rest {
             }
             Some(Method::LogLevel) => {
                 self.pool.set_log_level(&ask, context);
-                Ok(self.to_all(&snapshot, &ask, context, HEARING).await)
+                Ok(self.send_to_all(&snapshot, &ask, context, LOG_LEVEL_TIMEOUT).await)
             }
-            Some(Method::RootsChanged) => Ok(self.to_all(&snapshot, &ask, context, ASKING).await),
-            Some(Method::Task) => match self.begun(&snapshot, ask.rest(), context) {
+            Some(Method::RootsChanged) => {
+                Ok(self.send_to_all(&snapshot, &ask, context, NOTIFICATION_TIMEOUT).await)
+            }
+            Some(Method::Task) => match self.function_of_task(&snapshot, ask.rest(), context) {
                 Ok(slot) => {
                     let params = ask.rest().clone();
                     Box::pin(self.task(&snapshot, slot, ask.method(), params, context)).await
                 }
                 Err(error) => Ok(Reply::Error(error)),
             },
-            Some(Method::Routed) => match self.routed(&snapshot, &ask, context) {
-                Some(route) => self.carry(&snapshot, route, ask, context).await,
+            Some(Method::Routed) => match self.route(&snapshot, &ask, context) {
+                Some(route) => self.pass_through(&snapshot, route, ask, context).await,
                 None => Ok(Reply::Error(unrouted(&ask))),
             },
             Some(Method::Groups) | None => Ok(Reply::Error(unrouted(&ask))),
@@ -169,7 +178,7 @@ impl Rest {
 
     /// The function that began the task that is asked about, if the task is
     /// this caller's and they still see the function.
-    fn begun(
+    fn function_of_task(
         &self,
         snapshot: &Snapshot,
         params: &Object,
@@ -207,12 +216,11 @@ impl Rest {
             Surface::Cash | Surface::Gateway | Surface::Proxy | Surface::Auto => Mode::Strict,
         };
         let request = Request { target, arguments: None, rest: params, wanted: None, mode };
-        // What a task says of itself is the client's to read, so only the
-        // result in it is gated.
-        let around: OnceLock<Object> = OnceLock::new();
-        let render = |reply: &Reply| match inside(reply) {
+        // Only the result in it is gated; the client reads the task's own members.
+        let outer: OnceLock<Object> = OnceLock::new();
+        let render = |reply: &Reply| match task_and_result(reply) {
             Some((task, result)) => {
-                around.get_or_init(|| task);
+                outer.get_or_init(|| task);
                 Reply::Result(result)
             }
             None => reply.clone(),
@@ -220,7 +228,7 @@ impl Rest {
         let render: Option<RenderReply<'_>> = (mode != Mode::Pass).then_some(&render);
         let reply = self.dispatch(snapshot, request, render, context).await?;
         let Reply::Result(result) = &reply else { return Ok(reply) };
-        Ok(match around.get() {
+        Ok(match outer.get() {
             Some(task) => {
                 let mut task = task.clone();
                 task.set("result", result.clone());
@@ -231,9 +239,9 @@ impl Rest {
         })
     }
 
-    /// Where a question about a resource or a prompt goes, if the caller knows
-    /// of it.
-    fn routed(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Option<Route> {
+    /// The source that a request about a resource or a prompt is for, if the
+    /// caller may see it.
+    fn route(&self, snapshot: &Snapshot, ask: &Ask, context: &Context) -> Option<Route> {
         let visible = self.pipeline.live.visible_to(&context.caller);
         let viewer = Viewer {
             shows: &|thing| visible.shows(thing),
@@ -242,7 +250,8 @@ impl Rest {
         snapshot.primitives().route(&snapshot.catalog, ask, &viewer)
     }
 
-    async fn carry(
+    /// Dispatches a request whose answer passes whole.
+    async fn pass_through(
         &self,
         snapshot: &Arc<Snapshot>,
         route: Route,
@@ -267,9 +276,9 @@ impl Rest {
         self.dispatch(snapshot, request, None, context).await
     }
 
-    /// Tells every upstream that is up and that the caller sees; what they answer
-    /// does not matter, and who does not answer holds up nobody.
-    async fn to_all(
+    /// Sends a request to every upstream that is up and that the caller sees. Their
+    /// answers do not matter, and one that does not answer delays no other.
+    async fn send_to_all(
         &self,
         snapshot: &Arc<Snapshot>,
         ask: &Ask,
@@ -280,12 +289,12 @@ impl Rest {
         let sources = 0..snapshot.catalog.sources().len();
         let seen = sources.filter(|source| visible.shows_source(&snapshot.catalog, *source));
         let upstreams = seen.filter_map(|source| snapshot.upstream(source));
-        let told = upstreams.map(|upstream| upstream.notify(ask.clone(), context, limit));
-        futures::future::join_all(told).await;
+        let sent = upstreams.map(|upstream| upstream.notify(ask.clone(), context, limit));
+        futures::future::join_all(sent).await;
         Reply::Result(Json::empty_object())
     }
 
-    /// Carries a question through the pipeline.
+    /// Runs a request through the pipeline.
     async fn dispatch(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -300,7 +309,7 @@ impl Rest {
             Ok(Outcome::Reply(reply)) => reply,
             Ok(Outcome::Kept { artifact, over }) => match self.origin.surface {
                 Surface::Gateway | Surface::Proxy => {
-                    let provenance = kept::provenance(&artifact, &callee.id);
+                    let provenance = artifact_resources::provenance(&artifact, &callee.id);
                     Envelope::new(&artifact, provenance, over.is_error).to_reply()
                 }
                 Surface::Cash | Surface::Direct | Surface::Auto => {
@@ -332,8 +341,8 @@ impl Rest {
 
 const NO_TASK: &str = "no upstream has that task";
 
-/// What is known of a task, and the result that has come of it.
-fn inside(reply: &Reply) -> Option<(Object, Json)> {
+/// A task and the result in it.
+fn task_and_result(reply: &Reply) -> Option<(Object, Json)> {
     let Reply::Result(json) = reply else { return None };
     if !json.mentions("\"taskId\"") {
         return None;

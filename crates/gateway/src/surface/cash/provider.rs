@@ -1,0 +1,232 @@
+//! The surface as a provider: which tool answers what.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use catalog::{Slot, reply};
+use futures::stream::BoxStream;
+use tool::{
+    Ask, Call, Context, Event, Failure, Json, Listing, Object, Provider, Reply, Resource, RpcError,
+    Tool,
+};
+
+use super::super::by_name::ByName;
+use super::super::hints::Facts;
+use super::super::{capabilities, listed, listings};
+use super::arguments::{self, BadCall, CallArguments};
+use super::definitions;
+use super::request::{Cash, CashRequest, ORIGIN};
+use crate::choice::Surface;
+use crate::dispatch::{CallError, Outcome};
+use policy::call::{Mode, Request};
+use policy::confirm;
+use policy::refusal::Refused;
+use policy::validate;
+
+/// Which functions a call may run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    All,
+    Reading,
+}
+
+impl Cash {
+    async fn tool(&self, call: Call, context: &Context) -> Result<Reply, Failure> {
+        if self.pool.any_first_listing() {
+            let namespace = |all: &Json| all.member_as::<String>("namespace");
+            let namespace = call.arguments.as_ref().and_then(namespace).unwrap_or_default();
+            if self.may_wait(&namespace, context) {
+                Box::pin(self.pool.first_listing(&namespace)).await;
+            }
+        }
+        let scope = match call.name.as_str() {
+            "call" => Some(Scope::All),
+            definitions::READ if self.listed.config().read_tool => Some(Scope::Reading),
+            _ => None,
+        };
+        if let Some(scope) = scope {
+            return Ok(Box::pin(self.call(call, scope, context)).await);
+        }
+        let snapshot = self.pool.snapshot();
+        let request = self.request(&snapshot, context);
+        // Boxed, so that calls do not carry room for them.
+        match call.name.as_str() {
+            "help" => Ok(match Box::pin(request.remote_help(call.arguments.as_ref())).await {
+                Some(reply) => reply,
+                None => Box::pin(request.help(call.arguments.as_ref())).await,
+            }),
+            "skill" => Ok(Box::pin(request.skill(call.arguments.as_ref())).await),
+            _ => Ok(Box::pin(self.call_by_name(call, context)).await),
+        }
+    }
+
+    /// A function that is called by the name under which it is listed, or could
+    /// be: what is listed may have changed since the client listed it.
+    async fn call_by_name(&self, call: Call, context: &Context) -> Reply {
+        let call = confirm::lift(call);
+        let by_name = ByName { pool: &self.pool, live: &self.pipeline.live };
+        let (snapshot, found) = match self.listed.lists_any(self.client) {
+            true => by_name.resolve(&call.name, context).await,
+            false => (self.pool.snapshot(), None),
+        };
+        let Some(slot) = found else {
+            let name = catalog::summary::echo(&call.name);
+            let message = format!(
+                "no tool `{name}`: there are `call`, `help` and `skill`; functions are run with `call`"
+            );
+            return Reply::Error(RpcError::new(-32602, message));
+        };
+        let request = self.request(&snapshot, context);
+        let given = call.arguments.filter(|given| !given.is_null());
+        let kwargs = match given.map(arguments::object_of) {
+            None => None,
+            Some(kwargs @ Some(_)) => kwargs,
+            Some(None) => {
+                return request.refuse(Refused::BadCall, request.bad_call(BadCall::NotAnObject));
+            }
+        };
+        // An interface is made of the whole answer.
+        let shows = self.client.interfaces && listed::has_interface(snapshot.catalog.tool(slot));
+        let mode = if shows { Mode::Pass } else { Mode::Run };
+        let (namespace, function) = (String::new(), String::new());
+        let arguments = CallArguments { namespace, function, kwargs, wanted: None };
+        request.run(slot, arguments, call.rest, mode).await
+    }
+
+    async fn call(&self, call: Call, scope: Scope, context: &Context) -> Reply {
+        let call = confirm::lift(call);
+        let arguments = CallArguments::read(call.arguments.as_ref());
+        let mut snapshot = self.pool.snapshot();
+        let request = self.request(&snapshot, context);
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(problem) => return request.refuse(Refused::BadCall, request.bad_call(problem)),
+        };
+        let mut found = request.resolve(&arguments.namespace, &arguments.function);
+        // What is remembered of an upstream may be out of date: a function that
+        // nobody knows is looked for at its upstream before it is called unknown.
+        if found.is_err() && self.may_wait(&arguments.namespace, context) {
+            Box::pin(self.pool.current_listing(&arguments.namespace)).await;
+            snapshot = self.pool.snapshot();
+            found =
+                self.request(&snapshot, context).resolve(&arguments.namespace, &arguments.function);
+        }
+        let request = self.request(&snapshot, context);
+        match found {
+            Ok(slot) if scope == Scope::Reading && !request.only_reads(slot) => {
+                request.refuse(Refused::Denied, request.may_change(slot))
+            }
+            Ok(slot) => request.run(slot, arguments, call.rest, Mode::Run).await,
+            Err(why) => request.refuse(Refused::UnknownFunction, request.unknown(&why, &arguments)),
+        }
+    }
+
+    /// Whether a request may wait for an upstream: not if its caller may not see
+    /// it, because an unknown namespace is answered at once.
+    fn may_wait(&self, namespace: &str, context: &Context) -> bool {
+        let snapshot = self.pool.snapshot();
+        let request = self.request(&snapshot, context);
+        snapshot.catalog.namespace(namespace).is_ok_and(|found| request.shows(found))
+    }
+}
+
+impl CashRequest<'_> {
+    /// Whether a function only reads, by the operator's word or by its own where
+    /// the operator vouched for it.
+    fn only_reads(&self, slot: Slot) -> bool {
+        let live = self.cash.pipeline.live.now();
+        let vouched = |path: &str, tool: &Tool| live.stages.vouches(path, tool);
+        listed::only_reads(&self.cash.listed.config(), self.snapshot, slot, vouched)
+    }
+
+    async fn run(
+        &self,
+        slot: Slot,
+        mut arguments: CallArguments,
+        mut rest: Object,
+        mode: Mode,
+    ) -> Reply {
+        let contract = self.snapshot.catalog.contract(slot);
+        if let Some(kwargs) = &mut arguments.kwargs {
+            confirm::lift_from(kwargs, contract, &mut rest);
+        }
+        let (kwargs, wanted, problems) = arguments.for_function(contract);
+        if !problems.is_empty() {
+            let problems = validate::problems(contract, problems, &kwargs);
+            return self.refuse(Refused::BadArguments, self.bad_kwargs(slot, &problems));
+        }
+        let target = self.snapshot.target(slot);
+        let request = Request { target, arguments: Some(kwargs), rest, wanted, mode };
+        let say = |outcome| self.to_reply(slot, outcome);
+        self.cash.pipeline.dispatch(self.snapshot, request, ORIGIN, self.context, say).await
+    }
+
+    /// An answer to a call that never got as far as the pipeline; it leaves a
+    /// record all the same.
+    fn refuse(&self, why: Refused, reply: Reply) -> Reply {
+        self.cash.pipeline.refused(ORIGIN, self.context, why, &reply);
+        reply
+    }
+
+    fn to_reply(&self, slot: Slot, outcome: Result<Outcome, CallError>) -> Reply {
+        match outcome {
+            Ok(Outcome::Reply(Reply::Error(error))) => self.rejected(error),
+            Ok(Outcome::Reply(reply)) => {
+                self.cash.tasks.notice_call(self.snapshot, slot, self.context, &reply);
+                reply
+            }
+            Ok(Outcome::Kept { artifact, over }) => self.gated(slot, &artifact, &over),
+            Ok(Outcome::Unkept { artifact, over, why, beginning }) => {
+                self.unkept(slot, &artifact, &over, why, &beginning)
+            }
+            Ok(Outcome::Plan(call)) => Reply::text(&format!(
+                "Would call `{}` of `{}` with {}",
+                call.callee.tool,
+                call.callee.upstream,
+                call.arguments().map_or("{}", Json::as_str)
+            )),
+            Err(error) => self.failed(slot, &error),
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Cash {
+    fn listing(&self) -> Arc<Listing> {
+        let snapshot = self.pool.snapshot();
+        let visible = self.pipeline.live.visible_to(&self.caller);
+        let variant = self.listed.variant(self.client);
+        listings::listing(&snapshot, Surface::Cash, variant, visible.key(), || {
+            let sees = |slot| visible.shows_function(&snapshot.catalog, slot);
+            let map = reply::map(&snapshot.catalog, definitions::MAP, &sees);
+            let gate = &self.pipeline.gate.load();
+            let facts = Facts { map: &map, gate, view_chars: 0 };
+            let can = capabilities::whole(&self.skills, &self.listed.config(), &snapshot, &visible);
+            let mut listing = definitions::listing(&self.about, &snapshot, &facts, can, &visible);
+            if self.listed.config().read_tool {
+                listing.tools.push(facts.hinted(definitions::read_tool()));
+            }
+            let listed = self.listed.listed(&snapshot, self.client, &visible);
+            listing.tools.extend(listed.tools);
+            listing.findings.extend(listed.findings);
+            listing
+        })
+    }
+
+    fn events(&self) -> BoxStream<'static, Event> {
+        self.pool.events()
+    }
+
+    async fn resources_for(&self, context: &Context) -> Vec<Resource> {
+        self.other_requests.resources(context).await
+    }
+
+    async fn ask(&self, ask: Ask, context: &Context) -> Result<Reply, Failure> {
+        match ask {
+            Ask::Call(call) => self.tool(call, context).await,
+            Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
+                Box::pin(self.other_requests.ask(ask, context)).await
+            }
+        }
+    }
+}
