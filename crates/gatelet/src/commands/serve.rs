@@ -92,7 +92,7 @@ async fn serve(
     let keeping = serving.keep_up(listen, written);
     let file = serving.loaded.file.as_deref();
     let (wiring, gateway) = (serving.wiring.clone(), serving.gateway.clone());
-    let surface = serving.config().serve.surface.meant();
+    let surface = serving.config().serve.surface;
     let local = local_socket::open(&serving.state, file, wiring, gateway, surface).await;
     let outcome = match listening {
         None => serving.over_stdio().await,

@@ -42,7 +42,6 @@ use policy::validate::ValidCall;
 use policy::visibility::{Thing, Visible};
 use request::{Answer, members, missing, refused, text};
 use roster::{Snapshot, UpstreamPool};
-use skills::skill_index::SkillIndex;
 
 pub(crate) use arguments::Named;
 pub use definition::names;

@@ -171,7 +171,7 @@ impl OtherRequests {
             SkillFile::Here(reply) => Ok(reply),
             SkillFile::Distant(file) => {
                 let route = Route::Read { source: file.source, uri: file.original.clone() };
-                Ok(file.reply(self.carry(snapshot, route, ask, context).await?))
+                Ok(file.reply(self.pass_through(snapshot, route, ask, context).await?))
             }
         }
     }

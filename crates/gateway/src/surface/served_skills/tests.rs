@@ -66,7 +66,8 @@ async fn opened(text: &'static str, hide: &[&str]) -> (Opened, Arc<Scripted>) {
     let rules = vec![visibility::Rule { hide, ..visibility::Rule::default() }];
     let opened = open(vec![upstream], |parts| {
         parts.skills = library();
-        parts.visibility = visibility::Config { rules, ..visibility::Config::default() }.into();
+        parts.policies.visibility =
+            visibility::Config { rules, ..visibility::Config::default() }.into();
     })
     .await;
     (opened, provider)
@@ -168,7 +169,7 @@ async fn an_entry_with_a_secret_in_it_is_not_served() {
     });
     let opened = open(vec![Upstream::new("shop", Scripts::of(provider))], |parts| {
         let on = redact::Config { enabled: true, known: Vec::new() };
-        parts.stages.scrubber = Arc::new(redact::Scrubber::new(on));
+        parts.policies.stages.scrubber = Arc::new(redact::Scrubber::new(on));
     })
     .await;
     let listed = ask(&opened, Surface::Cash, "skills/list", json!({})).await.unwrap();
