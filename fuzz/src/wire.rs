@@ -98,7 +98,8 @@ fn serve(bytes: &[u8]) {
     let provider = testkit::Scripted::new(testkit::listing(tools), answer);
     let source = Arc::new(FixedProvider(provider));
     let options = mcp::serve::stdio::Options::default();
-    let serving = mcp::serve::stdio::serve(source, bytes, tokio::io::sink(), options);
+    let reader = std::io::Cursor::new(bytes.to_vec());
+    let serving = mcp::serve::stdio::serve(source, reader, tokio::io::sink(), options);
     runtime.block_on(async {
         let served = tokio::time::timeout(Duration::from_secs(600), serving).await;
         assert!(served.is_ok(), "a pipe that is closed is served to its end");

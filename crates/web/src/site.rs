@@ -19,9 +19,11 @@ use std::time::Duration;
 
 use bytes::Buf;
 use fair::{Limits, Permit, Semaphore};
+use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use mcp::serve::http::{Body, Endpoint};
 use serde_json::json;
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tool::Identity;
 use url::Url;
@@ -29,7 +31,7 @@ use url::Url;
 use crate::card::{self, CARD_SUFFIX, CATALOG_PATH, Card};
 use crate::identity::certificate::CertificateHolder;
 use crate::identity::{Denied, Policy, credential};
-use crate::listen::{CallerStanding, Connection, HEALTH_PATH};
+use crate::listen::{self, CallerStanding, Connection, HEALTH_PATH, TlsConfigs};
 use crate::manifest::Manifest;
 use admin::Admin;
 use caller::API_KEY;
@@ -111,6 +113,24 @@ impl Site {
         let Parts { endpoints, old, .. } = &self.0.parts;
         let endpoints = endpoints.values().chain(old.iter().map(|(_, _, endpoint)| endpoint));
         endpoints.for_each(Endpoint::stop_listening);
+    }
+
+    /// Serves this site on a socket until `shutdown` is ready ([`listen::listen`]).
+    ///
+    /// Not generic, and boxed: so everything that a request goes through is compiled
+    /// here, and not in the program, which is compiled last, alone and for size.
+    pub fn serve(
+        self,
+        listener: TcpListener,
+        shown: Option<TlsConfigs>,
+        limits: listen::Limits,
+        shutdown: BoxFuture<'static, ()>,
+    ) -> BoxFuture<'static, std::io::Result<()>> {
+        let answer = move |request| {
+            let site = self.clone();
+            async move { site.respond(request).await }
+        };
+        Box::pin(listen::listen(listener, shown, limits, answer, shutdown))
     }
 
     /// Answers one request.

@@ -156,12 +156,8 @@ impl Serving<'_> {
             signal.await;
             closing.drain();
         };
-        let answer = move |request| {
-            let site = site.clone();
-            async move { site.respond(request).await }
-        };
         let limits = serve.limits.connection;
-        let served = web::listen::listen(socket, shown, limits, answer, signal).await;
+        let served = site.serve(socket, shown, limits, Box::pin(signal)).await;
         end(keeping).await;
         served?;
         Ok(Done::Fine)

@@ -38,16 +38,37 @@ pub struct Options {
 }
 
 /// Serves one client over a pipe until it ends, and says why it ended.
-pub async fn serve<R, W>(
+///
+/// The ends of the pipe are boxed, so that what a message goes through is compiled
+/// here, once, and not again in every crate that serves a pipe.
+pub fn serve<R, W>(
     source: Arc<dyn ProviderSource>,
     reader: R,
     writer: W,
     options: Options,
-) -> String
+) -> BoxFuture<'static, String>
 where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
 {
+    boxed(source, Box::new(reader), Box::new(writer), options)
+}
+
+fn boxed(
+    source: Arc<dyn ProviderSource>,
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    options: Options,
+) -> BoxFuture<'static, String> {
+    Box::pin(on_pipe(source, reader, writer, options))
+}
+
+async fn on_pipe(
+    source: Arc<dyn ProviderSource>,
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    options: Options,
+) -> String {
     let peer = Peer::new(options.limits);
     let pipe = Arc::new(Pipe {
         server: McpServer::new(source, options.parked),
