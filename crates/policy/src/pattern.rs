@@ -82,15 +82,18 @@ impl Pattern {
             return true;
         }
         let below_label = path.split_once(LEVEL).map_or(path, |(_, below)| below);
+        let last = last_level(path);
         if has_double {
             let texts = [self.text.as_str()].into_iter().chain(self.below(upstream));
             return glob(&self.text, path)
+                || glob(&self.text, last)
                 || texts.into_iter().any(|text| glob(text, name) || glob(text, below_label));
         }
         let label = name::folded_name(upstream);
-        [folded(name), folded(below_label)].iter().any(|name| {
-            glob(&self.folded, name) || glob(&self.folded, &format!("{label}{LEVEL}{name}"))
-        })
+        glob(&self.folded, &folded_level(last))
+            || [folded(name), folded(below_label)].iter().any(|name| {
+                glob(&self.folded, name) || glob(&self.folded, &format!("{label}{LEVEL}{name}"))
+            })
     }
 
     /// What stands in the pattern behind the label of an upstream, wherever that
@@ -119,7 +122,8 @@ impl Pattern {
             return true;
         }
         if let Shown::Path { path, .. } = shown
-            && glob(&self.folded, &folded(path))
+            && (glob(&self.folded, &folded(path))
+                || glob(&self.folded, &folded_level(last_level(path))))
         {
             return true;
         }
@@ -163,6 +167,11 @@ impl Pattern {
     pub fn matches(&self, text: &str) -> bool {
         glob(&self.text, text)
     }
+}
+
+/// The name that stands in the list of its namespace.
+fn last_level(path: &str) -> &str {
+    path.rsplit_once(LEVEL).map_or(path, |(_, last)| last)
 }
 
 /// An id without its version or hash.
