@@ -6,12 +6,15 @@
 //! in `_meta` or beside a surface's own arguments; among a tool's it is
 //! understood where the tool has no such argument, and never passed on.
 
+mod shown;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use catalog::{Contract, Problem, name};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tool::text::plain;
 use tool::{Call, Context, Json, Object, Reply, hex};
 
 /// Under which key of `_meta` a token travels.
@@ -152,24 +155,13 @@ pub enum Said {
     Nothing,
 }
 
-/// Characters of the arguments that a question shows; how many there are is said.
-const SHOWN: usize = 2000;
-
 /// Asks the user, where the client can.
 pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
     if !context.client.can("elicitation") {
         return Said::Nothing;
     }
-    let n_characters = arguments.chars().count();
-    let shown = match n_characters <= SHOWN {
-        true => arguments.to_owned(),
-        false => {
-            let shown: String = arguments.chars().take(SHOWN).collect();
-            format!("{shown}… ({n_characters} characters in all)")
-        }
-    };
     let params = json!({
-        "message": format!("{question}. Arguments: {shown}. Go on?"),
+        "message": format!("{}. {}\nGo on?", plain(question), shown::arguments(arguments)),
         "requestedSchema": {
             "type": "object",
             "properties": {
@@ -181,12 +173,10 @@ pub async fn ask(context: &Context, question: &str, arguments: &str) -> Said {
     match context.client_handle.request("elicitation/create", params.into()).await {
         Ok(Reply::Result(answer)) => {
             let accepted = answer.member_as::<String>("action").as_deref() == Some("accept");
-            // A client that shows only the message accepts without content.
-            let agreed = match answer.member("content").filter(|content| !content.is_null()) {
-                Some(content) => content.member_as::<bool>("confirm") == Some(true),
-                None => true,
-            };
-            if accepted && agreed { Said::Yes } else { Said::No }
+            // Closing a dialog may count as accepting it, so only a yes is one.
+            let content = answer.member("content");
+            let agreed = content.and_then(|content| content.member_as::<bool>("confirm"));
+            if accepted && agreed == Some(true) { Said::Yes } else { Said::No }
         }
         Ok(Reply::Error(_)) | Err(_) => Said::Nothing,
     }

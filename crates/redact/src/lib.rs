@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use regex::{Captures, Regex, RegexSet, bytes};
-use tool::text::cut;
-use tool::{Failure, Json, Reply, RpcError};
+use tool::text::{cut, plain};
+use tool::{Failure, Json, Object, Reply, RpcError};
 
 /// What stands where a secret was.
 pub const MASK: &str = "[REDACTED-SECRET]";
@@ -205,13 +205,13 @@ impl Scrubber {
     /// An answer with every secret in it masked; the same answer when it has
     /// none.
     pub fn clean(&self, reply: Reply) -> Reply {
-        match &reply {
-            Reply::Result(json) => self.cleaned(json).map(Reply::Result),
+        match reply {
+            Reply::Result(json) => Reply::Result(self.cleaned(&json).unwrap_or(json)),
             Reply::Error(error) => {
-                self.cleaned(&error.raw).map(|raw| Reply::Error(RpcError::read(raw)))
+                let cleaned = self.cleaned(&error.raw).map(RpcError::read);
+                Reply::Error(readable(cleaned.unwrap_or(error)))
             }
         }
-        .unwrap_or(reply)
     }
 
     /// A failure whose reason may be shown, logged and recorded.
@@ -274,7 +274,7 @@ impl Scrubber {
 
     /// Upstream text as the reason in a sentence of ours, without secrets.
     pub fn reason(&self, text: &str) -> String {
-        cut(self.scrub(text).trim_end_matches('.'), 300)
+        cut(plain(&self.scrub(text)).trim_end_matches('.'), 300)
     }
 }
 
@@ -295,11 +295,21 @@ fn known(mut secrets: Vec<String>) -> Vec<Known> {
 pub fn collapse(text: &str) -> String {
     let blank = |c: char| c.is_whitespace() || c.is_control();
     let line = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let line = plain(&line).into_owned();
     if line.chars().count() <= LONGEST {
         return line;
     }
     let head: String = line.chars().take(LONGEST - 1).collect();
     format!("{}…", head.trim_end())
+}
+
+/// An error whose message has no characters that move, hide or colour text: it
+/// is read by models, people and on terminals.
+fn readable(error: RpcError) -> RpcError {
+    let Cow::Owned(message) = plain(&error.message) else { return error };
+    let Ok(mut raw) = Object::parse(&error.raw) else { return error };
+    raw.set("message", Json::encode(&message));
+    RpcError::read(raw.to_json())
 }
 
 /// What a form of credential matches in a text.

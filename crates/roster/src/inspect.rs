@@ -1,9 +1,9 @@
 //! Inspects a listing before anybody sees it.
 //!
-//! Secrets in definitions are masked, schemas are measured and checked against
-//! their meta-schema, drifted tools are reported, and a pin is compared. Problems
-//! become findings of the listing; only a strict pin that does not match rejects
-//! a listing.
+//! Secrets in definitions are masked, unseen characters are removed from their
+//! words, schemas are measured and checked against their meta-schema, drifted tools
+//! are reported, and a pin is compared. Problems become findings of the listing;
+//! only a strict pin that does not match rejects a listing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use catalog::{Catalog, Directory, Source};
 use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
 
+use crate::readable;
 use crate::schema;
 use policy::admission::ListingCheck;
 use redact::Scrubber;
@@ -66,6 +67,7 @@ impl Inspector {
         let config = self.config.load();
         let mut findings = Vec::new();
         let mut clean = self.masked(label, listing, &mut findings);
+        readable::make(label, &mut clean, &mut findings);
         for tool in &clean.tools {
             let subject = format!("{label}/{}", tool.name);
             if tool.raw.member("inputSchema").is_none_or(|schema| !schema.is_object()) {

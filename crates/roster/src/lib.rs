@@ -29,6 +29,7 @@ pub mod primitives;
 pub mod schema;
 
 mod masking;
+mod readable;
 mod restarts;
 mod subscriptions;
 

@@ -265,9 +265,9 @@ fn written(of: &Completed) -> Json {
     .into()
 }
 
-/// Says that a resource is another upstream's.
+/// Reports that an earlier upstream lists the same URI.
 fn duplicate_uri(label: &str, uri: &str, first: &str) -> Option<Finding> {
-    // The same one twice loses nothing.
+    // Listing it twice loses nothing.
     (label != first).then(|| {
         let uri = catalog::summary::cut(uri, 200);
         let message = format!("`{uri}` is read from `{first}`, which lists it too");

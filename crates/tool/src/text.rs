@@ -1,4 +1,11 @@
-//! Text made short.
+//! Text made short, and text of others made harmless to read.
+//!
+//! What a server writes is read by models, by people and on terminals, between
+//! words of ours. [`plain`] takes out what moves, hides or colours other text;
+//! [`quoted`] marks every line as somebody else's. Neither knows what the text
+//! means.
+
+use std::borrow::Cow;
 
 /// `text` cut at a word to at most `limit` characters; what is cut ends with
 /// `…`.
@@ -9,4 +16,158 @@ pub fn cut(text: &str, limit: usize) -> String {
     let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
     let at_word = kept.rfind(' ').filter(|at| kept.len() / 2 < *at).unwrap_or(kept.len());
     format!("{}…", kept[..at_word].trim_end_matches([' ', ',', ';', ':']))
+}
+
+/// Text without control characters, marks of direction, and what is written
+/// unseen between letters. Line breaks of every kind become `\n`; what joins
+/// letters of other scripts, and emoji, stays.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() && !text.bytes().any(|byte| is_control(byte.into())) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut changed = false;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let before = plain.chars().next_back();
+        match c {
+            '\r' if rest.peek() == Some(&'\n') => changed = true,
+            '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                plain.push('\n');
+                changed = true;
+            }
+            c if is_kept(c, before, rest.peek().copied()) => plain.push(c),
+            _ => changed = true,
+        }
+    }
+    if changed { Cow::Owned(plain) } else { Cow::Borrowed(text) }
+}
+
+/// Whether a character can be seen where it stands, or shapes what can be.
+fn is_kept(c: char, before: Option<char>, after: Option<char>) -> bool {
+    let is_shaped = |near: Option<char>| near.is_some_and(|near| !near.is_ascii());
+    match c {
+        '\n' | '\t' => true,
+        // They join or part letters of scripts that need it, and parts of emoji.
+        '\u{200c}' | '\u{200d}' => is_shaped(before) && is_shaped(after),
+        // One of them chooses how a sign looks; a row of them spells a message.
+        '\u{fe00}'..='\u{fe0f}' => {
+            let is_keycap = before.is_some_and(|c| matches!(c, '0'..='9' | '#' | '*'));
+            let is_row = before.is_some_and(|c| matches!(c, '\u{fe00}'..='\u{fe0f}'));
+            (is_keycap || is_shaped(before)) && !is_row
+        }
+        c => !is_unseen(c) && !is_control(c),
+    }
+}
+
+fn is_control(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+/// Marks of direction, and characters that take no room.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Text of somebody else as a Markdown quotation, at most `limit` characters of
+/// it: whatever stands in it, headings and fences too, stays inside.
+pub fn quoted(text: &str, limit: usize) -> String {
+    let text = plain(text.trim());
+    let (text, is_cut) = match text.char_indices().nth(limit) {
+        Some((at, _)) => (text[..at].trim_end(), true),
+        None => (text.trim_end(), false),
+    };
+    let lines = text.lines().map(|line| match line.trim_end() {
+        "" => ">".to_owned(),
+        line => format!("> {line}"),
+    });
+    let mut quoted = lines.collect::<Vec<_>>().join("\n");
+    if is_cut {
+        quoted.push_str(if quoted.is_empty() { "> …" } else { "…" });
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_moves_hides_or_colours_text_is_taken_out() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("a\u{1b}[31mred\u{1b}[0m", "a[31mred[0m"),
+            ("bell\u{7} nul\u{0} del\u{7f} c1\u{9b}2J", "bell nul del c12J"),
+            ("\u{202e}txt\u{202c}\u{2066}x\u{2069}", "txtx"),
+            ("pass\u{200b}word\u{2060}\u{feff}\u{ad}", "password"),
+            ("a\u{e0049}\u{e0067}b", "ab"),
+            ("x\u{fe0f}\u{fe01}\u{fe02}y", "xy"),
+            ("☁\u{fe0f}\u{fe01}\u{fe02}", "☁\u{fe0f}"),
+            ("one\r\ntwo\rthree\u{2028}four\u{85}five", "one\ntwo\nthree\nfour\nfive"),
+            ("a\u{200d}b \u{200c}c", "ab c"),
+        ] {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_scripts_and_emoji_stay_as_they_are() {
+        for text in [
+            "naïve",
+            "نمی\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "👨\u{200d}👩\u{200d}👧",
+            "☁\u{fe0f}",
+            "1\u{fe0f}\u{20e3}",
+            "日本\t語\n",
+        ] {
+            assert!(matches!(plain(text), Cow::Borrowed(_)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_line_of_a_quotation_is_marked() {
+        assert_eq!(quoted("  # A\n\n```\r**Error:** x\n ", 100), "> # A\n>\n> ```\n> **Error:** x");
+        assert_eq!(quoted("abcdef", 3), "> abc…");
+        assert_eq!(quoted("", 3), "");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_obeyed_passes(text in "\\PC{0,8}[\\u{0}-\\u{a0}\\u{200b}-\\u{206f}\\u{fe00}-\\u{fe0f}\\u{e0000}-\\u{e01ef}a-c]{0,20}\\PC{0,8}") {
+            let shown = plain(&text);
+            prop_assert!(!shown.chars().any(is_control), "{:?}", shown);
+            prop_assert!(!shown.chars().any(|c| is_unseen(c) && !matches!(c, '\u{200c}' | '\u{200d}')), "hidden");
+            // Once is enough.
+            prop_assert_eq!(plain(&shown), &*shown);
+        }
+
+        #[test]
+        fn no_line_of_a_quotation_is_without_its_mark(text in "(?s).{0,60}", limit in 0usize..80) {
+            let shown = quoted(&text, limit);
+            prop_assert!(shown.is_empty() || shown.lines().all(|line| line.starts_with('>')), "{:?}", shown);
+            prop_assert!(shown.chars().filter(|c| *c != '>' && *c != ' ').count() <= limit + 1);
+        }
+    }
 }

@@ -134,7 +134,7 @@ impl Connection {
             Err(Failure::Timeout { .. }) => Box::pin(self.note_timeout()).await,
             Ok(_) | Err(_) => self.n_timeouts.store(0, Ordering::Relaxed),
         }
-        answer
+        answer.map(|reply| self.relay.attributed(reply))
     }
 
     /// After several timeouts in a row, with nothing else under way, looks

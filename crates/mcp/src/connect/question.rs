@@ -5,7 +5,7 @@
 //! could make it look like something else, and nothing can be opened that is
 //! not a page of the web.
 
-use tool::{Json, Object, RpcError};
+use tool::{Json, Object, Reply, RpcError};
 use url::Url;
 
 use super::options::Attribution;
@@ -25,9 +25,7 @@ pub(super) fn prepare(
     attribution: Attribution,
 ) -> Result<Json, RpcError> {
     let params = params.unwrap_or_else(Json::empty_object);
-    let is_about_people =
-        matches!(asked, method::ELICITATION | method::SAMPLING | method::ROOTS_LIST);
-    if !is_about_people {
+    if !is_about_people(asked) {
         return Ok(params);
     }
     let invalid = |reason: &str| RpcError::new(code::INVALID_PARAMS, reason);
@@ -56,6 +54,63 @@ pub(super) fn prepare(
     Ok(object.to_json())
 }
 
+/// A reply whose questions to the client, if it has any, say who asks. A server
+/// that asks for what no server may ask for gets no answer at all.
+pub(super) fn prepare_reply(reply: Reply, label: &str, attribution: Attribution) -> Reply {
+    let prepared = match &reply {
+        Reply::Result(result) => prepare_wanted(result, label, attribution),
+        Reply::Error(_) => Ok(None),
+    };
+    match prepared {
+        Ok(None) => reply,
+        Ok(Some(result)) => Reply::Result(result),
+        Err(error) => Reply::Error(error),
+    }
+}
+
+/// The same of a result; `None` when it asks nothing.
+fn prepare_wanted(
+    result: &Json,
+    label: &str,
+    attribution: Attribution,
+) -> Result<Option<Json>, RpcError> {
+    // The name may be escaped.
+    if !result.mentions(WANTED) && !result.mentions("\\u") {
+        return Ok(None);
+    }
+    let Ok(mut members) = Object::parse(result) else { return Ok(None) };
+    let Some(requests) = members.remove(WANTED) else { return Ok(None) };
+    let invalid = |reason: &str| RpcError::new(code::INVALID_PARAMS, reason);
+    let requests = Object::parse(&requests).map_err(|_| invalid("it asks in no known form"))?;
+    let mut prepared = Object::new();
+    for (key, request) in requests.iter() {
+        let mut request =
+            Object::parse(request).map_err(|_| invalid("it asks in no known form"))?;
+        let asked = request.get("method").and_then(Json::text).unwrap_or_default();
+        if !is_about_people(&asked) {
+            return Err(invalid("it asks for what no server may ask for"));
+        }
+        let params = prepare(&asked, request.get("params").cloned(), label, attribution)?;
+        request.remove("method");
+        request.remove("params");
+        request.push("method", Json::encode(&asked));
+        request.push("params", params);
+        prepared.push(key, request.to_json());
+    }
+    members.push(WANTED, prepared.to_json());
+    Ok(match attribution {
+        Attribution::Labelled => Some(members.to_json()),
+        Attribution::AsAsked => None,
+    })
+}
+
+/// What a server wants to know before it answers.
+const WANTED: &str = "inputRequests";
+
+fn is_about_people(asked: &str) -> bool {
+    matches!(asked, method::ELICITATION | method::SAMPLING | method::ROOTS_LIST)
+}
+
 fn can_be_opened(url: &Json) -> bool {
     let url = url.text().and_then(|text| Url::parse(&text).ok());
     url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -63,13 +118,8 @@ fn can_be_opened(url: &Json) -> bool {
 
 /// Text without what moves, hides or colours other text, within bounds.
 fn plain(text: &str) -> String {
-    let is_plain = |c: &char| match c {
-        '\n' | '\t' => true,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => false,
-        '\u{feff}' | '\u{061c}' | '\u{2028}' | '\u{2029}' => false,
-        c => !c.is_control(),
-    };
-    let mut plain: String = text.chars().filter(is_plain).take(LONGEST).collect();
+    let text = tool::text::plain(text);
+    let mut plain: String = text.chars().take(LONGEST).collect();
     if LONGEST < text.chars().count() {
         plain.push('…');
     }
@@ -132,6 +182,46 @@ mod tests {
         let twice = Some(Json::parse(twice).unwrap());
         assert!(prepare(method::ELICITATION, twice, "wiki", Attribution::AsAsked).is_err());
         assert!(prepared(method::ELICITATION, &json!({"url": 1})).is_err());
+    }
+
+    #[test]
+    fn questions_in_a_result_say_who_asks() {
+        let reply = |text: &str| {
+            let result = Reply::Result(Json::parse(text.to_owned()).unwrap());
+            prepare_reply(result, "wiki", Attribution::Labelled)
+        };
+        let ask = |url: &str| {
+            format!(
+                r#"{{"resultType":"input_required","inputRequests":{{
+                "a":{{"method":"elicitation/create","params":{{"message":"Name?","url":"{url}"}}}},
+                "b":{{"method":"sampling/createMessage","params":{{"messages":[]}}}}}},
+                "requestState":"s"}}"#
+            )
+        };
+        let Reply::Result(labelled) = reply(&ask("https://example.org/")) else { panic!() };
+        let labelled: Value = labelled.read().unwrap();
+        let requests = &labelled["inputRequests"];
+        assert_eq!(requests["a"]["params"]["message"], "wiki asks: Name?");
+        assert_eq!(requests["b"]["params"]["_meta"][UPSTREAM], "wiki");
+        assert_eq!(labelled["requestState"], "s");
+        assert!(matches!(reply(&ask("javascript:alert(1)")), Reply::Error(_)));
+        let escaped = ask("https://example.org/").replace("inputRequests", "input\\u0052equests");
+        let Reply::Result(labelled) = reply(&escaped) else { panic!() };
+        assert!(labelled.as_str().contains("wiki asks"), "{labelled}");
+        for odd in [
+            r#"{"inputRequests":{"a":{"method":"tools/call","params":{}}}}"#,
+            r#"{"inputRequests":{"a":5}}"#,
+            r#"{"inputRequests":[]}"#,
+        ] {
+            assert!(matches!(reply(odd), Reply::Error(_)), "{odd}");
+        }
+        // Of two, nobody sees the one that was not looked at.
+        let twice = r#"{"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"evil"}}},"inputRequests":{}}"#;
+        let Reply::Result(one) = reply(twice) else { panic!() };
+        assert!(!one.as_str().contains("evil"), "{one}");
+        let plain = r#"{"content":[{"text":"\u00e9 inputRequests"}]}"#;
+        let Reply::Result(same) = reply(plain) else { panic!() };
+        assert_eq!(same.as_str(), plain);
     }
 
     #[test]

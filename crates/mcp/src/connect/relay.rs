@@ -261,6 +261,11 @@ impl Relay {
         }
     }
 
+    /// A reply of the server, whose questions say who asks.
+    pub(super) fn attributed(&self, reply: Reply) -> Reply {
+        question::prepare_reply(reply, &self.label, self.attribution)
+    }
+
     /// Carries a question of the server to the client that it is for.
     fn answer(
         self: &Arc<Relay>,

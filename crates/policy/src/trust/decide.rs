@@ -1,8 +1,8 @@
 //! What becomes of a call, by what is known of its tool.
 
-use catalog::name;
+use catalog::{name, summary};
 use serde::{Deserialize, Serialize};
-use tool::Annotations;
+use tool::{Annotations, shell};
 
 use crate::pattern::{Named, Pattern};
 use crate::trust::digest::TrustLevel;
@@ -97,15 +97,20 @@ impl Config {
         danger: Danger,
         name: &str,
     ) -> Verdict {
+        // A name is the server's; the sentence around it, and the command, are ours.
+        let shown = || summary::echo(name);
+        let word = || shell::word(name).unwrap_or_else(|| "NAME".to_owned());
         let state = match (policy, state_of_tool) {
             (Policy::Off, _) => return Verdict::Allow,
             (_, TrustState::New) => self.first,
             (_, TrustState::Known(state)) => *state,
             (Policy::Enforce, TrustState::Drifted { drift, .. }) => {
                 return Verdict::Refuse(format!(
-                    "`{name}` changed since it was {}; the operator can look at it with \
-                     `gatelet trust show {name}` and accept it with `gatelet trust grant {name}`",
-                    summary(drift)
+                    "`{}` changed since it was {}; the operator can look at it with \
+                     `gatelet trust show {word}` and accept it with `gatelet trust grant {word}`",
+                    shown(),
+                    vouched(drift),
+                    word = word(),
                 ));
             }
             // Revoked is revoked, whatever it has become.
@@ -116,9 +121,11 @@ impl Config {
             // trusted the old one was.
             (Policy::Warn, TrustState::Drifted { drift, .. }) => {
                 let text = format!(
-                    "`{name}` changed: {} (the operator accepts it as it is now with \
-                     `gatelet trust grant {name}`)",
-                    listed(drift)
+                    "`{}` changed: {} (the operator accepts it as it is now with \
+                     `gatelet trust grant {}`)",
+                    shown(),
+                    listed(drift),
+                    word(),
                 );
                 return match danger {
                     Danger::Safe => Verdict::Warn(text),
@@ -132,17 +139,19 @@ impl Config {
         };
         match (state, destructive) {
             (TrustLevel::Untrusted, _) => Verdict::Refuse(format!(
-                "`{name}` is not trusted; the operator can grant it with `gatelet trust grant {name}`"
+                "`{}` is not trusted; the operator can grant it with `gatelet trust grant {}`",
+                shown(),
+                word(),
             )),
             (TrustLevel::Verified, true) => {
-                Verdict::Confirm(format!("`{name}` may delete or overwrite something"))
+                Verdict::Confirm(format!("`{}` may delete or overwrite something", shown()))
             }
             (TrustLevel::Verified, false) | (TrustLevel::Trusted, _) => Verdict::Allow,
         }
     }
 }
 
-fn summary(drift: &[Drift]) -> String {
+fn vouched(drift: &[Drift]) -> String {
     format!("vouched for ({})", listed(drift))
 }
 

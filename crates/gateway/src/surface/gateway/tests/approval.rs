@@ -78,9 +78,19 @@ impl ClientHandle for User {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_can_ask_its_user_is_asked_about_resources_too() {
     let opened = asking(Surface::Gateway).await;
-    for (answer, expected) in
-        [(r##"{"action":"accept"}"##, "# Hi"), (r##"{"action":"decline"}"##, "POLICY_DENIED")]
-    {
+    for (answer, expected) in [
+        (r#"{"action":"accept","content":{"confirm":true}}"#, "# Hi"),
+        (r#"{"action":"accept"}"#, "POLICY_DENIED"),
+        (r#"{"action":"accept","content":null}"#, "POLICY_DENIED"),
+        (r#"{"action":"accept","content":{}}"#, "POLICY_DENIED"),
+        (r#"{"action":"accept","content":{"confirm":"true"}}"#, "POLICY_DENIED"),
+        (r#"{"action":"accept","content":{"confirm":1}}"#, "POLICY_DENIED"),
+        (r#"{"action":"accept","content":[true]}"#, "POLICY_DENIED"),
+        (r#"{"content":{"confirm":true}}"#, "POLICY_DENIED"),
+        (r#"{"action":"decline","content":{"confirm":true}}"#, "POLICY_DENIED"),
+        (r#"{"action":"decline"}"#, "POLICY_DENIED"),
+        (r#"{}"#, "POLICY_DENIED"),
+    ] {
         let mut client = Client::named("c", "");
         client.capabilities = json!({"elicitation": {}}).into();
         let (client, client_handle) = (Arc::new(client), Arc::new(User(answer)));

@@ -1,0 +1,176 @@
+//! Definitions without characters that move, hide or colour text.
+//!
+//! Only words for readers change: titles and descriptions, at any depth. Names,
+//! defaults and the values of an enumeration are what calls are made of, and stay
+//! byte for byte; whoever shows them has to show them harmlessly. A definition that
+//! says two things under one name says the last of them, to everybody.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use tool::scan::duplicate_key;
+use tool::text::plain;
+use tool::{Finding, Json, Listing, Object, Prompt, Resource, Severity, Template, Tool};
+
+/// Members that are words for readers, wherever they stand.
+const WORDS: [&str; 3] = ["title", "description", "$comment"];
+
+/// Members that are values, whatever is in them.
+const VALUES: [&str; 5] = ["default", "const", "enum", "examples", "example"];
+
+/// Makes a listing readable, and tells what was not.
+pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Finding>) {
+    let mut tell = |subject: String| {
+        let message = "characters that nobody sees are taken out of its words";
+        findings.push(Finding::new(Severity::Warning, "hidden-characters", subject, message));
+    };
+    for tool in &mut listing.tools {
+        if let Some(Ok(clean)) = definition(&tool.raw).map(Tool::read) {
+            tell(format!("{label}/{}", clean.name));
+            *tool = clean;
+        }
+    }
+    for prompt in &mut listing.prompts {
+        if let Some(Ok(clean)) = definition(&prompt.raw).map(Prompt::read) {
+            tell(format!("{label}/{}", clean.name));
+            *prompt = clean;
+        }
+    }
+    for resource in &mut listing.resources {
+        if let Some(Ok(clean)) = definition(&resource.raw).map(Resource::read) {
+            tell(format!("{label}/{}", clean.name));
+            *resource = clean;
+        }
+    }
+    for template in &mut listing.templates {
+        if let Some(Ok(clean)) = definition(&template.raw).map(Template::read) {
+            tell(format!("{label}/{}", clean.name));
+            *template = clean;
+        }
+    }
+    let server = &mut listing.server;
+    let raw = definition(&server.raw);
+    let texts = [&mut server.name, &mut server.version].into_iter();
+    let texts = texts.chain(server.instructions.as_mut());
+    let n_changed = texts.filter_map(clean).count() + usize::from(raw.is_some());
+    if let Some(raw) = raw {
+        server.raw = raw;
+    }
+    if 0 < n_changed {
+        tell(label.to_owned());
+    }
+}
+
+/// Cleans a text; `None` when there was nothing to do.
+fn clean(text: &mut String) -> Option<()> {
+    let Cow::Owned(clean) = plain(text) else { return None };
+    *text = clean;
+    Some(())
+}
+
+/// A definition with readable words, if they were not.
+fn definition(raw: &Json) -> Option<Json> {
+    if duplicate_key(raw.as_str()).is_some() {
+        let mut value = raw.value().ok()?;
+        words("", &mut value);
+        return Some(value.into());
+    }
+    // In JSON, a control character is always escaped.
+    if raw.as_str().is_ascii() && !raw.as_str().contains('\\') {
+        return None;
+    }
+    let mut members = Object::parse(raw).ok()?;
+    let mut changed = Vec::new();
+    for (key, member) in members.iter().filter(|(key, _)| !VALUES.contains(key)) {
+        // What is too deep to be read is shown by nobody.
+        let Ok(mut value) = member.value() else { continue };
+        if words(key, &mut value) {
+            changed.push((key.to_owned(), Json::from(value)));
+        }
+    }
+    if changed.is_empty() {
+        return None;
+    }
+    for (key, value) in changed {
+        members.set(&key, value);
+    }
+    Some(members.to_json())
+}
+
+/// Cleans the words in a value; whether there was anything to do.
+fn words(key: &str, value: &mut Value) -> bool {
+    match value {
+        Value::String(text) if WORDS.contains(&key) => clean(text).is_some(),
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |changed, item| words("", item) || changed)
+        }
+        Value::Object(members) => members.iter_mut().fold(false, |changed, (key, value)| {
+            (!VALUES.contains(&key.as_str()) && words(key, value)) || changed
+        }),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use testkit::{listing, tool};
+
+    use super::*;
+
+    const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\u{200b}\u{7}\u{e0041}";
+
+    #[test]
+    fn words_are_cleaned_at_any_depth_and_values_are_not() {
+        let schema = json!({"type": "object", "title": HOSTILE, "properties": {
+            "p\u{202e}q": {"description": HOSTILE, "enum": [HOSTILE], "default": {"title": HOSTILE}},
+            "description": {"anyOf": [{"description": HOSTILE}]},
+        }});
+        let mut listed =
+            listing(vec![tool("t", HOSTILE, &schema), tool("u", "Fine. é\n", &json!({}))]);
+        let raw = json!({"name": HOSTILE, "description": HOSTILE});
+        listed.prompts = vec![Prompt::read(raw.into()).unwrap()];
+        listed.server.name = HOSTILE.to_owned();
+        listed.server.instructions = Some(HOSTILE.to_owned());
+        let mut findings = Vec::new();
+        make("up", &mut listed, &mut findings);
+        let seen = listed.tools[0].raw.value().unwrap();
+        assert_eq!(seen["description"], "a[2Jb");
+        assert_eq!(listed.tools[0].description.as_deref(), Some("a[2Jb"));
+        let properties = &seen["inputSchema"]["properties"];
+        let p = &properties["p\u{202e}q"];
+        assert_eq!(p["description"], "a[2Jb");
+        assert_eq!(p["enum"][0], HOSTILE);
+        assert_eq!(p["default"]["title"], HOSTILE);
+        assert_eq!(properties["description"]["anyOf"][0]["description"], "a[2Jb");
+        assert_eq!(listed.prompts[0].name, HOSTILE, "a name is the way to it");
+        assert_eq!(listed.prompts[0].description.as_deref(), Some("a[2Jb"));
+        assert_eq!(listed.server.name, "a[2Jb");
+        assert_eq!(listed.server.instructions.as_deref(), Some("a[2Jb"));
+        let told: Vec<&str> = findings.iter().map(|found| found.subject.as_str()).collect();
+        assert_eq!(told, ["up/t", &format!("up/{HOSTILE}"), "up"]);
+    }
+
+    #[test]
+    fn of_two_descriptions_everybody_reads_the_same() {
+        let raw = r#"{"name":"t","description":"EVIL","description":"Reads."}"#;
+        let mut listed = listing(vec![Tool::read(Json::parse(raw).unwrap()).unwrap()]);
+        make("up", &mut listed, &mut Vec::new());
+        assert!(!listed.tools[0].raw.as_str().contains("EVIL"));
+        assert_eq!(listed.tools[0].description.as_deref(), Some("Reads."));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_readable_stays_byte_for_byte(words in "[ -~éあ\n]{0,30}", spaces in 0usize..3) {
+            let text = Json::encode(&words);
+            let raw = format!("{{\"name\":{}\"t\",\"description\":{text},\"x\":1e400}}", " ".repeat(spaces));
+            let before = listing(vec![Tool::read(Json::parse(raw).unwrap()).unwrap()]);
+            let (mut after, mut findings) = (before.clone(), Vec::new());
+            make("up", &mut after, &mut findings);
+            prop_assert_eq!(after.tools[0].raw.as_str(), before.tools[0].raw.as_str());
+            prop_assert!(findings.is_empty());
+        }
+    }
+}
