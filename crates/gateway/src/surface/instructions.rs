@@ -76,7 +76,14 @@ fn written(start: &str, lines: &[Line]) -> String {
         return text;
     }
     let mut text = format!("{start} Namespaces: ");
-    text.push_str(&names(lines, FIRST - length(&text)));
+    let (first, named) = names(lines, FIRST - length(&text));
+    text.push_str(&first);
+    if named < lines.len() {
+        // A name says more of a server than nothing.
+        let (rest, _) = names(&lines[named..], MOST / 2);
+        text.push_str("\nMore namespaces: ");
+        text.push_str(&rest);
+    }
     let room = MOST - length(&text);
     let described: Vec<&Line> = lines.iter().filter(|line| !line.purpose.is_empty()).collect();
     let whole = WIDTHS.map(|words| list(&described, words, usize::MAX));
@@ -117,21 +124,21 @@ fn shortened(purpose: &str, words: usize) -> String {
     }
 }
 
-/// As many names as fit, and how many are left out.
-fn names(lines: &[Line], room: usize) -> String {
+/// As many names as fit, with how many are left out; and how many fit.
+fn names(lines: &[Line], room: usize) -> (String, usize) {
     let mut text = String::new();
     for (at, line) in lines.iter().enumerate() {
         let comma = if at == 0 { "" } else { ", " };
         let rest = format!(", and {} more.", lines.len() - at);
         if room < length(&text) + length(comma) + length(&line.name) + length(&rest) {
             text.push_str(if at == 0 { &rest[2..] } else { &rest });
-            return text;
+            return (text, at);
         }
         text.push_str(comma);
         text.push_str(&line.name);
     }
     text.push('.');
-    text
+    (text, lines.len())
 }
 
 fn length(text: &str) -> usize {
