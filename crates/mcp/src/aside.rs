@@ -5,7 +5,7 @@
 
 use tokio::task::{JoinError, spawn_blocking};
 
-/// Longer messages are worked on aside.
+/// Longer messages are worked on aside, and counted.
 pub(crate) const LONG: usize = 1 << 20;
 
 /// Does `work` on a message of so many bytes: here when that is short, and on a

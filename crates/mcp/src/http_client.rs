@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::aside::LONG;
 use crate::memory::{MemoryBudget, OutOfMemory};
 
 /// A client in the making, under our name.
@@ -26,9 +27,6 @@ pub enum BodyError {
     /// There is no memory for it beside others.
     OutOfMemory(OutOfMemory),
 }
-
-/// A longer body is counted.
-const LONG: usize = 1 << 20;
 
 /// The whole body, within a limit. One chunk is not copied.
 pub async fn body(response: reqwest::Response, limit: usize) -> Result<Bytes, BodyError> {

@@ -9,13 +9,11 @@ use tool::{Lifetime, Lifetimes, Severity, Template, Tool};
 use super::connection::Connection;
 use super::headers;
 use super::options::ListLimits;
+use crate::aside::LONG;
 use crate::revision::{code, method};
 
 /// How many findings of one list are kept; the rest are counted.
 const FINDINGS: usize = 100;
-
-/// A page that is longer is taken out of its message.
-const LONG: usize = 1 << 20;
 
 /// Why a list could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -4,14 +4,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use std::time::Duration;
 
+use crate::aside::LONG;
 use crate::memory::{MemoryBudget, OutOfMemory, Reserved};
 use crate::message::BYTE_ORDER_MARK;
 
 /// The longest id that is remembered and sent back.
 const ID: usize = 4 << 10;
-
-/// An event that is longer is counted.
-const LONG: usize = 1 << 20;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -162,6 +160,10 @@ impl Parser {
         self.searched = 0;
         self.after_return = self.buffer[0] == b'\r';
         self.buffer.advance(1);
+        if LONG < line.len() {
+            // What follows must not keep the room of a long event.
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
         Some(line)
     }
 

@@ -7,6 +7,7 @@ use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tool::Json;
 
+use crate::aside::LONG;
 use crate::memory::{MemoryBudget, OutOfMemory, Reserved};
 
 /// How much of a line over the limit is kept at either end.
@@ -16,10 +17,6 @@ const EDGE: usize = 256;
 /// a new buffer for every message would cost more than reading it.
 const ROOM: usize = 64 << 10;
 const LEAST_ROOM: usize = 4 << 10;
-
-/// A line that is longer is counted, and has room to its limit at once: memory
-/// that nobody writes to costs nothing, and moving what is there costs twice.
-const LONG: usize = 1 << 20;
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +75,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Reads more. `false` at the end of the input. Cancel safe.
     pub async fn fill(&mut self) -> io::Result<bool> {
-        // Growing with what is there already keeps long lines linear in cost.
+        // Growing with what is there already keeps long lines linear in cost. Very
+        // long ones have room to their limit at once: memory that nobody writes to
+        // costs nothing, and moving what is there costs twice.
         if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
             self.buffer.reserve(match self.buffer.len() {
                 0..LONG => ROOM.max(self.buffer.len() / 2),
@@ -98,6 +97,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     let line = self.buffer.split_to(self.searched + found);
                     self.buffer.advance(1);
                     self.searched = 0;
+                    if LONG < line.len() {
+                        // What follows must not keep the room of a long line.
+                        self.buffer = BytesMut::from(&self.buffer[..]);
+                    }
                     self.whole(line)
                 }
                 None if self.ended && !self.buffer.is_empty() => {
@@ -129,16 +132,21 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             return None;
         }
         let line = line.freeze();
-        if self.limit < line.len() {
-            let (head, tail) =
-                (line.slice(..EDGE.min(line.len())), line.len() - EDGE.min(line.len()));
-            let tail = line.slice(tail..);
-            return Some(Line::TooLong { length: line.len(), head, tail, out_of_memory: None });
+        let mut out_of_memory = None;
+        if line.len() <= self.limit {
+            if line.len() <= LONG {
+                return Some(Line::Whole(line));
+            }
+            // The last read of it may have brought more than was counted.
+            let mut reserved = reserved.unwrap_or_else(|| self.memory.none());
+            match reserved.grow(line.len()) {
+                Ok(()) => return Some(Line::Whole(reserved.hold(line))),
+                Err(full) => out_of_memory = Some(full),
+            }
         }
-        Some(Line::Whole(match reserved.filter(|_| LONG < line.len()) {
-            Some(reserved) => reserved.hold(line),
-            None => line,
-        }))
+        let edge = EDGE.min(line.len());
+        let (head, tail) = (line.slice(..edge), line.slice(line.len() - edge..));
+        Some(Line::TooLong { length: line.len(), head, tail, out_of_memory })
     }
 
     /// Forgets what is over the limit, but for the ends.
@@ -245,6 +253,25 @@ mod tests {
         assert_eq!(*length, long.len());
         assert_eq!(id_at_the_ends(head, tail).unwrap().as_str(), "7");
         assert_eq!(found[1], Line::Whole(Bytes::from_static(b"next")));
+    }
+
+    #[tokio::test]
+    async fn long_lines_are_counted_and_leave_no_room_behind() {
+        let memory = MemoryBudget::new(5 << 20);
+        let long = "x".repeat(3 << 20);
+        let input = format!("{long}\n{long}\nshort\n");
+        let mut lines = Lines::new(input.as_bytes(), 64 << 20).within(memory.clone());
+        let mut found = Vec::new();
+        while lines.fill().await.unwrap() {
+            found.extend(std::iter::from_fn(|| lines.take()));
+        }
+        let Line::Whole(first) = &found[0] else { panic!("{found:?}") };
+        assert_eq!((first.len(), memory.used()), (3 << 20, 3 << 20));
+        let Line::TooLong { out_of_memory: Some(_), .. } = &found[1] else { panic!("it fits") };
+        assert_eq!(found[2], Line::Whole(Bytes::from_static(b"short")));
+        assert!(lines.buffer.capacity() < LONG, "{}", lines.buffer.capacity());
+        drop(found);
+        assert_eq!(memory.used(), 0);
     }
 
     #[test]
