@@ -31,6 +31,21 @@ impl ClientHandle for MaskedClient {
     }
 }
 
+/// Something that clients are told, and the upstream that it comes from: not
+/// everybody sees every upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolEvent {
+    /// `None` for what the upstreams have in common.
+    pub(crate) from: Option<Arc<str>>,
+    pub(crate) event: Event,
+}
+
+impl PoolEvent {
+    pub(crate) fn of_all(event: Event) -> PoolEvent {
+        PoolEvent { from: None, event }
+    }
+}
+
 /// An event as clients may see it.
 pub(crate) fn mask_event(scrubber: &Scrubber, event: Event) -> Event {
     match event {

@@ -17,6 +17,7 @@ use super::config::{Config, Indexing};
 use super::derived::Derived;
 use super::inspect::Inspector;
 use super::listing_store::RememberedListings;
+use super::masking::PoolEvent;
 use super::profile::Profile;
 use super::snapshot::{Builtin, Snapshot};
 use super::subscriptions::Subscriptions;
@@ -64,7 +65,7 @@ struct PoolState {
     dirty: Arc<Notify>,
     /// Notified whenever a snapshot is published.
     published: Notify,
-    events: broadcast::Sender<Event>,
+    events: broadcast::Sender<PoolEvent>,
 }
 
 /// Is told what the roster publishes.
@@ -137,13 +138,26 @@ impl UpstreamPool {
 
     /// Events from now on: changed listings and the upstreams' notifications.
     pub fn events(&self) -> BoxStream<'static, Event> {
+        self.events_from(|_| true)
+    }
+
+    /// The same, without what comes from upstreams for which `sees` says no, by
+    /// their labels.
+    pub fn events_from(
+        &self,
+        sees: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> BoxStream<'static, Event> {
         let receiver = self.state.events.subscribe();
-        let events = futures::stream::unfold(receiver, |mut receiver| async {
+        let events = futures::stream::unfold((receiver, sees), |(mut receiver, sees)| async {
             match receiver.recv().await {
-                Ok(event) => Some((vec![event], receiver)),
+                Ok(PoolEvent { from, event }) => {
+                    let is_seen = from.is_none_or(|label| sees(&label));
+                    let seen: Vec<Event> = is_seen.then_some(event).into_iter().collect();
+                    Some((seen, (receiver, sees)))
+                }
                 // The missed events may have been changes of any kind.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
-                    Some((Kind::ALL.map(Event::Changed).to_vec(), receiver))
+                    Some((Kind::ALL.map(Event::Changed).to_vec(), (receiver, sees)))
                 }
                 Err(broadcast::error::RecvError::Closed) => None,
             }
@@ -247,7 +261,7 @@ impl UpstreamPool {
     pub(crate) fn announce(&self) {
         for kind in Kind::ALL {
             // It is no error that nobody listens.
-            let _ = self.state.events.send(Event::Changed(kind));
+            let _ = self.state.events.send(PoolEvent::of_all(Event::Changed(kind)));
         }
     }
 
@@ -390,7 +404,7 @@ async fn publish(state: Arc<PoolState>) {
         });
         for kind in changed {
             // It is no error that nobody listens.
-            let _ = state.events.send(Event::Changed(kind));
+            let _ = state.events.send(PoolEvent::of_all(Event::Changed(kind)));
         }
     }
 }

@@ -13,7 +13,7 @@ use tool::{Client, Event, Failure, Listing, Provider};
 use super::inspect::Inspector;
 use super::listing_store::RememberedListings;
 use super::loop_guard;
-use super::masking::mask_event;
+use super::masking::{PoolEvent, mask_event};
 use super::restarts::{self, Restarts};
 use super::supervised::{Phase, Restart, SupervisedUpstream, UpstreamState, one_line, reason};
 use super::upstream::Start;
@@ -38,7 +38,7 @@ pub(crate) struct Supervisor {
     pub(super) clock: Arc<dyn Clock>,
     /// Notified whenever the catalog may have to be rebuilt.
     pub(super) dirty: Arc<Notify>,
-    pub(super) events: broadcast::Sender<Event>,
+    pub(super) events: broadcast::Sender<PoolEvent>,
     pub(super) idle_stop: Option<Duration>,
     /// Whether the first start waits until somebody needs the upstream.
     pub(super) dormant: bool,
@@ -279,7 +279,9 @@ impl Supervisor {
                 None => return End::Gone("the connection was closed".to_owned()),
                 Some(other @ (Event::Updated { .. } | Event::Note(_))) => {
                     // It is no error that nobody listens.
-                    let _ = self.events.send(mask_event(&self.inspector.scrubber, other));
+                    let event = mask_event(&self.inspector.scrubber, other);
+                    let from = Some(Arc::from(upstream.label()));
+                    let _ = self.events.send(PoolEvent { from, event });
                 }
             }
         }

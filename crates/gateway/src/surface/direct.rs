@@ -65,7 +65,7 @@ impl Provider for Direct {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.other_requests.events()
+        self.other_requests.events(&self.caller)
     }
 
     async fn resources_for(&self, context: &Context) -> Vec<Resource> {

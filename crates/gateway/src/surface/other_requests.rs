@@ -14,7 +14,8 @@ use std::time::Duration;
 use catalog::Slot;
 use futures::stream::BoxStream;
 use tool::{
-    Ask, Call, Context, Event, Failure, GetPrompt, Json, Object, Read, Reply, Resource, RpcError,
+    Ask, Call, Context, Event, Failure, GetPrompt, Identity, Json, Object, Read, Reply, Resource,
+    RpcError,
 };
 
 use super::about::About;
@@ -89,8 +90,19 @@ pub(crate) struct OtherRequests {
 }
 
 impl OtherRequests {
-    pub(crate) fn events(&self) -> BoxStream<'static, Event> {
-        self.pool.events()
+    /// What a caller is told without asking: nothing of upstreams that they do
+    /// not see.
+    pub(crate) fn events(&self, caller: &Arc<Identity>) -> BoxStream<'static, Event> {
+        let (pipeline, caller) = (Arc::clone(&self.pipeline), Arc::clone(caller));
+        // Who listens keeps nothing running.
+        let pool = Arc::downgrade(&self.pool);
+        self.pool.events_from(move |label| {
+            let visible = pipeline.live.visible_to(&caller);
+            visible.shows_all()
+                || pool
+                    .upgrade()
+                    .is_some_and(|pool| visible.shows_upstream(&pool.snapshot().catalog, label))
+        })
     }
 
     /// The resources of this caller alone: their kept answers.

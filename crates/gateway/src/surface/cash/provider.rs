@@ -214,7 +214,7 @@ impl Provider for Cash {
     }
 
     fn events(&self) -> BoxStream<'static, Event> {
-        self.pool.events()
+        self.other_requests.events(&self.caller)
     }
 
     async fn resources_for(&self, context: &Context) -> Vec<Resource> {

@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
+use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use testkit::{Scripted, listing};
 use tool::{
-    Ask, Client, Context, Listing, Object, Prompt, Reply, Resource, RpcError, Server, Template,
+    Ask, Client, Context, Event, Json, Listing, Note, Object, Prompt, Reply, Resource, RpcError,
+    Server, Template,
 };
 
 use super::SECRET;
 use crate::choice::Surface;
-use crate::fixture::{Opened, Scripts, open};
+use crate::fixture::{Opened, Scripts, open, settle};
 use policy::Stages;
 use policy::pattern::Pattern;
 use policy::rules::{self, Action, Rule, Rules};
@@ -214,6 +216,29 @@ async fn what_reaches_an_upstream_is_exactly_what_is_allowed() {
         }
     }
     assert!(100 < n_reached, "{n_reached}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_hidden_upstream_logs_reaches_nobody_who_does_not_see_it() {
+    let (opened, providers) = gate().await;
+    let client = Arc::new(Client::named("test", ""));
+    for surface in [Surface::Cash, Surface::Gateway, Surface::Proxy, Surface::Direct] {
+        let served = opened.gateway.surface(surface).provider_for(&client, &Arc::default());
+        let mut events = served.events();
+        for (provider, label) in providers.iter().zip(LABELS) {
+            let params = Object::from_iter([("data".to_owned(), Json::encode(label))]);
+            provider.tell(Event::Note(Note { method: "notifications/message".into(), params }));
+        }
+        settle().await;
+        let mut heard = Vec::new();
+        while let Some(Some(event)) = events.next().now_or_never() {
+            if let Event::Note(note) = event {
+                heard.push(note.params.get("data").and_then(Json::text).unwrap());
+            }
+        }
+        heard.sort();
+        assert_eq!(heard, ["denied", "free"], "{}", surface.name());
+    }
 }
 
 #[tokio::test(start_paused = true)]
