@@ -29,6 +29,7 @@ pub(crate) mod served_skills;
 pub(crate) mod stripped;
 
 pub(crate) mod tasks;
+pub(crate) mod upstream_instructions;
 
 #[cfg(test)]
 mod tests;

@@ -158,7 +158,13 @@ async fn with_parameters(
 ) -> Function {
     let arguments = json!({"namespace": function.namespace, "function": function.name});
     if let Ok(Ok(text)) = question::text(upstream, "help", arguments, context).await {
-        function.parameters = Some(outline::parameters(&text));
+        let mut parameters = outline::parameters(&text);
+        if parameters.is_empty() {
+            // A gatelet quotes the page of a server that is behind it.
+            let unquoted = text.lines().map(|line| line.strip_prefix("> ").unwrap_or(line));
+            parameters = outline::parameters(&unquoted.collect::<Vec<_>>().join("\n"));
+        }
+        function.parameters = Some(parameters);
     }
     function
 }

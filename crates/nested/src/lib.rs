@@ -98,6 +98,8 @@ impl Shared {
         let (found, cuts) = functions::read(&*self.first).await?;
         let own = self.upstream.listing();
         let mut server = own.server.clone();
+        // They are about the three tools, which nobody sees here.
+        server.instructions = None;
         // Which gatelets are behind it may have changed.
         let told = self.discover(&server).await.unwrap_or(server.capabilities);
         server.capabilities = capabilities(&told);
@@ -110,6 +112,7 @@ impl Shared {
             templates: own.templates.clone(),
             prompts: own.prompts.clone(),
             findings: own.findings.iter().cloned().chain(cuts).collect(),
+            is_nested: true,
             ..Listing::default()
         };
         *self.listing.write() = Arc::new(listing);

@@ -186,7 +186,7 @@ async fn a_skill_that_its_gate_keeps_is_asked_for_whole() {
 async fn its_skills_are_listed_and_read_with_their_values() {
     let (seen, nested) = nested().await;
     let context = Context::anonymous();
-    assert!(cash::offers(&nested.listing().server));
+    assert!(cash::offers(&nested.listing()));
     let ask = Ask::Other { method: cash::LIST.to_owned(), params: Object::new() };
     let Reply::Result(listed) = nested.ask(ask, &context).await.unwrap() else { panic!() };
     let listed = listed.value().unwrap();

@@ -10,7 +10,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use catalog::source::Role;
 use catalog::{Catalog, Source};
-use tool::{Ask, Context, Json, Object, Reply, Server};
+use tool::text::plain;
+use tool::{Ask, Context, Json, Listing, Object, Reply};
 
 use crate::library::Library;
 use crate::route::Route;
@@ -67,10 +68,10 @@ enum ListMethod {
 }
 
 impl ListMethod {
-    fn of_server(server: &Server) -> Option<ListMethod> {
-        if cash::offers(server) {
+    fn of_listing(listing: &Listing) -> Option<ListMethod> {
+        if cash::offers(listing) {
             Some(ListMethod::Cash)
-        } else if upstream::offers(server) {
+        } else if upstream::offers(&listing.server) {
             Some(ListMethod::Extension)
         } else {
             None
@@ -141,7 +142,7 @@ impl SkillIndex {
             if library.takes_prompts_of(&source.label) {
                 here.extend(upstream::from_prompts(&source.label, &source.listing));
             }
-            let method = ListMethod::of_server(&source.listing.server).filter(|it| asks(*it));
+            let method = ListMethod::of_listing(&source.listing).filter(|it| asks(*it));
             match (source.unavailable(), method) {
                 (None, Some(method)) => {
                     asked.push(self.listed_by(upstream, &source.label, method, context))
@@ -188,7 +189,7 @@ impl SkillIndex {
         };
         // Descriptions of an upstream may contain secrets.
         for skill in &mut skills {
-            skill.description = self.scrubber.scrub(&skill.description).into_owned();
+            skill.description = plain(&self.scrubber.scrub(&skill.description)).into_owned();
             // An entry must be what its file says, so one with a secret in it is
             // served to nobody.
             if let Content::Upstream { route: Route::Resource { entry, .. }, .. } =

@@ -25,6 +25,10 @@ pub struct Listing {
     /// How long each list may be kept, where the provider says so.
     #[serde(default)]
     pub lifetimes: Lifetimes,
+    /// Whether these are the functions of a CaSH server, listed in its place by
+    /// this program. No server can say so of itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_nested: bool,
 }
 
 impl Listing {

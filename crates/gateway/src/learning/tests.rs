@@ -1,6 +1,6 @@
 use serde_json::json;
 use testkit::{Scripted, listing};
-use tool::{Ask, Call, Client, Provider, Reply};
+use tool::{Ask, Call, Client, Listing, Provider, Reply};
 
 use super::*;
 use crate::choice::Surface;
@@ -38,7 +38,7 @@ async fn twins(surface: Surface, usage: Arc<dyn UsageStore>) -> Twins {
             "_meta": {"gatelet/cash": {"namespace": "", "function": "save_note"}},
         });
         let save = tool::Tool::read(raw.into()).unwrap();
-        let provider = Scripted::new(listing(vec![save]), |ask| {
+        let provider = Scripted::new(Listing { is_nested: true, ..listing(vec![save]) }, |ask| {
             Ok(Reply::text(if ask.method() == "tools/call" { "saved" } else { "Their page." }))
         });
         Upstream::new(label, Scripts::of(provider))
@@ -109,7 +109,7 @@ async fn whoever_reads_about_a_function_has_not_chosen_it_yet() {
     let twins = twins(Surface::Cash, Arc::clone(&pad) as _).await;
     let other = other(twins.first().await);
     let asked = json!({"namespace": twins.first().await, "function": "save_note"});
-    assert!(twins.ask("help", asked).await.starts_with("Their page."));
+    assert!(twins.ask("help", asked).await.contains("> Their page."));
     assert!(pad.read().is_empty());
     twins.call(other).await;
     let name = format!("{other}/save_note");

@@ -22,6 +22,7 @@ use super::listed::ClientKind;
 use super::listings;
 use super::other_requests::OtherRequests;
 use super::tasks::Tasks;
+use super::upstream_instructions;
 use crate::choice::Surface;
 use crate::dispatch::{CallError, Dispatcher, Origin, Outcome, no_call_text};
 use policy::call::{Mode, Request};
@@ -57,8 +58,11 @@ impl Provider for Direct {
             let member = |slot, tool| self.cash.listed.member(&snapshot, Some(slot), tool);
             let tools = tools.map(|(slot, tool)| member(*slot, tool)).collect();
             let mut listing = Listing { tools, ..(*self.cash.listing()).clone() };
-            let text = instructions(Surface::Direct, &snapshot.catalog, &visible);
-            listing.server.instructions = Some(text);
+            let told = instructions(Surface::Direct, &snapshot.catalog, &visible);
+            // Hosts cut what is long, so what the upstreams tell comes last.
+            let theirs = upstream_instructions::joined(&snapshot, &visible);
+            let told = [Some(told), theirs].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+            listing.server.instructions = Some(told);
             listing.findings.extend(Names::of(&snapshot).findings.iter().cloned());
             listing
         })

@@ -6,7 +6,7 @@
 //! works through any number of gatelets in a row.
 
 use tool::reply::ToolResult;
-use tool::{Json, Object, Server};
+use tool::{Json, Listing, Object};
 
 use super::{MAX_SKILLS, at_upstream, bounded};
 use crate::route::Route;
@@ -22,9 +22,10 @@ pub use policy::call::SKILL as READ;
 /// How many levels of namespaces below a server are kept.
 const MAX_DEPTH: usize = 8;
 
-/// Whether a provider is a CaSH server.
-pub fn offers(server: &Server) -> bool {
-    super::has_extension(server, EXTENSION)
+/// Whether a listing stands for a CaSH server. What a server says of itself does
+/// not make it one.
+pub fn offers(listing: &Listing) -> bool {
+    listing.is_nested && super::has_extension(&listing.server, EXTENSION)
 }
 
 /// What a server lists.

@@ -2,6 +2,7 @@
 
 use catalog::{Contract, Parameter, Sample, Slot, summary};
 use serde_json::{Value, json};
+use tool::text::{plain, quoted};
 
 use super::arguments::LenientArguments;
 use super::help::Format;
@@ -101,6 +102,10 @@ impl FunctionPage<'_> {
         if !description.is_empty() {
             text.push_str(&format!("{description}\n\n"));
         }
+        let hints = hints(self.tool().annotations);
+        if !hints.is_empty() {
+            text.push_str(&format!("Hints: {hints}.\n\n"));
+        }
         text.push_str(&self.parameters());
         text.push_str(&format!("\n## Returns\n\n{}\n", self.returns()));
         if self.full && self.is_nested() {
@@ -123,12 +128,15 @@ impl FunctionPage<'_> {
     fn description(&self) -> String {
         let tool = self.tool();
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
-        let mut text = fenced(if self.full { text.to_owned() } else { clip(text) });
-        let hints = hints(tool.annotations);
-        if !hints.is_empty() {
-            text = format!("{text}\n\nHints: {hints}.").trim_start().to_owned();
-        }
-        text
+        theirs(text, if self.full { usize::MAX } else { WORDS })
+    }
+
+    /// The description as it came, within bounds, where nothing can be taken for
+    /// ours.
+    fn words_of_server(&self) -> String {
+        let tool = self.tool();
+        let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
+        if self.full { text.to_owned() } else { clip(text) }
     }
 
     /// All arguments, or the required ones and a few more.
@@ -166,7 +174,7 @@ impl FunctionPage<'_> {
             words.push_str(&format!(" Default: {default}."));
         }
         if parameter.display() != parameter.name {
-            words.push_str(&format!(" Upstream: `{}`.", parameter.name));
+            words.push_str(&format!(" Upstream: `{}`.", summary::echo(&parameter.name)));
         }
         if parameter.is_ambiguous() {
             words.push_str(" Needs this exact spelling.");
@@ -182,7 +190,8 @@ impl FunctionPage<'_> {
             return format!("```json\n{schema}\n```");
         }
         let members = Contract::read(schema);
-        let told = members.parameters.iter().take(12).map(|p| format!("`{}` ({})", p.name, p.kind));
+        let told = members.parameters.iter().take(12);
+        let told = told.map(|p| format!("`{}` ({})", summary::echo(&p.name), cell(&p.kind, CELL)));
         let told: Vec<String> = told.collect();
         if told.is_empty() {
             return "Structured content.".to_owned();
@@ -224,7 +233,8 @@ impl FunctionPage<'_> {
         let mut told = json!({
             "namespace": catalog.path(self.slot),
             "function": catalog.function(self.slot).name,
-            "description": self.description(),
+            "description": self.words_of_server(),
+            "hints": hints(self.tool().annotations),
             "parameters": parameters.collect::<Vec<_>>(),
             "returns": self.returns(),
         });
@@ -251,8 +261,23 @@ fn kind<'p>(parameter: &'p Parameter, shapes: &'p [(&Parameter, String)]) -> &'p
 }
 
 fn cell(text: &str, limit: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
     summary::cut(&line, limit).replace('|', "\\|")
+}
+
+/// How lines of ours begin that say what a function is and does.
+const OURS: [&str; 5] = ["Hints:", "available:", "kwargs:", "Here:", "No parameters"];
+
+/// A server's words on a page of ours: one plain sentence as it is, and as a
+/// quotation whatever could be taken for a part of the page.
+fn theirs(text: &str, limit: usize) -> String {
+    let is_sentence = !text.contains(['\n', '\r'])
+        && text.starts_with(char::is_alphanumeric)
+        && !OURS.iter().any(|word| text.starts_with(word));
+    match is_sentence {
+        true => summary::cut(&plain(text), limit),
+        false => quoted(text, limit),
+    }
 }
 
 fn clip(text: &str) -> String {
@@ -262,13 +287,8 @@ fn clip(text: &str) -> String {
     }
 }
 
-/// A text whose last code block is closed, or it would swallow what follows.
-fn fenced(text: String) -> String {
-    let fences = text.lines().filter(|line| line.trim_start().starts_with("```")).count();
-    if fences % 2 == 0 { text } else { format!("{text}\n```") }
-}
-
-fn hints(annotations: tool::Annotations) -> String {
+/// What a function may do, as far as its server is believed.
+pub(super) fn hints(annotations: tool::Annotations) -> String {
     let mut hints = Vec::new();
     if annotations.read_only == Some(true) {
         hints.push("read-only");

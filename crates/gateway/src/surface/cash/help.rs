@@ -5,6 +5,7 @@ use catalog::index::Verdict;
 use catalog::source::Role;
 use catalog::{ItemRef, Namespace, State, Unresolved, reply, summary};
 use serde_json::{Value, json};
+use tool::text::quoted;
 use tool::{Json, Reply};
 
 use super::arguments::LenientArguments;
@@ -19,6 +20,9 @@ const PAGE: usize = 200;
 const LAST: usize = 1_000_000;
 /// How long the line of an entry may be, beside its name.
 const LINE: usize = 150;
+
+/// How much of an upstream's instructions is told; servers send up to 2,000.
+const INSTRUCTIONS: usize = 4_000;
 
 /// How much of a query is repeated in the reply.
 const ECHO: usize = 80;
@@ -109,6 +113,11 @@ impl CashRequest<'_> {
                 if let Some(reason) = self.unavailable_reason(namespace) {
                     text.push_str(&format!("\navailable: false — unavailable: {reason}\n"));
                 }
+                if let Some(instructions) = self.instructions(namespace).filter(|_| page == 1) {
+                    let upstream = &namespace.label;
+                    let instructions = quoted(&instructions, INSTRUCTIONS);
+                    text.push_str(&format!("\n`{upstream}` says:\n\n{instructions}\n"));
+                }
                 section(&mut text, "## Sub-namespaces", &namespaces, page);
                 section(&mut text, "## Functions", &functions, page);
                 text.extend(over.map(|over| format!("\n{over}\n")));
@@ -123,6 +132,9 @@ impl CashRequest<'_> {
                 if !functions.is_empty() {
                     told["functions"] = as_json(&functions, "function", page);
                     told["total"] = json!(functions.len());
+                }
+                if let Some(instructions) = self.instructions(namespace).filter(|_| page == 1) {
+                    told["instructions"] = json!(summary::cut(&instructions, INSTRUCTIONS));
                 }
                 if 1 < n_pages {
                     told["page"] = json!(page);
@@ -289,10 +301,18 @@ impl CashRequest<'_> {
         seen.map(entry).collect()
     }
 
+    /// What the upstream of a namespace tells its users, at its top.
+    fn instructions(&self, namespace: &Namespace) -> Option<String> {
+        let source = &self.snapshot.catalog.sources()[namespace.source?];
+        let is_top = source.role != Role::Builtin && namespace.path == source.label;
+        let told = source.listing.server.instructions.as_deref().filter(|_| is_top)?.trim();
+        (!told.is_empty()).then(|| told.to_owned())
+    }
+
     pub(super) fn unavailable_reason(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
         let scrubber = &self.cash.pipeline.scrubber;
-        source.unavailable().map(|reason| scrubber.scrub(reason).into_owned())
+        source.unavailable().map(|reason| scrubber.collapse(reason))
     }
 
     fn is_remembered(&self, namespace: &Namespace) -> bool {

@@ -1,15 +1,19 @@
 //! Help pages that another server writes.
 //!
-//! A function of a CaSH server behind gatelet is documented by that server. Its
-//! provider marks it in `_meta` with [`REMOTE_FUNCTION`] and its address there,
-//! and answers [`HELP`]. Any upstream may set the mark, so the page is treated
-//! like every other answer: rules, limits, scrubbing, gate and record hold.
+//! A function of a CaSH server behind this gate is documented by that server.
+//! Its provider, which is ours, marks it in `_meta` as [`REMOTE_FUNCTION`], with where it
+//! stands over there, and answers the question [`HELP`]. The mark is believed of
+//! nobody else. What the server answers goes the way of every other answer, within
+//! the rules and limits, scrubbed, gated and recorded, and stands as a quotation on
+//! a page of ours: whose function it is and what it may do is not theirs to say.
 
 use catalog::Slot;
 use serde_json::json;
+use tool::text::quoted;
 use tool::{Json, Object, Reply};
 
 use super::arguments::LenientArguments;
+use super::function_page;
 use super::request::{CashRequest, ORIGIN};
 use crate::dispatch::{CallError, Outcome};
 use crate::surface::oversize;
@@ -27,14 +31,17 @@ impl CashRequest<'_> {
     pub(super) async fn remote_help(&self, arguments: Option<&Json>) -> Option<Reply> {
         let (slot, params) = self.remote_function(arguments)?;
         let catalog = &self.snapshot.catalog;
-        let (path, name) = (catalog.path(slot), &catalog.function(slot).name);
-        let here =
-            format!("Here: `call(namespace=\"{path}\", function=\"{name}\", kwargs={{…}})`.");
+        let frame = Frame {
+            path: catalog.path(slot),
+            name: &catalog.function(slot).name,
+            upstream: &catalog.source(slot).label,
+            hints: function_page::hints(catalog.tool(slot).annotations),
+        };
         let what = What::Help { slot };
         let target = Target { what, ..self.snapshot.target(slot) };
         let mode = Mode::Strict;
         let request = Request { target, arguments: None, rest: params, wanted: None, mode };
-        let render = |reply: &Reply| page(reply, &here);
+        let render = |reply: &Reply| frame.page(reply);
         let gate = self.cash.pipeline.gate.load();
         let mut is_page = true;
         let say = |outcome: Result<Outcome, CallError>| match outcome {
@@ -69,6 +76,9 @@ impl CashRequest<'_> {
         let function = asked.text("function").filter(|function| !function.is_empty())?;
         let namespace = asked.text("namespace").unwrap_or_default();
         let slot = self.resolve(&namespace, &function).ok()?;
+        if !self.snapshot.catalog.source(slot).listing.is_nested {
+            return None;
+        }
         let mark = self.snapshot.catalog.tool(slot).raw.member("_meta")?.member(REMOTE_FUNCTION)?;
         let mut kwargs = Object::new();
         for (key, value) in asked.spelled().filter(|(key, _)| !ADDRESS.contains(key)) {
@@ -83,17 +93,38 @@ impl CashRequest<'_> {
     }
 }
 
-/// The page, with how the function is called here.
-fn page(reply: &Reply, here: &str) -> Reply {
-    let Some(result) = reply.tool_result().filter(|result| !result.is_error) else {
-        return Reply::error_text("no page came");
-    };
-    let text = result.text();
-    // A page in another format is not changed.
-    if text.trim_start().starts_with(['{', '[']) {
-        return Reply::text(&text);
+/// What a page of ours says around one of theirs.
+struct Frame<'a> {
+    path: &'a str,
+    name: &'a str,
+    upstream: &'a str,
+    hints: String,
+}
+
+impl Frame<'_> {
+    /// The page that came, with how the function is called here.
+    fn page(&self, reply: &Reply) -> Reply {
+        let Some(result) = reply.tool_result().filter(|result| !result.is_error) else {
+            return Reply::error_text("no page came");
+        };
+        let Frame { path, name, upstream, hints } = self;
+        let text = result.text();
+        // In another format than words.
+        if let Ok(page) = serde_json::from_str::<serde_json::Value>(&text) {
+            let told = json!({"namespace": path, "function": name, "upstream": upstream,
+                "hints": hints, "page": page});
+            return Reply::text(&told.to_string());
+        }
+        let hints = match hints.as_str() {
+            "" => String::new(),
+            hints => format!("Hints: {hints}.\n\n"),
+        };
+        let page = quoted(&text, usize::MAX);
+        Reply::text(&format!(
+            "# {path}.{name}\n\n{hints}Here: `call(namespace=\"{path}\", function=\"{name}\", \
+             kwargs={{…}})`. `{upstream}` says:\n\n{page}\n"
+        ))
     }
-    Reply::text(&format!("{}\n\n{here}\n", text.trim_end()))
 }
 
 /// The arguments that address a function.

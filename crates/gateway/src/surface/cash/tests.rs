@@ -16,6 +16,8 @@ use skills::{File, Library};
 mod agreeing;
 mod looking;
 mod mistakes;
+mod names;
+mod voices;
 
 async fn opened() -> (Opened, Arc<Scripted>) {
     let (upstreams, orders) = shop();

@@ -1,5 +1,6 @@
 //! Skills at upstreams, read when somebody asks for one.
 
+use tool::text::plain;
 use tool::{Json, Object, Reply};
 
 use super::arguments::LenientArguments;
@@ -13,6 +14,18 @@ use skills::{Content, Library, Skill};
 
 /// The value that says how long a text may be.
 const SIZE: &str = "sizelimit";
+
+/// A skill without characters in its text that nobody sees.
+fn readable(skill: Skill) -> Skill {
+    let content = match skill.content {
+        Content::Text { body, form } => {
+            let body = plain(&body).into_owned();
+            Content::Text { body, form }
+        }
+        content @ Content::Upstream { .. } => content,
+    };
+    Skill { content, ..skill }
+}
 
 impl CashRequest<'_> {
     /// What a reader gets for a skill that stands at an upstream.
@@ -108,7 +121,7 @@ impl CashRequest<'_> {
             Route::Cash { .. } => match reply.tool_result() {
                 // What the other side says about it.
                 Some(result) if result.is_error => {
-                    return Reply::error_text(&cash::result_text(&result));
+                    return Reply::error_text(&plain(&cash::result_text(&result)));
                 }
                 Some(result) => {
                     let is_here = |path: &str| self.is_here(path, library);
@@ -117,7 +130,7 @@ impl CashRequest<'_> {
                 None => Err("no text came".to_owned()),
             },
         };
-        match whole {
+        match whole.map(readable) {
             Ok(whole) => self.filled(&whole, asked, library),
             Err(why) => cannot(skill, &why),
         }

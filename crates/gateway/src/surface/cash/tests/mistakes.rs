@@ -369,7 +369,7 @@ async fn names_that_an_upstream_tells_apart_are_told_apart_here() {
 async fn an_open_code_block_in_a_description_swallows_nothing() {
     let opened = open(vec![one("up", "f", "Do:\n```json\n{}", &json!({}))], |_| {}).await;
     let said = opened.say("help", json!({"namespace": "up", "function": "f"})).await;
-    holds(&said, &["```json\n{}\n```\n"]);
+    holds(&said, &["> ```json\n> {}\n\n"]);
 }
 
 #[tokio::test(start_paused = true)]

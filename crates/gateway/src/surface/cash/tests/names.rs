@@ -118,7 +118,8 @@ async fn check(odd: &Odd) {
     assert!(!ways.is_empty(), "what help shows can be called: {odd:?}");
     for pattern in odd.patterns(&plain) {
         let why = format!("{pattern:?} for {odd:?}");
-        let denied = odd.open(|parts| parts.stages = ruled(Action::Allow, Action::Deny, &pattern));
+        let denied =
+            odd.open(|parts| parts.policies.stages = ruled(Action::Allow, Action::Deny, &pattern));
         let denied = denied.await;
         for way in &ways {
             let said = call(&denied, way).await;
@@ -129,7 +130,7 @@ async fn check(odd: &Odd) {
         let limits = quota::Config { tools: limits, ..quota::Config::default() };
         let limiter = Arc::new(quota::Limiter::new(limits, Arc::new(Fake::default())));
         let limited = odd.open(|parts| {
-            parts.stages = Stages { quota: limiter, ..Stages::default() };
+            parts.policies.stages = Stages { quota: limiter, ..Stages::default() };
         });
         let limited = limited.await;
         assert_eq!(call(&limited, &ways[0]).await, ran, "{why}");
@@ -150,7 +151,7 @@ async fn check(odd: &Odd) {
         assert_eq!(danger, Danger::Destructive, "{why}");
         if odd.others.is_empty() {
             let allowed = ruled(Action::Deny, Action::Allow, &pattern);
-            let allowed = odd.open(|parts| parts.stages = allowed).await;
+            let allowed = odd.open(|parts| parts.policies.stages = allowed).await;
             assert_eq!(call(&allowed, &ways[0]).await, ran, "allowed by {why}");
         }
     }
@@ -159,7 +160,7 @@ async fn check(odd: &Odd) {
         let hide =
             visibility::Rule { hide: vec![hide.parse().unwrap()], ..visibility::Rule::default() };
         let config = visibility::Config { rules: vec![hide], ..visibility::Config::default() };
-        let hidden = odd.open(|parts| parts.visibility = config.into()).await;
+        let hidden = odd.open(|parts| parts.policies.visibility = config.into()).await;
         for way in &ways {
             let said = call(&hidden, way).await;
             assert!(said.starts_with("!**Error:** No "), "{odd:?}: {said}");
@@ -197,7 +198,7 @@ proptest! {
             check(&odd).await;
             let allowed = ruled(Action::Deny, Action::Allow, &format!("my-up/{}", odd.name));
             let allowed = odd.open(|parts| {
-                parts.stages = Stages {
+                parts.policies.stages = Stages {
                     approval: Arc::new(Consent::new(Arc::new(Fake::default()))),
                     ..allowed
                 };
