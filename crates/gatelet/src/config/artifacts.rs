@@ -3,10 +3,10 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
+use document::tree::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::node::Path;
 use super::problem::Problems;
 use super::text::{self, Environment};
 

@@ -2,12 +2,12 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use document::tree::Path;
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::identity::token::{Issuer, Keys};
 
-use super::node::Path;
 use super::problem::Problems;
 use super::text::{self, Environment};
 

@@ -1,9 +1,9 @@
 //! `[builtin]`: the tools that come with gatelet.
 
+use document::tree::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::node::Path;
 use super::problem::Problems;
 use ::builtin::{LABELS, called};
 

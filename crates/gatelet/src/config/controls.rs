@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use catalog::name;
+use document::tree::Path;
 use gateway::surface::meta;
 use policy::attempt::{self, Lane};
 use policy::pattern::Pattern;
@@ -13,7 +14,6 @@ use roster::{inspect, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::node::Path;
 use super::problem::Problems;
 use super::shape::nearest;
 use super::text;

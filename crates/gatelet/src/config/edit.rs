@@ -290,7 +290,7 @@ pub(crate) fn parsed(
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let base = whole.parent().unwrap_or(FilePath::new("/"));
     let here = OwnAddress::usual(&shown, base, None);
-    let path = super::node::Path::default().key("upstream").index(0);
+    let path = document::tree::Path::default().key("upstream").index(0);
     let raw = upstream::Raw { disabled: false, ..raw.clone() };
     let entry = upstream::Entry { path, raw };
     let found = upstream::parse(vec![entry], &here, environment, &mut problems).pop();

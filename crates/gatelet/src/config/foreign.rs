@@ -10,8 +10,8 @@ mod entry;
 mod variable;
 
 use catalog::name;
+use document::tree::{Node, Path, Value};
 
-use super::node::{Node, Path, Value};
 use super::problem::Problems;
 use super::self_reference::{self, OwnAddress};
 use super::text::Environment;

@@ -1,9 +1,9 @@
 //! `[gate]`: how much of an answer a model reads at once.
 
+use document::tree::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::node::Path;
 use super::problem::Problems;
 
 /// How much of an answer a model reads at once.

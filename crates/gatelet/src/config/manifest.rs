@@ -2,11 +2,11 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use document::tree::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::manifest::sign::SecretKey;
 
-use super::node::Path;
 use super::problem::Problems;
 
 /// What gatelet says of itself to anybody, at `/.well-known/cash-mcp.yaml`.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 
+use document::tree::Path;
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::aggregate::{InsecureLoopback, PrivateAddresses, Source};
 use web::manifest::sign::PublicKey;
 
-use super::node::Path;
 use super::problem::Problems;
 use super::text::{self, Environment};
 

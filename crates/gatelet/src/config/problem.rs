@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use document::tree::{Node, Path, Span};
 use redact::{MASK, Scrubber};
 
-use super::node::{Node, Path, Span};
 use crate::terminal::{BAD, DIM, PLACE, WARNING, paint};
 
 /// A document and where it came from.

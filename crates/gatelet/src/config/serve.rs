@@ -6,11 +6,11 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use document::tree::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use web::tls::{ClientCertificates, Pem};
 
-use super::node::Path;
 use super::problem::Problems;
 use super::surface::SurfaceName;
 use super::text;

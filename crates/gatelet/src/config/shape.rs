@@ -4,9 +4,9 @@
 //! two can never disagree. What does not fit is noted at its place and left
 //! out, so that everything else can still be read and judged in the same run.
 
+use document::tree::{Member, Node, Path, Value};
 use serde_json::Value as Json;
 
-use super::node::{Member, Node, Path, Value};
 use super::problem::{Problem, Problems, Weight};
 
 /// The part of `node` that fits `schema`; the rest is noted in `problems`.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use document::tree::Path;
 use policy::pattern::Pattern;
 use policy::trust::{self, Danger, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controls::known;
-use super::node::Path;
 use super::problem::Problems;
 
 /// How strict gatelet is with tools that change behind our back or destroy something.

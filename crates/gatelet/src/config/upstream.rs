@@ -7,11 +7,11 @@ use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
 use catalog::name;
+use document::tree::Path;
 use mcp::connect::{Certificates, Inherit};
 use mcp::revision::Revision;
 
 use super::access::{Access, CallerCredential, Oauth, RawCaller};
-use super::node::Path;
 use super::problem::Problems;
 use super::sandbox::{self, Confined, Sandbox};
 use super::self_reference::OwnAddress;

@@ -1,10 +1,10 @@
 //! `[visibility]`: who sees what.
 
+use document::tree::Path;
 use policy::visibility::{self, Sight, What, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::node::Path;
 use super::problem::Problems;
 
 /// Who sees what. What a caller does not see does not exist for them.

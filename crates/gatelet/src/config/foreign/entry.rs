@@ -1,7 +1,8 @@
 //! One server in another client's file, read as an upstream of ours.
 
+use document::tree::{Member, Node, Path, Value};
+
 use super::super::access::RawOauth;
-use super::super::node::{Member, Node, Path, Value};
 use super::super::problem::Problems;
 use super::super::text;
 use super::super::upstream::{Raw, Wire};

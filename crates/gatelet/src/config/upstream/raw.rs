@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use document::tree::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::access::{RawCaller, RawOauth};
-use crate::config::node::Path;
 use crate::config::sandbox;
 use crate::config::site::Rules;
 
