@@ -35,7 +35,7 @@ use crate::listen::{self, CallerStanding, Connection, HEALTH_PATH, TlsConfigs};
 use crate::manifest::Manifest;
 use admin::Admin;
 use caller::API_KEY;
-use response::{plain, problem};
+use response::{full_response, json_error};
 
 /// Where the manifest stands.
 pub const MANIFEST_PATH: &str = "/.well-known/cash-mcp.yaml";
@@ -142,7 +142,7 @@ impl Site {
     {
         let origin = self.listed_origin(&request);
         let mut response = match (&origin, request.method()) {
-            (Some(_), &Method::OPTIONS) => plain(StatusCode::NO_CONTENT, "", ""),
+            (Some(_), &Method::OPTIONS) => full_response(StatusCode::NO_CONTENT, "", ""),
             (None, _) if self.is_namesake(&request) => foreign_host(),
             _ => self.route(request).await,
         };
@@ -240,7 +240,7 @@ impl Site {
             _ => {
                 let known: Vec<&str> = self.0.parts.endpoints.keys().map(String::as_str).collect();
                 let message = format!("nothing is here; endpoints: {}", known.join(", "));
-                problem(StatusCode::NOT_FOUND, &message)
+                json_error(StatusCode::NOT_FOUND, &message)
             }
         }
     }
@@ -272,7 +272,7 @@ impl Site {
 
     fn refuse<B>(&self, denied: &Denied, request: &Request<B>) -> Response<Body> {
         let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::UNAUTHORIZED);
-        let mut response = problem(status, &denied.to_string());
+        let mut response = json_error(status, &denied.to_string());
         let config = &self.0.parts.config;
         let metadata =
             config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty());
@@ -289,21 +289,21 @@ impl Site {
         if self.0.draining.load(Ordering::Relaxed) {
             return busy("the gate is closing");
         }
-        plain(StatusCode::OK, "application/json", json!({"status": "ok"}).to_string())
+        full_response(StatusCode::OK, "application/json", json!({"status": "ok"}).to_string())
     }
 
     fn manifest<B>(&self, request: &Request<B>) -> Response<Body> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return problem(StatusCode::METHOD_NOT_ALLOWED, "the manifest is read with GET");
+            return json_error(StatusCode::METHOD_NOT_ALLOWED, "the manifest is read with GET");
         }
         let Some(manifest) = (self.0.parts.manifest)() else {
-            return problem(StatusCode::NOT_FOUND, "this gate publishes no manifest");
+            return json_error(StatusCode::NOT_FOUND, "this gate publishes no manifest");
         };
         let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
         let mut response = if wants_json(accept.unwrap_or("*/*")) {
-            plain(StatusCode::OK, "application/json", manifest.to_json())
+            full_response(StatusCode::OK, "application/json", manifest.to_json())
         } else {
-            plain(StatusCode::OK, "application/yaml", manifest.to_yaml())
+            full_response(StatusCode::OK, "application/yaml", manifest.to_yaml())
         };
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
         let age = format!("public, max-age={}", manifest.ttl());
@@ -320,15 +320,15 @@ impl Site {
         let path = request.uri().path();
         let endpoint = path.strip_suffix(CARD_SUFFIX);
         let endpoint = endpoint.filter(|path| self.0.parts.endpoints.contains_key(*path));
-        let (document, kind) = match endpoint {
+        let (document, content_type) = match endpoint {
             Some(endpoint) => (card.of_endpoint(endpoint), card::MEDIA_TYPE),
             None if path == CATALOG_PATH => (card.catalog("/mcp"), "application/json"),
             None => return None,
         };
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Some(problem(StatusCode::METHOD_NOT_ALLOWED, "it is read with GET"));
+            return Some(json_error(StatusCode::METHOD_NOT_ALLOWED, "it is read with GET"));
         }
-        let mut response = plain(StatusCode::OK, kind, document.to_string());
+        let mut response = full_response(StatusCode::OK, content_type, document.to_string());
         for (name, value) in [
             (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
             (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
@@ -345,7 +345,7 @@ impl Site {
         let Some(base) =
             config.public_url.as_ref().filter(|_| !config.authorization_servers.is_empty())
         else {
-            return problem(StatusCode::NOT_FOUND, "this gate takes no tokens of others");
+            return json_error(StatusCode::NOT_FOUND, "this gate takes no tokens of others");
         };
         let resource = if rest.is_empty() { "/mcp" } else { rest };
         let mut document = json!({
@@ -356,7 +356,7 @@ impl Site {
         if let Some(scope) = &(self.0.parts.policy)().scope {
             document["scopes_supported"] = json!([scope]);
         }
-        plain(StatusCode::OK, "application/json", document.to_string())
+        full_response(StatusCode::OK, "application/json", document.to_string())
     }
 
     fn listed_origin<B>(&self, request: &Request<B>) -> Option<HeaderValue> {
@@ -422,11 +422,11 @@ fn foreign_host() -> Response<Body> {
                    another origin";
     let error =
         json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": message}});
-    plain(StatusCode::FORBIDDEN, "application/json", error.to_string())
+    full_response(StatusCode::FORBIDDEN, "application/json", error.to_string())
 }
 
 fn busy(message: &str) -> Response<Body> {
-    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, message);
+    let mut response = json_error(StatusCode::SERVICE_UNAVAILABLE, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tool::Identity;
 
-use super::response::{plain, problem};
+use super::response::{full_response, json_error};
 use crate::listen::Peer;
 
 /// Where operators ask.
@@ -56,11 +56,11 @@ where
 {
     let peer = request.extensions().get::<Peer>();
     if !peer.is_some_and(|peer| peer.0.ip().to_canonical().is_loopback()) {
-        return problem(StatusCode::NOT_FOUND, "nothing is here");
+        return json_error(StatusCode::NOT_FOUND, "nothing is here");
     }
     if !caller.scopes.contains(SCOPE) || request.headers().contains_key(header::ORIGIN) {
         let message = format!("this is for operators: it takes a key with the scope `{SCOPE}`");
-        let mut response = problem(StatusCode::FORBIDDEN, &message);
+        let mut response = json_error(StatusCode::FORBIDDEN, &message);
         let challenge = "Bearer error=\"insufficient_scope\", scope=\"admin\"";
         let challenge = HeaderValue::from_static(challenge);
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
@@ -72,12 +72,12 @@ where
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) => {
             let message = format!("the body is over {LARGEST} bytes or broke off");
-            return problem(StatusCode::PAYLOAD_TOO_LARGE, &message);
+            return json_error(StatusCode::PAYLOAD_TOO_LARGE, &message);
         }
-        Err(_) => return problem(StatusCode::REQUEST_TIMEOUT, "the body did not come"),
+        Err(_) => return json_error(StatusCode::REQUEST_TIMEOUT, "the body did not come"),
     };
     let path = head.uri.path().strip_prefix("/admin").unwrap_or_default();
     let query = head.uri.query().unwrap_or_default();
     let (status, told) = admin.answer(&head.method, path, query, &body).await;
-    plain(status, "application/json", json!(told).to_string())
+    full_response(status, "application/json", json!(told).to_string())
 }
