@@ -9,10 +9,10 @@
 mod check;
 mod checker;
 mod cost;
-mod kind;
 mod members;
 mod normalize;
 mod sample;
+mod schema_type;
 mod shape;
 
 use std::collections::HashMap;
@@ -25,10 +25,10 @@ use crate::name;
 
 pub use check::Problem;
 use checker::Checker;
-pub(crate) use kind::Types;
 use members::Member;
 pub use normalize::NormalizedArguments;
 pub use sample::Sample;
+pub(crate) use schema_type::Types;
 
 /// Why arguments are not checked against a schema that breaks no rule, if they
 /// are not: it asks for more work than any call is worth.
@@ -109,14 +109,14 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
     let members = members::read(schema);
     let parameter = |(key, member): &(String, Member)| {
         let part = &member.part;
-        let resolved = kind::resolve(schema, part);
+        let resolved = schema_type::resolve(schema, part);
         let text = |member: &str| {
             let own = part.get(member).or_else(|| resolved.get(member));
             own.and_then(Value::as_str).map(str::to_owned)
         };
         Parameter {
             name: key.clone(),
-            kind: kind::describe(schema, part),
+            kind: schema_type::type_notation(schema, part),
             required: member.required,
             description: text("description"),
             default: part.get("default").map(Value::to_string),

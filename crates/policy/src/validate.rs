@@ -243,7 +243,7 @@ fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Pro
     } else {
         NormalizedArguments::default()
     };
-    let arguments = normalized.arguments.map_or(given, |normalized| normalized.to_json());
+    let arguments = normalized.rewritten.map_or(given, |arguments| arguments.to_json());
     let problems = judged(contract, normalized.problems, &arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(problems) }
 }
@@ -252,12 +252,12 @@ fn checked(contract: &Contract, given: Json, mode: Mode) -> Result<Json, Vec<Pro
 /// to be.
 pub fn problems(contract: &Contract, mut known: Vec<Problem>, given: &Json) -> Vec<Problem> {
     let Ok(object) = Object::parse(given) else { return known };
-    let NormalizedArguments { arguments, problems } = contract.normalize(&object);
+    let NormalizedArguments { rewritten, problems } = contract.normalize(&object);
     known.extend(problems);
     judged(
         contract,
         known,
-        &arguments.map_or_else(|| given.clone(), |normalized| normalized.to_json()),
+        &rewritten.map_or_else(|| given.clone(), |arguments| arguments.to_json()),
     )
 }
 

@@ -5,7 +5,7 @@ use validator::{TypeKind, ValidationError, ValidationErrorKind, Validator};
 
 use super::checker::Checker;
 use super::cost::{self, Cost};
-use super::{Contract, kind, members};
+use super::{Contract, members, schema_type};
 use crate::nearest;
 use crate::summary::echo;
 
@@ -170,7 +170,7 @@ fn forms(schema: &Value, place: &str) -> Vec<String> {
     let mut here = schema;
     for step in place.split('/').skip(1) {
         if step == "$ref" {
-            here = kind::resolve(schema, here);
+            here = schema_type::resolve(schema, here);
             continue;
         }
         let step = step.replace("~1", "/").replace("~0", "~");
@@ -198,7 +198,7 @@ const CHOICES: usize = 2;
 /// The forms that a form of a choice has, where it is a choice itself: what one
 /// of two asks for is not told by what both have in common.
 fn choices(root: &Value, part: &Value, depth: usize) -> Vec<Value> {
-    let part = kind::resolve(root, part);
+    let part = schema_type::resolve(root, part);
     let own = ["anyOf", "oneOf"].into_iter().find(|key| part.get(key).is_some_and(Value::is_array));
     let (Some(key), true) = (own, 0 < depth) else { return vec![part.clone()] };
     let mut common = part.clone();

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::kind;
+use super::schema_type;
 
 /// How deep parts of a schema are looked into. Schemas come from strangers.
 const DEPTH: usize = 3;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
 
     /// Nothing where the budget is spent, or a part leads back to itself.
     fn read(&mut self, schema: &'a Value, depth: usize) -> Option<Members<'a>> {
-        let schema = kind::resolve(self.root, schema);
+        let schema = schema_type::resolve(self.root, schema);
         if self.members == 0 || self.way.iter().any(|part| std::ptr::eq(*part, schema)) {
             return None;
         }
@@ -154,11 +154,11 @@ impl<'a> Reader<'a> {
         let root = self.root;
         let members = self.members(schema);
         if members.is_empty() {
-            return kind::describe(root, schema);
+            return schema_type::type_notation(root, schema);
         }
         let name = |(key, member): &(String, Member)| {
             let mark = if member.required { "" } else { "?" };
-            match kind::describe(root, &member.part).as_str() {
+            match schema_type::type_notation(root, &member.part).as_str() {
                 "any" => format!("{key}{mark}"),
                 kind => format!("{key}{mark}: {kind}"),
             }

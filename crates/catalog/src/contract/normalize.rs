@@ -1,4 +1,4 @@
-//! The caller's spelling and types, brought to the schema's.
+//! Rewrites the caller's argument names and types to those of the schema.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use tool::{Json, Object};
 use super::{Contract, Parameter, Problem, Types};
 use crate::name;
 
-/// Arguments as the schema spells them.
+/// Arguments with the names and types of the schema.
 #[derive(Debug, Default)]
 pub struct NormalizedArguments {
-    /// `None` when there is nothing to change, so that arguments which are
-    /// right already are never written anew.
-    pub arguments: Option<Object>,
-    /// What could not be brought to the schema's spelling. It is left out of
-    /// the arguments, so that the rest of them can be judged.
+    /// The rewritten arguments; `None` if the given ones already match, so that
+    /// they are forwarded byte for byte.
+    pub rewritten: Option<Object>,
+    /// Arguments that cannot be matched to one parameter. They are left out of
+    /// `rewritten`, so that the remaining arguments can still be validated.
     pub problems: Vec<Problem>,
 }
 
 impl Contract {
-    /// Renames every key to the schema's spelling of it and turns text into
-    /// what the schema asks for.
+    /// Renames every key to its spelling in the schema and parses strings where
+    /// the schema expects another type.
     pub fn normalize(&self, arguments: &Object) -> NormalizedArguments {
         if arguments.iter().all(|(key, value)| self.fits(key, value)) {
             return NormalizedArguments::default();
@@ -40,8 +40,8 @@ impl Contract {
                 )),
             }
         }
-        let arguments = Some(folded.arguments.into_iter().collect());
-        NormalizedArguments { arguments, problems: folded.problems }
+        let rewritten = Some(folded.arguments.into_iter().collect());
+        NormalizedArguments { rewritten, problems: folded.problems }
     }
 
     fn fits(&self, key: &str, value: &Json) -> bool {
@@ -83,11 +83,11 @@ fn quoted(parameter: &Parameter) -> String {
     format!("`{}`", parameter.name)
 }
 
-/// Arguments on their way.
+/// The arguments rewritten so far.
 #[derive(Default)]
 struct Normalizing {
     arguments: Vec<(String, Json)>,
-    /// Where each of them is.
+    /// The index of each argument by its name.
     places: HashMap<String, usize>,
     problems: Vec<Problem>,
 }
@@ -108,28 +108,30 @@ impl Normalizing {
     }
 }
 
-/// Text as what the schema asks for, when it asks for no text and the text
-/// says exactly that. Nothing else is ever converted.
+/// Parses a string as the type that the schema expects, if the schema does not
+/// accept strings and the whole text is a value of that type. Nothing else is
+/// converted.
 fn coerce(types: Types, value: &Json) -> Option<Json> {
-    if types.admits(Types::STRING) || !value.as_str().starts_with('"') {
+    if types.intersects(Types::STRING) || !value.as_str().starts_with('"') {
         return None;
     }
     let text: String = value.read().ok()?;
-    let said = |word: &str| types.admits(Types::BOOLEAN) && text.trim().eq_ignore_ascii_case(word);
+    let said =
+        |word: &str| types.intersects(Types::BOOLEAN) && text.trim().eq_ignore_ascii_case(word);
     if said("true") || said("false") {
         return Some(Json::encode(&said("true")));
     }
     let parsed = Json::parse(text.trim().to_owned()).ok()?;
     let wanted = match parsed.value().ok()? {
-        Value::Bool(_) => types.admits(Types::BOOLEAN),
+        Value::Bool(_) => types.intersects(Types::BOOLEAN),
         Value::Number(_) => {
-            // Of any size: what holds it is not ours to say.
+            // The size is not checked: the upstream decides which numbers it can hold.
             let is_whole = !parsed.as_str().contains(['.', 'e', 'E']);
-            types.admits(Types::NUMBER) || (types.admits(Types::INTEGER) && is_whole)
+            types.intersects(Types::NUMBER) || (types.intersects(Types::INTEGER) && is_whole)
         }
-        Value::Object(_) => types.admits(Types::OBJECT),
-        Value::Array(_) => types.admits(Types::ARRAY),
-        Value::Null => types.admits(Types::NULL),
+        Value::Object(_) => types.intersects(Types::OBJECT),
+        Value::Array(_) => types.intersects(Types::ARRAY),
+        Value::Null => types.intersects(Types::NULL),
         Value::String(_) => false,
     };
     wanted.then_some(parsed)

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value, json};
 
-use super::{Contract, kind, members};
+use super::{Contract, members, schema_type};
 
 /// Arguments made from a schema alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Maker<'_> {
         if let Some(given) = self.given(schema) {
             return given;
         }
-        let schema = kind::resolve(self.root, schema);
+        let schema = schema_type::resolve(self.root, schema);
         if let Some(given) = self.given(schema) {
             return given;
         }
@@ -138,7 +138,7 @@ impl Maker<'_> {
             }
         };
         fill(schema);
-        if let Some(branch) = self.branch(kind::resolve(self.root, schema)) {
+        if let Some(branch) = self.branch(schema_type::resolve(self.root, schema)) {
             fill(branch);
         }
         Value::Object(made)

@@ -1,16 +1,19 @@
-//! The type of one argument: in words, and as what a JSON value may be.
+//! The JSON types that a schema accepts: as a set of types, and as a short
+//! notation such as `string|integer[]`.
 
 use serde_json::Value;
 
-/// How many alternatives or values are worth writing out.
+/// At most this many alternatives or enum values are written out.
 const SHOWN: usize = 5;
-/// How deep alternatives and items are followed. Schemas come from strangers,
-/// so this is also what stops a schema that refers to itself.
+/// How deep `anyOf`, `oneOf` and `items` are followed. Schemas are untrusted
+/// input, so this limit also ends the recursion of a schema that contains itself.
 const DEPTH: usize = 3;
-/// How long a chain of references may be.
-const CHAIN: usize = 8;
+/// How many `$ref`s are followed one after another.
+const MAX_REF_HOPS: usize = 8;
+/// How many alternatives of one schema are read.
+const MAX_ALTERNATIVES: usize = 8;
 
-/// Which kinds of JSON values a schema admits.
+/// A set of JSON types that a schema accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u8);
 
@@ -24,11 +27,13 @@ impl Types {
     pub(crate) const ARRAY: Types = Types(32);
     pub(crate) const NULL: Types = Types(64);
 
+    /// The types that `schema` accepts; every type if it does not restrict them.
     pub(crate) fn of_schema(root: &Value, schema: &Value) -> Types {
-        read(root, schema, DEPTH)
+        types_at_depth(root, schema, DEPTH)
     }
 
-    pub(crate) fn admits(self, other: Types) -> bool {
+    /// Whether the two sets have a type in common.
+    pub(crate) fn intersects(self, other: Types) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -61,7 +66,7 @@ fn union(parts: impl Iterator<Item = Types>) -> Types {
     Types(parts.fold(0, |all, part| all | part.0))
 }
 
-fn read(root: &Value, schema: &Value, depth: usize) -> Types {
+fn types_at_depth(root: &Value, schema: &Value, depth: usize) -> Types {
     let schema = resolve(root, schema);
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return union(values.iter().map(Types::of_value));
@@ -75,17 +80,17 @@ fn read(root: &Value, schema: &Value, depth: usize) -> Types {
     }
     let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array());
     match alternatives {
-        Some(parts) if 0 < depth && parts.len() <= CHAIN => {
-            union(parts.iter().map(|part| read(root, part, depth - 1)))
+        Some(parts) if 0 < depth && parts.len() <= MAX_ALTERNATIVES => {
+            union(parts.iter().map(|part| types_at_depth(root, part, depth - 1)))
         }
         _ => Types::ANY,
     }
 }
 
-/// Follows local references (`#/$defs/…`); other ones are never fetched.
+/// Follows local references (`#/$defs/…`). Remote references are never fetched.
 pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut current = schema;
-    for _ in 0..CHAIN {
+    for _ in 0..MAX_REF_HOPS {
         let target = current.get("$ref").and_then(Value::as_str);
         let target = target.and_then(|reference| reference.strip_prefix('#'));
         match target.and_then(|pointer| root.pointer(pointer)) {
@@ -96,52 +101,57 @@ pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     current
 }
 
-/// The type in a few characters.
-pub(super) fn describe(root: &Value, schema: &Value) -> String {
-    let kind = words(root, schema, DEPTH);
+/// Writes the type of a schema in a short notation, such as `string|integer`.
+pub(super) fn type_notation(root: &Value, schema: &Value) -> String {
+    let kind = notation_at_depth(root, schema, DEPTH);
     if kind.is_empty() { "any".to_owned() } else { kind }
 }
 
-fn words(root: &Value, schema: &Value, depth: usize) -> String {
+fn notation_at_depth(root: &Value, schema: &Value, depth: usize) -> String {
     let schema = resolve(root, schema);
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return choices(values);
+        return enum_values(values);
     }
     if let Some(value) = schema.get("const") {
         return value.to_string();
     }
     match schema.get("type") {
-        Some(Value::String(name)) => return one(root, schema, name, depth),
+        Some(Value::String(name)) => return named_type(root, schema, name, depth),
         Some(Value::Array(names)) => {
             let names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
-            return join(names.take(CHAIN).map(|name| one(root, schema, name, depth)));
+            return join(
+                names.take(MAX_ALTERNATIVES).map(|name| named_type(root, schema, name, depth)),
+            );
         }
         _ => {}
     }
     let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array());
     match alternatives {
         Some(parts) if 0 < depth => {
-            let kinds = parts.iter().take(CHAIN).map(|part| words(root, part, depth - 1));
+            let kinds = parts
+                .iter()
+                .take(MAX_ALTERNATIVES)
+                .map(|part| notation_at_depth(root, part, depth - 1));
             join(kinds.filter(|kind| kind != "null"))
         }
-        // Too deep to be told: the other alternatives say enough.
+        // The depth limit is reached: this alternative is left out.
         Some(_) => String::new(),
         None if schema.get("properties").is_some() => "object".to_owned(),
         None => "any".to_owned(),
     }
 }
 
-fn one(root: &Value, schema: &Value, name: &str, depth: usize) -> String {
+fn named_type(root: &Value, schema: &Value, name: &str, depth: usize) -> String {
     match (name, schema.get("items")) {
         ("array", Some(items)) if 0 < depth => {
-            let inner = words(root, items, depth - 1);
+            let inner = notation_at_depth(root, items, depth - 1);
             if inner.contains('|') { format!("({inner})[]") } else { format!("{inner}[]") }
         }
         _ => name.to_owned(),
     }
 }
 
-fn choices(values: &[Value]) -> String {
+fn enum_values(values: &[Value]) -> String {
     if values.len() <= SHOWN {
         return join(values.iter().filter(|value| !value.is_null()).map(Value::to_string));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Contract, Parameter, kind, members};
+use super::{Contract, Parameter, members, schema_type};
 
 /// How long the shape of one argument may be.
 const LONGEST: usize = 200;
@@ -28,7 +28,7 @@ impl Contract {
 }
 
 fn describe(root: &Value, part: &Value, depth: usize) -> Option<String> {
-    let part = kind::resolve(root, part);
+    let part = schema_type::resolve(root, part);
     if let Some(items) = part.get("items").filter(|_| 0 < depth) {
         return Some(format!("{}[]", describe(root, items, depth - 1)?));
     }

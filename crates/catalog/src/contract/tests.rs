@@ -26,8 +26,8 @@ fn orders() -> Contract {
 #[track_caller]
 fn check_fold(contract: &Contract, given: &str, expected: &str) {
     let object = Object::parse(&Json::parse(given.to_owned()).unwrap()).unwrap();
-    let NormalizedArguments { arguments, problems } = contract.normalize(&object);
-    let outcome = match arguments {
+    let NormalizedArguments { rewritten, problems } = contract.normalize(&object);
+    let outcome = match rewritten {
         None => "unchanged".to_owned(),
         Some(folded) if problems.is_empty() => folded.to_json().to_string(),
         Some(_) => problems.iter().map(|p| p.to_string()).collect::<Vec<_>>().join("; "),
