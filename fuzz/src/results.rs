@@ -126,7 +126,8 @@ pub(crate) const TARGETS: &[Target] = &[
 ];
 
 fn redact(bytes: &[u8]) {
-    let scrubber = Scrubber::new(Config { enabled: true, known: vec!["hunter2hunter2".into()] });
+    let scrubber =
+        Scrubber::new(Config { enabled: true, known_secrets: vec!["hunter2hunter2".into()] });
     let text = text(bytes);
     let once = scrubber.scrub(&text).into_owned();
     assert_eq!(scrubber.scrub(&once), once, "what is masked stays as it is");

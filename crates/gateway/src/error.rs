@@ -59,7 +59,8 @@ impl GatewayError {
     /// No answer came from an upstream.
     pub fn of_failure(failure: &Failure, path: &str, scrubber: &Scrubber) -> GatewayError {
         let code = classify(failure);
-        let message = format!("upstream call failed: {}", scrubber.collapse(&failure.to_string()));
+        let message =
+            format!("upstream call failed: {}", scrubber.scrub_to_line(&failure.to_string()));
         let error = GatewayError::new(code, message, path).retryable(code.passes());
         let error = match failure.sent() {
             // Whoever calls again must know that it may happen twice.
@@ -75,7 +76,7 @@ impl GatewayError {
     /// The upstream refused the request as such.
     pub fn of_refusal(refusal: &RpcError, path: &str, scrubber: &Scrubber) -> GatewayError {
         let code = code_of(refusal);
-        let message = format!("upstream refused: {}", scrubber.collapse(&refusal.message));
+        let message = format!("upstream refused: {}", scrubber.scrub_to_line(&refusal.message));
         GatewayError::new(code, message, path).retryable(code.passes())
     }
 

@@ -252,7 +252,7 @@ impl Gateway {
     pub fn control(&self, controls: Controls) {
         let Controls { stages, gate, meta, listed, inspection } = controls;
         let pipeline = &self.surfaces.pipeline;
-        pipeline.scrubber.follow(&stages.scrubber);
+        pipeline.scrubber.copy_settings_from(&stages.scrubber);
         pipeline.live.replace(stages);
         pipeline.gate.store(Arc::new(gate));
         self.surfaces.meta.store(Arc::new(meta));

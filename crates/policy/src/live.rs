@@ -72,7 +72,7 @@ impl LiveStages {
     }
 
     /// Puts others in force. Only the scrubber stays what it is: it
-    /// [follows](redact::Scrubber::follow) the new one.
+    /// [copies](redact::Scrubber::copy_settings_from) the new one.
     pub fn replace(&self, stages: Stages) {
         self.change(|now| InForce { stages, ..now.clone() });
     }

@@ -1,10 +1,10 @@
-//! Keeping secrets from models and logs.
+//! Masks secrets in everything that models read and logs record.
 //!
-//! A [`Scrubber`] masks what is a credential by its form, and the values of
-//! assignments whose names say that they hold one. Precision matters as much
-//! as recall: a masked cursor or count breaks the next call, so values that
-//! only describe a secret, stand for one, or count tokens stay. [`collapse`]
-//! makes upstream error text fit to be shown.
+//! A [`Scrubber`] masks text that has the format of a known credential, and the
+//! value of every assignment whose name says that it holds one. Precision
+//! matters as much as recall: a masked cursor or count breaks the next call, so
+//! values that only describe a secret, are placeholders, or count tokens are
+//! not masked. [`one_line_excerpt`] shortens upstream error text for display.
 
 mod assignment;
 mod private_key;
@@ -19,16 +19,15 @@ use regex::{Captures, Regex, RegexSet, bytes};
 use tool::text::{cut, plain};
 use tool::{Failure, Json, Object, Reply, RpcError};
 
-/// What stands where a secret was.
+/// The text that replaces a secret.
 pub const MASK: &str = "[REDACTED-SECRET]";
 
-/// How much of an upstream's error text is shown.
-const LONGEST: usize = 256;
+/// The number of characters of an upstream's error text that are shown.
+const MAX_EXCERPT_CHARS: usize = 256;
 
-/// Forms that are credentials by themselves, beside [private keys](private_key).
-/// None needs to look further than it matches, so finding all of them reads the
-/// text once. A group called `secret` is what
-/// is masked; without one, the whole match.
+/// Patterns of credentials, in addition to [private keys](private_key). No
+/// pattern scans past its own match, so one pass over the text finds all of
+/// them. The group named `secret` is masked, or the whole match if there is none.
 const FORMS: &[&str] = &[
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[0-9A-Z]{16}\b",
     r"\bAIza[0-9A-Za-z_-]{35}",
@@ -41,48 +40,48 @@ const FORMS: &[&str] = &[
     r"\b[sr]k_live_[0-9A-Za-z]{16,}",
     r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}",
     r"\beyJ[0-9A-Za-z_-]{5,}\.eyJ[0-9A-Za-z_-]{5,}\.[0-9A-Za-z_-]*",
-    // A password may have an `@` in it: it goes to the last before the path.
+    // A password may contain `@`: it ends at the last `@` before the path.
     r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@"'<>]*:(?<secret>[^\s/"'<>]+)@"#,
     r"(?i)\bbearer\s+(?<secret>[0-9A-Za-z._~+/-]{10,}=*)",
 ];
 
-/// A character of ASCII that is written as an escape, as in `postgres:\/\/` or
-/// `\u0041KIA`: what it says is only known when it is read.
+/// An ASCII character that is written as a JSON escape, as in `postgres:\/\/` or
+/// `\u0041KIA`: such text has to be parsed before the patterns can match.
 const ESCAPED: &str = r"\\(?:/|u00[2-7])";
 
 /// Finds and masks secrets. Build it once and share it.
 #[derive(Debug)]
 pub struct Scrubber {
-    /// Whether there may be a private key, one of the forms, an assignment, in
-    /// this order.
+    /// Prefilter: the start of a private key, then each credential pattern, then
+    /// assignments, in this order.
     any: RegexSet,
-    /// The same, for JSON text that is not read yet.
+    /// The same prefilter for JSON text that has not been parsed.
     in_bytes: bytes::RegexSet,
     private_keys: private_key::Finder,
     forms: Vec<Regex>,
-    /// Where the value of an assignment begins.
+    /// Matches an assignment up to the start of its value.
     assignment: Regex,
-    /// Texts that the operator knows to be secret.
+    /// Values that the operator configured as secrets.
     known: ArcSwap<Vec<Known>>,
     enabled: AtomicBool,
 }
 
-/// What to scrub.
+/// The settings of a [`Scrubber`].
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Off leaves everything as it is.
+    /// When `false`, nothing is masked.
     pub enabled: bool,
-    /// Values that are secret whatever they look like, such as the password
-    /// that a configuration gives to an upstream; short ones are ignored.
-    pub known: Vec<String>,
+    /// Values that are masked whatever their format, such as the password that a
+    /// configuration gives to an upstream. Values under 8 bytes are ignored.
+    pub known_secrets: Vec<String>,
 }
 
-/// A secret, and the ways in which it stands in JSON text.
+/// A secret, and how it is written in JSON text.
 #[derive(Debug)]
 struct Known {
     plain: String,
     escaped: String,
-    /// Some servers escape what need not be.
+    /// Some servers escape `/`, which JSON does not require.
     slashed: String,
 }
 
@@ -100,14 +99,15 @@ impl Known {
     }
 }
 
-/// The shortest text that is masked wherever it stands.
-const SHORTEST: usize = 8;
+/// The minimum length in bytes of a value that is masked wherever it occurs.
+const MIN_SECRET_BYTES: usize = 8;
 
-/// Whether a value that somebody gave this name is so likely a secret, and so
-/// unlikely anything else, that it may be masked wherever it stands.
-pub fn is_known_secret(name: &str, value: &str) -> bool {
-    let is_a_word = value.chars().all(|c| c.is_ascii_lowercase()) && value.len() < 2 * SHORTEST;
-    SHORTEST <= value.len()
+/// Whether a value with this name is so likely a secret, and so unlikely to
+/// occur in other text, that it can be masked wherever it occurs.
+pub fn looks_like_secret(name: &str, value: &str) -> bool {
+    let is_a_word =
+        value.chars().all(|c| c.is_ascii_lowercase()) && value.len() < 2 * MIN_SECRET_BYTES;
+    MIN_SECRET_BYTES <= value.len()
         && !is_a_word
         && !value.contains(char::is_whitespace)
         && assignment::names_a_secret(name)
@@ -115,7 +115,7 @@ pub fn is_known_secret(name: &str, value: &str) -> bool {
 
 impl Scrubber {
     pub fn new(config: Config) -> Scrubber {
-        // Looser than the forms: in JSON text a `\n` may stand right before one.
+        // Without `\b`: in JSON text the escape `\n` may directly precede a credential.
         let all = FORMS.iter().map(|form| form.replace(r"\b", ""));
         let all = [private_key::BEGIN.to_owned()].into_iter().chain(all);
         let all: Vec<String> = all.chain([assignment::PATTERN.to_owned()]).collect();
@@ -127,25 +127,25 @@ impl Scrubber {
             private_keys: private_key::Finder::new(),
             forms: FORMS.iter().map(|form| compile(form)).collect(),
             assignment: compile(assignment::HEAD),
-            known: ArcSwap::from_pointee(known(config.known)),
+            known: ArcSwap::from_pointee(known(config.known_secrets)),
             enabled: AtomicBool::new(config.enabled),
         }
     }
 
-    /// Masks what the other masks, from now on.
-    pub fn follow(&self, other: &Scrubber) {
-        self.enabled.store(other.is_on(), Ordering::Relaxed);
+    /// Replaces the settings of this scrubber with those of `other`.
+    pub fn copy_settings_from(&self, other: &Scrubber) {
+        self.enabled.store(other.is_enabled(), Ordering::Relaxed);
         self.known.store(other.known.load_full());
     }
 
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.enabled.load(Ordering::Relaxed)
     }
 
-    /// The text with every secret masked; the same text when it has none.
+    /// Masks every secret in a text. The text is borrowed if there is none.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
-        if !self.is_on() {
+        if !self.is_enabled() {
             return text;
         }
         for Known { plain, .. } in self.known.load().iter() {
@@ -153,7 +153,7 @@ impl Scrubber {
                 text = Cow::Owned(text.replace(plain.as_str(), MASK));
             }
         }
-        // One pass over the text says which forms are worth looking for.
+        // One pass over the text selects the patterns that have to run.
         for at in self.any.matches(&text) {
             let found = match at.checked_sub(1).map(|at| self.forms.get(at)) {
                 None => self.private_keys.find(&text),
@@ -167,16 +167,16 @@ impl Scrubber {
         text
     }
 
-    /// A JSON value with every secret in its strings masked.
+    /// Masks every secret in the strings of a JSON value.
     ///
-    /// Most values have none: those come back as they are, byte for byte.
+    /// A value without secrets is returned unchanged, byte for byte.
     pub fn scrub_json(&self, json: &Json) -> Json {
         self.cleaned(json).unwrap_or_else(|| json.clone())
     }
 
-    /// The same, if there is anything to mask.
+    /// The masked value, or `None` if there is nothing to mask.
     fn cleaned(&self, json: &Json) -> Option<Json> {
-        let suspicious = self.is_on()
+        let suspicious = self.is_enabled()
             && (self.in_bytes.is_match(json.as_bytes())
                 || self.known.load().iter().any(|secret| secret.is_in(json)));
         if !suspicious {
@@ -186,7 +186,7 @@ impl Scrubber {
         self.scrub_value(&mut value).then(|| value.into())
     }
 
-    /// The same for text that cannot be read as a tree.
+    /// Does the same for JSON text that cannot be parsed into a tree.
     fn cleaned_unread(&self, json: &Json) -> Option<Json> {
         let mask = |key: Option<&str>, text: &str| {
             if key.is_some_and(|key| assignment::judge(key, text)) {
@@ -198,13 +198,13 @@ impl Scrubber {
             }
         };
         let masked = unread::masked(json.as_str(), &mask)?;
-        // Only what is inside of strings has changed, so it is JSON still.
+        // Only the contents of strings changed, so the text is still JSON.
         Some(Json::parse(masked).unwrap_or_else(|_| Json::null()))
     }
 
-    /// An answer with every secret in it masked; the same answer when it has
-    /// none.
-    pub fn clean(&self, reply: Reply) -> Reply {
+    /// Masks every secret in a reply. A result without secrets is returned
+    /// unchanged.
+    pub fn scrub_reply(&self, reply: Reply) -> Reply {
         match reply {
             Reply::Result(json) => Reply::Result(self.cleaned(&json).unwrap_or(json)),
             Reply::Error(error) => {
@@ -214,9 +214,10 @@ impl Scrubber {
         }
     }
 
-    /// A failure whose reason may be shown, logged and recorded.
-    pub fn clean_failure(&self, failure: Failure) -> Failure {
-        let shown = |reason: String| self.collapse(&reason);
+    /// Masks and shortens the reason of a failure, so that it can be shown, logged
+    /// and recorded.
+    pub fn scrub_failure(&self, failure: Failure) -> Failure {
+        let shown = |reason: String| self.scrub_to_line(&reason);
         match failure {
             Failure::Unavailable { reason } => Failure::Unavailable { reason: shown(reason) },
             Failure::Lost { reason, sent } => Failure::Lost { reason: shown(reason), sent },
@@ -232,7 +233,7 @@ impl Scrubber {
         }
     }
 
-    /// Masks secrets in every string of `value`; whether there was one.
+    /// Masks secrets in every string of `value`. Returns whether there was one.
     pub fn scrub_value(&self, value: &mut serde_json::Value) -> bool {
         use serde_json::Value;
         match value {
@@ -243,7 +244,7 @@ impl Scrubber {
                 }
                 Cow::Borrowed(_) => false,
             },
-            // Not `any`: every part has to be scrubbed.
+            // `any` would stop at the first secret; every element has to be scrubbed.
             Value::Array(array) => {
                 array.iter_mut().fold(false, |found, part| self.scrub_value(part) | found)
             }
@@ -254,10 +255,11 @@ impl Scrubber {
         }
     }
 
-    /// A member whose key says that its value is secret, or any other.
+    /// Masks a member whose key says that its value is a secret, and scrubs any
+    /// other. Returns whether there was a secret.
     fn scrub_member(&self, key: &str, part: &mut serde_json::Value) -> bool {
         if let serde_json::Value::String(text) = part
-            && self.is_on()
+            && self.is_enabled()
             && assignment::judge(key, text)
         {
             MASK.clone_into(text);
@@ -266,45 +268,46 @@ impl Scrubber {
         self.scrub_value(part)
     }
 
-    /// Upstream text as it may be shown: one line, short, without secrets.
-    pub fn collapse(&self, text: &str) -> String {
-        // Scrubbed before it is cut, or half a secret would slip through.
-        collapse(&self.scrub(text))
+    /// Masks secrets in upstream text and shortens it to one line for display.
+    pub fn scrub_to_line(&self, text: &str) -> String {
+        // Scrub before cutting: the first half of a secret would not be recognized.
+        one_line_excerpt(&self.scrub(text))
     }
 
-    /// Upstream text as the reason in a sentence of ours, without secrets.
-    pub fn reason(&self, text: &str) -> String {
+    /// Masks secrets in upstream text that gatelet quotes as a reason.
+    pub fn scrub_reason(&self, text: &str) -> String {
         cut(plain(&self.scrub(text)).trim_end_matches('.'), 300)
     }
 }
 
 impl Default for Scrubber {
     fn default() -> Scrubber {
-        Scrubber::new(Config { enabled: true, known: Vec::new() })
+        Scrubber::new(Config { enabled: true, known_secrets: Vec::new() })
     }
 }
 
-/// The longest first, or the beginning of one would be masked as another.
+/// Sorts the secrets by length, longest first, because one may be the prefix of
+/// another.
 fn known(mut secrets: Vec<String>) -> Vec<Known> {
-    secrets.retain(|secret| SHORTEST <= secret.len());
+    secrets.retain(|secret| MIN_SECRET_BYTES <= secret.len());
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.into_iter().map(Known::new).collect()
 }
 
-/// Text without control characters, on one line, at most 256 characters.
-pub fn collapse(text: &str) -> String {
+/// Removes control characters and line breaks, and cuts the text to 256 characters.
+pub fn one_line_excerpt(text: &str) -> String {
     let blank = |c: char| c.is_whitespace() || c.is_control();
     let line = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     let line = plain(&line).into_owned();
-    if line.chars().count() <= LONGEST {
+    if line.chars().count() <= MAX_EXCERPT_CHARS {
         return line;
     }
-    let head: String = line.chars().take(LONGEST - 1).collect();
+    let head: String = line.chars().take(MAX_EXCERPT_CHARS - 1).collect();
     format!("{}…", head.trim_end())
 }
 
-/// An error whose message has no characters that move, hide or colour text: it
-/// is read by models, people and on terminals.
+/// Removes control and formatting characters from the message of an error,
+/// because models, people and terminals read it.
 fn readable(error: RpcError) -> RpcError {
     let Cow::Owned(message) = plain(&error.message) else { return error };
     let Ok(mut raw) = Object::parse(&error.raw) else { return error };
@@ -312,13 +315,13 @@ fn readable(error: RpcError) -> RpcError {
     RpcError::read(raw.to_json())
 }
 
-/// What a form of credential matches in a text.
+/// Finds the ranges that a credential pattern matches.
 fn credentials(form: &Regex, text: &str) -> Vec<Range<usize>> {
     let secret = |found: Captures<'_>| Some(found.name("secret").or(found.get(0))?.range());
     form.captures_iter(text).filter_map(secret).collect()
 }
 
-/// The text with these parts masked, if there are any that are not.
+/// Masks the given ranges. Returns `None` if none is left to mask.
 fn masked(text: &str, parts: Vec<Range<usize>>) -> Option<String> {
     let (mut out, mut last) = (String::new(), 0);
     for part in parts.into_iter().filter(|part| &text[part.clone()] != MASK) {

@@ -91,14 +91,14 @@ fn a_secret_split_over_lines_of_a_json_text_is_found() {
 
 #[test]
 fn what_the_operator_knows_to_be_secret_is_masked_whatever_it_looks_like() {
-    let config = Config { enabled: true, known: vec!["plain-looking".into(), "a".into()] };
+    let config = Config { enabled: true, known_secrets: vec!["plain-looking".into(), "a".into()] };
     assert_eq!(Scrubber::new(config).scrub("a plain-looking word"), "a [REDACTED-SECRET] word");
 }
 
 #[test]
 fn a_known_secret_is_found_however_json_writes_it() {
     let secret = "p\"a\\ss/word é";
-    let scrubber = Scrubber::new(Config { enabled: true, known: vec![secret.into()] });
+    let scrubber = Scrubber::new(Config { enabled: true, known_secrets: vec![secret.into()] });
     let plain = json!({"text": format!("is {secret}.")}).to_string();
     for written in [plain.replace('/', "\\/"), plain] {
         let json = Json::parse(written).unwrap();
@@ -110,7 +110,7 @@ fn a_known_secret_is_found_however_json_writes_it() {
 fn what_is_known_to_be_secret_can_change() {
     let scrubber = Scrubber::default();
     let known = vec!["plain-looking".to_owned()];
-    scrubber.follow(&Scrubber::new(Config { enabled: true, known }));
+    scrubber.copy_settings_from(&Scrubber::new(Config { enabled: true, known_secrets: known }));
     assert_eq!(scrubber.scrub("plain-looking"), MASK);
 }
 
@@ -125,7 +125,7 @@ fn only_what_has_a_telling_name_and_is_no_everyday_word_is_known_to_be_secret() 
         ("TOKEN_FILE", "/run/secrets/token1", false),
         ("SECRET_WORDS", "two words 123", false),
     ] {
-        assert_eq!(is_known_secret(name, value), expected, "{name}={value}");
+        assert_eq!(looks_like_secret(name, value), expected, "{name}={value}");
     }
 }
 
@@ -141,14 +141,14 @@ fn upstream_text_is_collapsed_as_in_the_vectors() {
     let text = include_str!("../tests/vectors/contextweaver_collapse.json");
     let vectors: Value = serde_json::from_str(text).unwrap();
     for case in vectors["redact"].as_array().unwrap() {
-        assert_eq!(collapse(case["in"].as_str().unwrap()), case["out"].as_str().unwrap());
+        assert_eq!(one_line_excerpt(case["in"].as_str().unwrap()), case["out"].as_str().unwrap());
     }
 }
 
 #[test]
 fn a_secret_at_the_cut_is_masked_whole() {
     let text = format!("{} sk-proj-{}", "x".repeat(240), "b".repeat(40));
-    let shown = Scrubber::default().collapse(&text);
+    let shown = Scrubber::default().scrub_to_line(&text);
     assert!(!shown.contains("sk-proj"), "{shown}");
 }
 

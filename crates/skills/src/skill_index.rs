@@ -153,7 +153,7 @@ impl SkillIndex {
                     // One that was never listed might have some.
                     let might = method.is_some() || source.listing.tools.is_empty();
                     if skills.is_empty() && might {
-                        unreachable.push((source.label.clone(), self.scrubber.reason(why)));
+                        unreachable.push((source.label.clone(), self.scrubber.scrub_reason(why)));
                     }
                     here.extend(skills);
                 }

@@ -45,7 +45,7 @@ fn secret_in<'a>(name: &str, value: &'a str) -> Option<(&'a str, &'a str)> {
     let scheme = schemes.into_iter().find(|scheme| value.starts_with(scheme)).unwrap_or("");
     let secret = &value[scheme.len()..];
     let is_authorization = name.eq_ignore_ascii_case("authorization") && 8 <= secret.len();
-    let is_secret = is_authorization || redact::is_known_secret(name, secret);
+    let is_secret = is_authorization || redact::looks_like_secret(name, secret);
     (is_secret && !has_reference).then_some((&value[..scheme.len()], secret))
 }
 

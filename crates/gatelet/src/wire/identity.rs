@@ -39,7 +39,7 @@ impl UpstreamIdentity {
                     add(&cwd.display().to_string());
                 }
                 let plain =
-                    env.iter().filter(|(name, value)| !redact::is_known_secret(name, value));
+                    env.iter().filter(|(name, value)| !redact::looks_like_secret(name, value));
                 plain
                     .for_each(|(name, value)| [name, value].into_iter().for_each(|text| add(text)));
             }

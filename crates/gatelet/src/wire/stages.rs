@@ -130,8 +130,8 @@ fn retry(config: &Config, clock: &Arc<dyn Clock>) -> Arc<dyn Retry> {
 }
 
 fn scrubber(config: &Config) -> Arc<Scrubber> {
-    let (enabled, known) = (config.controls.redact, secrets(config));
-    Arc::new(Scrubber::new(redact::Config { enabled, known }))
+    let (enabled, known_secrets) = (config.controls.redact, secrets(config));
+    Arc::new(Scrubber::new(redact::Config { enabled, known_secrets }))
 }
 
 /// What upstreams are given under names that say that it is secret, wherever
@@ -152,16 +152,16 @@ fn secrets(config: &Config) -> Vec<String> {
         let is_login = name.to_ascii_lowercase().ends_with("authorization");
         let name = if is_login { "token" } else { name };
         let value = value.split_whitespace().last().filter(|_| is_login).unwrap_or(value);
-        redact::is_known_secret(name, value).then(|| value.to_owned())
+        redact::looks_like_secret(name, value).then(|| value.to_owned())
     };
     let clients = config.upstreams.iter().filter_map(|upstream| {
         let secret = upstream.access.oauth.client_secret.as_deref()?;
-        redact::is_known_secret("client_secret", secret).then(|| secret.to_owned())
+        redact::looks_like_secret("client_secret", secret).then(|| secret.to_owned())
     });
     let passwords = config.upstreams.iter().filter_map(|upstream| {
         let Reach::Content { database: Some(database), .. } = &upstream.reach else { return None };
         let password = password(database)?;
-        redact::is_known_secret("password", password).then(|| password.to_owned())
+        redact::looks_like_secret("password", password).then(|| password.to_owned())
     });
     let named = mounted.chain(given).chain(callers).filter_map(secret);
     named.chain(clients).chain(passwords).collect()

@@ -149,7 +149,7 @@ impl Dispatcher {
             let (rendered, unscrubbed) = (self.render(render, &raw), self.unscrubbed(&raw));
             let reply = match is_long(&raw) {
                 true => Box::pin(self.scrub_long(raw)).await.map_err(failed(self, &call))?,
-                false => self.scrubber.clean(raw),
+                false => self.scrubber.scrub_reply(raw),
             };
             stages.cache.put(&call, &snapshot.catalog, context, &reply);
             let (reply, shape) = shaped(&call, mode, rendered, reply);
@@ -170,13 +170,13 @@ impl Dispatcher {
     /// A long answer with its secrets masked, on a thread of its own.
     async fn scrub_long(&self, raw: Reply) -> Result<Reply, Failure> {
         let scrubber = Arc::clone(&self.scrubber);
-        offload::run(move |_| scrubber.clean(raw)).await.map_err(too_slow)
+        offload::run(move |_| scrubber.scrub_reply(raw)).await.map_err(too_slow)
     }
 
     /// An answer in the form in which the client gets it, scrubbed after
     /// rendering, because `render` may check what the upstream really sent.
     fn render(&self, render: Option<RenderReply<'_>>, raw: &Reply) -> Option<Reply> {
-        render.map(|render| self.scrubber.clean(render(raw)))
+        render.map(|render| self.scrubber.scrub_reply(render(raw)))
     }
 
     /// A copy of the answer with its secrets, where the operator wants it kept.
@@ -205,7 +205,7 @@ async fn compile(snapshot: &Arc<Snapshot>, slot: Slot) {
 /// What is told of a call from which no answer came.
 fn failed(dispatcher: &Dispatcher, call: &ValidCall) -> impl FnOnce(Failure) -> CallError {
     |cause| {
-        let cause = dispatcher.scrubber.clean_failure(cause);
+        let cause = dispatcher.scrubber.scrub_failure(cause);
         CallError::Failed { upstream: call.callee.upstream.clone(), cause }
     }
 }

@@ -37,7 +37,7 @@ impl Dispatcher {
         };
         let arguments = call.arguments().cloned().unwrap_or_else(Json::empty_object);
         let reply = builtin::view(&*self.artifacts, &arguments, &budget, context).await;
-        Ok(gate::decide(self.scrubber.clean(reply), usize::MAX))
+        Ok(gate::decide(self.scrubber.scrub_reply(reply), usize::MAX))
     }
 
     /// Whether the rules let the caller view this artifact.

@@ -247,7 +247,7 @@ impl CashRequest<'_> {
         let scrubber = &self.cash.pipeline.scrubber;
         let mut raw = Object::new();
         raw.push("code", Json::encode(&error.code));
-        raw.push("message", Json::encode(&scrubber.collapse(&error.message)));
+        raw.push("message", Json::encode(&scrubber.scrub_to_line(&error.message)));
         let data = error.raw.member("data").filter(|data| data.as_str().len() <= REJECTED);
         data.into_iter().for_each(|data| raw.push("data", data));
         Reply::Error(RpcError::read(raw.to_json()))

@@ -312,7 +312,7 @@ impl CashRequest<'_> {
     pub(super) fn unavailable_reason(&self, namespace: &Namespace) -> Option<String> {
         let source = &self.snapshot.catalog.sources()[namespace.source?];
         let scrubber = &self.cash.pipeline.scrubber;
-        source.unavailable().map(|reason| scrubber.collapse(reason))
+        source.unavailable().map(|reason| scrubber.scrub_to_line(reason))
     }
 
     fn is_remembered(&self, namespace: &Namespace) -> bool {

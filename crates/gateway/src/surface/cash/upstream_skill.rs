@@ -143,6 +143,6 @@ impl CashRequest<'_> {
     }
 
     pub(super) fn scrubbed(&self, text: &str) -> String {
-        self.cash.pipeline.scrubber.reason(text)
+        self.cash.pipeline.scrubber.scrub_reason(text)
     }
 }

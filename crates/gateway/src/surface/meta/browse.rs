@@ -269,7 +269,7 @@ impl Meta<'_> {
     }
 
     fn shown(&self, reason: &str) -> String {
-        self.tools.pipeline.scrubber.collapse(reason)
+        self.tools.pipeline.scrubber.scrub_to_line(reason)
     }
 
     fn children(&self, section: &Section, found: Found<'_>, form: Form) -> Vec<Shown> {

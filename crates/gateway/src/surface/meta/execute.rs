@@ -49,7 +49,7 @@ impl Meta<'_> {
         let (entry, slot, repaired) = self.resolve(id)?;
         let contract = self.snapshot.catalog.contract(slot);
         if let Some(damage) = contract.damage() {
-            let message = self.tools.pipeline.scrubber.collapse(damage);
+            let message = self.tools.pipeline.scrubber.scrub_to_line(damage);
             return Err(GatewayError::new(Code::SchemaInvalid, message, &entry.id));
         }
         let mut args = args.filter(|args| !args.is_null()).unwrap_or_else(Json::empty_object);

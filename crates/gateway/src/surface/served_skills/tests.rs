@@ -168,7 +168,7 @@ async fn an_entry_with_a_secret_in_it_is_not_served() {
         Ok(Reply::Result(json!({"skills": [entry.clone()], "ttlMs": 60_000}).into()))
     });
     let opened = open(vec![Upstream::new("shop", Scripts::of(provider))], |parts| {
-        let on = redact::Config { enabled: true, known: Vec::new() };
+        let on = redact::Config { enabled: true, known_secrets: Vec::new() };
         parts.policies.stages.scrubber = Arc::new(redact::Scrubber::new(on));
     })
     .await;

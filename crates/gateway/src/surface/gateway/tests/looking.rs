@@ -108,7 +108,7 @@ async fn limits_and_redaction_change_while_calls_are_made() {
     assert!(opened.say("tool_execute", big.clone()).await.contains("artifacts"));
     let leak = json!({"tool_id": "demo:leak#"});
     assert!(opened.say("tool_execute", leak.clone()).await.contains("REDACTED"));
-    let off = redact::Config { enabled: false, known: Vec::new() };
+    let off = redact::Config { enabled: false, known_secrets: Vec::new() };
     let scrubber = Arc::new(redact::Scrubber::new(off));
     opened.gate.control(Controls {
         stages: Stages { scrubber, ..Stages::default() },
