@@ -26,7 +26,7 @@ pub(crate) enum Done {
 
 /// Why a command could not be carried out. One variant per exit code.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Stop {
+pub(crate) enum CliError {
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
@@ -63,9 +63,9 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
 
 fn code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
-        Some(Stop::Usage(_)) => 2,
-        Some(Stop::NoAnswer(_)) => 3,
-        Some(Stop::Refused(_)) => 1,
+        Some(CliError::Usage(_)) => 2,
+        Some(CliError::NoAnswer(_)) => 3,
+        Some(CliError::Refused(_)) => 1,
         None if error.is::<LoadError>() || error.is::<Problems>() || error.is::<Unedited>() => 2,
         None => 4,
     }
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn every_way_to_stop_has_its_exit_code() {
-        assert_eq!(code(&Stop::Usage("x".to_owned()).into()), 2);
-        assert_eq!(code(&Stop::NoAnswer("x".to_owned()).into()), 3);
-        assert_eq!(code(&Stop::Refused("x".to_owned()).into()), 1);
+        assert_eq!(code(&CliError::Usage("x".to_owned()).into()), 2);
+        assert_eq!(code(&CliError::NoAnswer("x".to_owned()).into()), 3);
+        assert_eq!(code(&CliError::Refused("x".to_owned()).into()), 1);
         assert_eq!(code(&anyhow::anyhow!("the port is taken")), 4);
     }
 }

@@ -8,7 +8,7 @@ use std::io::{BufRead, IsTerminal};
 
 use tool::Reply;
 
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::terminal::{WARNING, foreign, paint, say};
 
 /// What gatelet asks before a call.
@@ -50,10 +50,10 @@ impl Question {
     }
 
     /// What is said where nobody agreed.
-    pub(super) fn refused(&self, function: &str) -> Stop {
+    pub(super) fn refused(&self, function: &str) -> CliError {
         let question = foreign(&self.text);
         let tool = function.replacen('.', "/", 1);
-        Stop::Refused(format!(
+        CliError::Refused(format!(
             "{question}, and nobody agreed: nothing was done. Run it again with `--yes`, or let it \
              run without being asked from now on: `gatelet trust grant {tool}`"
         ))

@@ -15,7 +15,7 @@ use tool::{Ask, Call, Client, Context, Failure, Identity, Listing, Reply};
 
 use super::output::Output;
 use crate::config;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::local_socket;
 use crate::paths::Paths;
 use crate::terminal::{self, say};
@@ -32,16 +32,16 @@ pub(crate) enum Author {
 }
 
 /// `key=text` and `key:=JSON` among the words of a command line.
-pub(crate) fn pair(word: &str) -> Result<(String, Value), Stop> {
+pub(crate) fn pair(word: &str) -> Result<(String, Value), CliError> {
     let Some((key, text)) = word.split_once('=') else {
         let message = format!("`{word}` is no argument; write `key=text` or `key:=JSON`");
-        return Err(Stop::Usage(message));
+        return Err(CliError::Usage(message));
     };
     match key.strip_suffix(':') {
         None => Ok((key.to_owned(), json!(text))),
         Some(key) => {
             let value = serde_json::from_str(text);
-            let wrong = |error| Stop::Usage(format!("`{key}` is not JSON: {error}"));
+            let wrong = |error| CliError::Usage(format!("`{key}` is not JSON: {error}"));
             Ok((key.to_owned(), value.map_err(wrong)?))
         }
     }
@@ -112,7 +112,7 @@ impl GatewayAccess<'_> {
             GatewayAccess::InProcess(gateway) => ask(gateway, verb, arguments).await,
             GatewayAccess::Running(session) => {
                 session.call(verb, arguments).await.map_err(|error| {
-                    Stop::NoAnswer(format!("the gate that runs broke off: {error}")).into()
+                    CliError::NoAnswer(format!("the gate that runs broke off: {error}")).into()
                 })
             }
         }
@@ -146,7 +146,7 @@ pub(crate) async fn ask(
     let provider = source.provider_for(&context.client, &context.caller);
     let call = Call::new(verb, Value::Object(arguments).into());
     let reply = provider.ask(Ask::Call(call), &context).await;
-    reply.map_err(|failure: Failure| Stop::NoAnswer(failure.to_string()).into())
+    reply.map_err(|failure: Failure| CliError::NoAnswer(failure.to_string()).into())
 }
 
 /// Writes an answer: its text for a person; for a program the whole result, or
@@ -154,7 +154,7 @@ pub(crate) async fn ask(
 pub(crate) fn answer(reply: &Reply, words: Author, output: Output) -> anyhow::Result<Done> {
     let result = match reply {
         Reply::Error(error) => {
-            return Err(Stop::Usage(terminal::foreign(&error.message).into_owned()).into());
+            return Err(CliError::Usage(terminal::foreign(&error.message).into_owned()).into());
         }
         Reply::Result(result) => result,
     };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::approval;
 use super::asking::{self, Author, Wait};
 use super::output::Output;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::wire::StartPolicy;
 
@@ -79,13 +79,13 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     })
 }
 
-fn read(words: &[String]) -> Result<Map<String, Value>, Stop> {
+fn read(words: &[String]) -> Result<Map<String, Value>, CliError> {
     let mut arguments = Map::new();
     for word in words {
         if word == "-" {
             let mut text = String::new();
             let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|error| Stop::Usage(format!("cannot read standard input: {error}")))?;
+            read.map_err(|error| CliError::Usage(format!("cannot read standard input: {error}")))?;
             arguments.extend(object(&text)?);
         } else if word.trim_start().starts_with('{') {
             arguments.extend(object(word)?);
@@ -97,9 +97,9 @@ fn read(words: &[String]) -> Result<Map<String, Value>, Stop> {
     Ok(arguments)
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, Stop> {
+fn object(text: &str) -> Result<Map<String, Value>, CliError> {
     serde_json::from_str(text)
-        .map_err(|error| Stop::Usage(format!("the arguments are no JSON object: {error}")))
+        .map_err(|error| CliError::Usage(format!("the arguments are no JSON object: {error}")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use tool::Finding;
 
 use crate::config::{self, Loaded, Reach};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::{self, Paths};
 use crate::terminal::{DIM, GOOD, foreign, out, paint, say};
 use crate::wire::{StartPolicy, Wiring};
@@ -47,7 +47,7 @@ fn check(paths: &Paths) -> anyhow::Result<Done> {
         say(&foreign(&format!("warning: {subject}: {message}")));
     }
     if let Some(why) = loaded.config.exposed(false) {
-        return Err(Stop::Usage(format!("`serve` would refuse to start: {why}")).into());
+        return Err(CliError::Usage(format!("`serve` would refuse to start: {why}")).into());
     }
     let name = loaded.file.map_or("the embedded default".to_owned(), |f| f.display().to_string());
     let upstreams = &loaded.config.upstreams;

@@ -13,7 +13,7 @@ use mcp::connect::{Certificates, Endpoint, Inherit, Program, Target};
 use reqwest::Url;
 use tool::Client;
 
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::fetch;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint};
 
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Done> {
         return report(args, Some(&url));
     }
     let more = args.target[1..].join(" ");
-    Err(Stop::Usage(format!("a URL takes no further words: `{more}`")).into())
+    Err(CliError::Usage(format!("a URL takes no further words: `{more}`")).into())
 }
 
 impl Args {
@@ -120,7 +120,7 @@ fn report(args: &Args, url: Option<&Url>) -> anyhow::Result<Done> {
     }
     if !unusable.is_empty() {
         let message = format!("a named call is not usable: {}", unusable.join("; "));
-        return Err(Stop::Usage(message).into());
+        return Err(CliError::Usage(message).into());
     }
     Ok(if report.conforms() { Done::Fine } else { Done::AnswerIsError })
 }
@@ -130,7 +130,7 @@ async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<St
     let ca = args.ca.as_ref().map(|file| {
         std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))
     });
-    let ca = ca.transpose().map_err(|error| Stop::Usage(format!("{error:#}")))?;
+    let ca = ca.transpose().map_err(|error| CliError::Usage(format!("{error:#}")))?;
     let target = match (url, args.target.split_first()) {
         (Some(url), _) => Target::Http(Endpoint {
             url: url.to_string(),
@@ -139,7 +139,7 @@ async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<St
             ..Endpoint::default()
         }),
         (None, Some(_)) if ca.is_some() || !args.headers.is_empty() => {
-            return Err(Stop::Usage("--header and --ca go with a URL".to_owned()).into());
+            return Err(CliError::Usage("--header and --ca go with a URL".to_owned()).into());
         }
         (None, Some((command, rest))) => Target::Stdio(Program {
             command: command.into(),
@@ -148,13 +148,13 @@ async fn judge(args: &Args, url: Option<&Url>) -> anyhow::Result<(Report, Vec<St
             inherit: Inherit::All,
             ..Program::default()
         }),
-        (None, None) => return Err(Stop::Usage("name a URL or a command".to_owned()).into()),
+        (None, None) => return Err(CliError::Usage("name a URL or a command".to_owned()).into()),
     };
     let client = Client::named("gatelet-conform", "");
     let options = mcp::connect::Options::default();
     let upstream = mcp::connect::connect(&target, &options, &client)
         .await
-        .map_err(|error| Stop::NoAnswer(error.to_string()))?;
+        .map_err(|error| CliError::NoAnswer(error.to_string()))?;
     let site = |url: &Url| Arc::new(Site { url: url.clone(), authority: ca.clone() });
     let web = url.map(|url| site(url) as Arc<dyn Web>);
     let subject = Subject { provider: upstream, web };

@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 
 use super::serve;
 use crate::config;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
 use crate::wire::chain;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = paths.config_file();
-    chain::not_again(file.as_deref()).map_err(Stop::Usage)?;
+    chain::not_again(file.as_deref()).map_err(CliError::Usage)?;
     let state = paths.state_directory()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let connected = runtime.block_on(local_socket::connect(&state, file.as_deref()));
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         }
         None if args.only => {
             let why = "no gatelet runs for this configuration; `gatelet up` starts one";
-            Err(Stop::NoAnswer(why.to_owned()).into())
+            Err(CliError::NoAnswer(why.to_owned()).into())
         }
         None => {
             drop(runtime);
@@ -66,6 +66,6 @@ async fn lead(stream: UnixStream) -> anyhow::Result<()> {
     asking.abort();
     match is_over {
         true => Ok(()),
-        false => Err(Stop::NoAnswer("the running gatelet ended".to_owned()).into()),
+        false => Err(CliError::NoAnswer("the running gatelet ended".to_owned()).into()),
     }
 }

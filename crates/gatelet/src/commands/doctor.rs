@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::output::Output;
 use super::running;
 use crate::config;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{self, BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     if let Some(unknown) =
         args.only.iter().find(|one| all.iter().all(|known| !catalog::name::same(one, &known.label)))
     {
-        return Err(Stop::Usage(format!("no upstream is called `{unknown}`")).into());
+        return Err(CliError::Usage(format!("no upstream is called `{unknown}`")).into());
     }
     all.retain(|upstream| wanted(&upstream.label));
     let rows = running.filter(|_| !args.fresh);
@@ -184,7 +184,9 @@ fn explain(name: Option<&str>, markdown: bool) -> anyhow::Result<Done> {
         return Ok(Done::Fine);
     };
     let unknown = || {
-        Stop::Usage(format!("no finding is called `{name}`; `gatelet doctor explain` lists all"))
+        CliError::Usage(format!(
+            "no finding is called `{name}`; `gatelet doctor explain` lists all"
+        ))
     };
     let Code { code, severity, title, meaning, who, fix, is_fixable, .. } =
         code::find(name).ok_or_else(unknown)?;

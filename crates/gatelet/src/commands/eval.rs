@@ -7,7 +7,7 @@ use catalog::eval::{self, Report};
 use catalog::index::{Config, Meaning};
 use clap::ValueEnum;
 
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::terminal::{out, say};
 
 /// Measure search: recall, rank, latency and size over gold queries
@@ -78,11 +78,11 @@ fn measure(set: &Set, config: &Config) -> anyhow::Result<Report> {
 }
 
 /// Which files are measured is said on the command line.
-fn wrong(error: impl std::fmt::Display) -> Stop {
-    Stop::Usage(error.to_string())
+fn wrong(error: impl std::fmt::Display) -> CliError {
+    CliError::Usage(error.to_string())
 }
 
-fn read(path: &Path) -> Result<String, Stop> {
+fn read(path: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(path)
         .map_err(|error| wrong(format!("cannot read `{}`: {error}", path.display())))
 }
@@ -96,7 +96,7 @@ fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
         return Ok(vec![Set { name, corpus: corpus.clone(), queries: queries.clone() }]);
     }
     let Some(directory) = &args.dir else {
-        return Err(Stop::Usage("give --corpus and --queries, or --dir".to_owned()).into());
+        return Err(CliError::Usage("give --corpus and --queries, or --dir".to_owned()).into());
     };
     let mut found = Vec::new();
     for folder in entries(directory)? {
@@ -108,12 +108,12 @@ fn sets(args: &Args) -> anyhow::Result<Vec<Set>> {
             "no set in `{}`: a set is a folder with `corpus.jsonl` and `queries.jsonl`",
             directory.display()
         );
-        return Err(Stop::Usage(text).into());
+        return Err(CliError::Usage(text).into());
     }
     Ok(found)
 }
 
-fn sets_of(folder: &Path) -> Result<Vec<Set>, Stop> {
+fn sets_of(folder: &Path) -> Result<Vec<Set>, CliError> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
@@ -139,7 +139,7 @@ fn sets_of(folder: &Path) -> Result<Vec<Set>, Stop> {
     Ok(Vec::new())
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let unread =
         |error| wrong(format!("cannot read the directory `{}`: {error}", folder.display()));
     let listed = std::fs::read_dir(folder).map_err(unread)?;

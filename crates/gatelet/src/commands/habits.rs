@@ -4,7 +4,7 @@ use catalog::usage::UsageHistory;
 
 use super::output::Output;
 use crate::config::{self, Learning};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, HEADING, out, paint, say};
 use crate::usage_file::UsageFile;
@@ -41,7 +41,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
             let habits = file.load()?;
             if !habits.iter().any(|(_, all)| all.contains_key(tool)) {
                 let text = format!("nothing is known of `{tool}`; `gatelet habits show` tells");
-                return Err(Stop::Usage(text).into());
+                return Err(CliError::Usage(text).into());
             }
             file.change(|habits| habits.forget(tool))?;
             say(&format!("{} `{tool}`", paint(GOOD, "forgot")));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::output::Output;
 use super::{person, plain_secrets};
 use crate::config::{self, Config};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::{self, Paths};
 use crate::secrets::{Place, Secrets};
 use crate::terminal::{BAD, DIM, GOOD, HEADING, PLACE, WARNING, foreign, out, paint, say};
@@ -122,13 +122,13 @@ pub(super) fn chosen(choice: &Choice, here: &Here) -> anyhow::Result<Vec<&'stati
     if choice.consent.yes && !choice.all {
         let names: Vec<&str> = found.iter().map(|host| host.id).collect();
         let why = "name the hosts that --yes agrees to, or say --all";
-        return Err(Stop::Usage(format!("{why}; found here: {}", names.join(", "))).into());
+        return Err(CliError::Usage(format!("{why}; found here: {}", names.join(", "))).into());
     }
     if found.is_empty() {
         let where_to = if choice.project { "in this directory" } else { "on this machine" };
         let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
         let why = format!("no host was found {where_to}; known are {}", known.join(", "));
-        return Err(Stop::Usage(why).into());
+        return Err(CliError::Usage(why).into());
     }
     Ok(found)
 }
@@ -136,7 +136,8 @@ pub(super) fn chosen(choice: &Choice, here: &Here) -> anyhow::Result<Vec<&'stati
 fn named(name: &str) -> anyhow::Result<&'static Host> {
     Host::named(name).ok_or_else(|| {
         let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
-        Stop::Usage(format!("no host is called `{name}`; known are {}", known.join(", "))).into()
+        CliError::Usage(format!("no host is called `{name}`; known are {}", known.join(", ")))
+            .into()
     })
 }
 
@@ -162,13 +163,13 @@ pub(super) fn plan_each(
     choice: &Choice,
     hosts: &[&'static Host],
     plan: impl Fn(&'static Host) -> Result<Vec<FileChange>, Refusal>,
-) -> Result<Planned, Stop> {
+) -> Result<Planned, CliError> {
     let mut planned = Planned::default();
     for &host in hosts {
         match plan(host) {
             Ok(changes) => planned.changes.extend(changes),
             Err(refusal) if choice.hosts.is_empty() => planned.left_out.push((host, refusal)),
-            Err(refusal) => return Err(Stop::Usage(refusal.to_string())),
+            Err(refusal) => return Err(CliError::Usage(refusal.to_string())),
         }
     }
     // Two hosts may share a file, also by links.
@@ -209,7 +210,7 @@ pub(super) fn carry_out(
             out(&serde_json::to_string_pretty(&document(command, planned, None))?);
         }
         let why = "nobody agreed, so nothing was written; --yes agrees, --dry-run only shows";
-        return Err(Stop::Refused(why.to_owned()).into());
+        return Err(CliError::Refused(why.to_owned()).into());
     };
     if is_json {
         out(&serde_json::to_string_pretty(&document(command, planned, record.as_ref()))?);

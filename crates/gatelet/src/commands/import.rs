@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{person, plain_secrets};
 use crate::config::foreign::relabel;
 use crate::config::{self, Entry, Source};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::{Place, Secrets};
 use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
@@ -94,7 +94,7 @@ fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Entry>> {
     for file in files {
         let shown = file.display().to_string();
         let text = std::fs::read_to_string(file)
-            .map_err(|error| Stop::Usage(format!("cannot read `{shown}`: {error}")))?;
+            .map_err(|error| CliError::Usage(format!("cannot read `{shown}`: {error}")))?;
         let base = std::path::absolute(file)?;
         let base = base.parent().unwrap_or(Path::new("/"));
         let (found, mut problems) = config::import(Source { name: shown, text }, base)?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, paint, say};
 
@@ -42,7 +42,7 @@ pub(super) fn create(file: &Path, text: &str, replace: bool) -> anyhow::Result<(
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut opened = options.open(file).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            Stop::Usage(format!("`{shown}` is there already; --force replaces it")).into()
+            CliError::Usage(format!("`{shown}` is there already; --force replaces it")).into()
         } else {
             anyhow::Error::new(error).context(format!("cannot write `{shown}`"))
         }

@@ -12,7 +12,7 @@ use own_file::own_file;
 
 use super::host_files::{Choice, Gatelet, Here, carry_out, chosen, plan_each, scope, server};
 use super::init::START;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::Secrets;
 
@@ -83,7 +83,7 @@ fn reach(args: &Args, here: &Here, gatelet: &Gatelet, paths: &Paths) -> anyhow::
     if gatelet.config.auth.required {
         let why = "`auth.required` is set, so every caller over HTTP shows a key, and hosts' files are \
                    no place for one; leave out --http, and hosts start gatelet themselves";
-        return Err(Stop::Usage(why.to_owned()).into());
+        return Err(CliError::Usage(why.to_owned()).into());
     }
     let url = format!("{}/mcp", gatelet.config.serve.url()).replace("://0.0.0.0:", "://127.0.0.1:");
     Ok(vec![Reach::Http { url, headers: [].into() }, program])

@@ -12,7 +12,7 @@ use store::state::wait;
 use web::identity::key::{Key, KeyError, KeyRing};
 
 use super::output::Output;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secret;
 use crate::terminal::{DIM, GOOD, out, paint, say};
@@ -106,7 +106,7 @@ fn change<T: Send>(
             let shown = file(state);
             Err(error).with_context(|| format!("cannot change `{}`", shown.display()))
         }
-        (Ok(_), Some(done)) => Ok(done.map_err(|error| Stop::Usage(error.to_string()))?),
+        (Ok(_), Some(done)) => Ok(done.map_err(|error| CliError::Usage(error.to_string()))?),
         (Ok(_), None) => unreachable!("a change that succeeds was asked for"),
     }
 }
@@ -126,12 +126,12 @@ pub(crate) fn load(file: &Path) -> anyhow::Result<KeyRing> {
     }
 }
 
-fn lifetime(text: &str) -> Result<u64, Stop> {
+fn lifetime(text: &str) -> Result<u64, CliError> {
     let span: Result<SignedDuration, _> = text.parse();
     let seconds = span.ok().or_else(|| days(text)).map(|span| span.as_secs());
     match seconds.and_then(|seconds| u64::try_from(seconds).ok()) {
         Some(seconds) if 0 < seconds => Ok(seconds),
-        _ => Err(Stop::Usage(format!("`{text}` is no time: write `30d`, `12h` or `90m`"))),
+        _ => Err(CliError::Usage(format!("`{text}` is no time: write `30d`, `12h` or `90m`"))),
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::config::{self, Reach, Upstream};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::time::unix_seconds;
@@ -91,7 +91,7 @@ pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
     let name = wire::entry(label, args.caller.as_deref());
     let grant = wire::kept(&vault, &name).ok().flatten();
     if !vault.remove(&name)? {
-        return Err(Stop::Usage(format!("there is no token of `{label}` to forget")).into());
+        return Err(CliError::Usage(format!("there is no token of `{label}` to forget")).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let revoked = grant.map(|grant| runtime.block_on(revoke(&grant, &certificates)));
@@ -108,19 +108,19 @@ pub(crate) fn forget(args: &LogoutArgs, paths: &Paths) -> anyhow::Result<Done> {
     Ok(Done::Fine)
 }
 
-fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, Stop> {
+fn find<'a>(upstreams: &'a [Upstream], label: &str) -> Result<&'a Upstream, CliError> {
     let found = upstreams.iter().find(|upstream| catalog::name::same(&upstream.label, label));
     found.ok_or_else(|| {
         let labels: Vec<&str> = upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
         let all = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
-        Stop::Usage(format!("no upstream is called `{label}`; configured: {all}"))
+        CliError::Usage(format!("no upstream is called `{label}`; configured: {all}"))
     })
 }
 
-fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, Stop> {
+fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, CliError> {
     let label = &upstream.label;
     let Reach::Address { url, headers, certificates, .. } = &upstream.reach else {
-        return Err(Stop::Usage(match &upstream.reach {
+        return Err(CliError::Usage(match &upstream.reach {
             Reach::Nowhere { reason } => format!("`{label}` cannot be reached: {reason}"),
             Reach::Program { .. } | Reach::Address { .. } | Reach::Content { .. } => {
                 format!("`{label}` is no address: there is nothing to log in to")
@@ -129,13 +129,13 @@ fn wanted(upstream: &Upstream, args: &Args) -> Result<LoginRequest, Stop> {
     };
     let fixed = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
     if fixed && args.caller.is_none() {
-        return Err(Stop::Usage(format!(
+        return Err(CliError::Usage(format!(
             "`{label}` has an `Authorization` header in the configuration: remove it to log in"
         )));
     }
     let access = &upstream.access;
     if args.caller.is_some() && !access.per_caller && access.callers.is_empty() {
-        return Err(Stop::Usage(format!(
+        return Err(CliError::Usage(format!(
             "`{label}` is the same for all callers: set `per_caller = true` to log in for one"
         )));
     }
@@ -161,7 +161,7 @@ async fn log_in(wanted: &LoginRequest, port: u16, args: &Args) -> anyhow::Result
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
     let home = format!("http://127.0.0.1:{}", listener.local_addr()?.port());
     let login = Login::begin(wanted, &format!("{home}/callback")).await;
-    let login = login.map_err(|error| Stop::NoAnswer(error.to_string()))?;
+    let login = login.map_err(|error| CliError::NoAnswer(error.to_string()))?;
     say("Open this address in a browser and allow access:");
     out(login.url());
     if !args.no_browser {
@@ -170,9 +170,9 @@ async fn log_in(wanted: &LoginRequest, port: u16, args: &Args) -> anyhow::Result
     let state = parameter(login.url(), "state").unwrap_or_default();
     let callback = tokio::time::timeout(PATIENCE, wait(&listener, &state)).await;
     let callback =
-        callback.map_err(|_| Stop::NoAnswer("nobody logged in in time".to_owned()))??;
+        callback.map_err(|_| CliError::NoAnswer("nobody logged in in time".to_owned()))??;
     let grant = login.finish(&format!("{home}{callback}"), unix_seconds()).await;
-    Ok(grant.map_err(|error| Stop::NoAnswer(error.to_string()))?)
+    Ok(grant.map_err(|error| CliError::NoAnswer(error.to_string()))?)
 }
 
 /// Waits until the browser comes back with our own `state`; whoever else comes

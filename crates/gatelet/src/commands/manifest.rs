@@ -7,7 +7,7 @@ use anyhow::Context;
 use web::manifest::sign::{PublicKey, SecretKey, verify};
 use web::manifest::{self, Manifest, Problem};
 
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::secret;
 use crate::terminal::{BAD, GOOD, WARNING, out, paint, say};
 
@@ -60,7 +60,8 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
         Action::Sign { file, key } => {
             let text = std::fs::read_to_string(key)
                 .with_context(|| format!("cannot read `{}`", key.display()))?;
-            let key = SecretKey::parse(&text).map_err(|error| Stop::Usage(error.to_string()))?;
+            let key =
+                SecretKey::parse(&text).map_err(|error| CliError::Usage(error.to_string()))?;
             // As it was written: a signature holds for members that we do not know.
             out(&manifest::yaml(&key.sign(&load(file)?).document()));
             Ok(Done::Fine)
@@ -68,7 +69,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
         Action::Verify { file, pin } => {
             let pins: Result<Vec<PublicKey>, _> =
                 pin.iter().map(|pin| PublicKey::parse(pin)).collect();
-            let pins = pins.map_err(|error| Stop::Usage(error.to_string()))?;
+            let pins = pins.map_err(|error| CliError::Usage(error.to_string()))?;
             match verify(&load(file)?, &pins) {
                 Ok(()) => {
                     say(&format!("{}: signed by a pinned key", paint(GOOD, "good")));
@@ -85,7 +86,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
 
 fn keygen(file: &Path) -> anyhow::Result<Done> {
     if file.exists() {
-        return Err(Stop::Usage(format!("`{}` is there already", file.display())).into());
+        return Err(CliError::Usage(format!("`{}` is there already", file.display())).into());
     }
     let key = SecretKey::from_seed(secret::random());
     secret::write(file, &(key.to_text() + "\n"))?;
@@ -119,7 +120,7 @@ fn line(problem: &Problem) -> String {
 fn load(file: &Path) -> anyhow::Result<Manifest> {
     manifest::read(&text(file)?).map(|(manifest, _)| manifest).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
-        Stop::Usage(format!("`{}` is no manifest: {}", file.display(), lines.join("; "))).into()
+        CliError::Usage(format!("`{}` is no manifest: {}", file.display(), lines.join("; "))).into()
     })
 }
 
@@ -129,6 +130,7 @@ fn text(file: &Path) -> anyhow::Result<String> {
         std::io::stdin().take(1 << 20).read_to_string(&mut text)?;
         return Ok(text);
     }
-    std::fs::read_to_string(file)
-        .map_err(|error| Stop::Usage(format!("cannot read `{}`: {error}", file.display())).into())
+    std::fs::read_to_string(file).map_err(|error| {
+        CliError::Usage(format!("cannot read `{}`: {error}", file.display())).into()
+    })
 }

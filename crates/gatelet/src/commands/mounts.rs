@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::output::Output;
 use crate::config::{self, RawMount};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::mounts::{MountError, Mounts, taken};
 use crate::paths::Paths;
 use crate::running;
@@ -115,7 +115,7 @@ fn asked(
 fn report(status: u16, body: &Value, done: &str) -> anyhow::Result<Done> {
     if 400 <= status {
         let why = body["error"].as_str().unwrap_or("the gate refused");
-        return Err(Stop::Usage(why.to_owned()).into());
+        return Err(CliError::Usage(why.to_owned()).into());
     }
     if is_read_by_a_person() {
         say(&format!("{} {}", paint(GOOD, done), line(body)));

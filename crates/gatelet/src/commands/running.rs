@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::output::Output;
 use super::service;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::local_socket::{self, LocalRequest};
 use crate::paths::Paths;
 use crate::terminal::{GOOD, foreign, out, paint, say};
@@ -38,7 +38,7 @@ pub(super) fn ask(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<Option<V
         };
         let told = local_socket::ask(stream, wish).await;
         let told = told.map_err(|error| {
-            Stop::NoAnswer(format!("the gate that runs gave no answer: {error}"))
+            CliError::NoAnswer(format!("the gate that runs gave no answer: {error}"))
         })?;
         Ok(Some(told))
     })
@@ -49,7 +49,7 @@ pub(super) fn ask_or_fail(paths: &Paths, wish: &LocalRequest) -> anyhow::Result<
     ask(paths, wish)?.ok_or_else(|| {
         let why =
             "no gatelet runs for this configuration and state directory; `gatelet serve` starts one, and `gatelet up` one that stays";
-        Stop::NoAnswer(why.to_owned()).into()
+        CliError::NoAnswer(why.to_owned()).into()
     })
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn restart(args: &RestartArgs, paths: &Paths) -> anyhow::Result<Done>
         }
         None => {
             let why = told["error"].as_str().unwrap_or("the gate refused");
-            Err(Stop::Usage(why.to_owned()).into())
+            Err(CliError::Usage(why.to_owned()).into())
         }
     }
 }

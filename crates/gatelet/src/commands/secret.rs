@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::output::Output;
 use super::person;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::{Place, SecretError, Secrets};
 use crate::terminal::{DIM, GOOD, WARNING, out, paint, say};
@@ -55,7 +55,7 @@ pub(crate) fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> {
 fn set(store: &Secrets, name: &str, place: Place) -> anyhow::Result<Done> {
     let secret = value(name)?;
     if secret.is_empty() {
-        return Err(Stop::Usage("an empty secret is none".to_owned()).into());
+        return Err(CliError::Usage("an empty secret is none".to_owned()).into());
     }
     store.set(name, &secret, place).map_err(refused)?;
     let place = match place {
@@ -90,7 +90,7 @@ fn value(name: &str) -> anyhow::Result<String> {
 fn refused(error: SecretError) -> anyhow::Error {
     match error {
         SecretError::BadName(_) | SecretError::Missing(_) | SecretError::NoKeyring(_) => {
-            Stop::Usage(error.to_string()).into()
+            CliError::Usage(error.to_string()).into()
         }
         SecretError::Keyring(_) | SecretError::Vault(_) | SecretError::Index(_) => error.into(),
     }
@@ -129,10 +129,10 @@ fn remove(store: &Secrets, name: &str, force: bool, paths: &Paths) -> anyhow::Re
     let is_kept = store.list().map_err(refused)?.contains_key(name);
     if is_kept && !force && is_used(name, paths) {
         let why = format!("the configuration uses `{name}`; --force forgets it all the same");
-        return Err(Stop::Refused(why).into());
+        return Err(CliError::Refused(why).into());
     }
     if !store.remove(name).map_err(refused)? {
-        return Err(Stop::Usage(format!("no secret is called `{name}`")).into());
+        return Err(CliError::Usage(format!("no secret is called `{name}`")).into());
     }
     say(&format!("{} `{name}`", paint(GOOD, "forgot")));
     Ok(Done::Fine)

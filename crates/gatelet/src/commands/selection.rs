@@ -5,7 +5,7 @@ use std::io::Read;
 
 use catalog::selection::{self, Names, Provider, Repairs, Status};
 
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::terminal::out;
 
 /// Constrain a model's choice among tool ids, and check what it chose
@@ -52,7 +52,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Done> {
             let candidates = given(candidates)?;
             let names = Names { property: property.clone(), schema: name.clone() };
             let schema = selection::schema(&borrowed(&candidates), *provider, &names)
-                .map_err(|error| Stop::Usage(error.to_string()))?;
+                .map_err(|error| CliError::Usage(error.to_string()))?;
             out(&serde_json::to_string_pretty(&schema)?);
             Ok(Done::Fine)
         }

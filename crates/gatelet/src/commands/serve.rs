@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::config::{self, Loaded};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
 use crate::wire::{self, HangUp, StartPolicy, Watched, Wiring, chain};
@@ -36,7 +36,7 @@ const UPSTREAMS_END: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let written = config::load_for(paths, args.listen)?;
     if args.stdio {
-        chain::not_again(written.file.as_deref()).map_err(Stop::Usage)?;
+        chain::not_again(written.file.as_deref()).map_err(CliError::Usage)?;
     }
     let loaded = Loaded { config: args.over(&written.config), ..written.clone() };
     if let Some(warnings) = &loaded.warnings {
@@ -137,7 +137,7 @@ impl Serving<'_> {
     async fn over_http(&self, listening: Listening) -> anyhow::Result<Done> {
         let serve = &self.config().serve;
         let shown = serve.tls.as_ref().map(certificates::tls_configs).transpose();
-        let shown = shown.map_err(Stop::Usage)?;
+        let shown = shown.map_err(CliError::Usage)?;
         let Listening { socket, operator, _note } = listening;
         let issuers = site::Issuers::new(self.config());
         let site = site::site(self, operator, issuers.clone());

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use super::person;
 use crate::config;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use manager::Manager;
@@ -86,7 +86,7 @@ pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
     // One that cannot start is not made a service.
     let loaded = config::load(paths)?;
     if let Some(why) = loaded.config.exposed(false) {
-        return Err(Stop::Usage(format!("the service would refuse to start: {why}")).into());
+        return Err(CliError::Usage(format!("the service would refuse to start: {why}")).into());
     }
     let service = Service::of(paths)?;
     let text = service.text();
@@ -97,7 +97,7 @@ pub(crate) fn up(args: &UpArgs, paths: &Paths) -> anyhow::Result<Done> {
     let shown = service.file.display();
     if service.written().is_some_and(|text| !unit::is_ours(&text)) && !args.force {
         let why = format!("`{shown}` was not written by gatelet; --force replaces it");
-        return Err(Stop::Usage(why).into());
+        return Err(CliError::Usage(why).into());
     }
     let parent = service.file.parent().context("a unit has a directory")?;
     std::fs::create_dir_all(parent)
@@ -125,11 +125,11 @@ pub(crate) fn down(args: &DownArgs, paths: &Paths) -> anyhow::Result<Done> {
         None => {
             let why =
                 format!("there is no service: `{shown}` is not there; `gatelet up` makes one");
-            return Err(Stop::Usage(why).into());
+            return Err(CliError::Usage(why).into());
         }
         Some(text) if !unit::is_ours(&text) => {
             let why = format!("`{shown}` was not written by gatelet and is left alone");
-            return Err(Stop::Refused(why).into());
+            return Err(CliError::Refused(why).into());
         }
         Some(_) => {}
     }
@@ -139,7 +139,7 @@ pub(crate) fn down(args: &DownArgs, paths: &Paths) -> anyhow::Result<Done> {
     {
         let why =
             "nobody agreed: nothing was done; --yes agrees beforehand, --keep leaves the file";
-        return Err(Stop::Refused(why.to_owned()).into());
+        return Err(CliError::Refused(why.to_owned()).into());
     }
     service.manager.stop(&service.unit.name, &service.file)?;
     if !args.keep {
@@ -155,7 +155,7 @@ pub(crate) fn restart(paths: &Paths) -> anyhow::Result<Done> {
     let service = Service::of(paths)?;
     if service.written().is_none() {
         let why = "there is no service to restart; `gatelet up` makes one, and `gatelet restart LABEL` restarts an upstream";
-        return Err(Stop::Usage(why.to_owned()).into());
+        return Err(CliError::Usage(why.to_owned()).into());
     }
     service.manager.restart(&service.unit.name)?;
     say(&format!("{} {}", paint(GOOD, "restarted"), service.unit.name));

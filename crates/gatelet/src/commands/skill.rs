@@ -13,7 +13,7 @@ use super::asking::{self, Author, Wait};
 use super::help::is_error;
 use super::output::Output;
 use crate::config::{self, Config};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, WARNING, out, paint, say};
 use crate::wire::{StartPolicy, skills};
@@ -94,7 +94,9 @@ fn show(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         (1, None) => &["skillname"],
         (2, None) => &["namespace", "skillname"],
         (_, _) => {
-            return Err(Stop::Usage("name a skill, or a namespace and a skill".to_owned()).into());
+            return Err(
+                CliError::Usage("name a skill, or a namespace and a skill".to_owned()).into()
+            );
         }
     };
     asking::with_gateway(paths, StartPolicy::OnDemand, async |gateway| {
@@ -188,7 +190,7 @@ fn write_lock(paths: &Paths) -> anyhow::Result<Done> {
     with_skills(paths, |config, library, _, sight| {
         let [first, ..] = config.skills.directories.as_slice() else {
             let why = "no skills directories are configured: there is nothing to lock";
-            return Err(Stop::Usage(why.to_owned()).into());
+            return Err(CliError::Usage(why.to_owned()).into());
         };
         let all = library.skills().iter().map(|skill| &**skill);
         let lock = Lock::take(all, &|reference| sight.signature(reference));

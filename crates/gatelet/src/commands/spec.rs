@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toolspec::{Comparison, Finding, Options};
 
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
 use baseline::Baseline;
@@ -310,7 +310,7 @@ fn explain(code: Option<&str>) -> anyhow::Result<Done> {
         return Ok(Done::Fine);
     };
     let Some(rule) = toolspec::rules::find(code) else {
-        return Err(Stop::Usage(format!(
+        return Err(CliError::Usage(format!(
             "no rule is called `{code}`; `gatelet spec explain` lists all"
         ))
         .into());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::output::Output;
 use crate::config;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{self, BAD, DIM, HEADING, out, say};
 
@@ -79,12 +79,12 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         None => config::load(paths)?.config.records.file.ok_or_else(|| {
             let how = "switch them on with `[records]` and `file = \"calls.jsonl\"` in the \
                        configuration, or name a file of records";
-            Stop::Usage(format!("records are off: {how}"))
+            CliError::Usage(format!("records are off: {how}"))
         })?,
     };
     let opened = std::fs::File::open(&file);
     let opened = opened.map_err(|error| {
-        Stop::Usage(format!("cannot read the records in `{}`: {error}", file.display()))
+        CliError::Usage(format!("cannot read the records in `{}`: {error}", file.display()))
     })?;
     let stats = Stats::read(BufReader::new(opened))?;
     if args.output.is_json() {

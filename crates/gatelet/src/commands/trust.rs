@@ -8,7 +8,7 @@ use tool::Tool;
 use super::output::Output;
 use super::spec::live;
 use crate::config;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, out, paint, say};
@@ -117,8 +117,8 @@ fn is_meant_tool(wanted: &str, name: &str) -> bool {
     }
 }
 
-fn unknown(wanted: &str) -> Stop {
-    Stop::Usage(format!("nothing is known of `{wanted}`; `gatelet trust list` shows what is"))
+fn unknown(wanted: &str) -> CliError {
+    CliError::Usage(format!("nothing is known of `{wanted}`; `gatelet trust list` shows what is"))
 }
 
 fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
@@ -151,11 +151,11 @@ fn list(known: &Ledger, output: Output) -> anyhow::Result<()> {
 fn present(wanted: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
     let Some((upstream, tool)) = wanted.split_once('/') else {
         return Err(
-            Stop::Usage("tools are named `upstream/tool`, or `upstream/*`".to_owned()).into()
+            CliError::Usage("tools are named `upstream/tool`, or `upstream/*`".to_owned()).into()
         );
     };
     let Some(listing) = live(upstream, paths)? else {
-        return Err(Stop::Usage(format!("no upstream is called `{upstream}`")).into());
+        return Err(CliError::Usage(format!("no upstream is called `{upstream}`")).into());
     };
     let fits = |found: &Tool| is_meant(tool, &found.name);
     let tools: Vec<(String, Tool)> = listing
@@ -165,7 +165,7 @@ fn present(wanted: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
         .map(|found| (call::path(upstream, &found.name), found))
         .collect();
     if tools.is_empty() {
-        return Err(Stop::Usage(format!("`{upstream}` has no tool `{tool}`")).into());
+        return Err(CliError::Usage(format!("`{upstream}` has no tool `{tool}`")).into());
     }
     Ok(tools)
 }

@@ -5,7 +5,7 @@ use hosts::undo;
 use serde_json::json;
 
 use super::host_files::{Consent, Here, Planned, carry_out};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::Secrets;
 use crate::terminal::{DIM, HEADING, foreign, out, paint, say};
@@ -39,13 +39,15 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         Some(number) => records.iter().find(|record| record.number == number),
     };
     let nothing =
-        || Stop::Usage("there is nothing to take back; `gatelet undo --list` shows".to_owned());
+        || CliError::Usage("there is nothing to take back; `gatelet undo --list` shows".to_owned());
     let record = record.ok_or_else(nothing)?;
     if record.state == State::Undone {
-        return Err(Stop::Usage(format!("number {} was taken back already", record.number)).into());
+        return Err(
+            CliError::Usage(format!("number {} was taken back already", record.number)).into()
+        );
     }
     let changes = undo::plan(record, &here.history, &here.disk, |_| true);
-    let changes = changes.map_err(|why| Stop::Usage(why.to_string()))?;
+    let changes = changes.map_err(|why| CliError::Usage(why.to_string()))?;
     let planned = Planned { changes, ..Planned::default() };
     let store = Secrets::at(&paths.state_directory()?);
     let (done, written) = carry_out("undo", &planned, args.consent, &here, &store)?;

@@ -13,7 +13,7 @@ use tool::{Context, CredentialHealth};
 use super::asking::{self, Wait};
 use super::output::Output;
 use super::running;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::local_socket::LocalRequest;
 use crate::paths::Paths;
 use crate::terminal::{self, out, paint, say};
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
 /// Writes rows as [`rows_of`] makes them, wherever that was.
 pub(super) fn show(rows: Value, output: Output) -> anyhow::Result<Done> {
     let Value::Array(rows) = rows else {
-        return Err(Stop::NoAnswer("the gate that runs is another version".to_owned()).into());
+        return Err(CliError::NoAnswer("the gate that runs is another version".to_owned()).into());
     };
     let down = rows.iter().any(|row| row["state"] == "down");
     if output.is_json() {

@@ -18,7 +18,7 @@ use super::answer::Stateless;
 use super::named::NamedDatabase;
 use super::site::{SiteArgs, open, state_file};
 use crate::config::{self, Rules};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::say;
 use crate::time::since_epoch;
@@ -208,11 +208,11 @@ async fn edge(
     Ok(edge.with("content", Arc::new(Stateless(provider))))
 }
 
-fn auth(args: &Args) -> Result<Auth, Stop> {
+fn auth(args: &Args) -> Result<Auth, CliError> {
     let jwt = || {
         let secret = args.jwt_secret.clone().filter(|secret| !secret.is_empty());
         let secret = secret.ok_or_else(|| {
-            Stop::Usage("signed tokens need a secret: set SAPI_JWT_SECRET".to_owned())
+            CliError::Usage("signed tokens need a secret: set SAPI_JWT_SECRET".to_owned())
         })?;
         Ok(Jwt { secret, issuer: args.jwt_issuer.clone().filter(|issuer| !issuer.is_empty()) })
     };
@@ -221,7 +221,7 @@ fn auth(args: &Args) -> Result<Auth, Stop> {
         AuthArg::Jwt => jwt().map(Auth::Jwt),
         AuthArg::Both => jwt().map(Auth::Both),
         AuthArg::Open if args.listen.ip().is_loopback() => Ok(Auth::Open),
-        AuthArg::Open => Err(Stop::Usage(
+        AuthArg::Open => Err(CliError::Usage(
             "`--auth open` is only for loopback; use `--auth tokens` elsewhere".to_owned(),
         )),
     }

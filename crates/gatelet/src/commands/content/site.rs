@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use content::{Config, Content, OpenError};
 
 use crate::config::{Ownership, Rules};
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::paths::Paths;
 
 /// Which site, and how it is read.
@@ -38,11 +38,11 @@ impl SiteArgs {
 }
 
 /// Opens the site, with the exit code that fits when it cannot be.
-pub(super) async fn open(config: &Config) -> Result<Content, Stop> {
+pub(super) async fn open(config: &Config) -> Result<Content, CliError> {
     Content::open(config).await.map_err(|error| match error {
-        OpenError::Unreachable(_) | OpenError::Refused(_) => Stop::NoAnswer(error.to_string()),
+        OpenError::Unreachable(_) | OpenError::Refused(_) => CliError::NoAnswer(error.to_string()),
         OpenError::Url(_) | OpenError::NoDatabase(_) | OpenError::NoSite(_) => {
-            Stop::Usage(error.to_string())
+            CliError::Usage(error.to_string())
         }
     })
 }

@@ -7,7 +7,7 @@ use content::http::{NewToken, State, Token};
 
 use super::super::output::Output;
 use super::site::state_file;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::time::since_epoch;
@@ -54,21 +54,21 @@ pub(super) async fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> 
             let scopes: BTreeSet<String> = scopes.iter().map(|one| one.trim().to_owned()).collect();
             if let Some(odd) = scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
                 let message = format!("`{odd}` is no scope; there are {}", SCOPES.join(", "));
-                return Err(Stop::Usage(message).into());
+                return Err(CliError::Usage(message).into());
             }
             if name.is_empty() || name.len() > 100 {
                 let message = "a token's name has 1 to 100 bytes".to_owned();
-                return Err(Stop::Usage(message).into());
+                return Err(CliError::Usage(message).into());
             }
             if owner.is_some_and(|owner| owner < 1) {
                 let message = "`--owner` takes the id of a user of the site, from 1 up; leave it \
                                out for a token without an owner";
-                return Err(Stop::Usage(message.to_owned()).into());
+                return Err(CliError::Usage(message.to_owned()).into());
             }
             if *expires == Some(0) {
                 let message = "`--expires` takes a number of days, at least one day; leave it out \
                                for a token that is good for ever";
-                return Err(Stop::Usage(message.to_owned()).into());
+                return Err(CliError::Usage(message.to_owned()).into());
             }
             let expires = expires.map(|days| Duration::from_secs(u64::from(days) * 86_400));
             let new = NewToken { name: name.clone(), user_id: *owner, scopes, expires };
@@ -92,7 +92,7 @@ pub(super) async fn run(action: &Action, paths: &Paths) -> anyhow::Result<Done> 
         }
         Action::Revoke { id } => {
             if !state.revoke_token(*id, since_epoch()).await? {
-                return Err(Stop::Usage(format!("there is no token {id} to revoke")).into());
+                return Err(CliError::Usage(format!("there is no token {id} to revoke")).into());
             }
             say(&format!("{} token {id}", paint(GOOD, "revoked")));
         }

@@ -19,7 +19,7 @@ use super::own_file::own_file;
 use crate::config::edit::{self, Edit, Unedited};
 use crate::config::foreign::relabel;
 use crate::config::{self, Entry, RawUpstream, Source};
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::secrets::Secrets;
 use crate::terminal::{WARNING, paint, say};
 
@@ -51,7 +51,9 @@ pub(super) fn behind(
     let mut moved = Vec::new();
     for change in changes {
         let names = take(&change, &mut all)?;
-        moved.push(plan::with_removed(change, &names).map_err(|why| Stop::Usage(why.to_string()))?);
+        moved.push(
+            plan::with_removed(change, &names).map_err(|why| CliError::Usage(why.to_string()))?,
+        );
     }
     let mut new: Vec<RawUpstream> = all.drain(n_known..).map(|entry| entry.raw).collect();
     let secrets = match plain {
@@ -65,7 +67,7 @@ pub(super) fn behind(
 /// What is in our own file; what a new one begins with when there is none.
 fn own_text(here: &Here, file: &Path) -> anyhow::Result<(Option<Vec<u8>>, String)> {
     let before = here.disk.read(file)?;
-    let not_text = |_| Stop::Usage(format!("`{}` is not UTF-8 text", file.display()));
+    let not_text = |_| CliError::Usage(format!("`{}` is not UTF-8 text", file.display()));
     let text = match &before {
         Some(bytes) => String::from_utf8(bytes.clone()).map_err(not_text)?,
         None => START.to_owned(),
@@ -172,6 +174,6 @@ fn refused(why: Unedited) -> anyhow::Error {
         Unedited::Foreign(_)
         | Unedited::Taken(_)
         | Unedited::Unknown { .. }
-        | Unedited::Unsafe { .. } => Stop::Usage(why.to_string()).into(),
+        | Unedited::Unsafe { .. } => CliError::Usage(why.to_string()).into(),
     }
 }

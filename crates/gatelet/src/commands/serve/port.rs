@@ -9,7 +9,7 @@ use web::identity::key::Key;
 use super::serving::Args;
 use super::site;
 use crate::config::Config;
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::running;
 
 /// A port that is ours, and the note that says so.
@@ -36,7 +36,7 @@ const BACKLOG: u32 = 1024;
 fn bind(args: &Args, config: &Config) -> anyhow::Result<TcpSocket> {
     let serve = &config.serve;
     if let Some(why) = config.exposed(args.open) {
-        return Err(Stop::Usage(why).into());
+        return Err(CliError::Usage(why).into());
     }
     let socket = if serve.listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let bound = socket.and_then(|socket| {

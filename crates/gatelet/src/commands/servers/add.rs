@@ -16,7 +16,7 @@ use crate::commands::output::Output;
 use crate::commands::{person, plain_secrets};
 use crate::config::edit::Edit;
 use crate::config::{RawUpstream, Wire, write};
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::fetch;
 use crate::paths::Paths;
 use crate::secrets::{self, Secrets};
@@ -132,15 +132,15 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     {
         let why = "nobody agreed to start it: nothing was done; --yes agrees beforehand, --no-start adds it \
                    to the quarantine";
-        return Err(Stop::Refused(why.to_owned()).into());
+        return Err(CliError::Refused(why.to_owned()).into());
     }
     if let Some((bundle, directory)) = &candidate.bundle {
         unpack::write(bundle, directory)?;
     }
     let mut listed = None;
     if !args.no_start {
-        let probed = review::look(&upstream, paths)?;
-        let probed = probed.map_err(|failure| review::failed(label, &failure))?;
+        let probed = review::probe(&upstream, paths)?;
+        let probed = probed.map_err(|failure| review::probe_error(label, &failure))?;
         review::show(label, &probed);
         let n_tools = probed.listing.tools.len();
         let is_agreed =
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let raw = RawUpstream { quarantine: !is_agreed, ..agreed.clone() };
     let text = file.changed(&edits(&raw))?;
     if let Some((probed, true)) = &listed {
-        review::vouch(&upstream, &probed.listing, paths)?;
+        review::pin_tools(&upstream, &probed.listing, paths)?;
     }
     file.write(&text)?;
     if args.output.is_json() {
@@ -207,7 +207,8 @@ fn candidate(args: &Args, state: &Path, file: &Path) -> anyhow::Result<Candidate
     let mut candidate = match args.source.as_deref() {
         None => typed(&args.words)?,
         Some(text) => {
-            let source = source::read(text).map_err(|unclear| Stop::Usage(unclear.to_string()))?;
+            let source =
+                source::read(text).map_err(|unclear| CliError::Usage(unclear.to_string()))?;
             published(args, source, state)?
         }
     };
@@ -239,10 +240,10 @@ fn is_place(word: &str) -> bool {
     path.is_relative() && (word.starts_with('.') || !word.starts_with('-') && path.exists())
 }
 
-fn typed(words: &[String]) -> Result<Candidate, Stop> {
+fn typed(words: &[String]) -> Result<Candidate, CliError> {
     let Some((command, args)) = words.split_first() else {
         let why = "name what to add: a command after `--`, a URL, a package or a file; see `gatelet add --help`";
-        return Err(Stop::Usage(why.to_owned()));
+        return Err(CliError::Usage(why.to_owned()));
     };
     let raw = RawUpstream {
         command: Some(command.clone()),
@@ -263,19 +264,19 @@ fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candid
     match source {
         Source::Address(url) => {
             if !args.words.is_empty() {
-                return Err(Stop::Usage("a URL takes no words after `--`".to_owned()).into());
+                return Err(CliError::Usage("a URL takes no words after `--`".to_owned()).into());
             }
             let transport = url.ends_with("/sse").then_some(Wire::Sse);
             let raw = RawUpstream { url: Some(url), transport, ..RawUpstream::default() };
             Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None })
         }
         Source::Package(package) => {
-            let recipe = package.recipe().map_err(|bad| Stop::Usage(bad.to_string()))?;
+            let recipe = package.recipe().map_err(|bad| CliError::Usage(bad.to_string()))?;
             of_recipe(args, &recipe, Author::Operator, &store)
         }
         Source::Document(path) => {
             let text = std::fs::read_to_string(&path).map_err(|error| {
-                Stop::Usage(format!("cannot read `{}`: {error}", path.display()))
+                CliError::Usage(format!("cannot read `{}`: {error}", path.display()))
             })?;
             of_document(args, &text, &store, bundle)
         }
@@ -295,18 +296,20 @@ fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candid
 }
 
 fn read_bundle(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let unread = |error| Stop::Usage(format!("cannot read `{}`: {error}", path.display()));
+    let unread = |error| CliError::Usage(format!("cannot read `{}`: {error}", path.display()));
     let length = std::fs::metadata(path).map_err(unread)?.len();
     if LARGEST < length {
-        return Err(
-            Stop::Usage(format!("`{}` is larger than a bundle may be", path.display())).into()
-        );
+        return Err(CliError::Usage(format!(
+            "`{}` is larger than a bundle may be",
+            path.display()
+        ))
+        .into());
     }
     Ok(std::fs::read(path).map_err(unread)?)
 }
 
 fn fetch_bundle(url: &str) -> anyhow::Result<Vec<u8>> {
-    let wrong = |_| Stop::Usage(format!("`{url}` is no address"));
+    let wrong = |_| CliError::Usage(format!("`{url}` is no address"));
     let parsed = reqwest::Url::parse(url).map_err(wrong)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let limit = usize::try_from(LARGEST).unwrap_or(usize::MAX);
@@ -320,7 +323,8 @@ fn of_document(
     store: &Secrets,
     bundle: impl Fn(&[u8], Option<&str>) -> anyhow::Result<Candidate>,
 ) -> anyhow::Result<Candidate> {
-    let offers = server_json::offers(text).map_err(|unusable| Stop::Usage(unusable.to_string()))?;
+    let offers =
+        server_json::offers(text).map_err(|unusable| CliError::Usage(unusable.to_string()))?;
     let kinds: Vec<&str> = offers.iter().map(kind).collect();
     let wanted = args.offer.as_deref();
     let at = match wanted {
@@ -331,7 +335,7 @@ fn of_document(
     let Some(offer) = at.map(|at| &offers[at]) else {
         let known = kinds.join(", ");
         let why = format!("it offers no `{}`, but {known}", wanted.unwrap_or_default());
-        return Err(Stop::Usage(why).into());
+        return Err(CliError::Usage(why).into());
     };
     let mut candidate = match offer {
         Offer::Recipe(recipe) => of_recipe(args, recipe, Author::Publisher, store)?,
@@ -378,14 +382,15 @@ fn of_recipe(
     store: &Secrets,
 ) -> anyhow::Result<Candidate> {
     let values = decided(args, recipe, store)?;
-    let filled =
-        recipe.fill(&values).map_err(|unfilled| Stop::Usage(unfilled_text(recipe, &unfilled)))?;
+    let filled = recipe
+        .fill(&values)
+        .map_err(|unfilled| CliError::Usage(unfilled_text(recipe, &unfilled)))?;
     let description = recipe.description.as_deref().map(one_line);
     let mut raw = RawUpstream { description, ..RawUpstream::default() };
     match filled {
         Filled::Program { command, args: words, env } => {
             if crate::paths::program(&command).is_none() {
-                return Err(Stop::Usage(no_runner(&command)).into());
+                return Err(CliError::Usage(no_runner(&command)).into());
             }
             raw.command = Some(command);
             raw.args = words;

@@ -8,7 +8,7 @@ use store::file::{Safety, replace};
 
 use crate::config::edit::{self, Edit};
 use crate::config::{self, RawUpstream, Upstream};
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::paths::{self, Paths};
 use crate::terminal::say;
 
@@ -39,7 +39,7 @@ impl ConfigFile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {
                 let why = format!("cannot read `{}`: {error}", path.display());
-                return Err(Stop::Usage(why).into());
+                return Err(CliError::Usage(why).into());
             }
         };
         Ok(ConfigFile { path, text })
@@ -85,7 +85,7 @@ impl ConfigFile {
         let now = std::fs::read_to_string(&self.path).ok();
         if now != self.text {
             let why = format!("`{}` was changed meanwhile: run the command again", self.name());
-            return Err(Stop::Refused(why).into());
+            return Err(CliError::Refused(why).into());
         }
         let permissions = std::fs::metadata(&self.path).ok().map(|about| about.permissions());
         replace(&self.path, text.as_bytes(), Safety::Synced)

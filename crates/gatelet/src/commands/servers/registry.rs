@@ -8,7 +8,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use store::file::{Safety, replace};
 
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::fetch;
 use crate::terminal::{WARNING, foreign, paint, say};
 use crate::time::unix_seconds;
@@ -82,8 +82,9 @@ impl Registry {
         let url = answers::version_url(&self.base, name, version);
         let body = self.get(&url).await?;
         let entry = answers::single(&body).ok().flatten();
-        let missing =
-            || Stop::Usage(format!("the registry has no server `{name}`; see `gatelet search`"));
+        let missing = || {
+            CliError::Usage(format!("the registry has no server `{name}`; see `gatelet search`"))
+        };
         Ok(entry.ok_or_else(missing)?)
     }
 
@@ -92,8 +93,9 @@ impl Registry {
         for _ in 0..MOST_PAGES {
             let url = answers::search_url(&self.base, text, cursor.as_deref());
             let body = self.get(&url).await?;
-            let Page { entries, next } = answers::page(&body)
-                .map_err(|_| Stop::NoAnswer(format!("{} is no registry of servers", self.base)))?;
+            let Page { entries, next } = answers::page(&body).map_err(|_| {
+                CliError::NoAnswer(format!("{} is no registry of servers", self.base))
+            })?;
             found.extend(entries);
             match next {
                 Some(next) => cursor = Some(next),
@@ -118,9 +120,11 @@ impl Registry {
                 return Ok(fetched.body);
             }
             Ok(fetched) if fetched.status == 404 => {
-                return Err(
-                    Stop::Usage(format!("the registry {} does not have that", self.base)).into()
-                );
+                return Err(CliError::Usage(format!(
+                    "the registry {} does not have that",
+                    self.base
+                ))
+                .into());
             }
             Ok(fetched) => format!("it answers with status {}", fetched.status),
             Err(error) => format!("{error:#}"),
@@ -132,7 +136,7 @@ impl Registry {
                 say(&paint(WARNING, foreign(&note)));
                 Ok(kept.body)
             }
-            None => Err(Stop::NoAnswer(format!(
+            None => Err(CliError::NoAnswer(format!(
                 "the registry {} cannot be asked: {why}. Servers can be added without it: see `gatelet add --help`",
                 self.base
             ))

@@ -5,7 +5,7 @@ use super::review;
 use crate::commands::person;
 use crate::config::edit::Edit;
 use crate::config::write;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 use crate::wire;
@@ -30,13 +30,13 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     if !args.yes && !person::agrees(&format!("Remove `{label}` from {}?", file.path().display())) {
         let why =
             format!("nobody agreed to remove `{label}`: nothing was done; --yes agrees beforehand");
-        return Err(Stop::Refused(why).into());
+        return Err(CliError::Refused(why).into());
     }
     let upstream = file.meant(&raw, paths);
     file.write(&text)?;
     out(&write(vec![raw]));
     say(&format!("{} `{label}` from {}", paint(GOOD, "removed"), file.path().display()));
-    let n_known = upstream.and_then(|upstream| review::forget(&upstream, paths)).unwrap_or(0);
+    let n_known = upstream.and_then(|upstream| review::forget_trust(&upstream, paths)).unwrap_or(0);
     let state = paths.state_directory()?;
     let had_token = wire::vault(&state).remove(&wire::entry(&label, None)).unwrap_or(false);
     if n_known != 0 || had_token {

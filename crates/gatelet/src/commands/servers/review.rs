@@ -1,4 +1,4 @@
-//! What a server has, shown to the operator before a model sees it.
+//! Probes a server and shows its tools to the operator before a model sees them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tool::{Failure, Listing, Tool};
 
 use crate::config::Upstream;
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::ledger_file::LedgerFile;
 use crate::paths::Paths;
 use crate::terminal::{BAD, DIM, GOOD, HEADING, WARNING, foreign, paint, say, thousands};
@@ -18,11 +18,11 @@ use crate::wire::bound_ledger::BoundLedger;
 use crate::wire::identity::Identities;
 use crate::wire::{self, Probed};
 
-/// How long a server may take to end.
+/// How long the server process may take to exit after the probe.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Starts or reaches a server and asks what it has.
-pub(super) fn look(upstream: &Upstream, paths: &Paths) -> anyhow::Result<Result<Probed, Failure>> {
+/// Starts or connects to a server and requests its listing.
+pub(super) fn probe(upstream: &Upstream, paths: &Paths) -> anyhow::Result<Result<Probed, Failure>> {
     let state = paths.state_directory()?;
     let progress = crate::terminal::progress("starting the server");
     let runtime = tokio::runtime::Runtime::new()?;
@@ -35,8 +35,8 @@ pub(super) fn look(upstream: &Upstream, paths: &Paths) -> anyhow::Result<Result<
     Ok(probed)
 }
 
-/// Why a server that gave no listing is of no use, and what to do.
-pub(super) fn failed(label: &str, failure: &Failure) -> Stop {
+/// The error for a server that returned no listing; it says what to do next.
+pub(super) fn probe_error(label: &str, failure: &Failure) -> CliError {
     let next = match failure {
         Failure::Unauthorized { .. } => {
             format!(
@@ -44,7 +44,7 @@ pub(super) fn failed(label: &str, failure: &Failure) -> Stop {
             )
         }
         Failure::Forbidden { .. } => {
-            ". It knows who asks and refuses: change its credentials".to_owned()
+            ". The server accepts the credentials but denies access: use others".to_owned()
         }
         Failure::Unavailable { .. }
         | Failure::Timeout { .. }
@@ -54,10 +54,10 @@ pub(super) fn failed(label: &str, failure: &Failure) -> Stop {
         | Failure::Cancelled
         | Failure::Unsupported { .. } => String::new(),
     };
-    Stop::NoAnswer(format!("`{label}` gave no listing: {failure}{next}. Nothing was written"))
+    CliError::NoAnswer(format!("`{label}` gave no listing: {failure}{next}. Nothing was written"))
 }
 
-/// Shows a server and every tool of it.
+/// Prints a server and all its tools.
 pub(super) fn show(label: &str, probed: &Probed) {
     let Listing { server, tools, resources, templates, prompts, findings, .. } = &*probed.listing;
     let named = foreign(&format!("{} {}", server.name, server.version)).trim().to_owned();
@@ -87,7 +87,7 @@ pub(super) fn show(label: &str, probed: &Probed) {
     }
 }
 
-/// What a tool says that it does.
+/// What the annotations of a tool say about its effects.
 fn hint(tool: &Tool) -> (&'static str, anstyle::Style) {
     match (tool.annotations.read_only, tool.annotations.destructive) {
         (Some(true), _) => ("reads", GOOD),
@@ -101,7 +101,7 @@ fn total(listing: &Listing) -> usize {
     listing.tools.iter().map(|tool| tokens::count(tool.raw.as_str())).sum()
 }
 
-/// The same for a program to read.
+/// The same information as JSON.
 pub(super) fn as_json(probed: &Probed) -> Value {
     let listing = &probed.listing;
     let tool = |tool: &Tool| {
@@ -131,9 +131,13 @@ fn ledger(upstream: &Upstream, paths: &Paths) -> anyhow::Result<BoundLedger<Ledg
     Ok(BoundLedger::new(LedgerFile::at(&paths.state_directory()?), identities))
 }
 
-/// Notes that the operator has seen these tools as they are. What was revoked
-/// stays so.
-pub(super) fn vouch(upstream: &Upstream, listing: &Listing, paths: &Paths) -> anyhow::Result<()> {
+/// Records in the trust ledger that the operator approved these tool
+/// definitions. A tool whose trust was revoked stays revoked.
+pub(super) fn pin_tools(
+    upstream: &Upstream,
+    listing: &Listing,
+    paths: &Paths,
+) -> anyhow::Result<()> {
     ledger(upstream, paths)?.change(&mut |ledger| {
         for tool in &listing.tools {
             let name = call::path(&upstream.label, &tool.name);
@@ -146,8 +150,8 @@ pub(super) fn vouch(upstream: &Upstream, listing: &Listing, paths: &Paths) -> an
     Ok(())
 }
 
-/// Forgets what is known of an upstream's tools; how many there were.
-pub(super) fn forget(upstream: &Upstream, paths: &Paths) -> anyhow::Result<usize> {
+/// Removes all tools of an upstream from the trust ledger. Returns their number.
+pub(super) fn forget_trust(upstream: &Upstream, paths: &Paths) -> anyhow::Result<usize> {
     let ledger = ledger(upstream, paths)?;
     let start = format!("{}/", upstream.label);
     let known = ledger.read()?;
@@ -161,46 +165,51 @@ pub(super) fn forget(upstream: &Upstream, paths: &Paths) -> anyhow::Result<usize
     Ok(names.len())
 }
 
-/// Forgets the tools that are gone.
-pub(super) fn forget_gone(
+/// Removes the tools from the trust ledger that the server no longer lists.
+pub(super) fn forget_removed_tools(
     upstream: &Upstream,
     changes: &Changes,
     paths: &Paths,
 ) -> anyhow::Result<()> {
-    if changes.gone.is_empty() {
+    if changes.removed.is_empty() {
         return Ok(());
     }
     ledger(upstream, paths)?.change(&mut |ledger| {
-        for name in &changes.gone {
+        for name in &changes.removed {
             ledger.forget(&call::path(&upstream.label, name));
         }
     })?;
     Ok(())
 }
 
-/// What changed in an upstream's tools since they were last seen.
+/// How an upstream's tools differ from those in the trust ledger.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Changes {
     pub(super) added: Vec<String>,
-    pub(super) gone: Vec<String>,
+    pub(super) removed: Vec<String>,
     pub(crate) changed: Vec<(String, Vec<Drift>)>,
-    /// Nothing is known of how it was.
-    pub(super) is_first: bool,
+    /// The trust ledger has no tools of this upstream.
+    pub(super) no_previous_record: bool,
 }
 
 impl Changes {
-    pub(super) fn are_none(&self) -> bool {
-        self.added.is_empty() && self.gone.is_empty() && self.changed.is_empty() && !self.is_first
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.added.is_empty()
+            && self.removed.is_empty()
+            && self.changed.is_empty()
+            && !self.no_previous_record
     }
 
-    /// In words, a line for each.
+    /// Describes each change in one line.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(
             self.added.iter().map(|name| format!("{} {} is new", paint(GOOD, "+"), foreign(name))),
         );
         lines.extend(
-            self.gone.iter().map(|name| format!("{} {} is gone", paint(BAD, "-"), foreign(name))),
+            self.removed
+                .iter()
+                .map(|name| format!("{} {} was removed", paint(BAD, "-"), foreign(name))),
         );
         for (name, drift) in &self.changed {
             let what: Vec<String> = drift.iter().map(ToString::to_string).collect();
@@ -217,14 +226,14 @@ impl Changes {
         });
         json!({
             "added": self.added,
-            "gone": self.gone,
+            "gone": self.removed,
             "changed": changed.collect::<Vec<_>>(),
-            "known_before": !self.is_first,
+            "known_before": !self.no_previous_record,
         })
     }
 }
 
-/// Compares what `before` is known to have had with a listing of now.
+/// Compares a new listing with the tools that the trust ledger has of `before`.
 pub(crate) fn changes(
     before: &Upstream,
     listing: &Listing,
@@ -249,9 +258,10 @@ fn compare(known: &Ledger, label: &str, listing: &Listing) -> Changes {
     }
     let is_there =
         |name: &&&str| listing.tools.iter().any(|tool| call::path(label, &tool.name) == ***name);
-    let gone = before.iter().filter(|name| !is_there(name));
-    let gone = gone.map(|name| name.strip_prefix(&start).unwrap_or(name).to_owned()).collect();
-    Changes { added, gone, changed, is_first: before.is_empty() }
+    let removed = before.iter().filter(|name| !is_there(name));
+    let removed =
+        removed.map(|name| name.strip_prefix(&start).unwrap_or(name).to_owned()).collect();
+    Changes { added, removed, changed, no_previous_record: before.is_empty() }
 }
 
 #[cfg(test)]
@@ -265,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_gone_and_changed_is_said_in_words() {
+    fn added_removed_and_changed_tools_are_described() {
         let mut ledger = Ledger::default();
         for text in [r#"{"name":"a","description":"x"}"#, r#"{"name":"b"}"#, r#"{"name":"c"}"#] {
             let tool = tool(text);
@@ -280,12 +290,12 @@ mod tests {
         let listing = Listing { tools: now.map(tool).to_vec(), ..Listing::default() };
         let changes = compare(&ledger, "up", &listing);
         assert_eq!(
-            (changes.added.as_slice(), changes.gone.as_slice()),
+            (changes.added.as_slice(), changes.removed.as_slice()),
             (&["d".to_owned()][..], &["c".to_owned()][..])
         );
         let told = changes.as_json().to_string();
         assert!(told.contains("destructiveHint") && told.contains("wording"), "{told}");
-        assert!(!changes.are_none() && !changes.is_first);
-        assert!(compare(&Ledger::default(), "up", &listing).is_first);
+        assert!(!changes.is_unchanged() && !changes.no_previous_record);
+        assert!(compare(&Ledger::default(), "up", &listing).no_previous_record);
     }
 }

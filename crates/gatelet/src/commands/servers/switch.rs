@@ -7,7 +7,7 @@ use super::review;
 use crate::commands::output::Output;
 use crate::commands::person;
 use crate::config::edit::Edit;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{DIM, GOOD, out, paint, say};
 
@@ -45,8 +45,8 @@ pub(crate) fn enable(args: &EnableArgs, paths: &Paths) -> anyhow::Result<Done> {
     let text = file.changed(&edits)?;
     if raw.quarantine {
         let upstream = file.meant(&raw, paths)?;
-        let probed = review::look(&upstream, paths)?;
-        let probed = probed.map_err(|failure| review::failed(&label, &failure))?;
+        let probed = review::probe(&upstream, paths)?;
+        let probed = probed.map_err(|failure| review::probe_error(&label, &failure))?;
         review::show(&label, &probed);
         if args.output.is_json() {
             out(&serde_json::to_string_pretty(
@@ -58,9 +58,9 @@ pub(crate) fn enable(args: &EnableArgs, paths: &Paths) -> anyhow::Result<Done> {
             let why = format!(
                 "nobody agreed, so `{label}` stays in quarantine; `gatelet enable {label} --yes` agrees beforehand"
             );
-            return Err(Stop::Refused(why).into());
+            return Err(CliError::Refused(why).into());
         }
-        review::vouch(&upstream, &probed.listing, paths)?;
+        review::pin_tools(&upstream, &probed.listing, paths)?;
     }
     file.write(&text)?;
     say(&format!("{} `{label}` in {}", paint(GOOD, "enabled"), file.path().display()));

@@ -9,7 +9,7 @@ use packages::recipe::Recipe;
 
 use crate::config::Environment;
 use crate::config::Process;
-use crate::exit::Stop;
+use crate::exit::CliError;
 
 /// Where the files of a bundle are, below the state directory.
 pub(super) fn directory(state: &Path, label: &str, bytes: &[u8]) -> PathBuf {
@@ -26,11 +26,12 @@ pub(super) fn recipe(
     expected: Option<&str>,
     directory: &Path,
 ) -> anyhow::Result<(Bundle, Recipe)> {
-    let bundle = Bundle::read(bytes, expected).map_err(|bad| Stop::Usage(bad.to_string()))?;
+    let bundle = Bundle::read(bytes, expected).map_err(|bad| CliError::Usage(bad.to_string()))?;
     let home = Process.get("HOME").unwrap_or_default();
     let platform = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
-    let recipe =
-        bundle.recipe(directory, &home, platform).map_err(|bad| Stop::Usage(bad.to_string()))?;
+    let recipe = bundle
+        .recipe(directory, &home, platform)
+        .map_err(|bad| CliError::Usage(bad.to_string()))?;
     Ok((bundle, recipe))
 }
 

@@ -9,7 +9,7 @@ use crate::commands::output::Output;
 use crate::commands::person;
 use crate::config::RawUpstream;
 use crate::config::edit::Edit;
-use crate::exit::{Done, Stop};
+use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::terminal::{GOOD, out, paint, say};
 
@@ -41,10 +41,10 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         None => before.clone(),
     };
     let (old, new) = (file.meant(&before, paths)?, file.meant(&after, paths)?);
-    let probed = review::look(&new, paths)?;
-    let probed = probed.map_err(|failure| review::failed(&label, &failure))?;
+    let probed = review::probe(&new, paths)?;
+    let probed = probed.map_err(|failure| review::probe_error(&label, &failure))?;
     let changes = review::changes(&old, &probed.listing, paths)?;
-    if changes.is_first {
+    if changes.no_previous_record {
         say("nobody has looked at its tools so far; this is what there is now");
         review::show(&label, &probed);
     } else {
@@ -57,14 +57,14 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         out(&serde_json::to_string_pretty(&told)?);
     }
     let is_same = before == after && !before.quarantine;
-    if changes.are_none() && is_same {
+    if changes.is_unchanged() && is_same {
         say(&format!("nothing changed in the {} tools of `{label}`", probed.listing.tools.len()));
         return Ok(Done::Fine);
     }
     let question = format!("Trust `{label}` as it is now?");
-    if !changes.are_none() && !args.yes && !person::agrees(&question) {
+    if !changes.is_unchanged() && !args.yes && !person::agrees(&question) {
         let why = format!("nobody agreed, so `{label}` stays as it was; --yes agrees beforehand");
-        return Err(Stop::Refused(why).into());
+        return Err(CliError::Refused(why).into());
     }
     if !is_same {
         let args = (before.args != after.args).then(|| json!(after.args));
@@ -77,9 +77,9 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         }));
         file.write(&file.changed(&edits)?)?;
     }
-    // What is gone is forgotten, so that it is new if it comes back.
-    review::forget_gone(&old, &changes, paths)?;
-    review::vouch(&new, &probed.listing, paths)?;
+    // Removed tools are forgotten, so that they count as new if they come back.
+    review::forget_removed_tools(&old, &changes, paths)?;
+    review::pin_tools(&new, &probed.listing, paths)?;
     say(&format!(
         "{} `{label}`: {} tools as they are now",
         paint(GOOD, "trusted"),
@@ -111,13 +111,13 @@ pub(crate) fn unpinned(command: &str, args: &[String]) -> Option<String> {
 }
 
 /// The same entry with another version of its package.
-fn at_version(raw: &RawUpstream, version: &str) -> Result<RawUpstream, Stop> {
+fn at_version(raw: &RawUpstream, version: &str) -> Result<RawUpstream, CliError> {
     let (kind, at) = match package(raw.command.as_deref().unwrap_or_default(), &raw.args) {
         Some(found) => found,
         None => {
             let why = "--to changes packages that `npx` or `uvx` runs; change the entry by hand, then \
                        `gatelet update` shows what that does to its tools";
-            return Err(Stop::Usage(why.to_owned()));
+            return Err(CliError::Usage(why.to_owned()));
         }
     };
     let word = raw.args[at].as_str();
@@ -127,7 +127,7 @@ fn at_version(raw: &RawUpstream, version: &str) -> Result<RawUpstream, Stop> {
     };
     // Read as if it had been typed, so that nothing else passes for a version.
     packages::source::read(&format!("{kind}:{name}@{version}"))
-        .map_err(|unclear| Stop::Usage(unclear.to_string()))?;
+        .map_err(|unclear| CliError::Usage(unclear.to_string()))?;
     let mut after = raw.clone();
     after.args[at] = format!("{name}@{version}");
     Ok(after)

@@ -9,7 +9,7 @@ use tool::Severity;
 use toolspec::Finding;
 
 use super::report::Report;
-use crate::exit::Stop;
+use crate::exit::CliError;
 
 /// How often each finding is known.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -33,7 +33,7 @@ impl Baseline {
     pub(super) fn load(file: &Path) -> anyhow::Result<Baseline> {
         let text = super::subject::read(file)?;
         serde_json::from_str(&text).map_err(|error| {
-            Stop::Usage(format!("`{}` is no baseline: {error}", file.display())).into()
+            CliError::Usage(format!("`{}` is no baseline: {error}", file.display())).into()
         })
     }
 

@@ -13,7 +13,7 @@ use tool::{Client, Json, Listing, Provider, Tool};
 use toolspec::Definition;
 
 use crate::config::{self, Reach};
-use crate::exit::Stop;
+use crate::exit::CliError;
 use crate::paths::Paths;
 use crate::wire;
 
@@ -26,8 +26,9 @@ pub(crate) struct Subject {
 
 /// Reads a file as text.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Stop::Usage(format!("cannot read `{}`: {error}", path.display())).into())
+    std::fs::read_to_string(path).map_err(|error| {
+        CliError::Usage(format!("cannot read `{}`: {error}", path.display())).into()
+    })
 }
 
 /// Reads a document; a listing is written as one.
@@ -59,7 +60,9 @@ pub(super) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     found.sort();
     found.dedup();
     if found.is_empty() {
-        return Err(Stop::Usage("no `MCP_TOOL_SPECIFICATION.md` was found there".to_owned()).into());
+        return Err(
+            CliError::Usage("no `MCP_TOOL_SPECIFICATION.md` was found there".to_owned()).into()
+        );
     }
     Ok(found)
 }
@@ -114,7 +117,7 @@ fn show(object: &str, directory: Option<&Path>) -> anyhow::Result<String> {
     let output = git(directory).args(["show", object]).output().context("cannot run `git`")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Stop::Usage(format!("git has no `{object}`: {said}")).into());
+        return Err(CliError::Usage(format!("git has no `{object}`: {said}")).into());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -142,7 +145,7 @@ pub(crate) fn find(subject: &str, paths: &Paths) -> anyhow::Result<Subject> {
     // `REVISION:PATH`, as git writes it.
     match subject.split_once(':') {
         Some((_, inside)) if !inside.is_empty() => parse(inside, &show(subject, None)?),
-        Some(_) | None => Err(Stop::Usage(format!(
+        Some(_) | None => Err(CliError::Usage(format!(
             "`{subject}` is no file, no upstream of the configuration, no address, no command and no git revision"
         ))
         .into()),
@@ -200,7 +203,7 @@ pub(crate) fn live(subject: &str, paths: &Paths) -> anyhow::Result<Option<Listin
     runtime.block_on(async {
         let upstream = connect::connect(&target, &options, &client)
             .await
-            .map_err(|error| Stop::NoAnswer(format!("`{subject}`: {error}")))?;
+            .map_err(|error| CliError::NoAnswer(format!("`{subject}`: {error}")))?;
         let listing = (*upstream.listing()).clone();
         upstream.close().await;
         Ok(Some(listing))
@@ -215,7 +218,7 @@ fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
         None => None,
         Some(Reach::Program { command, args, env, inherit, cwd }) => {
             let program = Program { command: command.into(), args, env, inherit, cwd };
-            let program = wire::confined(program, sandbox.as_ref()).map_err(Stop::NoAnswer)?;
+            let program = wire::confined(program, sandbox.as_ref()).map_err(CliError::NoAnswer)?;
             Some(Target::Stdio(program))
         }
         Some(Reach::Address { url, headers, wire, certificates }) => {
@@ -238,7 +241,7 @@ fn labelled(label: &str, paths: &Paths) -> anyhow::Result<Option<Target>> {
                 cwd: None,
             }))
         }
-        Some(Reach::Nowhere { reason }) => return Err(Stop::NoAnswer(reason).into()),
+        Some(Reach::Nowhere { reason }) => return Err(CliError::NoAnswer(reason).into()),
     })
 }
 
@@ -284,7 +287,7 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
         return Ok(Subject { name: title.unwrap_or(stem), version, tools });
     }
     let value: Value = serde_json::from_str(text)
-        .map_err(|error| Stop::Usage(format!("`{name}` is no listing: {error}")))?;
+        .map_err(|error| CliError::Usage(format!("`{name}` is no listing: {error}")))?;
     let list = [
         Some(&value),
         value.get("tools"),
@@ -295,12 +298,12 @@ fn parse(name: &str, text: &str) -> anyhow::Result<Subject> {
     .flatten()
     .find_map(Value::as_array);
     let Some(list) = list else {
-        return Err(Stop::Usage(format!("`{name}` has no list called `tools`")).into());
+        return Err(CliError::Usage(format!("`{name}` has no list called `tools`")).into());
     };
     let mut tools = Vec::new();
     for raw in list {
         let tool = Tool::read(Json::from(raw.clone()))
-            .map_err(|finding| Stop::Usage(finding.to_string()))?;
+            .map_err(|finding| CliError::Usage(finding.to_string()))?;
         tools.push(Definition::from_tool(&tool));
     }
     let server = |key: &str| {
