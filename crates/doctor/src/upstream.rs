@@ -14,9 +14,10 @@ pub struct Facts {
 }
 
 /// How the try went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Outcome {
     /// It was not tried.
+    #[default]
     Untried,
     /// What its entry refers to is missing.
     Unset(String),
@@ -31,12 +32,6 @@ pub enum Outcome {
     /// The sandbox refused it something.
     Sandboxed(String),
     Up(Up),
-}
-
-impl Default for Outcome {
-    fn default() -> Outcome {
-        Outcome::Untried
-    }
 }
 
 /// One that came up.

@@ -23,6 +23,7 @@ pub fn read(text: &str) -> Read<Node> {
     let mut reader = Reader { text, parser, depth: 0 };
     let mut root = None;
     while let Some((event, span)) = reader.next()? {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the rest begins the one node")]
         match event {
             Event::StreamEnd => break,
             Event::DocumentStart(..) if root.is_some() => {
@@ -66,6 +67,7 @@ impl<'t> Reader<'t> {
         if self.depth > DEEPEST {
             return Err((span, "nested too deeply".to_owned()));
         }
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the rest begins no node")]
         let node = match event {
             Event::Scalar(text, style, _, tag) => {
                 let value = match style {

@@ -228,7 +228,9 @@ impl UserConfig {
             serde_json::Value::Null => None,
             serde_json::Value::String(text) => Some(text.clone()),
             serde_json::Value::Array(items) => items.first()?.as_str().map(str::to_owned),
-            other => Some(other.to_string()),
+            other @ (serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::Object(_)) => Some(other.to_string()),
         });
         Input {
             name: name.to_owned(),

@@ -295,7 +295,10 @@ impl RawInput {
         match self.default.as_ref()? {
             serde_json::Value::String(text) => Some(text.clone()),
             serde_json::Value::Null => None,
-            other => Some(other.to_string()),
+            other @ (serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::Array(_)
+            | serde_json::Value::Object(_)) => Some(other.to_string()),
         }
     }
 }
@@ -320,9 +323,10 @@ mod tests {
     use crate::recipe::{Filled, Value};
 
     fn document(more: serde_json::Value) -> String {
+        let serde_json::Value::Object(more) = more else { panic!("members") };
         let mut document =
             json!({"name": "io.example/files", "description": "Files", "version": "1.0.0"});
-        document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        document.as_object_mut().unwrap().extend(more);
         document.to_string()
     }
 

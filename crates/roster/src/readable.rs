@@ -101,8 +101,9 @@ fn definition(raw: &Json) -> Option<Json> {
 fn words(key: &str, value: &mut Value) -> bool {
     match value {
         Value::String(text) if WORDS.contains(&key) => clean(text).is_some(),
+        // Each is cleaned, also when one before it was.
         Value::Array(items) => {
-            items.iter_mut().fold(false, |changed, item| words("", item) || changed)
+            items.iter_mut().filter_map(|item| words("", item).then_some(())).count() > 0
         }
         Value::Object(members) => members.iter_mut().fold(false, |changed, (key, value)| {
             (!VALUES.contains(&key.as_str()) && words(key, value)) || changed

@@ -33,7 +33,7 @@ pub(crate) fn platform(payload: &Payload) -> Result<Package> {
         Entry::program("package/bin/gatelet", payload.program.clone()),
         Entry::text("package/sbom.cdx.json", payload.sbom.clone()),
     ];
-    packed(payload, format!("gatelet-{system}-{processor}"), files)
+    packed(payload, &format!("gatelet-{system}-{processor}"), files)
 }
 
 /// The package that people ask for. It is the same on every platform.
@@ -56,14 +56,14 @@ pub(crate) fn launcher(payload: &Payload) -> Result<Package> {
         Entry::program("package/bin/gatelet.js", read("packaging/npm/gatelet.js")?),
         Entry::text("package/README.md", read("README.md")?),
     ];
-    packed(payload, "gatelet".to_owned(), files)
+    packed(payload, "gatelet", files)
 }
 
 fn manifest_file(manifest: &Value) -> Entry {
     Entry::text("package/package.json", format!("{manifest:#}\n"))
 }
 
-fn packed(payload: &Payload, name: String, mut files: Vec<Entry>) -> Result<Package> {
+fn packed(payload: &Payload, name: &str, mut files: Vec<Entry>) -> Result<Package> {
     for (licence, text) in payload.licences()? {
         files.push(Entry::text(format!("package/{licence}"), text));
     }

@@ -242,7 +242,7 @@ fn set(text: &str, at: usize, key: &str, value: Option<&serde_json::Value>) -> O
     let table: &mut dyn toml_edit::TableLike = match &mut document["upstream"] {
         Item::ArrayOfTables(tables) => tables.get_mut(at)?,
         Item::Value(Value::Array(items)) => items.get_mut(at)?.as_inline_table_mut()?,
-        _ => return None,
+        Item::None | Item::Value(_) | Item::Table(_) => return None,
     };
     match value {
         None => drop(table.remove(key)),

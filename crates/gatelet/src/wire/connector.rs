@@ -288,13 +288,13 @@ pub(super) fn unavailable(reason: &str) -> Failure {
 
 /// Who is too late for all that was left of its time is told the time that it
 /// has by the configuration: what was left is another in every run.
-fn late(error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
-    match error {
-        ConnectError::Silent { step, after, stderr } if after == left => {
-            ConnectError::Silent { step, after: limit, stderr }
-        }
-        error => error,
+fn late(mut error: ConnectError, left: Duration, limit: Duration) -> ConnectError {
+    if let ConnectError::Silent { after, .. } = &mut error
+        && *after == left
+    {
+        *after = limit;
     }
+    error
 }
 
 fn failure(error: ConnectError) -> Failure {

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use redact;
 use sha2::{Digest, Sha256};
 use tool::hex;
 

@@ -114,6 +114,7 @@ impl Checks<'_> {
         }
     }
 
+    #[expect(clippy::boxed_local, reason = "jaq's terms hold their parts boxed")]
     fn boxed<'s>(&self, part: Box<Term<&'s str>>) -> Box<Term<&'s str>> {
         Box::new(self.term(*part))
     }

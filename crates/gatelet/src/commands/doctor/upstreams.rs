@@ -177,7 +177,14 @@ impl Examined {
         let none = Up::default();
         let up = match &self.facts.outcome {
             Outcome::Up(up) => up,
-            _ => &none,
+            Outcome::Untried
+            | Outcome::Unset(_)
+            | Outcome::NoProgram(_)
+            | Outcome::Failed(_)
+            | Outcome::Unreachable(_)
+            | Outcome::Unauthorized(_)
+            | Outcome::Forbidden(_)
+            | Outcome::Sandboxed(_) => &none,
         };
         let plain = |text: &str| comfy_table::Cell::new(foreign(text.trim()));
         let start =
@@ -198,7 +205,14 @@ impl Examined {
         let (state, _) = self.state();
         let up = match &self.facts.outcome {
             Outcome::Up(up) => Some(up),
-            _ => None,
+            Outcome::Untried
+            | Outcome::Unset(_)
+            | Outcome::NoProgram(_)
+            | Outcome::Failed(_)
+            | Outcome::Unreachable(_)
+            | Outcome::Unauthorized(_)
+            | Outcome::Forbidden(_)
+            | Outcome::Sandboxed(_) => None,
         };
         json!({
             "label": self.facts.label,

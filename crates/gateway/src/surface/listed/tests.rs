@@ -11,7 +11,7 @@ use policy::trust::{TrustCheck, TrustLevel, ledger};
 use policy::visibility;
 use roster::Upstream;
 
-fn named(name: &str, more: Value) -> Tool {
+fn named(name: &str, more: &Value) -> Tool {
     let mut raw = json!({"name": name, "description": format!("{name} it."),
         "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}});
     raw.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -24,11 +24,11 @@ fn files() -> Upstream {
     let shows = json!({"_meta": {"ui": {"resourceUri": "ui://files/tree.html"}}});
     let old = json!({"_meta": {"ui/resourceUri": "ui://files/old.html"}});
     let tools = vec![
-        named("read", reads),
-        named("write", json!({})),
-        named("tree", shows),
-        named("old", old),
-        named("all", json!({})),
+        named("read", &reads),
+        named("write", &json!({})),
+        named("tree", &shows),
+        named("old", &old),
+        named("all", &json!({})),
     ];
     let provider = Scripted::new(listing(tools), |ask| {
         let Ask::Call(call) = ask else { return Ok(Reply::text("?")) };
@@ -198,7 +198,7 @@ async fn tools_with_an_interface_are_listed_for_clients_that_render_it() {
 #[tokio::test(start_paused = true)]
 async fn a_server_does_not_flood_clients_with_interfaces() {
     let shows = json!({"_meta": {"ui": {"resourceUri": "ui://x"}}});
-    let tools = (0..200).map(|n| named(&format!("t{n}"), shows.clone())).collect();
+    let tools = (0..200).map(|n| named(&format!("t{n}"), &shows)).collect();
     let provider = Scripted::new(listing(tools), |_| Ok(Reply::text("x")));
     let opened = open(vec![Upstream::new("many", Scripts::of(provider))], |parts| {
         parts.server.listed.everything_below = 0;

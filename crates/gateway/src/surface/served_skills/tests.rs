@@ -79,7 +79,7 @@ async fn ask(opened: &Opened, surface: Surface, method: &str, params: Value) -> 
     let ask = Ask::read(method, &Json::from(params)).unwrap();
     match provider.ask(ask, &Context::anonymous()).await.unwrap() {
         Reply::Result(result) => Ok(result.value().unwrap()),
-        Reply::Error(error) => Err(i64::from(error.code)),
+        Reply::Error(error) => Err(error.code),
     }
 }
 
