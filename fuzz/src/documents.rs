@@ -86,7 +86,7 @@ fn document(bytes: &[u8]) {
     let _ = toolspec::diff(&definitions, &definitions);
     let (fixed, _) = toolspec::fix(&text);
     let _ = toolspec::parse(&fixed);
-    let _ = toolspec::mock::serve(&document);
+    let _ = toolspec::mock::Mock::from_document(&document);
 }
 
 fn manifest(bytes: &[u8]) {

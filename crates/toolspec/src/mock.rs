@@ -1,7 +1,7 @@
 //! Serves the tools of a document before the real server exists.
 //!
-//! Arguments are checked against the documented schema; the answer is the
-//! documented example, or one made up from the output schema.
+//! Arguments are validated against the documented schema. The reply is the
+//! documented example, or one generated from the output schema.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::document::{Definition, Document, Documented, Field};
 use crate::example::{compile, problems, synthesise, tell};
 use crate::finding::{Finding, Position};
 
-/// A provider that does what a document says.
+/// A provider of the tools that a document describes.
 pub struct Mock {
     listing: Arc<Listing>,
     tools: Vec<Served>,
@@ -27,51 +27,55 @@ struct Served {
     answer: Answer,
 }
 
-/// What every call of a tool gets.
+/// The reply to every call of a tool.
 enum Answer {
     Structured(Value),
     Text(String),
-    /// Nothing that fits can be made up.
+    /// No value that matches the schema could be generated.
     Missing,
 }
 
-/// Makes the provider. What cannot be served as it is documented is reported.
-pub fn serve(document: &Document) -> (Arc<Mock>, Vec<Finding>) {
-    let (mut tools, mut listed, mut findings) = (Vec::new(), Vec::new(), Vec::new());
-    for documented in &document.tools {
-        let mut report = |code, place: Position, message: String| {
-            findings.push(Finding::new(code, place, message).in_tool(&documented.name));
-        };
-        let mut definition = documented.definition();
-        let validator = match input(&mut definition) {
-            Ok(validator) => validator,
-            Err(reason) => {
-                let message = format!("`{}` is not served: {reason}", definition.name);
+impl Mock {
+    /// Creates the provider. A finding reports each tool that cannot be served as
+    /// documented.
+    pub fn from_document(document: &Document) -> (Arc<Mock>, Vec<Finding>) {
+        let (mut tools, mut listed, mut findings) = (Vec::new(), Vec::new(), Vec::new());
+        for documented in &document.tools {
+            let mut report = |code, place: Position, message: String| {
+                findings.push(Finding::new(code, place, message).in_tool(&documented.name));
+            };
+            let mut definition = documented.definition();
+            let validator = match input(&mut definition) {
+                Ok(validator) => validator,
+                Err(reason) => {
+                    let message = format!("`{}` is not served: {reason}", definition.name);
+                    report("E08", documented.heading.place, message);
+                    continue;
+                }
+            };
+            // Clients reject the whole list if the type of one output schema is not `object`.
+            let is_object = |schema: &Value| schema.get("type") == Some(&Value::from("object"));
+            if definition.output.take_if(|schema| !is_object(schema)).is_some() {
+                let message = format!(
+                    "the output schema of `{}` is not listed: its `type` is not `object`",
+                    definition.name
+                );
                 report("E08", documented.heading.place, message);
-                continue;
             }
-        };
-        // Clients refuse a whole list for one output schema that is no object's.
-        let is_object = |schema: &Value| schema.get("type") == Some(&Value::from("object"));
-        if definition.output.take_if(|schema| !is_object(schema)).is_some() {
-            let message = format!(
-                "the output schema of `{}` is not listed: its `type` is not `object`",
-                definition.name
-            );
-            report("E08", documented.heading.place, message);
+            let answer = answer(documented, definition.output.is_some(), &mut report);
+            tools.push(Served { name: definition.name.clone(), validator, answer });
+            listed.push(definition.to_tool());
         }
-        let answer = answer(documented, definition.output.is_some(), &mut report);
-        tools.push(Served { name: definition.name.clone(), validator, answer });
-        listed.push(definition.to_tool());
+        let name = document.title.as_ref().map_or("mock", |title| title.value.as_str());
+        let version = document.pair("version").map_or("0.0.0", |version| version.value.as_str());
+        let server =
+            Server::new(name, version.trim_start_matches('v'), json!({"tools": {}}).into());
+        let listing = Listing { server, tools: listed, ..Listing::default() };
+        (Arc::new(Mock { listing: Arc::new(listing), tools }), findings)
     }
-    let name = document.title.as_ref().map_or("mock", |title| title.value.as_str());
-    let version = document.pair("version").map_or("0.0.0", |version| version.value.as_str());
-    let server = Server::new(name, version.trim_start_matches('v'), json!({"tools": {}}).into());
-    let listing = Listing { server, tools: listed, ..Listing::default() };
-    (Arc::new(Mock { listing: Arc::new(listing), tools }), findings)
 }
 
-/// The input schema as MCP wants it: that of an object, and said so.
+/// Compiles the input schema and sets its `type` to `object`, as MCP requires.
 fn input(definition: &mut Definition) -> Result<Validator, String> {
     let validator = compile(&definition.input)
         .map_err(|reason| format!("its input schema is invalid {reason}"))?;
@@ -84,7 +88,7 @@ fn input(definition: &mut Definition) -> Result<Validator, String> {
     Ok(validator)
 }
 
-/// The documented sample, a row of examples, or something that fits.
+/// The documented sample, else the examples of the fields, else a generated value.
 fn answer(
     tool: &Documented,
     promised: bool,
@@ -112,17 +116,17 @@ fn answer(
         Some(value) if !promised => Answer::Text(value.to_string()),
         None if schema.is_none() => Answer::Text("ok".to_owned()),
         Some(_) | None => {
-            let message = format!("no answer of `{}` can be made up from its schema", tool.name);
+            let message = format!("no reply of `{}` can be generated from its schema", tool.name);
             report("W10", tool.heading.place, message);
             Answer::Missing
         }
     }
 }
 
-/// Bounds the nesting of what is put together.
+/// The maximum nesting of a value that is assembled from examples.
 const DEEPEST: usize = 32;
 
-/// The examples in a table, put together.
+/// Assembles a value from the examples in a table.
 fn examples(fields: &[Field]) -> Option<Value> {
     let mut whole = json!({});
     let mut told = false;
@@ -136,7 +140,8 @@ fn examples(fields: &[Field]) -> Option<Value> {
     told.then_some(whole)
 }
 
-/// The example of a field. Text needs no quotes where text is meant.
+/// Parses the example of a field. A string needs no quotes where the schema
+/// expects a string.
 fn example(field: &Field) -> Option<Value> {
     let text = field.example.as_ref()?;
     let fits = |value: &Value| problems(&field.schema, value).is_empty();
@@ -144,7 +149,7 @@ fn example(field: &Field) -> Option<Value> {
     read.filter(fits).or_else(|| Some(Value::from(text.as_str())).filter(fits))
 }
 
-/// Puts a value where `a.b` or `items[].x` says.
+/// Sets the value at a path such as `a.b` or `items[].x`.
 fn put(node: &mut Value, path: &str, value: Value) {
     let (step, rest) = path.split_once('.').map_or((path, None), |(step, rest)| (step, Some(rest)));
     let name = step.trim_end_matches("[]");
@@ -160,7 +165,7 @@ fn put(node: &mut Value, path: &str, value: Value) {
     }
     match rest {
         Some(rest) => put(place, rest, value),
-        // What is inside may have been told before.
+        // An earlier field may have set a part of it.
         None if place.is_null() => *place = value,
         None => {}
     }
@@ -180,7 +185,7 @@ impl Provider for Mock {
         match ask {
             Ask::Call(call) => Ok(self.call(&call)),
             Ask::Read(_) | Ask::Prompt(_) | Ask::Complete(_) | Ask::Other { .. } => {
-                Ok(Reply::Error(RpcError::new(-32601, "a mock has only tools")))
+                Ok(Reply::Error(RpcError::new(-32601, "a mock serves only tools")))
             }
         }
     }
@@ -191,12 +196,12 @@ impl Mock {
         let Some(tool) = self.tools.iter().find(|tool| tool.name == call.name) else {
             return Reply::Error(RpcError::new(
                 -32602,
-                format!("no tool is called `{}`", call.name),
+                format!("there is no tool `{}`", call.name),
             ));
         };
         let arguments = call.arguments.as_ref().map_or(Ok(json!({})), |json| json.value());
         let Ok(arguments) = arguments else {
-            return Reply::Error(RpcError::new(-32602, "`arguments` cannot be read"));
+            return Reply::Error(RpcError::new(-32602, "`arguments` cannot be parsed"));
         };
         let problems: Vec<String> = tool.validator.errors(&arguments, 8).iter().map(tell).collect();
         if !problems.is_empty() {
@@ -212,8 +217,8 @@ impl Mock {
             Answer::Structured(value) => Reply::structured(value),
             Answer::Text(text) => Reply::text(text),
             Answer::Missing => Reply::error_text(&format!(
-                "no answer of `{}` can be made up from its output schema; give an example of one \
-                 in its document",
+                "no reply of `{}` can be generated from its output schema; add an example to its \
+                 document",
                 tool.name
             )),
         }
@@ -227,7 +232,7 @@ mod tests {
     use crate::rules::CLEAN;
 
     async fn call(name: &str, arguments: Value) -> Reply {
-        let (mock, findings) = serve(&parse(CLEAN).0);
+        let (mock, findings) = Mock::from_document(&parse(CLEAN).0);
         assert_eq!(findings, []);
         let ask = Ask::Call(Call::new(name, arguments.into()));
         mock.ask(ask, &Context::anonymous()).await.unwrap()
@@ -250,11 +255,11 @@ mod tests {
         assert!(reply.tool_result().unwrap().text().contains("at `/max_lines`"));
     }
 
-    /// What a tool with this output section lists, answers and is reported for.
+    /// The listed schema, the reply and the findings of a tool with this output section.
     async fn output(section: &str) -> (Option<Value>, tool::reply::ToolResult, Vec<&'static str>) {
         let text =
             format!("# T\n\n## Tool: `t`\n\n### Parameters\n\nNone\n\n### Output\n\n{section}\n");
-        let (mock, findings) = serve(&parse(&text).0);
+        let (mock, findings) = Mock::from_document(&parse(&text).0);
         let listed =
             mock.listing().tools[0].output_schema.as_ref().map(|json| json.value().unwrap());
         let ask = Ask::Call(Call::new("t", json!({}).into()));
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_made_up_is_an_error_and_not_ok() {
+    async fn a_reply_that_cannot_be_generated_is_an_error() {
         let schema = "```json\n{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\", \
                       \"pattern\": \"^q{17}w$\"}}, \"required\": [\"a\"]}\n```";
         let (listed, result, codes) = output(schema).await;

@@ -280,7 +280,7 @@ fn diff(old: &str, new: &str, json: bool, paths: &Paths) -> anyhow::Result<Done>
 fn serve(document: &Path) -> anyhow::Result<Done> {
     let text = subject::as_document(document)?;
     let (parsed, _) = toolspec::parse(&text);
-    let (mock, findings) = toolspec::mock::serve(&parsed);
+    let (mock, findings) = toolspec::mock::Mock::from_document(&parsed);
     for finding in &findings {
         say(&format!("{}: {}", paint(WARNING, finding.code), finding.message));
     }
