@@ -89,7 +89,7 @@ pub(crate) struct Wiring {
     /// How often each upstream was restarted by hand.
     restarts: Arc<Mutex<HashMap<String, u64>>>,
     /// Tells this gatelet from every other.
-    instance: Arc<str>,
+    gatelet_id: Arc<str>,
     /// The configurations that are served on the way to a program.
     chain: Arc<str>,
     current: Arc<Mutex<AppliedConfig>>,
@@ -132,7 +132,7 @@ impl Wiring {
             identities: Identities::default(),
             restarts: Arc::default(),
             chain: chain::with(loaded.file.as_deref()).into(),
-            instance: format!("{:032x}", rand::random::<u128>()).into(),
+            gatelet_id: format!("{:032x}", rand::random::<u128>()).into(),
             current: Arc::new(Mutex::new(AppliedConfig::new(config, Library::default()))),
             shutdown: Shutdown::default(),
         })
@@ -204,7 +204,7 @@ impl Wiring {
                 StartPolicy::Configured => Indexing::Ahead,
                 StartPolicy::OnDemand | StartPolicy::AllAtOnce => Indexing::WhenNeeded,
             },
-            instance: Arc::clone(&self.instance),
+            gatelet_id: Arc::clone(&self.gatelet_id),
             ..roster::Config::default()
         }
     }
@@ -342,7 +342,7 @@ impl Wiring {
     }
 
     fn nesting<S: OpenSession + 'static>(&self, sessions: S) -> Arc<dyn roster::Connector> {
-        Arc::new(CashConnector { sessions, instance: Arc::clone(&self.instance) })
+        Arc::new(CashConnector { sessions, gatelet_id: Arc::clone(&self.gatelet_id) })
     }
 
     fn upstream(&self, config: &Config, upstream: &Upstream) -> roster::Upstream {

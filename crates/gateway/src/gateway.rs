@@ -22,7 +22,7 @@ use policy::Stages;
 use policy::approval::Consent;
 use policy::live::LiveStages;
 use policy::visibility::{self, VisibilityFilter};
-use roster::inspect::Inspector;
+use roster::inspect::ListingChecker;
 use roster::{self, ListingStore, Roster, Upstream};
 use skills::Library;
 use skills::skill_index::SkillIndex;
@@ -144,7 +144,7 @@ pub struct Controls {
 #[derive(Clone)]
 pub struct Gateway {
     roster: Arc<Roster>,
-    inspector: Arc<Inspector>,
+    listing_checker: Arc<ListingChecker>,
     surfaces: SurfaceFactory,
     library: Arc<ArcSwap<Library>>,
 }
@@ -171,14 +171,14 @@ impl Gateway {
             Arc::clone(&live),
             Arc::clone(&scrubber),
         ));
-        let inspector = Arc::new(Inspector {
+        let listing_checker = Arc::new(ListingChecker {
             config: ArcSwap::from_pointee(roster.inspection),
             scrubber: Arc::clone(&scrubber),
             check: Arc::clone(&live) as _,
         });
         let about = About {
             version: server.version,
-            instance: Arc::clone(&roster.config.instance),
+            gatelet_id: Arc::clone(&roster.config.gatelet_id),
             manifest: server.manifest,
         };
         let builtin = BuiltinTools::new(
@@ -191,7 +191,7 @@ impl Gateway {
         let roster_parts = roster::Parts {
             listings: roster.listing_store,
             builtin: Arc::new(builtin),
-            inspector: Arc::clone(&inspector),
+            listing_checker: Arc::clone(&listing_checker),
             observer: Arc::new(events),
             clock,
         };
@@ -213,7 +213,7 @@ impl Gateway {
             listed,
         };
         let roster = Arc::new(Roster::new(upstreams, roster.config, roster_parts));
-        Gateway { roster, inspector, surfaces, library }
+        Gateway { roster, listing_checker, surfaces, library }
     }
 
     /// Serves clients by this surface.
@@ -261,7 +261,7 @@ impl Gateway {
         if relists {
             self.roster.announce();
         }
-        self.inspector.config.store(Arc::new(inspection));
+        self.listing_checker.config.store(Arc::new(inspection));
     }
 
     /// Replaces upstreams and skills without dropping a session.

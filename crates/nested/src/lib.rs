@@ -31,7 +31,7 @@ use tool::{
 pub struct CashConnector<S> {
     pub sessions: S,
     /// What tells this gatelet from every other.
-    pub instance: Arc<str>,
+    pub gatelet_id: Arc<str>,
 }
 
 /// Opens sessions with a server that may be a CaSH server.
@@ -56,7 +56,7 @@ impl<S: OpenSession> Connector for CashConnector<S> {
     async fn connect(&self, client: &Client) -> Result<Arc<dyn Provider>, Failure> {
         let OpenedSession { upstream, first } = self.sessions.open(client).await?;
         // Before it is read: this gatelet would wait for what it tells itself.
-        if let Some(reason) = loop_guard::refusal(&upstream.listing().server, &self.instance) {
+        if let Some(reason) = loop_guard::refusal(&upstream.listing().server, &self.gatelet_id) {
             return Err(Failure::Unavailable { reason });
         }
         if !is_cash(&upstream.listing()) {

@@ -111,7 +111,7 @@ impl OpenSession for Guarded {
 }
 
 fn nesting<S>(sessions: S) -> CashConnector<S> {
-    CashConnector { sessions, instance: "".into() }
+    CashConnector { sessions, gatelet_id: "".into() }
 }
 
 #[tokio::test]

@@ -20,13 +20,13 @@ pub struct Config {
     /// Whether searches compare meanings, or words alone.
     pub meaning: Meaning,
     /// A random number from 0 to 1, for jitter.
-    pub random: fn() -> f64,
+    pub jitter: fn() -> f64,
     /// Limits how many upstreams start at once, in all pools together: when
     /// forty programs start in parallel, each of them times out.
     pub start_permits: Arc<Semaphore>,
     /// The id of this gatelet among all others, so that it is not mounted
     /// behind itself; empty where no id is needed.
-    pub instance: Arc<str>,
+    pub gatelet_id: Arc<str>,
 }
 
 /// When the search index of a new catalog is built.
@@ -46,9 +46,9 @@ impl Default for Config {
             session_idle: Duration::from_secs(600),
             indexing: Indexing::WhenNeeded,
             meaning: Meaning::Compared,
-            random: rand::random,
+            jitter: rand::random,
             start_permits: Arc::new(Semaphore::new(starts_at_once())),
-            instance: "".into(),
+            gatelet_id: "".into(),
         }
     }
 }

@@ -42,8 +42,8 @@ pub enum Strictness {
     Strict,
 }
 
-/// Inspects listings.
-pub struct Inspector {
+/// Checks listings before they are published.
+pub struct ListingChecker {
     pub config: ArcSwap<Config>,
     pub scrubber: Arc<Scrubber>,
     /// Further checks, such as drift.
@@ -57,7 +57,7 @@ pub fn hash(label: &str, listing: &Arc<Listing>) -> String {
     Directory::build(&catalog).hash(&catalog)
 }
 
-impl Inspector {
+impl ListingChecker {
     /// The listing as it may be shown, or why it may not.
     pub(crate) fn inspect(
         &self,
@@ -185,15 +185,15 @@ mod tests {
     use super::*;
     use policy::Stages;
 
-    fn inspector(config: Config) -> Inspector {
+    fn listing_checker(config: Config) -> ListingChecker {
         let Stages { scrubber, listings: check, .. } = Stages::default();
-        Inspector { config: ArcSwap::from_pointee(config), scrubber, check }
+        ListingChecker { config: ArcSwap::from_pointee(config), scrubber, check }
     }
 
     #[test]
     fn a_listing_without_problems_is_not_changed() {
         let listed = Arc::new(listing(vec![tool("t", "Reads.", &json!({"type": "object"}))]));
-        let seen = inspector(Config::default()).inspect("up", &listed).unwrap();
+        let seen = listing_checker(Config::default()).inspect("up", &listed).unwrap();
         assert!(Arc::ptr_eq(&seen, &listed));
     }
 
@@ -205,7 +205,7 @@ mod tests {
             resources: vec![Resource::read(raw.into()).unwrap()],
             ..listing(vec![tool("t", words, &json!({}))])
         };
-        let seen = inspector(Config::default()).inspect("up", &Arc::new(listed)).unwrap();
+        let seen = listing_checker(Config::default()).inspect("up", &Arc::new(listed)).unwrap();
         let shown = seen.tools[0].description.as_deref().unwrap();
         assert_eq!(shown, "Use the key [REDACTED-SECRET].");
         assert!(seen.tools[0].raw.as_str().contains("REDACTED"));
@@ -223,7 +223,7 @@ mod tests {
             tool("deep", "", &deep),
             tool("type", "", &json!({"type": "objekt"})),
         ]));
-        let seen = inspector(Config::default()).inspect("up", &listed).unwrap();
+        let seen = listing_checker(Config::default()).inspect("up", &listed).unwrap();
         assert_eq!(seen.tools.len(), 3);
         let reported: Vec<String> =
             seen.findings.iter().map(|found| format!("{} {}", found.subject, found.code)).collect();
@@ -243,7 +243,7 @@ mod tests {
         let pin = |hash: &str, strictness| {
             let pin = Pin { hash: hash.to_owned(), strictness };
             let pins = [("up".to_owned(), pin)].into();
-            inspector(Config { pins, ..Config::default() }).inspect("up", &listed)
+            listing_checker(Config { pins, ..Config::default() }).inspect("up", &listed)
         };
         let right = hash("up", &listed);
         assert_eq!(pin(&right, Strictness::Strict).unwrap().findings, []);

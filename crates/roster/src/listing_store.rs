@@ -34,16 +34,16 @@ impl ListingStore for InMemory {
     }
 }
 
-/// What upstreams listed for which profiles, and which of that was listed in
-/// this run.
-pub(crate) struct RememberedListings {
+/// The stored listings of upstreams by client profile, and which of them were
+/// refreshed in this run.
+pub(crate) struct ListingCache {
     store: Arc<dyn ListingStore>,
     listed_this_run: Mutex<HashSet<String>>,
 }
 
-impl RememberedListings {
-    pub(crate) fn new(store: Arc<dyn ListingStore>) -> RememberedListings {
-        RememberedListings { store, listed_this_run: Mutex::default() }
+impl ListingCache {
+    pub(crate) fn new(store: Arc<dyn ListingStore>) -> ListingCache {
+        ListingCache { store, listed_this_run: Mutex::default() }
     }
 
     /// What an upstream last listed for clients with this profile.

@@ -31,18 +31,18 @@ impl ClientHandle for MaskedClient {
     }
 }
 
-/// Something that clients are told, and the upstream that it comes from: not
-/// everybody sees every upstream.
+/// An event for clients, and the upstream that sent it: a client receives only
+/// the events of upstreams that are visible to it.
 #[derive(Clone, Debug)]
-pub(crate) struct PoolEvent {
-    /// `None` for what the upstreams have in common.
+pub(crate) struct UpstreamEvent {
+    /// `None` if the event concerns all upstreams.
     pub(crate) from: Option<Arc<str>>,
     pub(crate) event: Event,
 }
 
-impl PoolEvent {
-    pub(crate) fn of_all(event: Event) -> PoolEvent {
-        PoolEvent { from: None, event }
+impl UpstreamEvent {
+    pub(crate) fn of_all(event: Event) -> UpstreamEvent {
+        UpstreamEvent { from: None, event }
     }
 }
 

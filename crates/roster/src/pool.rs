@@ -15,9 +15,9 @@ use tool::{Ask, Context, Event, Kind};
 
 use super::config::{Config, Indexing};
 use super::derived::Derived;
-use super::inspect::Inspector;
-use super::listing_store::RememberedListings;
-use super::masking::PoolEvent;
+use super::inspect::ListingChecker;
+use super::listing_store::ListingCache;
+use super::masking::UpstreamEvent;
 use super::profile::Profile;
 use super::snapshot::{Builtin, Snapshot};
 use super::subscriptions::Subscriptions;
@@ -46,9 +46,9 @@ pub struct UpstreamPool {
 pub(crate) struct Parts {
     pub(super) profile: Profile,
     pub(super) config: Config,
-    pub(super) remembered: Arc<RememberedListings>,
+    pub(super) listing_cache: Arc<ListingCache>,
     pub(super) builtin: Arc<dyn Builtin>,
-    pub(super) inspector: Arc<Inspector>,
+    pub(super) listing_checker: Arc<ListingChecker>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) subscriptions: Arc<Subscriptions>,
@@ -62,10 +62,10 @@ struct PoolState {
     /// Upstreams taken out of the pool, until no snapshot shows them.
     leaving: Mutex<Vec<Supervision>>,
     generations: AtomicU64,
-    dirty: Arc<Notify>,
+    catalog_changed: Arc<Notify>,
     /// Notified whenever a snapshot is published.
     published: Notify,
-    events: broadcast::Sender<PoolEvent>,
+    events: broadcast::Sender<UpstreamEvent>,
 }
 
 /// Is told what the roster publishes.
@@ -101,7 +101,7 @@ impl UpstreamPool {
             supervised: ArcSwap::from_pointee(supervised.clone()),
             leaving: Mutex::default(),
             generations: AtomicU64::new(1),
-            dirty: Arc::new(Notify::new()),
+            catalog_changed: Arc::new(Notify::new()),
             published: Notify::new(),
             events: broadcast::channel(256).0,
         });
@@ -150,7 +150,7 @@ impl UpstreamPool {
         let receiver = self.state.events.subscribe();
         let events = futures::stream::unfold((receiver, sees), |(mut receiver, sees)| async {
             match receiver.recv().await {
-                Ok(PoolEvent { from, event }) => {
+                Ok(UpstreamEvent { from, event }) => {
                     let is_seen = from.is_none_or(|label| sees(&label));
                     let seen: Vec<Event> = is_seen.then_some(event).into_iter().collect();
                     Some((seen, (receiver, sees)))
@@ -261,7 +261,7 @@ impl UpstreamPool {
     pub(crate) fn announce(&self) {
         for kind in Kind::ALL {
             // It is no error that nobody listens.
-            let _ = self.state.events.send(PoolEvent::of_all(Event::Changed(kind)));
+            let _ = self.state.events.send(UpstreamEvent::of_all(Event::Changed(kind)));
         }
     }
 
@@ -290,7 +290,7 @@ impl UpstreamPool {
         // They serve until a snapshot without them is published: a call that uses
         // an older snapshot still reaches them.
         self.state.leaving().extend(before);
-        self.state.dirty.notify_one();
+        self.state.catalog_changed.notify_one();
     }
 }
 
@@ -312,7 +312,7 @@ fn prepare(
     default: Option<&UpstreamPool>,
 ) -> Arc<SupervisedUpstream> {
     let in_default_pool = default.and_then(|pool| pool.upstream_like(upstream));
-    let recalled = parts.remembered.load(upstream, &parts.profile).map(Arc::new);
+    let recalled = parts.listing_cache.load(upstream, &parts.profile).map(Arc::new);
     let known = in_default_pool.as_ref().map(|upstream| upstream.listing());
     let remembered = match (recalled, known) {
         (Some(recalled), Some(known)) if *recalled == *known => Some(known),
@@ -323,8 +323,8 @@ fn prepare(
         profile: parts.profile.clone(),
         in_default_pool,
         remembered,
-        was_listed: parts.remembered.was_listed(upstream, &parts.profile),
-        scrubber: Arc::clone(&parts.inspector.scrubber),
+        was_listed: parts.listing_cache.was_listed(upstream, &parts.profile),
+        scrubber: Arc::clone(&parts.listing_checker.scrubber),
         subscriptions: Arc::clone(&parts.subscriptions),
     };
     Arc::new(SupervisedUpstream::new(Arc::clone(upstream), initial))
@@ -342,25 +342,25 @@ impl PoolState {
         self.leaving.lock()
     }
 
-    /// Starts the task that supervises an upstream. One that is `dormant` is not
+    /// Starts the task that supervises an upstream. With `lazy_start` it is not
     /// connected until somebody needs it.
-    fn supervise(&self, upstream: Arc<SupervisedUpstream>, dormant: bool) -> Supervision {
+    fn supervise(&self, upstream: Arc<SupervisedUpstream>, lazy_start: bool) -> Supervision {
         let own_stop = upstream.settings.idle_stop;
         let idle_stop = match upstream.in_default_pool {
             Some(_) => Some(own_stop.unwrap_or(self.parts.config.session_idle)),
             None => own_stop,
         };
         let supervisor = Supervisor {
-            remembered: Arc::clone(&self.parts.remembered),
-            random: self.parts.config.random,
+            listing_cache: Arc::clone(&self.parts.listing_cache),
+            jitter: self.parts.config.jitter,
             start_permits: Arc::clone(&self.parts.config.start_permits),
-            inspector: Arc::clone(&self.parts.inspector),
+            listing_checker: Arc::clone(&self.parts.listing_checker),
             clock: Arc::clone(&self.parts.clock),
-            dirty: Arc::clone(&self.dirty),
+            catalog_changed: Arc::clone(&self.catalog_changed),
             events: self.events.clone(),
             idle_stop,
-            dormant,
-            instance: Arc::clone(&self.parts.config.instance),
+            lazy_start,
+            gatelet_id: Arc::clone(&self.parts.config.gatelet_id),
         };
         let task = tokio::spawn(supervisor.run(Arc::clone(&upstream)));
         Supervision { upstream, task: AbortOnDropHandle::new(task) }
@@ -374,7 +374,7 @@ impl PoolState {
 async fn publish(state: Arc<PoolState>) {
     let mut leaving = Vec::new();
     loop {
-        state.dirty.notified().await;
+        state.catalog_changed.notified().await;
         tokio::time::sleep(state.parts.config.publish_delay).await;
         // Read before the list of upstreams, so that none is in both.
         leaving.append(&mut state.leaving());
@@ -404,7 +404,7 @@ async fn publish(state: Arc<PoolState>) {
         });
         for kind in changed {
             // It is no error that nobody listens.
-            let _ = state.events.send(PoolEvent::of_all(Event::Changed(kind)));
+            let _ = state.events.send(UpstreamEvent::of_all(Event::Changed(kind)));
         }
     }
 }

@@ -55,9 +55,9 @@ impl Restarts {
         self.failures
     }
 
-    /// How long to wait before the next start; `random` is from 0 to 1.
-    pub(crate) fn pause(&self, random: f64) -> Duration {
-        BACKOFF.pause_after(self.failures, random)
+    /// How long to wait before the next start; `jitter` is from 0 to 1.
+    pub(crate) fn pause(&self, jitter: f64) -> Duration {
+        BACKOFF.pause_after(self.failures, jitter)
     }
 }
 

@@ -9,8 +9,8 @@ use tool::Client;
 use tool::clock::Clock;
 
 use crate::config::Config;
-use crate::inspect::Inspector;
-use crate::listing_store::{ListingStore, RememberedListings};
+use crate::inspect::ListingChecker;
+use crate::listing_store::{ListingCache, ListingStore};
 use crate::pool::{self, Observer, UpstreamPool};
 use crate::profile::Profile;
 use crate::snapshot::{Builtin, Snapshot};
@@ -25,7 +25,7 @@ pub struct Parts {
     /// Where listings are remembered.
     pub listings: Arc<dyn ListingStore>,
     pub builtin: Arc<dyn Builtin>,
-    pub inspector: Arc<Inspector>,
+    pub listing_checker: Arc<ListingChecker>,
     pub observer: Arc<dyn Observer>,
     pub clock: Arc<dyn Clock>,
 }
@@ -33,7 +33,7 @@ pub struct Parts {
 /// All upstreams, in one pool per set of client capabilities.
 pub struct Roster {
     config: Config,
-    remembered: Arc<RememberedListings>,
+    listing_cache: Arc<ListingCache>,
     parts: Parts,
     upstreams: ArcSwap<Vec<Arc<Upstream>>>,
     /// The default pool first, then in the order of their last use.
@@ -45,8 +45,8 @@ impl Roster {
     pub fn new(upstreams: Vec<Upstream>, config: Config, parts: Parts) -> Roster {
         let upstreams: Vec<Arc<Upstream>> = upstreams.into_iter().map(Arc::new).collect();
         let upstreams = ArcSwap::from_pointee(upstreams);
-        let remembered = Arc::new(RememberedListings::new(Arc::clone(&parts.listings)));
-        Roster { config, remembered, parts, upstreams, pools: Mutex::default() }
+        let listing_cache = Arc::new(ListingCache::new(Arc::clone(&parts.listings)));
+        Roster { config, listing_cache, parts, upstreams, pools: Mutex::default() }
     }
 
     /// The pool for clients with these capabilities. The default pool is opened
@@ -97,8 +97,8 @@ impl Roster {
     }
 
     /// The id of this gatelet among all others.
-    pub fn instance(&self) -> &str {
-        &self.config.instance
+    pub fn gatelet_id(&self) -> &str {
+        &self.config.gatelet_id
     }
 
     /// Every pool there is, the default one first.
@@ -143,9 +143,9 @@ impl Roster {
         let parts = pool::Parts {
             profile,
             config: self.config.clone(),
-            remembered: Arc::clone(&self.remembered),
+            listing_cache: Arc::clone(&self.listing_cache),
             builtin: Arc::clone(&self.parts.builtin),
-            inspector: Arc::clone(&self.parts.inspector),
+            listing_checker: Arc::clone(&self.parts.listing_checker),
             clock: Arc::clone(&self.parts.clock),
             observer: Arc::clone(&self.parts.observer),
             subscriptions: Arc::default(),

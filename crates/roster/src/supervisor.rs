@@ -1,5 +1,5 @@
-//! Keeps the session of one upstream open: connects, watches, stops when idle,
-//! reconnects with growing pauses.
+//! Keeps the session of one upstream open: it connects, watches events, stops
+//! the upstream when it is idle and reconnects with exponential backoff.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio::time::Instant;
 use tool::{Client, Event, Failure, Listing, Provider};
 
-use super::inspect::Inspector;
-use super::listing_store::RememberedListings;
+use super::inspect::ListingChecker;
+use super::listing_store::ListingCache;
 use super::loop_guard;
-use super::masking::{PoolEvent, mask_event};
+use super::masking::{UpstreamEvent, mask_event};
 use super::restarts::{self, Restarts};
 use super::supervised::{Phase, Restart, SupervisedUpstream, UpstreamState, one_line, reason};
 use super::upstream::Start;
@@ -23,30 +23,30 @@ use tool::clock::Clock;
 /// capabilities, so that one session serves clients of every profile.
 const MODERN: &str = "2026-07-28";
 
-/// How long a starting upstream keeps its start permit. One that hangs must not
-/// keep healthy ones waiting for its whole start timeout.
+/// How long a starting upstream holds its start permit. An upstream that hangs
+/// must not delay healthy ones for its whole start timeout.
 const START_SLOT: Duration = Duration::from_secs(5);
 
-/// What supervising an upstream takes.
+/// Everything that the supervision of one upstream needs.
 pub(crate) struct Supervisor {
-    pub(super) remembered: Arc<RememberedListings>,
-    /// A random number from 0 to 1, for jitter.
-    pub(super) random: fn() -> f64,
+    pub(super) listing_cache: Arc<ListingCache>,
+    /// Returns a random number from 0 to 1, for the jitter of the backoff.
+    pub(super) jitter: fn() -> f64,
     /// Limits how many upstreams start at once.
     pub(super) start_permits: Arc<Semaphore>,
-    pub(super) inspector: Arc<Inspector>,
+    pub(super) listing_checker: Arc<ListingChecker>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Notified whenever the catalog may have to be rebuilt.
-    pub(super) dirty: Arc<Notify>,
-    pub(super) events: broadcast::Sender<PoolEvent>,
+    /// Notified whenever the catalog may need to be rebuilt.
+    pub(super) catalog_changed: Arc<Notify>,
+    pub(super) events: broadcast::Sender<UpstreamEvent>,
     pub(super) idle_stop: Option<Duration>,
-    /// Whether the first start waits until somebody needs the upstream.
-    pub(super) dormant: bool,
-    /// The id of this gatelet among all others.
-    pub(super) instance: Arc<str>,
+    /// Whether the upstream first starts when a call needs it.
+    pub(super) lazy_start: bool,
+    /// The id of this gatelet process, to detect loops of gatelets.
+    pub(super) gatelet_id: Arc<str>,
 }
 
-/// A session and its events from the beginning.
+/// A session, and its events from the start on.
 type Session = (Arc<dyn Provider>, BoxStream<'static, Event>);
 
 /// Why a session ended.
@@ -55,7 +55,7 @@ enum End {
     Idle,
 }
 
-/// Opens a session, or shares the default pool's where it serves every profile.
+/// Opens a session, or shares that of the default pool if it serves every profile.
 async fn connect(
     upstream: &SupervisedUpstream,
     client: &Client,
@@ -66,7 +66,7 @@ async fn connect(
     {
         return shared.provider().await;
     }
-    // The timeout runs from here on. Nobody closes the semaphore.
+    // The start timeout begins after this wait. The semaphore is never closed.
     let permit = start_permits.acquire().await;
     let limit = upstream.settings.start_timeout;
     let connecting = tokio::time::timeout(limit, upstream.settings.connector.connect(client));
@@ -84,9 +84,9 @@ async fn connect(
     })
 }
 
-/// Waits for the next start. A call ends the wait, because the upstream may be well
-/// again; but one that took long to fail keeps its pause, or each call would take
-/// as long.
+/// Waits before the next start. A call ends the wait, because the upstream may
+/// have recovered. An upstream that took long to fail keeps a minimum pause;
+/// otherwise every call would wait as long as that start.
 async fn pause_before_restart(upstream: &SupervisedUpstream, pause: Duration, took: Duration) {
     let least = restarts::least_pause(pause, took);
     tokio::time::sleep(least).await;
@@ -111,12 +111,12 @@ impl Supervisor {
         let mut restarts = Restarts::default();
         let known =
             upstream.settings.start == Start::OnDemand && !upstream.listing().tools.is_empty();
-        let mut wait_until_needed = self.dormant || known;
+        let mut wait_until_needed = self.lazy_start || known;
         loop {
             if wait_until_needed {
                 upstream.wake.notified().await;
             }
-            // An upstream that is down is shown with its reason until it is up again.
+            // A failed upstream is shown with its reason until it is up again.
             upstream.set(|now| {
                 if now.phase == Phase::Asleep {
                     now.phase = Phase::Starting;
@@ -136,15 +136,15 @@ impl Supervisor {
                         false => restarts.died(lived),
                     }
                     drop(provider);
-                    // A call that came while it was starting has been served; its
-                    // wake-up must not start the next session.
+                    // A call that arrived during the start has been served; its
+                    // notification must not start the next session.
                     let _ = upstream.wake.notified().now_or_never();
                     upstream.set(|now| {
                         now.provider = None;
                         now.restart = Restart::Paused;
                         now.phase = match end {
                             End::Idle => Phase::Asleep,
-                            // The first time it may have been an accident: calls
+                            // The first loss does not count as a failure: calls
                             // wait for the restart.
                             End::Gone(reason) => Phase::Down {
                                 reason,
@@ -152,7 +152,7 @@ impl Supervisor {
                             },
                         };
                     });
-                    self.dirty.notify_one();
+                    self.catalog_changed.notify_one();
                     if wait_until_needed {
                         continue;
                     }
@@ -161,15 +161,15 @@ impl Supervisor {
                     restarts.failed();
                     let failures = restarts.failures();
                     wait_until_needed = false;
-                    let reason = self.inspector.reason(&reason(&failure));
+                    let reason = self.listing_checker.reason(&reason(&failure));
                     upstream.set(|now| {
                         now.phase = Phase::Down { reason, failures };
                         now.restart = Restart::Paused;
                     });
-                    self.dirty.notify_one();
+                    self.catalog_changed.notify_one();
                 }
             }
-            let pause = restarts.pause((self.random)());
+            let pause = restarts.pause((self.jitter)());
             pause_before_restart(&upstream, pause, took).await;
         }
     }
@@ -178,7 +178,7 @@ impl Supervisor {
         self.clock.elapsed()
     }
 
-    /// Opens a session and adopts its listing.
+    /// Opens a session and publishes its listing.
     async fn open(
         &self,
         upstream: &Arc<SupervisedUpstream>,
@@ -187,7 +187,7 @@ impl Supervisor {
         let provider = connect(upstream, client, &self.start_permits).await?;
         upstream.touch();
         upstream.forget_silence();
-        // Subscribed before listing, so that no change in between is missed.
+        // Subscribe before listing, so that no change in between is missed.
         let events = provider.events();
         upstream.subscriptions.replay(upstream.label(), &provider).await;
         let adopted = self.adopt(upstream, &provider, Some(Phase::Up)).await;
@@ -195,22 +195,23 @@ impl Supervisor {
         Ok((provider, events))
     }
 
-    /// Adopts what a provider lists now, unless inspection rejects it.
+    /// Publishes the current listing of a provider, unless the checks reject it.
     async fn adopt(
         &self,
         upstream: &Arc<SupervisedUpstream>,
         provider: &Arc<dyn Provider>,
         phase: Option<Phase>,
     ) -> Result<(), String> {
-        let (inspector, mut listing) = (Arc::clone(&self.inspector), provider.listing());
-        // What another gatelet declared when the session was opened may be
-        // outdated when its listing changes: this gatelet may be behind it now.
+        let (listing_checker, mut listing) =
+            (Arc::clone(&self.listing_checker), provider.listing());
+        // If the upstream is a gatelet, its declaration from the start of the
+        // session may be outdated: this gatelet may be behind it by now.
         if phase.is_none()
             && let Some(server) = loop_guard::refresh(provider).await
         {
             listing = Arc::new(Listing { server, ..Listing::clone(&listing) });
         }
-        if let Some(why) = loop_guard::refusal(&listing.server, &self.instance) {
+        if let Some(why) = loop_guard::refusal(&listing.server, &self.gatelet_id) {
             self.forget_listing(upstream);
             return Err(why);
         }
@@ -218,11 +219,11 @@ impl Supervisor {
             listing = Arc::new(listing.keeping_unread(&upstream.listing()));
         }
         let label = upstream.label().to_owned();
-        // Inspecting many schemas takes a while.
-        let inspect = move || inspector.inspect(&label, &listing);
+        // Checking many schemas blocks for a long time.
+        let inspect = move || listing_checker.inspect(&label, &listing);
         let inspected = tokio::task::spawn_blocking(inspect).await;
         let inspected =
-            inspected.unwrap_or_else(|_| Err("inspecting its listing broke off".to_owned()));
+            inspected.unwrap_or_else(|_| Err("checking its listing panicked".to_owned()));
         let listing = upstream.intern(inspected?);
         let fresh = !Arc::ptr_eq(&listing, &upstream.listing());
         upstream.set(|now| {
@@ -233,29 +234,29 @@ impl Supervisor {
                 now.phase = phase;
             }
         });
-        self.dirty.notify_one();
-        self.remembered.mark_listed(&upstream.settings, &upstream.profile);
+        self.catalog_changed.notify_one();
+        self.listing_cache.mark_listed(&upstream.settings, &upstream.profile);
         if fresh {
-            let (remembered, upstream) = (Arc::clone(&self.remembered), Arc::clone(upstream));
-            // Writing may block, and nobody waits for it.
+            let (listing_cache, upstream) = (Arc::clone(&self.listing_cache), Arc::clone(upstream));
+            // Writing may block, and nothing waits for its end.
             tokio::task::spawn_blocking(move || {
-                remembered.save(&upstream.settings, &upstream.profile, &listing);
+                listing_cache.save(&upstream.settings, &upstream.profile, &listing);
             });
         }
         Ok(())
     }
 
-    /// Forgets what an upstream listed: some of it may be gatelet's own.
+    /// Discards the listing of an upstream, because it may contain gatelet's own tools.
     fn forget_listing(&self, upstream: &Arc<SupervisedUpstream>) {
         upstream.set(|now| now.listing = Arc::default());
-        let (remembered, upstream) = (Arc::clone(&self.remembered), Arc::clone(upstream));
-        // Writing may block, and nobody waits for it.
+        let (listing_cache, upstream) = (Arc::clone(&self.listing_cache), Arc::clone(upstream));
+        // Writing may block, and nothing waits for its end.
         tokio::task::spawn_blocking(move || {
-            remembered.save(&upstream.settings, &upstream.profile, &Listing::default());
+            listing_cache.save(&upstream.settings, &upstream.profile, &Listing::default());
         });
     }
 
-    /// Forwards the events of a provider until it is gone or idle.
+    /// Forwards the events of a provider until it disconnects or is idle.
     async fn watch(
         &self,
         upstream: &Arc<SupervisedUpstream>,
@@ -274,14 +275,14 @@ impl Supervisor {
                     }
                 }
                 Some(Event::Gone { reason }) => {
-                    return End::Gone(one_line(&self.inspector.reason(&reason)));
+                    return End::Gone(one_line(&self.listing_checker.reason(&reason)));
                 }
                 None => return End::Gone("the connection was closed".to_owned()),
                 Some(other @ (Event::Updated { .. } | Event::Note(_))) => {
-                    // It is no error that nobody listens.
-                    let event = mask_event(&self.inspector.scrubber, other);
+                    // It is not an error if there is no receiver.
+                    let event = mask_event(&self.listing_checker.scrubber, other);
                     let from = Some(Arc::from(upstream.label()));
-                    let _ = self.events.send(PoolEvent { from, event });
+                    let _ = self.events.send(UpstreamEvent { from, event });
                 }
             }
         }
@@ -289,11 +290,11 @@ impl Supervisor {
 }
 
 impl SupervisedUpstream {
-    /// Ends the session for good and fails whoever still waits for it.
+    /// Ends the session permanently and fails all calls that still wait for it.
     pub(crate) fn retire(&self) {
         let reason = match self.replacement.get() {
             Some(_) => "its entry in the configuration was changed just now",
-            None => "it was taken out of the configuration",
+            None => "it was removed from the configuration",
         };
         self.set(|now| {
             now.provider = None;
@@ -306,7 +307,7 @@ impl SupervisedUpstream {
         self.state.send_modify(change);
     }
 
-    /// The equal listing that is in memory already, instead of another copy.
+    /// Returns an equal listing that is in memory already, to avoid a second copy.
     fn intern(&self, listing: Arc<Listing>) -> Arc<Listing> {
         let known =
             [Some(self.listing()), self.in_default_pool.as_ref().map(|other| other.listing())];
@@ -315,7 +316,7 @@ impl SupervisedUpstream {
     }
 }
 
-/// Returns when the upstream has been idle for as long as `limit`.
+/// Returns once the upstream has been idle for `limit`.
 async fn idle(upstream: &SupervisedUpstream, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
     loop {

@@ -16,7 +16,7 @@ pub(crate) struct About {
     /// gatelet's version, as clients see it.
     pub(crate) version: String,
     /// The id of this gatelet among all others.
-    pub(crate) instance: Arc<str>,
+    pub(crate) gatelet_id: Arc<str>,
     /// What `cash://server` says; not there when `None`.
     pub(crate) manifest: Option<Manifest>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn server(
     mut capabilities: Value,
     shows: &dyn Fn(&Thing<'_>) -> bool,
 ) -> Server {
-    loop_guard::declare(&mut capabilities, &about.instance, snapshot.catalog.sources().iter());
+    loop_guard::declare(&mut capabilities, &about.gatelet_id, snapshot.catalog.sources().iter());
     let mut server = Server::new("gatelet", &about.version, capabilities.into());
     for source in snapshot.catalog.sources() {
         let theirs = &source.listing.server;

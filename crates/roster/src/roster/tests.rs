@@ -27,11 +27,11 @@ fn roster_with(
     listing_store: &Arc<listing_store::InMemory>,
 ) -> Roster {
     let Stages { scrubber, listings: check, .. } = Stages::default();
-    let inspector = Inspector { config: ArcSwap::default(), scrubber, check };
+    let listing_checker = ListingChecker { config: ArcSwap::default(), scrubber, check };
     let parts = Parts {
         listings: Arc::clone(listing_store) as _,
         builtin: Arc::new(Nothing),
-        inspector: Arc::new(inspector),
+        listing_checker: Arc::new(listing_checker),
         observer: Arc::new(Nothing),
         clock: Arc::new(clock::System::start()),
     };
@@ -765,7 +765,7 @@ async fn an_upstream_behind_which_this_gatelet_comes_to_be_is_given_up() {
         Ok(Reply::Result(tool::Json::encode(&json!({"capabilities": capabilities}))))
     });
     let listing_store = Arc::default();
-    let config = Config { instance: "ours".into(), ..Config::default() };
+    let config = Config { gatelet_id: "ours".into(), ..Config::default() };
     let upstream = Upstream::new("other", Scripts::of(Arc::clone(&other)));
     let roster = roster_with(config, vec![upstream], &listing_store);
     let pool = roster.default_pool();
