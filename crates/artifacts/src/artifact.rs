@@ -7,8 +7,8 @@ use tool::context::CONNECTION_PREFIX;
 use tool::{Context, Json, Reply, hex};
 
 use crate::overview::Overview;
-use crate::part::{self, Reference};
-use crate::reading::Reading;
+use crate::part::{self, PartRef};
+use crate::reading::ResultText;
 
 /// One kept answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,13 +43,13 @@ pub struct Parts(Arc<Found>);
 
 #[derive(Debug, Default)]
 struct Found {
-    references: OnceLock<Vec<Reference>>,
+    references: OnceLock<Vec<PartRef>>,
     overview: OnceLock<Overview>,
 }
 
 impl Parts {
     /// The parts as they were found out before.
-    pub fn known(parts: Vec<Reference>) -> Parts {
+    pub fn known(parts: Vec<PartRef>) -> Parts {
         Parts(Arc::new(Found { references: OnceLock::from(parts), overview: OnceLock::new() }))
     }
 }
@@ -61,15 +61,15 @@ impl PartialEq for Parts {
     }
 }
 
-/// What is known of an artifact without reading it.
+/// The metadata of an artifact, known without reading its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct ArtifactMeta {
     pub handle: String,
     pub made: u64,
     pub upstream: String,
     pub tool: String,
     pub chars: usize,
-    pub parts: Vec<Reference>,
+    pub parts: Vec<PartRef>,
 }
 
 /// Whether results are kept as they came beside what may be looked at.
@@ -128,16 +128,16 @@ impl Artifact {
         hex::encode(&Sha256::digest(call.as_bytes()))
     }
 
-    /// What a reader reads: what the result [mainly](Reading::main) is, or else
+    /// What a reader reads: what the result [mainly](ResultText::main) is, or else
     /// the result as it travels.
     pub fn text(&self) -> String {
         let reply = Reply::Result(self.result.clone());
         let Some(result) = reply.tool_result() else { return self.result.to_string() };
-        Reading::new(&result).main().unwrap_or(self.result.as_str()).to_owned()
+        ResultText::new(&result).main().unwrap_or(self.result.as_str()).to_owned()
     }
 
     /// Where each part of it is. Reads the whole when it is first asked.
-    pub fn parts(&self) -> &[Reference] {
+    pub fn parts(&self) -> &[PartRef] {
         let references = || part::references(&self.handle, &self.result);
         self.parts.0.references.get_or_init(references)
     }
@@ -147,18 +147,18 @@ impl Artifact {
         self.parts.0.overview.get_or_init(|| {
             let reply = Reply::Result(self.result.clone());
             let result = reply.tool_result();
-            let reading = result.as_ref().map(Reading::new);
+            let reading = result.as_ref().map(ResultText::new);
             let (result, reading) = (result.as_ref(), reading.as_ref());
             // What was read for the one is not read again for the other.
             self.parts.0.references.get_or_init(|| {
-                part::references_of(&self.handle, &self.result, result.zip(reading))
+                part::references_parsed(&self.handle, &self.result, result.zip(reading))
             });
             Overview::of(&self.result, result, reading, self.chars)
         })
     }
 
-    pub fn header(&self) -> Header {
-        Header {
+    pub fn meta(&self) -> ArtifactMeta {
+        ArtifactMeta {
             handle: self.handle.clone(),
             made: self.made,
             upstream: self.upstream.clone(),

@@ -10,9 +10,9 @@ use tool::{Json, Reply};
 use crate::artifact::Artifact;
 use crate::gate::Over;
 use crate::part;
-use crate::store::TooLong;
+use crate::store::TooLarge;
 
-pub use crate::part::{Part, Reference, split_handle};
+pub use crate::part::{Part, PartRef, split_handle};
 
 /// What goes out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,7 +21,7 @@ pub struct Envelope {
     pub summary: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
-    pub artifacts: Vec<Reference>,
+    pub artifacts: Vec<PartRef>,
     pub provenance: Map<String, Value>,
 }
 
@@ -90,7 +90,7 @@ impl Envelope {
     /// The envelope of an answer that could not be kept: its
     /// [beginning](crate::gate::beginning), and why there is no more.
     #[must_use]
-    pub fn unkept(self, over: &Over, why: TooLong, beginning: &str) -> Envelope {
+    pub fn unkept(self, over: &Over, why: TooLarge, beginning: &str) -> Envelope {
         let what = self.summary.split("; ").next().unwrap_or_default();
         let summary = format!(
             "{what}; {} chars, not kept: {why}. Executing it again runs it again. It begins:\n{beginning}",

@@ -23,8 +23,8 @@ pub mod reading;
 
 pub mod view;
 
-pub use artifact::{Artifact, Header, Owner, Parts, Raw};
+pub use artifact::{Artifact, ArtifactMeta, Owner, Parts, Raw};
 pub use memory::Memory;
 pub use overview::Overview;
-pub use reading::Reading;
-pub use store::{Config, Keeping, Store, TooLong};
+pub use reading::ResultText;
+pub use store::{Config, Store, StoredIn, TooLarge};

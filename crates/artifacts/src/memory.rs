@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tool::clock::Clock;
 
-use crate::artifact::{Artifact, Header, Owner};
-use crate::store::{Config, Keeping, Store, TooLong};
+use crate::artifact::{Artifact, ArtifactMeta, Owner};
+use crate::store::{Config, Store, StoredIn, TooLarge};
 
 /// Artifacts in memory.
 pub struct Memory {
@@ -44,8 +44,8 @@ impl Memory {
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
         let mut kept = self.kept.lock();
         let now = self.clock.elapsed();
-        let life = self.config.life;
-        kept.drop_where(|entry| life <= now.saturating_sub(entry.since));
+        let ttl = self.config.ttl;
+        kept.drop_where(|entry| ttl <= now.saturating_sub(entry.since));
         act(&mut kept)
     }
 }
@@ -99,8 +99,8 @@ async fn detached(artifact: Artifact) -> Artifact {
 
 #[async_trait]
 impl Store for Memory {
-    async fn put(&self, mut artifact: Artifact) -> Result<Keeping, TooLong> {
-        self.config.takes(&artifact)?;
+    async fn put(&self, mut artifact: Artifact) -> Result<StoredIn, TooLarge> {
+        self.config.check_size(&artifact)?;
         if offload::is_long(artifact.bytes()) {
             artifact = detached(artifact).await;
         }
@@ -115,7 +115,7 @@ impl Store for Memory {
             kept.bytes += bytes;
             kept.entries.push_back(Entry { artifact: Arc::new(artifact), since, attached: true });
         });
-        Ok(Keeping::InPlace)
+        Ok(StoredIn::Stored)
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
@@ -131,7 +131,7 @@ impl Store for Memory {
         })
     }
 
-    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
         self.with(|kept| {
             let mine = |entry: &&Entry| {
                 entry.attached && entry.artifact.key == key && entry.artifact.owner == *owner
@@ -140,7 +140,7 @@ impl Store for Memory {
         })
     }
 
-    async fn detach(&self, owner: &Owner, handle: &str) {
+    async fn forget_call(&self, owner: &Owner, handle: &str) {
         self.with(|kept| {
             let mine = |entry: &&mut Entry| {
                 entry.artifact.handle == handle && entry.artifact.owner == *owner
@@ -151,12 +151,12 @@ impl Store for Memory {
         });
     }
 
-    async fn list(&self, owner: &Owner) -> Vec<Header> {
-        let mut mine: Vec<Header> = self.with(|kept| {
+    async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
+        let mut mine: Vec<ArtifactMeta> = self.with(|kept| {
             let mine = kept.entries.iter().filter(|entry| entry.artifact.owner == *owner);
-            mine.map(|entry| entry.artifact.header()).collect()
+            mine.map(|entry| entry.artifact.meta()).collect()
         });
-        mine.sort_by_key(|header| std::cmp::Reverse(header.made));
+        mine.sort_by_key(|meta| std::cmp::Reverse(meta.made));
         mine
     }
 }

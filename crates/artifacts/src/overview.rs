@@ -9,7 +9,7 @@ use catalog::tokens;
 use tool::Json;
 use tool::reply::ToolResult;
 
-use crate::reading::Reading;
+use crate::reading::ResultText;
 use crate::shape::Shape;
 use outline::{Outline, ROW, ROWS};
 
@@ -47,16 +47,16 @@ impl Overview {
     pub(crate) fn of(
         json: &Json,
         result: Option<&ToolResult>,
-        reading: Option<&Reading<'_>>,
+        reading: Option<&ResultText<'_>>,
         chars: usize,
     ) -> Overview {
-        let main = reading.and_then(Reading::main);
+        let main = reading.and_then(ResultText::main);
         let text = main.unwrap_or_default();
         let outline = Outline::read(text);
         let shape = result.zip(reading).map(|(result, reading)| Shape::of_result(result, reading));
         let said = reading.filter(|reading| reading.is_structured());
         let said = said.and_then(|reading| reading.text.as_deref());
-        let is_structured = reading.is_some_and(Reading::is_structured);
+        let is_structured = reading.is_some_and(ResultText::is_structured);
         let is_data = |text: &str| text.trim_start().starts_with(['{', '[']);
         let shows_data = reading.and_then(|reading| reading.text.as_deref()).is_some_and(is_data);
         let has_structured = result.is_some_and(|result| result.structured.is_some());

@@ -1,4 +1,4 @@
-//! The pieces that a kept answer consists of.
+//! Splits a stored result into its parts.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use tool::reply::ToolResult;
 use tool::{Json, Reply};
 
-use crate::reading::Reading;
+use crate::reading::ResultText;
 use crate::view::delimiter;
 
-/// One piece of a kept answer that can be looked at by itself.
+/// One part of a stored result that can be viewed by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     pub media_type: String,
@@ -19,9 +19,9 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// Where a part is kept.
+/// The handle, media type and size of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reference {
+pub struct PartRef {
     pub handle: String,
     pub media_type: String,
     pub size_bytes: usize,
@@ -29,38 +29,38 @@ pub struct Reference {
     pub label: String,
 }
 
-/// The parts of a kept result. The first is what a reader reads; binary blocks,
-/// embedded resources and structured content follow.
+/// Returns the parts of a stored result. The first is its main text; binary
+/// blocks, embedded resources and structured content follow.
 pub fn parts(result: &Json) -> Vec<Part> {
     with_pieces(result, |pieces| pieces.into_iter().map(Piece::into_part).collect())
 }
 
-/// One of them, by its number in the handle.
-pub fn part(result: &Json, at: usize) -> Option<Part> {
+/// Returns one part, by its index in the handle.
+pub fn part(result: &Json, index: usize) -> Option<Part> {
     with_pieces(result, |mut pieces| {
-        (at < pieces.len()).then(|| pieces.swap_remove(at).into_part())
+        (index < pieces.len()).then(|| pieces.swap_remove(index).into_part())
     })
 }
 
-/// Where each part of a result is that is kept under this handle.
-pub fn references(handle: &str, result: &Json) -> Vec<Reference> {
+/// Returns a reference to each part of the result that has this handle.
+pub fn references(handle: &str, result: &Json) -> Vec<PartRef> {
     with_pieces(result, |pieces| refer(handle, pieces))
 }
 
-/// The same for one that was read already.
-pub(crate) fn references_of(
+/// Does the same for a result that is parsed already.
+pub(crate) fn references_parsed(
     handle: &str,
     result: &Json,
-    read: Option<(&ToolResult, &Reading<'_>)>,
-) -> Vec<Reference> {
+    read: Option<(&ToolResult, &ResultText<'_>)>,
+) -> Vec<PartRef> {
     refer(handle, pieces(result, read))
 }
 
-fn refer(handle: &str, pieces: Vec<Piece<'_>>) -> Vec<Reference> {
-    let reference = |(at, piece): (usize, Piece<'_>)| Reference {
-        handle: match at {
+fn refer(handle: &str, pieces: Vec<Piece<'_>>) -> Vec<PartRef> {
+    let reference = |(index, piece): (usize, Piece<'_>)| PartRef {
+        handle: match index {
             0 => handle.to_owned(),
-            at => format!("{handle}/{at}"),
+            index => format!("{handle}/{index}"),
         },
         media_type: piece.media_type.into_owned(),
         size_bytes: piece.bytes.len(),
@@ -69,7 +69,7 @@ fn refer(handle: &str, pieces: Vec<Piece<'_>>) -> Vec<Reference> {
     pieces.into_iter().enumerate().map(reference).collect()
 }
 
-/// A part that is not copied yet: a result may have many megabytes.
+/// A part that borrows from the result, which may have many megabytes.
 struct Piece<'a> {
     media_type: Cow<'a, str>,
     label: Cow<'a, str>,
@@ -98,11 +98,14 @@ impl<'a> Piece<'a> {
 
 fn with_pieces<T>(result: &Json, act: impl FnOnce(Vec<Piece<'_>>) -> T) -> T {
     let read = Reply::Result(result.clone()).tool_result();
-    let reading = read.as_ref().map(Reading::new);
+    let reading = read.as_ref().map(ResultText::new);
     act(pieces(result, read.as_ref().zip(reading.as_ref())))
 }
 
-fn pieces<'a>(result: &'a Json, read: Option<(&'a ToolResult, &'a Reading<'_>)>) -> Vec<Piece<'a>> {
+fn pieces<'a>(
+    result: &'a Json,
+    read: Option<(&'a ToolResult, &'a ResultText<'_>)>,
+) -> Vec<Piece<'a>> {
     let Some((read, reading)) = read else { return vec![Piece::json(result, "")] };
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     pieces.extend(reading.main().map(|main| Piece::text(main, "")));
@@ -121,11 +124,11 @@ fn pieces<'a>(result: &'a Json, read: Option<(&'a ToolResult, &'a Reading<'_>)>)
     pieces
 }
 
-/// A handle taken apart: the artifact's, and which part.
+/// Splits a handle into the handle of the artifact and the index of the part.
 pub fn split_handle(handle: &str) -> (&str, usize) {
     let handle = handle.strip_prefix("artifact://").unwrap_or(handle);
-    match handle.rsplit_once('/').and_then(|(own, at)| Some((own, at.parse().ok()?))) {
-        Some((own, at)) => (own, at),
+    match handle.rsplit_once('/').and_then(|(own, index)| Some((own, index.parse().ok()?))) {
+        Some((own, index)) => (own, index),
         None => (handle, 0),
     }
 }
@@ -144,7 +147,8 @@ fn media_type(text: &str) -> &'static str {
     }
 }
 
-/// A block that is a part by itself: binary data, or an embedded resource.
+/// Returns the part that a content block is by itself: binary data, an embedded
+/// resource or a link.
 fn block(block: &Json) -> Option<Piece<'_>> {
     let text = |json: &Json, key: &str| json.member_as::<String>(key);
     let kind = text(block, "type").unwrap_or_default();

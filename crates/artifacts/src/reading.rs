@@ -1,19 +1,19 @@
-//! What of a result a reader reads.
+//! The text of a tool result.
 
 use std::borrow::Cow;
 
 use tool::Json;
 use tool::reply::ToolResult;
 
-/// The two things that a result can be read as, taken out of it once.
-pub struct Reading<'a> {
+/// The text and the structured content of a result, extracted once.
+pub struct ResultText<'a> {
     /// The text of the result, or its structured content when it has no text.
     pub text: Option<Cow<'a, str>>,
     structured: Option<&'a str>,
 }
 
-impl<'a> Reading<'a> {
-    pub fn new(result: &'a ToolResult) -> Reading<'a> {
+impl<'a> ResultText<'a> {
+    pub fn new(result: &'a ToolResult) -> ResultText<'a> {
         let block = |block: &Json| {
             let own = block.member_as::<String>("text");
             own.or_else(|| block.member("resource")?.member_as("text"))
@@ -31,7 +31,7 @@ impl<'a> Reading<'a> {
             }
             None => structured.map(Cow::Borrowed),
         };
-        Reading { text, structured }
+        ResultText { text, structured }
     }
 
     /// Whether the structured content of a result is what it consists of, and

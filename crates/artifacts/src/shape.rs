@@ -5,7 +5,7 @@ mod structure;
 use tool::Json;
 use tool::reply::ToolResult;
 
-use crate::reading::Reading;
+use crate::reading::ResultText;
 use structure::Structure;
 
 pub use structure::Rows;
@@ -25,7 +25,7 @@ pub struct Shape {
 impl Shape {
     /// Looks at what a result mainly is: its one text, or its structured
     /// content, or its blocks.
-    pub fn of_result(result: &ToolResult, reading: &Reading<'_>) -> Shape {
+    pub fn of_result(result: &ToolResult, reading: &ResultText<'_>) -> Shape {
         let one_text = match result.content.as_slice() {
             [block] if block.member("text").is_some() => reading.text.as_deref(),
             _ => None,

@@ -1,70 +1,70 @@
-//! Where artifacts live, and within which bounds.
+//! The interface of artifact stores, and their size limits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::artifact::{Artifact, Header, Owner};
+use crate::artifact::{Artifact, ArtifactMeta, Owner};
 
-/// How an artifact is kept.
+/// Where an artifact was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keeping {
-    /// Where its store keeps artifacts.
-    InPlace,
-    /// In memory only, because it could not be written.
-    InMemory { reason: String },
+pub enum StoredIn {
+    /// In the regular place of the store, such as its directory.
+    Stored,
+    /// In memory only, because writing it failed.
+    MemoryFallback { reason: String },
 }
 
-/// An artifact that is longer than all that its owner may have kept.
+/// The artifact is larger than everything that one owner may store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has {bytes} bytes, and at most {limit} are kept for one caller")]
-pub struct TooLong {
+#[error("the result has {bytes} bytes, and at most {limit} are stored for one caller")]
+pub struct TooLarge {
     pub bytes: usize,
     pub limit: usize,
 }
 
-/// Where artifacts live.
+/// A store of artifacts.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Keeps an artifact, and says how; or says that it is not kept. A call has
-    /// one answer: an earlier one to the same call is no longer it.
-    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong>;
+    /// Stores an artifact and returns where, or fails if it is too large. An
+    /// earlier artifact of the same call is no longer found by that call.
+    async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge>;
 
-    /// The artifact of that handle, if the owner [opens](Owner::opens) it.
+    /// Returns the artifact with this handle, if the owner [may open](Owner::opens) it.
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>>;
 
-    /// The owner's artifact that answers the call with that key.
-    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>>;
+    /// Returns the owner's artifact that holds the result of the call with this key.
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>>;
 
-    /// Forgets which call made an artifact, so that the same call runs again.
-    async fn detach(&self, owner: &Owner, handle: &str);
+    /// Forgets which call created an artifact, so that the same call runs again.
+    async fn forget_call(&self, owner: &Owner, handle: &str);
 
-    /// What there is of an owner, the latest first. Nothing is read for it.
-    async fn list(&self, owner: &Owner) -> Vec<Header>;
+    /// Lists an owner's artifacts, the latest first, without reading their content.
+    async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta>;
 }
 
-/// Bounds on what is kept.
+/// The limits of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long an artifact lives.
-    pub life: Duration,
-    /// Bytes per owner.
+    /// How long an artifact is stored.
+    pub ttl: Duration,
+    /// The maximum number of bytes per owner.
     pub owner_bytes: usize,
-    /// Bytes in all.
+    /// The maximum number of bytes of all owners together.
     pub total_bytes: usize,
 }
 
 impl Config {
-    /// Whether an artifact can be kept at all.
-    pub fn takes(&self, artifact: &Artifact) -> Result<(), TooLong> {
+    /// Fails if an artifact is too large to be stored at all.
+    pub fn check_size(&self, artifact: &Artifact) -> Result<(), TooLarge> {
         let (bytes, limit) = (artifact.bytes(), self.owner_bytes.min(self.total_bytes));
-        if limit < bytes { Err(TooLong { bytes, limit }) } else { Ok(()) }
+        if limit < bytes { Err(TooLarge { bytes, limit }) } else { Ok(()) }
     }
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { life: Duration::from_secs(3600), owner_bytes: 64 << 20, total_bytes: 256 << 20 }
+        Config { ttl: Duration::from_secs(3600), owner_bytes: 64 << 20, total_bytes: 256 << 20 }
     }
 }

@@ -1,9 +1,10 @@
-//! Looking into a kept result, a bounded piece at a time.
+//! Views show a bounded part of a stored result.
 //!
-//! A [`Selector`] says which piece; [`view`] cuts it out of the bytes and says
-//! how big the whole is and how to go on. Every answer is bounded, whatever is
-//! asked for. A view knows bytes and a media type; where they are kept, who may
-//! read them and how the answer travels is for others.
+//! A [`Selector`] says which part; [`view`] extracts it from the bytes and says
+//! how large the whole result is and how to continue. Every view has a size
+//! limit, whatever the selector asks for. This module knows bytes and a media
+//! type; it does not know where they are stored, who may read them or how the
+//! view is sent.
 
 mod error;
 mod grep;
@@ -27,9 +28,9 @@ pub use select::Selector;
 pub use span::Span;
 pub use table::delimiter;
 
-/// The piece of `bytes` that `selector` names.
+/// Extracts the part of `bytes` that `selector` names.
 ///
-/// Takes a while: not for a thread that has others to serve.
+/// Blocking: do not call on an async worker thread.
 pub fn view(
     bytes: &[u8],
     media_type: &str,
@@ -56,7 +57,7 @@ fn head(text: &str, start: usize, chars: i64, budget: &Budget) -> View {
     let total = text.chars().count();
     let wanted = match usize::try_from(chars) {
         Ok(chars) => chars,
-        // A negative number means all but that many, as slices do elsewhere.
+        // A negative number means all characters but that many, as in Python slices.
         Err(_) => total.saturating_sub(usize::try_from(chars.unsigned_abs()).unwrap_or(total)),
     };
     let count = wanted.min(budget.chars);

@@ -1,6 +1,6 @@
 //! JSON, and its cousins YAML and TOML.
 
-mod document;
+mod conversion;
 
 use artifacts::view::{self, Budget, ViewError};
 use native::{Fault, Text, tool};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounded::{Bounded, OUTPUT, too_long};
-use document::Format;
+use conversion::Format;
 
 /// How JSON is laid out.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -42,13 +42,13 @@ fn query(
     };
     let limits = Budget { chars: OUTPUT, jq_steps: STEPS, ..Budget::default() };
     match view::jq(input.as_bytes(), "application/json", &filter, &limits, &Stop::never()) {
-        Ok(outputs) if outputs.count == 0 => Ok(Text(String::new())),
-        Ok(outputs) if outputs.cut.is_none() => Ok(Text(outputs.text + "\n")),
+        Ok(outputs) if outputs.results_shown == 0 => Ok(Text(String::new())),
+        Ok(outputs) if outputs.at_least.is_none() => Ok(Text(outputs.text + "\n")),
         Ok(_) => {
             let message = format!("the filter has more than {OUTPUT} characters of output");
             Err(Fault::new("JqError", message))
         }
-        Err(error @ ViewError::Steps) => Err(Fault::new("JqTooMuch", error.to_string())),
+        Err(error @ ViewError::StepLimit) => Err(Fault::new("JqTooMuch", error.to_string())),
         Err(error) => Err(Fault::new("JqError", error.to_string())),
     }
 }
@@ -85,5 +85,5 @@ fn format(
 /// it. Dates of TOML become text.
 #[tool(read_only, idempotent, category = "json")]
 fn convert(text: String, from: Format, to: Format) -> Result<Text, Fault> {
-    document::write(&document::read(&text, from)?, to).map(Text)
+    conversion::serialize(&conversion::parse(&text, from)?, to).map(Text)
 }

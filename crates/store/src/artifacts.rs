@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use artifacts::envelope::Reference;
-use artifacts::{Artifact, Config, Header, Keeping, Memory, Owner, Parts, Store, TooLong};
+use artifacts::envelope::PartRef;
+use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Parts, Store, StoredIn, TooLarge};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tool::clock::Clock;
@@ -40,7 +40,7 @@ struct Kept {
 #[derive(Clone)]
 struct Entry {
     owner: Owner,
-    header: Header,
+    meta: ArtifactMeta,
     key: String,
     bytes: usize,
     /// Whether the call that made it may be answered with it.
@@ -64,7 +64,7 @@ struct Head {
     key: String,
     chars: usize,
     #[serde(default)]
-    parts: Option<Vec<Reference>>,
+    parts: Option<Vec<PartRef>>,
 }
 
 impl Head {
@@ -151,7 +151,7 @@ impl Disk {
                     // Whether it was detached is not written down; running a
                     // call again is right where in doubt.
                     let entry = Entry::new(&artifact, false, self.end(artifact.made));
-                    found.push((entry.header.handle.clone(), entry));
+                    found.push((entry.meta.handle.clone(), entry));
                 }
                 // Another process that opens the same directory may be faster.
                 Some(_) | None if ours => {
@@ -160,7 +160,7 @@ impl Disk {
                 Some(_) | None => {}
             }
         }
-        found.sort_by_key(|(_, entry)| entry.header.made);
+        found.sort_by_key(|(_, entry)| entry.meta.made);
         let gone = self.with(|kept| {
             for (handle, entry) in found {
                 kept.add(handle, entry);
@@ -202,7 +202,7 @@ impl Disk {
     /// kept must not go early or stay late for that.
     fn end(&self, made: u64) -> Duration {
         let age = Duration::from_millis(self.clock.unix_millis().saturating_sub(made));
-        self.clock.elapsed().saturating_add(self.config.life.saturating_sub(age))
+        self.clock.elapsed().saturating_add(self.config.ttl.saturating_sub(age))
     }
 
     fn expire(&self) -> Vec<String> {
@@ -214,7 +214,7 @@ impl Entry {
     fn new(artifact: &Artifact, attached: bool, end: Duration) -> Entry {
         Entry {
             owner: artifact.owner.clone(),
-            header: artifact.header(),
+            meta: artifact.meta(),
             key: artifact.key.clone(),
             bytes: artifact.bytes(),
             attached,
@@ -291,15 +291,15 @@ impl Kept {
 
 #[async_trait]
 impl Store for Disk {
-    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
-        self.config.takes(&artifact)?;
+    async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
+        self.config.check_size(&artifact)?;
         if let Err(error) = self.write(&artifact).await {
             self.with(|kept| kept.supersede(&artifact.owner, &artifact.key));
             self.unwritten.put(artifact).await?;
-            return Ok(Keeping::InMemory { reason: error.to_string() });
+            return Ok(StoredIn::MemoryFallback { reason: error.to_string() });
         }
         self.unwritten.supersede(&artifact.owner, &artifact.key);
-        let end = self.clock.elapsed().saturating_add(self.config.life);
+        let end = self.clock.elapsed().saturating_add(self.config.ttl);
         let entry = Entry::new(&artifact, true, end);
         let gone = self.with(|kept| {
             kept.supersede(&artifact.owner, &artifact.key);
@@ -307,7 +307,7 @@ impl Store for Disk {
             kept.over(&self.config, self.clock.elapsed(), Some(&artifact.owner))
         });
         self.remove(gone).await;
-        Ok(Keeping::InPlace)
+        Ok(StoredIn::Stored)
     }
 
     async fn get(&self, owner: &Owner, handle: &str) -> Option<Arc<Artifact>> {
@@ -318,7 +318,7 @@ impl Store for Disk {
         }
     }
 
-    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
         self.remove(self.expire()).await;
         let latest = self.with(|kept| {
             let mine = |entry: &Entry| entry.attached && entry.key == key && entry.owner == *owner;
@@ -327,30 +327,30 @@ impl Store for Disk {
         });
         match latest {
             Some(latest) => self.load(&latest).await,
-            None => self.unwritten.made_by(owner, key).await,
+            None => self.unwritten.find_by_call(owner, key).await,
         }
     }
 
-    async fn detach(&self, owner: &Owner, handle: &str) {
+    async fn forget_call(&self, owner: &Owner, handle: &str) {
         self.with(|kept| {
             if let Some(entry) = kept.entries.get_mut(handle).filter(|e| e.owner == *owner) {
                 entry.attached = false;
             }
         });
-        self.unwritten.detach(owner, handle).await;
+        self.unwritten.forget_call(owner, handle).await;
     }
 
-    async fn list(&self, owner: &Owner) -> Vec<Header> {
+    async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
         self.remove(self.expire()).await;
-        let written: Vec<Header> = self.with(|kept| {
+        let written: Vec<ArtifactMeta> = self.with(|kept| {
             let mine = kept.entries.values().filter(|entry| entry.owner == *owner);
-            mine.map(|entry| entry.header.clone()).collect()
+            mine.map(|entry| entry.meta.clone()).collect()
         });
         let mut headers = self.unwritten.list(owner).await;
-        for header in written {
+        for meta in written {
             // Somebody may have cleaned up while the process ran.
-            if tokio::fs::try_exists(self.path(&header.handle)).await.unwrap_or(false) {
-                headers.push(header);
+            if tokio::fs::try_exists(self.path(&meta.handle)).await.unwrap_or(false) {
+                headers.push(meta);
             }
         }
         headers.sort_by(|a, b| (b.made, &b.handle).cmp(&(a.made, &a.handle)));
@@ -391,7 +391,7 @@ mod tests {
 
     async fn disk(directory: &Path, clock: &Arc<Fake>, bytes: usize) -> Disk {
         let config =
-            Config { life: Duration::from_secs(60), owner_bytes: bytes, total_bytes: 10 * bytes };
+            Config { ttl: Duration::from_secs(60), owner_bytes: bytes, total_bytes: 10 * bytes };
         Disk::open(directory, config, Arc::clone(clock) as _).await.unwrap()
     }
 
@@ -423,7 +423,7 @@ mod tests {
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, "not to be read").unwrap();
         let listed = first.list(&kept.owner).await;
-        assert_eq!(listed, [kept.header()]);
+        assert_eq!(listed, [kept.meta()]);
         assert_eq!((listed[0].parts.len(), listed[0].parts[0].size_bytes), (1, 5));
         // One that was written before parts were.
         let mut written: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -464,7 +464,7 @@ mod tests {
     async fn a_clock_that_is_set_takes_nothing_away_and_keeps_nothing_longer() {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(Set::default()));
         let life = Duration::from_secs(60);
-        let config = Config { life, owner_bytes: 10_000, total_bytes: 10_000 };
+        let config = Config { ttl: life, owner_bytes: 10_000, total_bytes: 10_000 };
         let disk = Disk::open(directory.path(), config, Arc::clone(&clock) as _).await.unwrap();
         let ann = Owner::read("ann");
         let kept = |handle: &str| Artifact {
@@ -504,11 +504,11 @@ mod tests {
         let ann = Owner::read("ann");
         disk.put(artifact("h1", "ann", "one", &clock)).await.unwrap();
         disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
-        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2");
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h2");
         disk.get(&ann, "h1").await.unwrap();
-        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2", "h1 was read since");
-        disk.detach(&ann, "h2").await;
-        assert_eq!(disk.made_by(&ann, "k").await, None);
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h2", "h1 was read since");
+        disk.forget_call(&ann, "h2").await;
+        assert_eq!(disk.find_by_call(&ann, "k").await, None);
     }
 
     #[tokio::test]
@@ -521,17 +521,17 @@ mod tests {
         std::fs::remove_dir_all(&place).unwrap();
         std::fs::write(&place, "in the way").unwrap();
         let kept = disk.put(artifact("h2", "ann", "two", &clock)).await.unwrap();
-        assert!(matches!(kept, Keeping::InMemory { .. }), "{kept:?}");
+        assert!(matches!(kept, StoredIn::MemoryFallback { .. }), "{kept:?}");
         assert_eq!(disk.get(&ann, "h2").await.unwrap().handle, "h2");
-        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h2");
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h2");
         assert_eq!(disk.get(&Owner::read("bob"), "h2").await, None);
         assert_eq!(disk.list(&ann).await.len(), 1);
-        disk.detach(&ann, "h2").await;
-        assert_eq!(disk.made_by(&ann, "k").await, None);
+        disk.forget_call(&ann, "h2").await;
+        assert_eq!(disk.find_by_call(&ann, "k").await, None);
         std::fs::remove_file(&place).unwrap();
         let kept = disk.put(artifact("h3", "ann", "three", &clock)).await.unwrap();
-        assert_eq!(kept, Keeping::InPlace, "a directory that was taken away is made again");
-        assert_eq!(disk.made_by(&ann, "k").await.unwrap().handle, "h3");
+        assert_eq!(kept, StoredIn::Stored, "a directory that was taken away is made again");
+        assert_eq!(disk.find_by_call(&ann, "k").await.unwrap().handle, "h3");
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::reading::Reading;
+use crate::reading::ResultText;
 
 #[track_caller]
 fn check(result: serde_json::Value, limit: usize, expected: Option<usize>) {
@@ -143,9 +143,12 @@ fn a_shape_is_that_of_what_is_long() {
         "structuredContent": {"rows": rows},
     });
     let result = Reply::Result(result.into()).tool_result().unwrap();
-    assert_eq!(Shape::of_result(&result, &Reading::new(&result)).count(), "9,000 items in `.rows`");
+    assert_eq!(
+        Shape::of_result(&result, &ResultText::new(&result)).count(),
+        "9,000 items in `.rows`"
+    );
     let text = json!({"rows": [1, 2]}).to_string();
     let told = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"n": 2}});
     let told = Reply::Result(told.into()).tool_result().unwrap();
-    assert_eq!(Shape::of_result(&told, &Reading::new(&told)).count(), "2 items in `.rows`");
+    assert_eq!(Shape::of_result(&told, &ResultText::new(&told)).count(), "2 items in `.rows`");
 }

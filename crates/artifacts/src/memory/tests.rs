@@ -25,7 +25,7 @@ fn artifact(handle: &str, session: &str, bytes: usize) -> Artifact {
 }
 
 fn memory(clock: &Arc<Fake>) -> Memory {
-    let config = Config { life: Duration::from_secs(60), owner_bytes: 100, total_bytes: 150 };
+    let config = Config { ttl: Duration::from_secs(60), owner_bytes: 100, total_bytes: 150 };
     Memory::new(config, Arc::clone(clock) as Arc<dyn Clock>)
 }
 
@@ -39,7 +39,7 @@ async fn nobody_reads_what_belongs_to_another() {
     memory.put(artifact("h", "one", 10)).await.unwrap();
     assert!(memory.get(&owner("one"), "h").await.is_some());
     assert!(memory.get(&owner("two"), "h").await.is_none());
-    assert!(memory.made_by(&owner("two"), "k").await.is_none());
+    assert!(memory.find_by_call(&owner("two"), "k").await.is_none());
     assert!(handles(&memory, "two").await.is_empty());
 }
 
@@ -72,9 +72,9 @@ async fn the_least_recently_used_goes_first() {
 async fn a_detached_artifact_can_be_read_but_answers_no_call() {
     let memory = memory(&Arc::default());
     memory.put(artifact("a", "one", 40)).await.unwrap();
-    assert!(memory.made_by(&owner("one"), "k").await.is_some());
-    memory.detach(&owner("one"), "a").await;
-    assert!(memory.made_by(&owner("one"), "k").await.is_none());
+    assert!(memory.find_by_call(&owner("one"), "k").await.is_some());
+    memory.forget_call(&owner("one"), "a").await;
+    assert!(memory.find_by_call(&owner("one"), "k").await.is_none());
     assert!(memory.get(&owner("one"), "a").await.is_some());
 }
 
@@ -84,9 +84,9 @@ async fn a_newer_answer_to_a_call_replaces_the_older_one_whichever_was_read_last
     memory.put(artifact("a", "one", 40)).await.unwrap();
     memory.put(artifact("b", "one", 40)).await.unwrap();
     memory.get(&owner("one"), "a").await.unwrap();
-    assert_eq!(memory.made_by(&owner("one"), "k").await.unwrap().handle, "b");
-    memory.detach(&owner("one"), "b").await;
-    assert!(memory.made_by(&owner("one"), "k").await.is_none());
+    assert_eq!(memory.find_by_call(&owner("one"), "k").await.unwrap().handle, "b");
+    memory.forget_call(&owner("one"), "b").await;
+    assert!(memory.find_by_call(&owner("one"), "k").await.is_none());
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn what_is_longer_than_everything_that_may_be_kept_is_not_and_displaces_no
     let memory = memory(&Arc::default());
     memory.put(artifact("a", "one", 40)).await.unwrap();
     let refused = memory.put(artifact("b", "one", 101)).await;
-    assert_eq!(refused, Err(TooLong { bytes: 101, limit: 100 }));
+    assert_eq!(refused, Err(TooLarge { bytes: 101, limit: 100 }));
     assert_eq!(handles(&memory, "one").await, ["a"]);
 }
 
@@ -105,7 +105,7 @@ async fn what_is_kept_for_the_operator_counts_as_well() {
         let one = artifact(handle, "one", bytes);
         Artifact { raw: Some(one.result.clone()), ..one }
     };
-    assert_eq!(memory.put(both("a", 51)).await, Err(TooLong { bytes: 102, limit: 100 }));
+    assert_eq!(memory.put(both("a", 51)).await, Err(TooLarge { bytes: 102, limit: 100 }));
     memory.put(both("b", 30)).await.unwrap();
     memory.put(both("c", 30)).await.unwrap();
     assert_eq!(handles(&memory, "one").await, ["c"]);

@@ -1,11 +1,12 @@
-//! The jq language over a kept JSON value, within budget.
+//! Runs jq filters over a stored JSON value, within a budget.
 //!
 //! A filter comes from a model, so it may loop, recurse or multiply without
-//! end. It is taken apart before it is compiled, and every part that can do
-//! work first passes [`fuel::burn`], which stops yielding when the steps, the
-//! stack or the size of a value run out; nothing in the language can catch
-//! that. What is made is paid for by its size, so the steps bound the memory
-//! as well. The environment, the process and its outputs are out of its reach.
+//! end. Its syntax tree is instrumented before it is compiled: every operation
+//! first calls [`fuel::burn`], which ends the stream when the step limit, the
+//! stack limit or the size limit of a value is reached; a filter cannot catch
+//! that. Creating a value costs steps in proportion to its size, so the step
+//! limit also bounds memory. A filter cannot reach the environment, the process
+//! or its output streams.
 
 mod fuel;
 mod input;
@@ -24,18 +25,18 @@ use crate::view::piece::{Budget, View, clip};
 use fuel::{Fuel, FuelTank, Fueled};
 use instrument::{Checks, Scope};
 
-/// What a filter makes of a value.
+/// The output of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outputs {
-    /// The results as JSON, one per line, as many characters as there may be.
+    /// The results as JSON, one per line, cut at the limit of characters.
     pub text: String,
-    /// How many results are in the text, the last one perhaps in part.
-    pub count: usize,
-    /// How many characters there are at least, where the text is not all.
-    pub cut: Option<usize>,
+    /// How many results the text contains; the last one may be cut.
+    pub results_shown: usize,
+    /// A lower bound of the full length in characters, if the text was cut.
+    pub at_least: Option<usize>,
 }
 
-/// The results of `filter`, as a view of what it was run on.
+/// Runs `filter` and makes a view of its results.
 pub(super) fn view(
     bytes: &[u8],
     media_type: &str,
@@ -43,13 +44,13 @@ pub(super) fn view(
     budget: &Budget,
     stop: &Stop,
 ) -> Result<View, ViewError> {
-    let Outputs { text, count, cut } = jq(bytes, media_type, filter, budget, stop)?;
-    Ok(match cut {
-        None => View::text(text, format!("{count} results"), None),
+    let Outputs { text, results_shown, at_least } = jq(bytes, media_type, filter, budget, stop)?;
+    Ok(match at_least {
+        None => View::text(text, format!("{results_shown} results"), None),
         Some(total) => {
             let note = format!(
-                "cut after {} of at least {total} chars, in result {count}; narrow the filter, or \
-                 slice with .[a:b]",
+                "cut after {} of at least {total} chars, in result {results_shown}; narrow the \
+                 filter, or slice with .[a:b]",
                 budget.chars
             );
             View::text(text + "…", note, None)
@@ -57,8 +58,9 @@ pub(super) fn view(
     })
 }
 
-/// Runs `filter` on JSON, within budget. Takes a while: not for a thread that
-/// has others to serve.
+/// Runs `filter` on JSON, within the budget.
+///
+/// Blocking: do not call on an async worker thread.
 pub fn jq(
     bytes: &[u8],
     media_type: &str,
@@ -66,14 +68,14 @@ pub fn jq(
     budget: &Budget,
     stop: &Stop,
 ) -> Result<Outputs, ViewError> {
-    // Filters recurse on the stack: theirs is our own, with its size known.
+    // Filters recurse, so they run on their own thread with a known stack size.
     std::thread::scope(|scope| {
         let run = || run(bytes, media_type, filter, budget, stop);
         let thread = std::thread::Builder::new().stack_size(fuel::STACK);
         let handle = thread.spawn_scoped(scope, run);
         let failed = |what: &str| ViewError::Jq(what.to_owned());
-        let handle = handle.map_err(|_| failed("no thread for it"))?;
-        handle.join().map_err(|_| failed("it broke the interpreter"))?
+        let handle = handle.map_err(|_| failed("no thread could be started for it"))?;
+        handle.join().map_err(|_| failed("the interpreter panicked"))?
     })
 }
 
@@ -84,15 +86,15 @@ fn run(
     budget: &Budget,
     stop: &Stop,
 ) -> Result<Outputs, ViewError> {
-    input::check(bytes).map_err(|excess| ViewError::Unread(excess.to_string()))?;
-    let no_json = |_| ViewError::NoJson { media_type: media_type.to_owned() };
-    let input = jaq_json::read::parse_single(bytes).map_err(no_json)?;
+    input::check(bytes).map_err(|excess| ViewError::InputTooComplex(excess.to_string()))?;
+    let not_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
+    let input = jaq_json::read::parse_single(bytes).map_err(not_json)?;
     let program = compile(text)?;
     let tank = FuelTank::new(budget.jq_steps, stop);
     let fuel = Fuel { lut: &program.lut, tank: &tank };
     let context = Ctx::<Fueled>::new(fuel, Vars::new([]));
     let mut out = Bounded { text: String::new(), room: budget.chars, over: 0 };
-    let mut count = 0_usize;
+    let mut results_shown = 0_usize;
     for result in program.id.run((context, input)) {
         let value = match result {
             Ok(value) => value,
@@ -102,27 +104,27 @@ fn run(
                 return Err(ViewError::Jq(shortened(message.trim_matches('"'))));
             }
         };
-        let separator = if count == 0 { "" } else { "\n" };
-        count += 1;
-        // What does not fit is only counted, and nobody counts for ever.
+        let separator = if results_shown == 0 { "" } else { "\n" };
+        results_shown += 1;
+        // Text over the limit is only counted, and the count is bounded too.
         let _ = write!(out, "{separator}{value}");
         if out.over != 0 {
-            let cut = Some(budget.chars + out.over);
-            return Ok(Outputs { text: out.text, count, cut });
+            let at_least = Some(budget.chars + out.over);
+            return Ok(Outputs { text: out.text, results_shown, at_least });
         }
     }
     match tank.is_empty() {
         true if stop.is_set() => Err(ViewError::Stopped),
-        true => Err(ViewError::Steps),
-        false => Ok(Outputs { text: out.text, count, cut: None }),
+        true => Err(ViewError::StepLimit),
+        false => Ok(Outputs { text: out.text, results_shown, at_least: None }),
     }
 }
 
-/// How much of a message is kept, at both ends of it.
+/// How many characters of a long message are kept at each end.
 const ENDS: usize = 140;
 
-/// A message without its middle where it is long. It names the value first,
-/// which may be everything that is kept, and what was asked of it last.
+/// Removes the middle of a long message. jq's messages begin with the value,
+/// which may be the whole artifact, and end with the operation that failed.
 fn shortened(message: &str) -> String {
     let all = message.chars().count();
     if all <= 2 * ENDS {
@@ -133,15 +135,15 @@ fn shortened(message: &str) -> String {
     format!("{head} … {tail}")
 }
 
-/// The name of the model's filter among the definitions.
+/// The name of the definition that holds the model's filter.
 const MAIN: &str = "gatelet_main";
 
 fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
-    let no_filter = |why: &str| ViewError::Filter(why.to_owned());
+    let invalid = |why: &str| ViewError::InvalidFilter(why.to_owned());
     if 4_000 < text.len() {
-        return Err(no_filter("it is longer than 4000 bytes"));
+        return Err(invalid("it is longer than 4000 bytes"));
     }
-    let term = read(text).map_err(|why| no_filter(&why))?;
+    let term = read(text).map_err(|why| invalid(&why))?;
     let funs: Vec<_> = fuel::funs().collect();
     let natives: Vec<&str> = funs.iter().map(|(name, _, _)| *name).collect();
     let shorten = |def: Def<&'static str>| -> Def<&'t str> { def };
@@ -153,16 +155,16 @@ fn compile<'t>(text: &'t str) -> Result<jaq_core::Filter<Fueled>, ViewError> {
     let defs = prelude.chain([checks(Scope::Main).definition(main)]);
     let arena = Arena::default();
     let loaded = Loader::new(defs).load(&arena, File { code: MAIN, path: () });
-    let modules = loaded.map_err(|_| no_filter("it cannot be loaded"))?;
+    let modules = loaded.map_err(|_| invalid("it cannot be loaded"))?;
     let compiled = Compiler::default().with_funs(funs).compile(modules);
     compiled.map_err(|errors| {
         let names = errors.iter().flat_map(|(_, errors)| errors.iter().map(|(name, _)| *name));
         let names: Vec<&str> = names.collect();
-        ViewError::Filter(format!("there is no {}", names.join(", ")))
+        ViewError::InvalidFilter(format!("there is no {}", names.join(", ")))
     })
 }
 
-/// A filter taken apart; or what was expected where.
+/// Parses a filter. The error says what was expected where.
 fn read(text: &str) -> Result<Term<&str>, String> {
     let expected = |what: &str, at: &str| match at.trim() {
         "" => format!("expected {what} at its end"),
@@ -179,10 +181,10 @@ fn read(text: &str) -> Result<Term<&str>, String> {
     })
 }
 
-/// How many characters over the limit are counted.
+/// At most about this many characters over the limit are counted.
 const COUNTED: usize = 1 << 20;
 
-/// Text with a limit: what is over it is counted and dropped.
+/// A text with a length limit. Characters over the limit are counted and dropped.
 struct Bounded {
     text: String,
     room: usize,

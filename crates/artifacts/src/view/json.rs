@@ -45,7 +45,7 @@ pub(super) fn slice(
     span: Span,
     budget: &Budget,
 ) -> Result<View, ViewError> {
-    let no_json = |_| ViewError::NoJson { media_type: media_type.to_owned() };
+    let no_json = |_| ViewError::NotJson { media_type: media_type.to_owned() };
     let root: Value = serde_json::from_slice(bytes).map_err(no_json)?;
     let found = at(&root, path).ok_or_else(|| ViewError::NoPath(path.to_owned()))?;
     let Value::Array(array) = found else { return Err(ViewError::NoArray(path.to_owned())) };

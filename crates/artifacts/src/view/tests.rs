@@ -128,7 +128,7 @@ fn matching_lines_come_with_numbers_and_surroundings() {
     refused(
         text,
         json!({"type": "grep", "pattern": "("}),
-        "the pattern is no regular expression: unclosed group",
+        "the pattern is not a regular expression: unclosed group",
     );
     let long = format!("{}needle{}", "x".repeat(5000), "y".repeat(5000));
     let view = cut_out(long.as_bytes(), "text/plain", json!({"type": "grep", "pattern": "needle"}));
@@ -145,13 +145,13 @@ fn arrays_are_sliced_where_they_are() {
     refused(
         text,
         slice("a.nope", 0, 1),
-        "nothing is at `a.nope`; use `jq` with `paths` to see what there is",
+        "the artifact has no `a.nope`; use `jq` with `paths` to list its paths",
     );
-    refused(text, slice("a", 0, 1), "`a` is no array; use `json_keys` or `jq`");
+    refused(text, slice("a", 0, 1), "`a` is not an array; use `json_keys` or `jq`");
     refused(
         "no json",
         slice("", 0, 1),
-        "the artifact is no JSON (text/plain); use `head`, `lines` or `grep`",
+        "the artifact is not JSON (text/plain); use `head`, `lines` or `grep`",
     );
 }
 
@@ -192,9 +192,9 @@ fn jq_filters_work() {
 #[test]
 fn jq_filters_that_fail_say_how() {
     let jq = |filter: &str| json!({"type": "jq", "filter": filter});
-    refused("{}", jq(".a["), "this is no jq filter: expected closing bracket at its end");
-    refused("{}", jq(".a | | .b"), "this is no jq filter: expected term at `|`");
-    refused("{}", jq("nope(1)"), "this is no jq filter: there is no nope");
+    refused("{}", jq(".a["), "this is not a jq filter: expected closing bracket at its end");
+    refused("{}", jq(".a | | .b"), "this is not a jq filter: expected term at `|`");
+    refused("{}", jq("nope(1)"), "this is not a jq filter: there is no nope");
     refused("[]", jq("halt"), "the filter failed: halt is not available here");
     refused("{}", json!({"type": "jq"}), "`jq` needs `filter`, such as \".items[0].name\"");
 }
@@ -225,7 +225,7 @@ fn no_filter_runs_for_ever_or_eats_all_memory() {
         let selector = Selector::Jq { filter: filter.to_owned() };
         let budget = Budget { jq_steps: 200_000, ..Budget::default() };
         let seen = view(text.as_bytes(), "application/json", &selector, &budget, &Stop::never());
-        assert_eq!(seen, Err(ViewError::Steps), "{filter}");
+        assert_eq!(seen, Err(ViewError::StepLimit), "{filter}");
     }
     let endless =
         cut_out(text.as_bytes(), "application/json", json!({"type": "jq", "filter": "repeat(1)"}));
@@ -241,7 +241,11 @@ fn wrong_parameters_are_named() {
         json!({"type": "json_keys", "keys": [1]}),
         "`json_keys` takes `keys` as an array of strings",
     );
-    refused("", json!([1]), "a selector is an object such as {\"type\":\"head\",\"chars\":500}");
+    refused(
+        "",
+        json!([1]),
+        "a selector must be an object such as {\"type\":\"head\",\"chars\":500}",
+    );
 }
 
 #[test]
@@ -376,7 +380,7 @@ fn no_filter_nests_deeper_than_the_stack_is_high() {
         let shown: String = filter.chars().take(60).collect();
         let bounded = match &made {
             Ok(text) => text.chars().count() <= 200,
-            Err(ViewError::Steps | ViewError::Jq(_) | ViewError::Filter(_)) => true,
+            Err(ViewError::StepLimit | ViewError::Jq(_) | ViewError::InvalidFilter(_)) => true,
             Err(_) => false,
         };
         assert!(bounded, "{shown}: {made:?}");
@@ -397,7 +401,7 @@ fn a_hostile_result_is_not_parsed_by_whoever_views_it() {
             let _ = cut_out(text.as_bytes(), "application/json", selector);
         }
         let jq = cut_out(text.as_bytes(), "application/json", json!({"type": "jq", "filter": "."}));
-        assert!(matches!(jq, Err(ViewError::Unread(_))), "{jq:?}");
+        assert!(matches!(jq, Err(ViewError::InputTooComplex(_))), "{jq:?}");
     }
 }
 
@@ -426,7 +430,7 @@ fn nothing_that_a_filter_makes_in_one_go_is_beyond_measure() {
         "\"a\" * 4000000 | test(\"[ab]*a[ab]{4000}c\")",
         "\"a\" * 4000000 | test(\"((a{30}){30}){30}c\")",
     ] {
-        assert_eq!(filtered(filter), Err(ViewError::Steps), "{filter}");
+        assert_eq!(filtered(filter), Err(ViewError::StepLimit), "{filter}");
     }
     let refused = filtered("\"7\" * 20000 | fromjson");
     assert!(matches!(refused, Err(ViewError::Jq(_))), "{refused:?}");

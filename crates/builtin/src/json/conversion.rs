@@ -1,5 +1,5 @@
-//! A document that can be written in another format: either with the same
-//! values, or not at all.
+//! Converts a document to another format. A conversion either preserves every
+//! value or fails.
 
 mod tree;
 mod unique;
@@ -24,8 +24,8 @@ pub(super) enum Format {
     Toml,
 }
 
-/// Reads a document.
-pub(super) fn read(text: &str, format: Format) -> Result<Tree, Fault> {
+/// Parses a document.
+pub(super) fn parse(text: &str, format: Format) -> Result<Tree, Fault> {
     let wrong = |error: String| {
         Fault::new("InvalidDocument", format!("the text is not {}: {error}", format.name()))
     };
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str, format: Format) -> Result<Tree, Fault> {
             }
             Ok(of_json(value))
         }
-        Format::Yaml => yaml::read(text),
+        Format::Yaml => yaml::parse(text),
         Format::Toml => {
             let table: toml::Table = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
             Ok(of_toml(toml::Value::Table(table)))
@@ -45,26 +45,26 @@ pub(super) fn read(text: &str, format: Format) -> Result<Tree, Fault> {
     }
 }
 
-/// Writes a document, unless the format has no way to say something in it.
-pub(super) fn write(tree: &Tree, format: Format) -> Result<String, Fault> {
-    let mut unsaid = Vec::new();
-    find_unsaid(tree, format, &mut String::new(), &mut unsaid);
-    if !unsaid.is_empty() {
-        return Err(cannot(unsaid_of(&unsaid)));
+/// Serializes a document. It fails if the format cannot represent a value in it.
+pub(super) fn serialize(tree: &Tree, format: Format) -> Result<String, Fault> {
+    let mut unsupported = Vec::new();
+    find_unsupported(tree, format, &mut String::new(), &mut unsupported);
+    if !unsupported.is_empty() {
+        return Err(cannot(describe_unsupported(&unsupported)));
     }
-    let written = Written { tree, format };
+    let serialized = Serialized { tree, format };
     let mut text = Bounded::default();
     match format {
         Format::Json => {
-            let said = serde_json::to_writer_pretty(&mut text, &written);
-            said.map_err(
+            let written = serde_json::to_writer_pretty(&mut text, &serialized);
+            written.map_err(
                 |error| if error.is_io() { too_long() } else { cannot(error.to_string()) },
             )?;
         }
         Format::Yaml => {
-            let said = serde_saphyr::to_fmt_writer(&mut text, &written);
-            // Nothing but the bound refuses to be written to.
-            said.map_err(|error| {
+            let written = serde_saphyr::to_fmt_writer(&mut text, &serialized);
+            // The writer fails only when its size limit is reached.
+            written.map_err(|error| {
                 let is_full = matches!(error, serde_saphyr::ser::Error::Format { .. });
                 if is_full { too_long() } else { cannot(error.to_string()) }
             })?;
@@ -73,10 +73,11 @@ pub(super) fn write(tree: &Tree, format: Format) -> Result<String, Fault> {
             if !matches!(tree, Tree::Table(_)) {
                 return Err(cannot(format!("a TOML document is a table, not {}", kind(tree))));
             }
-            // Every table has the path to it in its head.
-            headings(tree, 0, &mut OUTPUT.clone())?;
-            let said = toml::to_string(&written).map_err(|error| cannot(error.to_string()))?;
-            text.push(&said)?;
+            // Every TOML table header repeats the path to its table.
+            check_headers(tree, 0, &mut OUTPUT.clone())?;
+            let written =
+                toml::to_string(&serialized).map_err(|error| cannot(error.to_string()))?;
+            text.push(&written)?;
         }
     }
     Ok(text.into_text())
@@ -100,8 +101,8 @@ fn kind(tree: &Tree) -> &'static str {
     match tree {
         Tree::Null => "null",
         Tree::Bool(_) => "true or false",
-        Tree::Number(_) | Tree::Endless(_) => "a number",
-        Tree::Moment(_) | Tree::Text(_) => "text",
+        Tree::Number(_) | Tree::NonFinite(_) => "a number",
+        Tree::Datetime(_) | Tree::Text(_) => "text",
         Tree::List(_) => "a list",
         Tree::Table(_) => "a table",
     }
@@ -125,7 +126,7 @@ fn of_toml(value: toml::Value) -> Tree {
         toml::Value::Boolean(value) => Tree::Bool(value),
         toml::Value::Integer(value) => Tree::Number(value.into()),
         toml::Value::Float(value) => Tree::of_real(value),
-        toml::Value::Datetime(moment) => Tree::Moment(moment),
+        toml::Value::Datetime(datetime) => Tree::Datetime(datetime),
         toml::Value::String(text) => Tree::Text(text),
         toml::Value::Array(items) => Tree::List(items.into_iter().map(of_toml).collect()),
         toml::Value::Table(members) => {
@@ -134,14 +135,14 @@ fn of_toml(value: toml::Value) -> Tree {
     }
 }
 
-/// Collects what a format cannot say: where it is, and why.
-fn find_unsaid(
+/// Collects the values that a format cannot represent: their path, and why.
+fn find_unsupported(
     tree: &Tree,
     format: Format,
     place: &mut String,
-    unsaid: &mut Vec<(String, &'static str)>,
+    unsupported: &mut Vec<(String, &'static str)>,
 ) {
-    if MOST_NAMED < unsaid.len() {
+    if MAX_NAMED < unsupported.len() {
         return;
     }
     let length = place.len();
@@ -149,7 +150,7 @@ fn find_unsaid(
         Tree::List(items) => {
             for (at, item) in items.iter().enumerate() {
                 *place += &format!("[{at}]");
-                find_unsaid(item, format, place, unsaid);
+                find_unsupported(item, format, place, unsupported);
                 place.truncate(length);
             }
         }
@@ -157,25 +158,25 @@ fn find_unsaid(
             for (key, value) in members {
                 *place += if length == 0 { "" } else { "." };
                 *place += key;
-                find_unsaid(value, format, place, unsaid);
+                find_unsupported(value, format, place, unsupported);
                 place.truncate(length);
             }
         }
         Tree::Null
         | Tree::Bool(_)
         | Tree::Number(_)
-        | Tree::Endless(_)
-        | Tree::Moment(_)
+        | Tree::NonFinite(_)
+        | Tree::Datetime(_)
         | Tree::Text(_) => {
             if let Some(why) = why_not(tree, format) {
-                unsaid.push((shortened(place), why));
+                unsupported.push((shortened(place), why));
             }
         }
     }
 }
 
-/// How many places are named.
-const MOST_NAMED: usize = 8;
+/// At most this many paths are named in an error.
+const MAX_NAMED: usize = 8;
 
 fn shortened(place: &str) -> String {
     match place.char_indices().nth(60) {
@@ -184,40 +185,43 @@ fn shortened(place: &str) -> String {
     }
 }
 
-fn unsaid_of(unsaid: &[(String, &'static str)]) -> String {
+fn describe_unsupported(unsupported: &[(String, &'static str)]) -> String {
     let places = |why: &str| {
-        let of_it = unsaid.iter().take(MOST_NAMED).filter(|(_, other)| *other == why);
+        let of_it = unsupported.iter().take(MAX_NAMED).filter(|(_, other)| *other == why);
         of_it.map(|(place, _)| format!("`{place}`")).collect::<Vec<_>>().join(", ")
     };
-    let mut reasons: Vec<&str> = unsaid.iter().take(MOST_NAMED).map(|(_, why)| *why).collect();
+    let mut reasons: Vec<&str> = unsupported.iter().take(MAX_NAMED).map(|(_, why)| *why).collect();
     reasons.sort_unstable();
     reasons.dedup();
-    let said: Vec<String> = reasons.iter().map(|why| format!("{why}: {}", places(why))).collect();
-    let more = if MOST_NAMED < unsaid.len() { ", and more" } else { "" };
-    said.join("; ") + more
+    let written: Vec<String> =
+        reasons.iter().map(|why| format!("{why}: {}", places(why))).collect();
+    let more = if MAX_NAMED < unsupported.len() { ", and more" } else { "" };
+    written.join("; ") + more
 }
 
-/// Why a format cannot say a value, if it cannot.
+/// Returns why a format cannot represent a value, or `None` if it can.
 fn why_not(tree: &Tree, format: Format) -> Option<&'static str> {
     match (tree, format) {
         (Tree::Null, Format::Toml) => Some("TOML has no null"),
-        (Tree::Endless(_), Format::Json) => Some("JSON has neither nan nor infinity"),
+        (Tree::NonFinite(_), Format::Json) => Some("JSON has neither nan nor infinity"),
         (Tree::Number(number), Format::Toml) => match width(number) {
             Width::Short | Width::Real => None,
-            Width::Long | Width::Longer => Some("TOML's whole numbers have 64 bits"),
+            Width::Long | Width::Longer => Some("TOML's integers have 64 bits"),
             Width::Lossy => Some("TOML's numbers do not have as many digits"),
         },
         (Tree::Number(number), Format::Yaml) => match width(number) {
             Width::Short | Width::Real | Width::Long => None,
-            Width::Longer => Some("whole numbers are written to YAML up to 128 bits"),
-            Width::Lossy => Some("fractions are written to YAML with 64 bits, which do not hold"),
+            Width::Longer => Some("integers are written to YAML with up to 128 bits"),
+            Width::Lossy => Some(
+                "floating-point numbers are written to YAML with 64 bits, which cannot represent",
+            ),
         },
         (
             Tree::Null
             | Tree::Bool(_)
             | Tree::Number(_)
-            | Tree::Endless(_)
-            | Tree::Moment(_)
+            | Tree::NonFinite(_)
+            | Tree::Datetime(_)
             | Tree::Text(_)
             | Tree::List(_)
             | Tree::Table(_),
@@ -226,16 +230,17 @@ fn why_not(tree: &Tree, format: Format) -> Option<&'static str> {
     }
 }
 
-/// What it takes to hold a number.
+/// The type that can represent a number exactly.
 enum Width {
-    /// A whole number of 64 bits with a sign.
+    /// A signed integer of 64 bits.
     Short,
-    /// A whole number of 128 bits.
+    /// An integer of 128 bits, signed or unsigned.
     Long,
+    /// A longer integer.
     Longer,
     /// A floating-point number of 64 bits.
     Real,
-    /// A fraction of more digits than those have.
+    /// A number that 64-bit floating point cannot represent exactly.
     Lossy,
 }
 
@@ -255,8 +260,8 @@ fn width(number: &Number) -> Width {
     }
 }
 
-/// The digits of a decimal number without zeros around them, and the power of
-/// ten of the last one. All zeros are one.
+/// The digits of a decimal number without leading and trailing zeros, and the
+/// power of ten of the last digit. Every zero gives the same result.
 fn decimal(text: &str) -> Option<(String, i64)> {
     let text = text.trim_start_matches('-');
     let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
@@ -272,37 +277,39 @@ fn decimal(text: &str) -> Option<(String, i64)> {
     Some((kept.to_owned(), power.parse::<i64>().ok()?.checked_add(n_zeros)? - n_fraction))
 }
 
-/// Takes from `left` what the heads of all tables need.
-fn headings(tree: &Tree, path: usize, left: &mut usize) -> Result<(), Fault> {
+/// Subtracts the length of all table headers from `left`.
+fn check_headers(tree: &Tree, path: usize, left: &mut usize) -> Result<(), Fault> {
     match tree {
         Tree::Table(members) => {
             *left = left.checked_sub(path).ok_or_else(too_long)?;
-            members.iter().try_for_each(|(key, value)| headings(value, path + key.len() + 1, left))
+            members
+                .iter()
+                .try_for_each(|(key, value)| check_headers(value, path + key.len() + 1, left))
         }
-        Tree::List(items) => items.iter().try_for_each(|item| headings(item, path, left)),
+        Tree::List(items) => items.iter().try_for_each(|item| check_headers(item, path, left)),
         Tree::Null
         | Tree::Bool(_)
         | Tree::Number(_)
-        | Tree::Endless(_)
-        | Tree::Moment(_)
+        | Tree::NonFinite(_)
+        | Tree::Datetime(_)
         | Tree::Text(_) => Ok(()),
     }
 }
 
-/// A tree on its way into a format that can say all of it.
-struct Written<'t> {
+/// Serializes a tree whose values the format can all represent.
+struct Serialized<'t> {
     tree: &'t Tree,
     format: Format,
 }
 
-impl Serialize for Written<'_> {
+impl Serialize for Serialized<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let format = self.format;
-        let below = |tree| Written { tree, format };
+        let below = |tree| Serialized { tree, format };
         match self.tree {
             Tree::Null => serializer.serialize_none(),
             Tree::Bool(value) => serializer.serialize_bool(*value),
-            // JSON takes the digits as they are.
+            // JSON keeps the digits as they were written.
             Tree::Number(number) if format == Format::Json => number.serialize(serializer),
             Tree::Number(number) => {
                 let text = number.to_string();
@@ -318,9 +325,9 @@ impl Serialize for Written<'_> {
                     Width::Longer | Width::Lossy => Err(broken()),
                 }
             }
-            Tree::Endless(value) => serializer.serialize_f64(*value),
-            Tree::Moment(moment) if format == Format::Toml => moment.serialize(serializer),
-            Tree::Moment(moment) => serializer.serialize_str(&moment.to_string()),
+            Tree::NonFinite(value) => serializer.serialize_f64(*value),
+            Tree::Datetime(datetime) if format == Format::Toml => datetime.serialize(serializer),
+            Tree::Datetime(datetime) => serializer.serialize_str(&datetime.to_string()),
             Tree::Text(text) => serializer.serialize_str(text),
             Tree::List(items) => serializer.collect_seq(items.iter().map(below)),
             Tree::Table(members) => {

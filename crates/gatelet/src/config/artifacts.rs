@@ -81,7 +81,7 @@ pub(super) fn parse(
         raw.life.and_then(|life| problems.parse(&path.key("life"), &life, text::duration));
     let bytes = |megabytes: usize| megabytes.saturating_mul(1 << 20);
     let bounds = artifacts::Config {
-        life: life.unwrap_or(usual.life),
+        ttl: life.unwrap_or(usual.ttl),
         owner_bytes: raw.owner_megabytes.map_or(usual.owner_bytes, bytes),
         total_bytes: raw.total_megabytes.map_or(usual.total_bytes, bytes),
     };

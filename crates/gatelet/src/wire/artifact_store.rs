@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use artifacts::{Artifact, Config, Header, Keeping, Memory, Owner, Store, TooLong};
+use artifacts::{Artifact, ArtifactMeta, Config, Memory, Owner, Store, StoredIn, TooLarge};
 use async_trait::async_trait;
 use store::artifacts::Disk;
 use tokio::sync::OnceCell;
@@ -66,7 +66,7 @@ fn private(directory: &Path) -> std::io::Result<()> {
 
 #[async_trait]
 impl Store for OpenedWhenNeeded {
-    async fn put(&self, artifact: Artifact) -> Result<Keeping, TooLong> {
+    async fn put(&self, artifact: Artifact) -> Result<StoredIn, TooLarge> {
         self.store().await.put(artifact).await
     }
 
@@ -74,15 +74,15 @@ impl Store for OpenedWhenNeeded {
         self.store().await.get(owner, handle).await
     }
 
-    async fn made_by(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
-        self.store().await.made_by(owner, key).await
+    async fn find_by_call(&self, owner: &Owner, key: &str) -> Option<Arc<Artifact>> {
+        self.store().await.find_by_call(owner, key).await
     }
 
-    async fn detach(&self, owner: &Owner, handle: &str) {
-        self.store().await.detach(owner, handle).await;
+    async fn forget_call(&self, owner: &Owner, handle: &str) {
+        self.store().await.forget_call(owner, handle).await;
     }
 
-    async fn list(&self, owner: &Owner) -> Vec<Header> {
+    async fn list(&self, owner: &Owner) -> Vec<ArtifactMeta> {
         self.store().await.list(owner).await
     }
 }

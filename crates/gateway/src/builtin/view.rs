@@ -9,7 +9,7 @@ use artifacts::envelope;
 use artifacts::gate::thousands;
 use artifacts::view as selecting;
 use artifacts::view::{Budget, Selector};
-use artifacts::{Artifact, Header, Owner, Reading, Store};
+use artifacts::{Artifact, ArtifactMeta, Owner, ResultText, Store};
 
 pub(super) fn schema() -> Value {
     json!({
@@ -171,7 +171,7 @@ fn content(artifact: &Artifact, selector: &Selector) -> (String, &'static str) {
         | Selector::Image => false,
     };
     let result: Option<ToolResult> = Reply::Result(artifact.result.clone()).tool_result();
-    let text = result.as_ref().and_then(|result| Some(Reading::new(result).main()?.to_owned()));
+    let text = result.as_ref().and_then(|result| Some(ResultText::new(result).main()?.to_owned()));
     match (text, result.and_then(|result| result.structured)) {
         (Some(text), _) if is_json(&text) => (text, "application/json"),
         (_, Some(structured)) if wants_json => (structured.to_string(), "application/json"),
@@ -242,7 +242,7 @@ const PAGE: u32 = 99;
 const NAMED: usize = 20;
 
 /// What is kept, or the part of that list that is asked for.
-async fn listed(headers: &[Header], selector: Option<Selector>, limits: Budget) -> Reply {
+async fn listed(headers: &[ArtifactMeta], selector: Option<Selector>, limits: Budget) -> Reply {
     let Some(selector) = selector.filter(|_| !headers.is_empty()) else {
         return Reply::text(&kept(headers, limits.chars));
     };
@@ -252,13 +252,13 @@ async fn listed(headers: &[Header], selector: Option<Selector>, limits: Budget) 
     answered(offload::run(cut).await.unwrap_or(Err(selecting::ViewError::Stopped)))
 }
 
-fn line(header: &Header) -> String {
-    let Header { handle, upstream, tool, chars, .. } = header;
+fn line(meta: &ArtifactMeta) -> String {
+    let ArtifactMeta { handle, upstream, tool, chars, .. } = meta;
     format!("- {handle}: {upstream} {tool}, {} characters", thousands(*chars))
 }
 
 /// As many as are named at once and have room, but one in any case.
-fn kept(headers: &[Header], chars: usize) -> String {
+fn kept(headers: &[ArtifactMeta], chars: usize) -> String {
     if headers.is_empty() {
         return "Nothing is kept for you now.".to_owned();
     }

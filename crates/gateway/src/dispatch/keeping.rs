@@ -8,7 +8,7 @@ use crate::dispatch::measured::measured;
 use crate::dispatch::outcome::Outcome;
 use crate::dispatch::pipeline::Dispatcher;
 use artifacts::gate::{self, Gated};
-use artifacts::{self, Artifact, Keeping, Owner};
+use artifacts::{self, Artifact, Owner, StoredIn};
 use policy::admission::Admission;
 use policy::approval::ApprovalRequest;
 use policy::refusal::Refusal;
@@ -63,14 +63,14 @@ impl Dispatcher {
     ) -> Option<Outcome> {
         let owner = Owner::from_context(context);
         let key = Artifact::fingerprint(&call.key());
-        let artifact = self.artifacts.made_by(&owner, &key).await?;
+        let artifact = self.artifacts.find_by_call(&owner, &key).await?;
         let limit = self.gate.load().limit(Some(wanted));
         let whole = Reply::Result(artifact.result.clone());
         let gated = measured(whole, limit, |reply| reply).await.ok()?.gated;
         Some(match gated.over() {
             Some(over) => Outcome::Kept { artifact, over: over.clone() },
             None => {
-                self.artifacts.detach(&owner, &artifact.handle).await;
+                self.artifacts.forget_call(&owner, &artifact.handle).await;
                 Outcome::Reply(gated.raw().clone())
             }
         })
@@ -128,8 +128,8 @@ impl Dispatcher {
         let kept = self.artifacts.put(artifact.clone()).await;
         let artifact = Arc::new(artifact);
         match kept {
-            Ok(Keeping::InPlace) => Outcome::Kept { artifact, over },
-            Ok(Keeping::InMemory { reason }) => {
+            Ok(StoredIn::Stored) => Outcome::Kept { artifact, over },
+            Ok(StoredIn::MemoryFallback { reason }) => {
                 let handle = &artifact.handle;
                 tracing::warn!(handle, reason, "a long result is kept in memory only");
                 Outcome::Kept { artifact, over }

@@ -6,7 +6,7 @@ use catalog::Problem;
 use tool::{Failure, Reply};
 
 use artifacts::gate;
-use artifacts::{Artifact, TooLong};
+use artifacts::{Artifact, TooLarge};
 use policy::refusal::Refusal;
 use policy::validate::ValidCall;
 
@@ -21,7 +21,7 @@ pub enum Outcome {
     /// The answer is too long; it is kept under a handle.
     Kept { artifact: Arc<Artifact>, over: gate::Over },
     /// The answer is too long, and too long to be kept.
-    Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLong, beginning: String },
+    Unkept { artifact: Arc<Artifact>, over: gate::Over, why: TooLarge, beginning: String },
     /// What would be asked, and of whom.
     Plan(Box<ValidCall>),
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 use tool::{Context, Reply, Resource, RpcError};
 
 use crate::dispatch::Dispatcher;
-use artifacts::envelope::{self, Provenance, Reference};
-use artifacts::{Artifact, Header, Owner, Store};
+use artifacts::envelope::{self, PartRef, Provenance};
+use artifacts::{Artifact, ArtifactMeta, Owner, Store};
 use policy::cache;
 
 /// How the URI of a kept answer begins.
@@ -25,9 +25,9 @@ pub(crate) fn provenance<'a>(artifact: &Artifact, tool_id: &'a str) -> Provenanc
     Provenance { cache_hit: cache::is_hit(&artifact.result), ..Provenance::of_tool(tool_id) }
 }
 
-fn described(header: Header) -> Vec<Resource> {
-    let Header { upstream, tool, parts, .. } = header;
-    let resource = |part: Reference| {
+fn described(meta: ArtifactMeta) -> Vec<Resource> {
+    let ArtifactMeta { upstream, tool, parts, .. } = meta;
+    let resource = |part: PartRef| {
         let name = match part.label.is_empty() {
             true => format!("{upstream}/{tool}"),
             false => format!("{upstream}/{tool} {}", part.label),

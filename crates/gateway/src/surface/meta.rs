@@ -32,7 +32,7 @@ use crate::record::EventKind;
 use crate::search::Wanted;
 use artifacts::envelope;
 use artifacts::view::{Selector, Span, ViewError, view};
-use artifacts::{Header, Owner};
+use artifacts::{ArtifactMeta, Owner};
 use policy::call::What;
 use policy::code::Code;
 use policy::confirm;
@@ -315,8 +315,8 @@ impl Meta<'_> {
         if kept.is_empty() {
             return Ok(Reply::text("nothing is kept; results too long to send are"));
         }
-        let line = |header: &Header| {
-            let Header { handle, upstream, tool, chars, .. } = header;
+        let line = |meta: &ArtifactMeta| {
+            let ArtifactMeta { handle, upstream, tool, chars, .. } = meta;
             format!("{handle} {upstream}/{tool} {chars} chars")
         };
         let text = kept.iter().map(line).collect::<Vec<_>>().join("\n");

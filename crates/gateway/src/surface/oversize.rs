@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tool::{Json, Object, Reply};
 
 use crate::builtin;
-use artifacts::envelope::Reference;
+use artifacts::envelope::PartRef;
 use artifacts::gate::{self, Over, Shape, thousands};
-use artifacts::{Artifact, TooLong};
+use artifacts::{Artifact, TooLarge};
 
 /// A text result with structured metadata beside it.
 pub(crate) fn annotated(text: &str, is_error: bool, meta: &Value) -> Reply {
@@ -63,7 +63,7 @@ pub(crate) fn lost(
     config: &gate::Config,
     what: &str,
     over: &Over,
-    why: TooLong,
+    why: TooLarge,
     beginning: &str,
 ) -> Reply {
     let text = format!(
@@ -106,8 +106,8 @@ pub(crate) fn parts(artifact: &Artifact) -> Option<String> {
     if !artifact.overview().is_mixed || all.len() < 2 {
         return None;
     }
-    let part = |part: &Reference| {
-        let Reference { handle, media_type, size_bytes, label } = part;
+    let part = |part: &PartRef| {
+        let PartRef { handle, media_type, size_bytes, label } = part;
         let media_type = catalog::summary::cut(media_type, 60);
         let size = thousands(*size_bytes);
         match label.as_str() {

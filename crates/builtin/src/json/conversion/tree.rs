@@ -1,4 +1,4 @@
-//! What stands in a document, in words of no format.
+//! The values of a document, independent of its format.
 
 use serde_json::Number;
 
@@ -7,12 +7,12 @@ use serde_json::Number;
 pub(crate) enum Tree {
     Null,
     Bool(bool),
-    /// With the digits that were written.
+    /// A finite number with the digits as they were written.
     Number(Number),
-    /// Not a number, or infinite.
-    Endless(f64),
-    /// A date, a time or both, as TOML has them.
-    Moment(toml::value::Datetime),
+    /// NaN or an infinity.
+    NonFinite(f64),
+    /// A TOML date, time or both.
+    Datetime(toml::value::Datetime),
     Text(String),
     List(Vec<Tree>),
     Table(Vec<(String, Tree)>),
@@ -21,6 +21,6 @@ pub(crate) enum Tree {
 impl Tree {
     /// A floating-point number.
     pub(crate) fn of_real(value: f64) -> Tree {
-        Number::from_f64(value).map_or(Tree::Endless(value), Tree::Number)
+        Number::from_f64(value).map_or(Tree::NonFinite(value), Tree::Number)
     }
 }

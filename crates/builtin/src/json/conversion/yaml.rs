@@ -25,10 +25,13 @@ const STACK: usize = 32 << 20;
 
 /// Reads a document as YAML 1.2 has it, on a thread whose stack is large enough
 /// for the deepest.
-pub(super) fn read(text: &str) -> Result<Tree, Fault> {
+pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().stack_size(STACK);
-        match reader.spawn_scoped(scope, || read_here(text)).map(|reading| reading.join()) {
+        match reader
+            .spawn_scoped(scope, || parse_on_this_thread(text))
+            .map(|reading| reading.join())
+        {
             Ok(Ok(read)) => read,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(error) => Err(Fault::new("Busy", format!("no thread can be started: {error}"))),
@@ -36,7 +39,7 @@ pub(super) fn read(text: &str) -> Result<Tree, Fault> {
     })
 }
 
-fn read_here(text: &str) -> Result<Tree, Fault> {
+fn parse_on_this_thread(text: &str) -> Result<Tree, Fault> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: DEPTH },
         strict_booleans: true,

@@ -9,7 +9,7 @@ use tool::Reply;
 use super::request::CashRequest;
 use crate::surface::oversize::{annotated, counted, parts, reading};
 use artifacts::gate::{self, Over, thousands};
-use artifacts::{Artifact, TooLong};
+use artifacts::{Artifact, TooLarge};
 
 /// How many arguments are named as ways to narrow a query.
 const FILTERS: usize = 6;
@@ -66,7 +66,7 @@ impl CashRequest<'_> {
         slot: Slot,
         artifact: &Arc<Artifact>,
         over: &Over,
-        why: TooLong,
+        why: TooLarge,
         beginning: &str,
     ) -> Reply {
         let config = self.cash.pipeline.gate.load();
