@@ -255,7 +255,7 @@ fn a_conversion_keeps_every_digit_or_says_why_not() {
     let wide = "123456789012345678901234567890";
     let json = format!("{{\"a\": {wide}}}");
     check_conversion(&json, "json", "yaml", &format!("a: {wide}"));
-    check_conversion(&json, "json", "toml", "whole numbers have 64 bits: `a`");
+    check_conversion(&json, "json", "toml", "integers have 64 bits: `a`");
     check_conversion(&json, "json", "json", wide);
     check_conversion(&format!("a: {wide}"), "yaml", "json", wide);
     check_conversion(&format!("a: &x -{wide}\nb: *x"), "yaml", "json", &format!("\"b\": -{wide}"));
