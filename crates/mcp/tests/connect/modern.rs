@@ -46,7 +46,7 @@ async fn every_question_carries_what_its_own_client_can_do() {
 #[tokio::test]
 async fn what_is_asked_of_the_client_comes_back_as_the_answer_it_is() {
     let upstream = open("modern").await;
-    let asked = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"x"}},"requestState":"s"}"#;
+    let asked = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}"#;
     let answer = call(&upstream, "say", json!({"result": asked})).await;
     assert_eq!(result(answer).as_str(), asked);
 }
