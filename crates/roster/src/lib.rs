@@ -29,7 +29,7 @@ pub mod primitives;
 pub mod schema;
 
 mod masking;
-mod readable;
+pub mod readable;
 mod restarts;
 mod subscriptions;
 

@@ -61,6 +61,14 @@ pub(crate) fn make(label: &str, listing: &mut Listing, findings: &mut Vec<Findin
     }
 }
 
+/// A listing as the catalog has it: whoever compares a tool with what the trust
+/// ledger noted has to compare the same words.
+pub fn listing(listing: &Listing) -> Listing {
+    let mut clean = listing.clone();
+    make("", &mut clean, &mut Vec::new());
+    clean
+}
+
 /// Cleans a text; `None` when there was nothing to do.
 fn clean(text: &mut String) -> Option<()> {
     let Cow::Owned(clean) = plain(text) else { return None };

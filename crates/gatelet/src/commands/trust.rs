@@ -157,6 +157,7 @@ fn present(wanted: &str, paths: &Paths) -> anyhow::Result<Vec<(String, Tool)>> {
     let Some(listing) = live(upstream, paths)? else {
         return Err(CliError::Usage(format!("no upstream is called `{upstream}`")).into());
     };
+    let listing = roster::readable::listing(&listing);
     let fits = |found: &Tool| is_meant(tool, &found.name);
     let tools: Vec<(String, Tool)> = listing
         .tools

@@ -46,7 +46,7 @@ pub(crate) async fn probe(upstream: &Upstream, state: &Path) -> Result<Probed, F
     let took = since.elapsed();
     let probed = match connected {
         Ok(provider) => {
-            let listing = provider.listing();
+            let listing = Arc::new(roster::readable::listing(&provider.listing()));
             let since = Instant::now();
             let context = Context { client: Arc::new(client), ..Context::anonymous() };
             let answer = provider.ask(smallest(&listing.server.protocol), &context);

@@ -28,6 +28,21 @@ fn act(about: &str) -> Value {
 }
 
 #[test]
+fn what_is_granted_is_what_is_called_also_with_words_that_are_cleaned() {
+    for about in ["Acts.\r\nTwice.", "Acts \u{1b}[31mred."] {
+        let home = Home::with("[trust]\nmode = \"enforce\"\n");
+        let script = server(&home, "s.py", &act(about));
+        assert_eq!(shell(&home, &["add", "one", "--yes", "--", "python3", &script]).code, 0);
+        assert_eq!(shell(&home, &["enable", "one", "--yes"]).code, 0);
+        assert_eq!(shell(&home, &["trust", "grant", "one/act"]).code, 0);
+        let called = shell(&home, &["call", "one.act", "--text"]);
+        assert!(called.out.contains("acted"), "{about:?}: {called:?}");
+        let shown = shell(&home, &["trust", "show", "one/act"]);
+        assert!(!shown.out.contains("changed since"), "{about:?}: {shown:?}");
+    }
+}
+
+#[test]
 fn a_command_is_added_seen_and_in_quarantine_until_somebody_agrees() {
     let home = Home::with("# mine\n[builtin]\ntools = true # yes\n");
     let script = server(&home, "s.py", &act("Acts."));
