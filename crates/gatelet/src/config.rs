@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 use web::tls::ClientCertificates;
 
 pub(crate) use self::artifacts::{Artifacts, Location};
-pub(crate) use self::sandbox::Sandbox;
+pub(crate) use self::sandbox::{Raw as RawSandbox, Sandbox};
 pub(crate) use self::skills::Skills;
 pub(crate) use auth::{Auth, KeySource};
 pub(crate) use controls::Controls;

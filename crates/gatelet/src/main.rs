@@ -44,9 +44,14 @@ fn main() -> ExitCode {
         };
     }
     // A program with a sandbox is started by an executable that confines itself.
-    if let Some(Err(error)) = sandbox::launch::take(std::env::args_os().skip(1)) {
-        terminal::say(&error.to_string());
-        return ExitCode::from(mcp::connect::launcher::UNSTARTED);
+    if let Some(done) = sandbox::launch::take(std::env::args_os().skip(1)) {
+        return match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                terminal::say(&error.to_string());
+                ExitCode::from(mcp::connect::launcher::UNSTARTED)
+            }
+        };
     }
     let cli = cli::Cli::read(&std::env::args_os().collect::<Vec<_>>());
     cli.color.write_global();

@@ -27,8 +27,10 @@ pub fn arguments<'a>(
     let mut words: Vec<String> =
         ["run", "-i", "--rm", "--init", "--cap-drop=ALL"].map(str::to_owned).to_vec();
     words.push("--security-opt=no-new-privileges".to_owned());
-    if policy.network == Network::None {
-        words.push("--network=none".to_owned());
+    match policy.network {
+        // A container without a network has a loopback of its own.
+        Network::None | Network::Loopback => words.push("--network=none".to_owned()),
+        Network::All => {}
     }
     words.extend(policy.memory.map(|memory| format!("--memory={memory}")));
     words.extend(policy.files.map(|files| format!("--ulimit=nofile={files}")));

@@ -22,13 +22,16 @@ pub fn arguments(policy: &Policy, program: &str, args: &[String]) -> Vec<String>
     own.into_iter().chain(args.iter().cloned()).collect()
 }
 
-/// Becomes the program that `args` (without the executable's own name) name, if
-/// they ask for that. `None` when they do not; otherwise it did not work.
+/// Becomes the program that `args` (without the executable's own name) name, or the
+/// relay of a program's ports, if they ask for that. `None` when they do not. A
+/// program that could not be started is an error; a relay ends with its program.
 pub fn take(mut args: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
-    if args.next()? != ARGUMENT {
-        return None;
+    let first = args.next()?;
+    #[cfg(target_os = "linux")]
+    if first == crate::port_relay::ARGUMENT {
+        return Some(crate::port_relay::run(args));
     }
-    Some(become_program(args))
+    (first == ARGUMENT).then(|| become_program(args))
 }
 
 fn become_program(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {

@@ -3,8 +3,9 @@
 //! A [`Policy`] says it. Our own executable confines itself by the policy and
 //! then becomes the program ([`launch`]), so that neither the program nor
 //! whatever it starts can ever get more. The kernel enforces it: Landlock for
-//! files, seccomp for the network and for what no server needs, limits for
-//! memory and files. What the kernel cannot enforce is refused, not ignored.
+//! files, seccomp for the network and for what no server needs, a network
+//! namespace for a loopback of its own, limits for memory and files. What the
+//! kernel cannot enforce is refused, not ignored.
 //!
 //! This crate knows nothing of servers, MCP or configurations.
 
@@ -14,6 +15,11 @@ pub mod container;
 pub mod preset;
 
 mod policy;
+
+#[cfg(target_os = "linux")]
+mod own_network;
+#[cfg(target_os = "linux")]
+mod port_relay;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -33,4 +39,6 @@ pub struct Support {
     /// The version of Landlock's interface.
     pub landlock: Option<u32>,
     pub seccomp: bool,
+    /// Whether a program may have a network of its own.
+    pub namespaces: bool,
 }

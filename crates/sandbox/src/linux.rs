@@ -8,10 +8,13 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
 
-use crate::Support;
 use crate::policy::{Network, Policy, Unenforceable};
+use crate::{Support, own_network};
 
 /// The newest interface that we know; what an older kernel lacks of it is left out.
 const NEWEST: ABI = ABI::V6;
@@ -86,12 +89,17 @@ pub fn support() -> Support {
     Support {
         landlock: versions.into_iter().take_while(|(abi, _)| has(*abi)).last().map(|(_, n)| n),
         seccomp: Path::new("/proc/sys/kernel/seccomp").exists() && arch().is_some(),
+        namespaces: own_network::is_allowed(),
     }
 }
 
 /// Confines this process, and whatever it becomes or starts, for good.
 pub fn confine(policy: &Policy) -> Result<(), Unenforceable> {
     policy.check(support())?;
+    match policy.network {
+        Network::Loopback => own_network::enter(&policy.ports)?,
+        Network::None | Network::All => {}
+    }
     limit(policy)?;
     restrict(policy)?;
     filter(policy)
@@ -210,17 +218,30 @@ const NEVER: &[i64] = &[
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
+/// Sockets that stay in a network namespace are those of the internet and of
+/// routes; this fits all others, local ones among them.
+fn other_families() -> Result<SeccompRule, Unenforceable> {
+    let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let is_other = families.map(|family| {
+        let family = u64::from(family.unsigned_abs());
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
+    });
+    let conditions = is_other.into_iter().collect::<Result<Vec<_>, _>>().map_err(refused)?;
+    SeccompRule::new(conditions).map_err(refused)
+}
+
 fn filter(policy: &Policy) -> Result<(), Unenforceable> {
-    let network = match policy.network {
+    let socket = match policy.network {
         // No family at all: a local socket may lead to a daemon that has the network.
-        Network::None => Some(libc::SYS_socket),
-        Network::Loopback | Network::All => None,
+        Network::None => Some((libc::SYS_socket, Vec::new())),
+        Network::Loopback => Some((libc::SYS_socket, vec![other_families()?])),
+        Network::All => None,
     };
-    let numbers = NEVER.iter().copied().chain(network);
+    let never = NEVER.iter().map(|number| (*number, Vec::new()));
+    let rules = never.chain(socket);
     #[cfg(target_arch = "x86_64")]
-    let numbers = numbers.flat_map(|number| [number, number | X32]);
-    let rules: BTreeMap<i64, Vec<seccompiler::SeccompRule>> =
-        numbers.map(|number| (number, Vec::new())).collect();
+    let rules = rules.flat_map(|(number, rules)| [(number, rules.clone()), (number | X32, rules)]);
+    let rules: BTreeMap<i64, Vec<SeccompRule>> = rules.collect();
     let denied = SeccompAction::Errno(libc::EACCES.unsigned_abs());
     let arch = arch().ok_or(Unenforceable::NoSeccomp)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(refused)?;

@@ -15,6 +15,10 @@ pub struct Policy {
     /// May be read, run and changed, with everything below.
     pub write: Vec<PathBuf>,
     pub network: Network,
+    /// The ports of this machine's loopback that it reaches, with
+    /// [`Network::Loopback`]; every other port is its own.
+    #[serde(default)]
+    pub ports: Vec<u16>,
     /// How many bytes of memory it may write to.
     pub memory: Option<u64>,
     /// How many files it may have open.
@@ -28,7 +32,8 @@ pub enum Network {
     /// Nobody: it cannot open a socket.
     #[default]
     None,
-    /// This machine only.
+    /// Itself and what it starts, over a loopback of its own, and the ports of this
+    /// machine's loopback that the policy lists.
     Loopback,
     All,
 }
@@ -43,9 +48,11 @@ pub enum Unenforceable {
     #[error("this kernel has no seccomp filters")]
     NoSeccomp,
     #[error(
-        "the kernel cannot let a program reach this machine only: use \"none\" or \"all\", or a container"
+        "this kernel gives programs no network of their own, because user namespaces are switched off \
+         (`user.max_user_namespaces`, `kernel.unprivileged_userns_clone` and \
+         `kernel.apparmor_restrict_unprivileged_userns` of sysctl say so): use \"none\" or \"all\""
     )]
-    NoLoopback,
+    NoNamespaces,
     #[error("`{}` cannot be opened: {why}", path.display())]
     Path { path: PathBuf, why: String },
     #[error("the kernel refused: {0}")]
@@ -56,10 +63,12 @@ impl Policy {
     /// Why it cannot be enforced with what a kernel has.
     pub fn check(&self, support: Support) -> Result<(), Unenforceable> {
         match support {
-            _ if self.network == Network::Loopback => Err(Unenforceable::NoLoopback),
             Support { landlock: None, .. } => Err(Unenforceable::NoLandlock),
             Support { seccomp: false, .. } => Err(Unenforceable::NoSeccomp),
-            Support { landlock: Some(_), seccomp: true } => Ok(()),
+            Support { namespaces: false, .. } if self.network == Network::Loopback => {
+                Err(Unenforceable::NoNamespaces)
+            }
+            Support { landlock: Some(_), seccomp: true, namespaces: _ } => Ok(()),
         }
     }
 }
@@ -73,9 +82,13 @@ impl fmt::Display for Policy {
             }
         };
         let network = match self.network {
-            Network::None => "none",
-            Network::Loopback => "loopback",
-            Network::All => "all",
+            Network::None => "none".to_owned(),
+            Network::Loopback if self.ports.is_empty() => "loopback of its own".to_owned(),
+            Network::Loopback => {
+                let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+                format!("loopback of its own and ports {} of this machine", ports.join(", "))
+            }
+            Network::All => "all".to_owned(),
         };
         write!(f, "read {}; write {}; network {network}", list(&self.read), list(&self.write))
     }
@@ -87,13 +100,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_enforced_is_refused() {
-        let all = Support { landlock: Some(6), seccomp: true };
+        let all = Support { landlock: Some(6), seccomp: true, namespaces: true };
         let policy = Policy::default();
         assert_eq!(policy.check(all), Ok(()));
         assert_eq!(policy.check(Support { landlock: None, ..all }), Err(Unenforceable::NoLandlock));
         assert_eq!(policy.check(Support { seccomp: false, ..all }), Err(Unenforceable::NoSeccomp));
         let loopback = Policy { network: Network::Loopback, ..policy };
-        assert_eq!(loopback.check(all), Err(Unenforceable::NoLoopback));
+        assert_eq!(loopback.check(all), Ok(()));
+        let without = Support { namespaces: false, ..all };
+        assert_eq!(loopback.check(without), Err(Unenforceable::NoNamespaces));
+        assert_eq!(Policy::default().check(without), Ok(()), "nobody asked for a network");
     }
 
     #[test]

@@ -11,6 +11,8 @@ struct Known {
     /// What its arguments are that lead to files.
     paths: Paths,
     network: Network,
+    /// What it reads below the home directory.
+    home: &'static [&'static str],
 }
 
 /// What the paths among a server's arguments are for.
@@ -26,49 +28,71 @@ const KNOWN: &[Known] = &[
         package: "@modelcontextprotocol/server-filesystem",
         paths: Paths::Write,
         network: Network::None,
+        home: &[],
     },
     Known {
         package: "@modelcontextprotocol/server-memory",
         paths: Paths::No,
         network: Network::None,
+        home: &[],
     },
     Known {
         package: "@modelcontextprotocol/server-sequential-thinking",
         paths: Paths::No,
         network: Network::None,
+        home: &[],
     },
     Known {
         package: "@modelcontextprotocol/server-everything",
         paths: Paths::No,
         network: Network::None,
+        home: &[],
     },
-    Known { package: "mcp-server-git", paths: Paths::Write, network: Network::None },
-    Known { package: "mcp-server-time", paths: Paths::No, network: Network::None },
-    Known { package: "mcp-server-fetch", paths: Paths::No, network: Network::All },
-    Known { package: "mcp-server-sqlite", paths: Paths::Write, network: Network::None },
+    Known {
+        package: "mcp-server-git",
+        paths: Paths::Write,
+        network: Network::None,
+        home: &[".gitconfig", ".config/git"],
+    },
+    Known { package: "mcp-server-time", paths: Paths::No, network: Network::None, home: &[] },
+    Known { package: "mcp-server-fetch", paths: Paths::No, network: Network::All, home: &[] },
+    Known { package: "mcp-server-sqlite", paths: Paths::Write, network: Network::None, home: &[] },
 ];
+
+/// How a server is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub command: &'a str,
+    pub args: &'a [String],
+    /// The directory in which it starts.
+    pub directory: Option<&'a Path>,
+    pub home: Option<&'a Path>,
+}
 
 /// What a server needs that is run like this, if we know it. `exists` says
 /// whether a path is there.
-pub fn find(
-    command: &str,
-    args: &[String],
-    home: Option<&Path>,
-    exists: impl Fn(&Path) -> bool,
-) -> Option<Policy> {
+pub fn find(run: Run<'_>, exists: impl Fn(&Path) -> bool) -> Option<Policy> {
+    let Run { command, args, directory, home } = run;
     let known = KNOWN.iter().find_map(|known| {
         let at = args.iter().position(|word| is_package(word, known.package))?;
         Some((known, at))
     });
     let (known, at) = known?;
     let mut policy = Policy { network: known.network, ..Policy::default() };
-    let runner = caches(command, home);
-    if let Some(caches) = runner {
+    let runner = runner(command);
+    let below_home = |below: &&str| home.map(|home| home.join(below)).filter(|path| exists(path));
+    if let Some(runner) = runner {
         // The runner may have to fetch the package.
         policy.network = Network::All;
-        policy.write.extend(caches.into_iter().filter(|cache| exists(cache)));
+        policy.write.extend(runner.write.iter().filter_map(below_home));
+        policy.read.extend(runner.read.iter().filter_map(below_home));
     }
-    let words = args[at + 1..].iter().map(PathBuf::from);
+    policy.read.extend(known.home.iter().filter_map(below_home));
+    let place = |word: &String| match directory {
+        Some(directory) => directory.join(word),
+        None => PathBuf::from(word),
+    };
+    let words = args[at + 1..].iter().filter(|word| !word.starts_with('-')).map(place);
     let found: Vec<PathBuf> = words.filter(|path| path.is_absolute() && exists(path)).collect();
     match known.paths {
         Paths::No => {}
@@ -105,14 +129,30 @@ fn modules(script: &Path) -> Option<PathBuf> {
     found.map(Path::to_owned)
 }
 
-/// Where a package runner keeps what it runs.
-fn caches(command: &str, home: Option<&Path>) -> Option<Vec<PathBuf>> {
-    let below: &[&str] = match Path::new(command).file_name()?.to_str()? {
-        "npx" => &[".npm", ".config", ".cache"],
-        "uvx" | "uv" => &[".cache/uv", ".local/share/uv"],
-        _ => return None,
-    };
-    Some(below.iter().filter_map(|below| Some(home?.join(below))).collect())
+/// What a package runner uses below the home directory.
+struct Runner {
+    /// Where it keeps what it runs.
+    write: &'static [&'static str],
+    /// Its settings.
+    read: &'static [&'static str],
+}
+
+fn runner(command: &str) -> Option<Runner> {
+    match Path::new(command).file_name()?.to_str()? {
+        "npx" => Some(Runner { write: &[".npm"], read: &[".npmrc"] }),
+        "uvx" | "uv" => Some(Runner {
+            write: &[".cache/uv", ".local/share/uv"],
+            read: &[".config/uv", ".netrc"],
+        }),
+        _ => None,
+    }
+}
+
+/// The directories in which a package runner keeps what it runs. It cannot make
+/// them itself once it is confined.
+pub fn runner_directories(command: &str, home: &Path) -> Vec<PathBuf> {
+    let directories = runner(command).map_or(&[][..], |runner| runner.write);
+    directories.iter().map(|below| home.join(below)).collect()
 }
 
 /// The directories of a program itself, links followed: beside it, and above its
@@ -154,19 +194,34 @@ mod tests {
             "/data",
             "/gone",
         ]);
-        let policy = find("node", &args, None, |path| path != Path::new("/gone")).unwrap();
+        let run = |command, args| Run {
+            command,
+            args,
+            directory: Some(Path::new("/work")),
+            home: Some(Path::new("/home/ann")),
+        };
+        let policy = find(run("node", &args), |path| path != Path::new("/gone")).unwrap();
         assert_eq!((policy.write, policy.network), (vec![PathBuf::from("/data")], Network::None));
         assert_eq!(policy.read, [PathBuf::from("/n/node_modules")]);
         let args = words(&["-y", "@modelcontextprotocol/server-memory@1.0"]);
-        let policy = find("npx", &args, Some(Path::new("/home/ann")), |_| true).unwrap();
+        let policy = find(run("npx", &args), |_| true).unwrap();
         assert_eq!(policy.network, Network::All, "it may have to be fetched");
         assert!(policy.write.contains(&PathBuf::from("/home/ann/.npm")));
+        let args = words(&["-m", "mcp_server_git", "--repository", "."]);
+        let policy = find(run("python3", &args), |path| !path.ends_with("--repository")).unwrap();
+        assert_eq!(policy.write, [PathBuf::from("/work/.")], "relative to where it starts");
+        assert!(policy.read.contains(&PathBuf::from("/home/ann/.gitconfig")));
         for other in [
             "@modelcontextprotocol/server-memory-evil",
             "x",
             "evil/@modelcontextprotocol/server-memory",
         ] {
-            assert_eq!(find("npx", &words(&[other]), None, |_| true), None, "{other}");
+            let args = words(&[other]);
+            assert_eq!(
+                find(Run { command: "npx", args: &args, directory: None, home: None }, |_| true),
+                None,
+                "{other}"
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! `sandbox`: what a program may read, write and connect to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sandbox::{Network, Policy, container, preset};
 use schemars::JsonSchema;
@@ -14,6 +14,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Raw {
     Named(Named),
     Own(Own),
+}
+
+impl Raw {
+    /// What gatelet knows that the server needs.
+    pub(crate) const AUTO: Raw = Raw::Named(Named::Auto);
 }
 
 /// A sandbox that is made for the program.
@@ -41,6 +46,9 @@ pub(crate) struct Own {
     /// Whom the program may talk to. Nobody when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<Reachable>,
+    /// Ports of this machine's loopback that it reaches with `network = "loopback"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ports: Vec<u16>,
     /// How much memory it may use, such as `512MB`.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<String>,
@@ -59,7 +67,7 @@ pub(crate) struct Own {
 enum Reachable {
     /// Nobody
     None,
-    /// This machine only
+    /// Itself, over a loopback of its own, and the `ports` of this machine
     Loopback,
     /// Everybody
     All,
@@ -86,6 +94,7 @@ impl Sandbox {
 pub(super) struct Confined<'a> {
     pub(super) command: &'a str,
     pub(super) args: &'a [String],
+    pub(super) directory: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
 }
 
@@ -95,11 +104,13 @@ pub(super) fn parse(
     confined: &Confined<'_>,
     place: impl Fn(&PathBuf) -> PathBuf,
 ) -> Result<Sandbox, String> {
-    let known = || {
-        preset::find(confined.command, confined.args, confined.home.as_deref(), |path| {
-            path.exists()
-        })
+    let run = preset::Run {
+        command: confined.command,
+        args: confined.args,
+        directory: confined.directory.as_deref(),
+        home: confined.home.as_deref(),
     };
+    let known = || preset::find(run, Path::exists);
     let image = || {
         let image = container::image(confined.command).map(str::to_owned);
         image.ok_or_else(|| {
@@ -118,6 +129,7 @@ pub(super) fn parse(
             Ok(Sandbox::Container { image: image()?, policy })
         }
         Raw::Own(own) => {
+            own.check_ports()?;
             let network = match own.network {
                 None | Some(Reachable::None) => Network::None,
                 Some(Reachable::Loopback) => Network::Loopback,
@@ -127,6 +139,7 @@ pub(super) fn parse(
                 read: own.read.iter().map(&place).collect(),
                 write: own.write.iter().map(&place).collect(),
                 network,
+                ports: own.ports.clone(),
                 memory: own.memory.as_deref().map(bytes).transpose()?,
                 files: own.files.map(u64::from),
             };
@@ -134,6 +147,26 @@ pub(super) fn parse(
                 Some(image) => Sandbox::Container { image: image.clone(), policy },
                 None => Sandbox::Kernel(policy),
             })
+        }
+    }
+}
+
+impl Own {
+    /// Why its ports are wrong.
+    fn check_ports(&self) -> Result<(), String> {
+        let is_loopback = self.network == Some(Reachable::Loopback);
+        match self.ports.as_slice() {
+            [] => Ok(()),
+            ports if ports.contains(&0) => Err("0 is no port".to_owned()),
+            _ if !is_loopback => {
+                Err("`ports` are those of `network = \"loopback\"`: without it they mean nothing"
+                    .to_owned())
+            }
+            _ if self.container.is_some() => Err(
+                "a container reaches no ports of this machine: leave `ports` or `container` out"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
         }
     }
 }

@@ -176,9 +176,9 @@ impl Parser<'_> {
     ) -> Option<Option<Sandbox>> {
         let Some(written) = &raw.sandbox else { return Some(None) };
         self.misplaced(raw.command.is_none(), "sandbox", "command");
-        let Some(Reach::Program { command, args, .. }) = reach else { return Some(None) };
+        let Some(Reach::Program { command, args, cwd, .. }) = reach else { return Some(None) };
         let home = environment.get("HOME").map(PathBuf::from);
-        let confined = Confined { command, args, home };
+        let confined = Confined { command, args, directory: cwd.clone(), home };
         let place = |path: &PathBuf| text::place(path.clone(), self.base, environment);
         match sandbox::parse(written, &confined, place) {
             Ok(sandbox) => Some(Some(sandbox)),

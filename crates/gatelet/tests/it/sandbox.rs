@@ -128,6 +128,99 @@ fn the_network_is_open_when_the_sandbox_says_so() {
     );
 }
 
+/// Whether a user may make namespaces here, by what the kernel says of it.
+fn has_namespaces() -> bool {
+    std::process::Command::new("unshare")
+        .args(["--user", "--net", "true"])
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A server whose `act` tells whom it reaches on loopback.
+fn reaching(listed: u16, other: u16) -> String {
+    let attempts = format!(
+        r#"
+import json, os, socket, subprocess, threading
+def say_hello(family, port):
+    s = socket.socket(family); s.settimeout(20)
+    s.connect(("127.0.0.1" if family == socket.AF_INET else "::1", port))
+    s.sendall(b"hello"); s.shutdown(socket.SHUT_WR)
+    heard = b""
+    while part := s.recv(100): heard += part
+    return heard.decode()
+def own():
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=lambda: listener.accept()[0].sendall(b"own"), daemon=True).start()
+    return socket.create_connection(listener.getsockname(), 20).recv(10).decode()
+def attempts():
+    told = {{}}
+    def go(name, act):
+        try: told[name] = act()
+        except Exception as error: told[name] = type(error).__name__
+    go("own", own)
+    go("listed", lambda: say_hello(socket.AF_INET, {listed}))
+    go("other", lambda: say_hello(socket.AF_INET, {other}))
+    go("outside", lambda: socket.create_connection(("192.0.2.1", 80), 20) and "reached")
+    go("datagram", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53)))
+    go("local socket", lambda: socket.socket(socket.AF_UNIX) and "made")
+    go("interfaces", lambda: [name for _, name in socket.if_nameindex()])
+    go("user", lambda: os.getuid())
+    return told
+"#
+    );
+    let deed = "say(id, {\"content\": [{\"type\": \"text\", \"text\": json.dumps(attempts())}]})";
+    format!("{attempts}\n{}", program(deed))
+}
+
+/// Answers every connection with what was said, backwards.
+fn reversing() -> (u16, std::thread::JoinHandle<()>) {
+    use std::io::{Read, Write};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let answers = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut heard = String::new();
+        stream.read_to_string(&mut heard).unwrap();
+        let _ = stream.write_all(heard.chars().rev().collect::<String>().as_bytes());
+    });
+    (port, answers)
+}
+
+#[test]
+fn a_program_with_loopback_reaches_itself_and_the_listed_ports_and_nobody_else() {
+    if !is_supported() || !has_namespaces() {
+        return;
+    }
+    let home = Home::new();
+    let (listed, answers) = reversing();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let code = reaching(listed, other.local_addr().unwrap().port());
+    let (args, python) = (json!(["-c", code]), python());
+    home.write(
+        "gatelet.toml",
+        &format!(
+            "[[upstream]]\nlabel = \"one\"\ncommand = {python:?}\nargs = {args}\n\
+             sandbox = {{ network = \"loopback\", ports = [{listed}] }}\n"
+        ),
+    );
+    let called = shell(&home, &["call", "one.act", "--text"]);
+    let told: Value =
+        serde_json::from_str(called.out.trim()).unwrap_or_else(|_| panic!("{called:?}"));
+    assert_eq!((&told["own"], &told["listed"]), (&json!("own"), &json!("olleh")), "{told}");
+    assert_eq!(told["other"], "ConnectionRefusedError", "{told}");
+    assert_eq!(
+        (&told["outside"], &told["datagram"]),
+        (&json!("OSError"), &json!("OSError")),
+        "{told}"
+    );
+    assert_eq!(told["local socket"], "PermissionError", "{told}");
+    assert_eq!(told["interfaces"], json!(["lo"]), "{told}");
+    assert_eq!(told["user"], rustix::process::getuid().as_raw(), "{told}");
+    answers.join().unwrap();
+
+    drop(other);
+}
+
 #[test]
 fn what_cannot_be_enforced_is_not_started_and_says_why() {
     let home = Home::new();
@@ -140,7 +233,6 @@ fn what_cannot_be_enforced_is_not_started_and_says_why() {
         )
     };
     for (sandbox, said) in [
-        ("{ network = \"loopback\" }", "this machine only"),
         ("{ read = [\"not-there\"] }", "not-there"),
         ("{ write = [\"../../../not/there\"] }", "not/there"),
     ] {
@@ -157,6 +249,9 @@ fn what_cannot_be_enforced_is_not_started_and_says_why() {
         ("{ memory = \"much\" }", "no amount of memory"),
         ("{ reed = [\"x\"] }", "unknown key"),
         ("{ network = \"some\" }", "must be"),
+        ("{ ports = [80] }", "network = \\\"loopback\\\""),
+        ("{ network = \"loopback\", ports = [0] }", "0 is no port"),
+        ("{ network = \"loopback\", ports = [70000] }", "ports"),
     ] {
         home.write("gatelet.toml", &entry(sandbox));
         let check = shell(&home, &["config", "check"]);
