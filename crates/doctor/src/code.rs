@@ -218,7 +218,7 @@ codes! {
     UPSTREAM_LONG_NAME = "upstream-long-name", Upstream, Warning, Operator, None, false,
         "names of tools are longer than hosts allow",
         "With the label before them they pass 64 characters. On `direct` gatelet shortens them; a shorter label keeps them whole.";
-    UPSTREAM_UNPINNED = "upstream-unpinned", Upstream, Note, Operator, Some("gatelet update {} --to VERSION"), false,
+    UPSTREAM_UNPINNED = "upstream-unpinned", Upstream, Note, Operator, Some("gatelet update {}"), false,
         "its package has no version",
         "The runner may start another program tomorrow than the one that you looked at.";
     UPSTREAM_OLD_PROTOCOL = "upstream-old-protocol", Upstream, Note, ServerAuthor, None, false,

@@ -13,5 +13,7 @@ pub(crate) mod switch;
 pub(crate) mod update;
 
 mod config_file;
+mod known_server;
+mod newest;
 mod registry;
 mod unpack;

@@ -227,6 +227,8 @@ fn a_real_npm_package_is_added_from_its_server_json_with_what_it_asks_for() {
         ["add", "files", "server.json", "--yes", "--set", &format!("root={root}"), "--json"];
     let (code, out, err) = shell_with_runners(&home, &words);
     assert_eq!(code, 0, "{err}");
+    // The runner of this test stands where no runner does, so no sandbox fits.
+    assert!(err.contains("tried without"), "{err}");
     let told: Value = serde_json::from_str(&out).unwrap();
     assert!(10 < told["listed"]["tools"].as_array().unwrap().len(), "{told}");
     let text = home.read(".config/gatelet/gatelet.toml");
@@ -316,6 +318,8 @@ fn answer(mut stream: std::net::TcpStream, document: &Value) {
         json!({"servers": [entry], "metadata": {"count": 1}}).to_string()
     } else if path.starts_with("/v0.1/servers?") {
         json!({"servers": [], "metadata": {"count": 0}}).to_string()
+    } else if path == "/@example%2Fclock/latest" {
+        json!({"version": "2.0.0"}).to_string()
     } else if path == "/v0.1/servers/io.example%2Fclock/versions/latest" {
         entry.to_string()
     } else {
@@ -369,6 +373,82 @@ fn servers_are_found_in_the_registry_and_without_it_from_memory() {
     assert!(offline.err.contains("found before"), "{offline:?}");
     let nothing = shell(&Home::new(), &["search", "--registry", &url, "clock"]);
     assert!(nothing.code == 3 && nothing.err.contains("gatelet add --help"), "{nothing:?}");
+}
+
+#[test]
+fn an_update_finds_the_newest_version_and_says_what_it_changes_before_it_is_written() {
+    let home = Home::new();
+    server(&home, "1.py", &act("Tells the time."));
+    server(
+        &home,
+        "2.py",
+        &json!([
+            {"name": "act", "description": "Tells the time, and sends it somewhere.", "inputSchema": {"type": "object"}},
+            {"name": "wipe", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": true}},
+        ]),
+    );
+    let body = format!(
+        "case \"$2\" in *@2.0.0) exec python3 {0}/2.py;; *) exec python3 {0}/1.py;; esac",
+        home.path().display()
+    );
+    runner(&home, "npx", &body);
+    let registry = Registry::start(json!({}));
+    home.write(".npmrc", &format!("registry={}/\n", registry.url));
+    let add = ["add", "clock", "--yes", "--", "npx", "-y", "@example/clock@1.0.0"];
+    let (code, _, err) = shell_with_runners(&home, &add);
+    assert_eq!(code, 0, "{err}");
+    let file = ".config/gatelet/gatelet.toml";
+    let before = home.read(file);
+    let (code, out, err) = shell_with_runners(&home, &["update"]);
+    let rows: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out} {err}"));
+    assert_eq!(
+        (code, &rows[0]["version"], &rows[0]["newest"]),
+        (0, &json!("1.0.0"), &json!("2.0.0"))
+    );
+
+    let (code, _, err) = shell_with_runners(&home, &["update", "clock"]);
+    assert_eq!(code, 1, "{err}");
+    for words in ["1.0.0 → 2.0.0", "wipe is new", "sends it somewhere"] {
+        assert!(err.contains(words), "{words}: {err}");
+    }
+    assert_eq!(home.read(file), before, "nobody agreed");
+    let (code, _, err) = shell_with_runners(&home, &["update", "clock", "--same-version"]);
+    assert!(code == 0 && err.contains("nothing changed in the 1 tools"), "{err}");
+    assert_eq!(shell_with_runners(&home, &["update", "clock", "--yes"]).0, 0);
+    assert_eq!(home.read(file), before.replace("clock@1.0.0", "clock@2.0.0"));
+    let (code, _, err) = shell_with_runners(&home, &["update", "clock"]);
+    assert!(code == 0 && err.contains("2.0.0 is the newest version"), "{err}");
+
+    // Without the index the tools are compared all the same.
+    drop(registry);
+    let (code, _, err) = shell_with_runners(&home, &["update", "clock"]);
+    assert!(
+        code == 0 && err.contains("cannot be looked up") && err.contains("nothing changed"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_server_that_gatelet_knows_is_added_with_its_sandbox() {
+    testkit::needs!(Tools);
+    let home = Home::new();
+    home.write("data/hello.txt", "hello from a file");
+    home.write("secret.txt", "secret");
+    let (node, entry) = (node().display().to_string(), npm_server("server-filesystem"));
+    let entry = entry.display().to_string();
+    let data = std::fs::canonicalize(home.path().join("data")).unwrap().display().to_string();
+    let words = ["add", "files", "--yes", "--", &node, &entry, "data"];
+    let added = shell(&home, &words);
+    assert_eq!(added.code, 0, "{added:?}");
+    assert!(added.err.contains("it may change") && added.err.contains("no network"), "{added:?}");
+    let text = home.read(".config/gatelet/gatelet.toml");
+    assert!(text.contains("sandbox = \"auto\""), "{text}");
+    let file = format!("path={data}/hello.txt");
+    let called = shell(&home, &["call", "files.read_text_file", &file, "--text"]);
+    assert!(called.out.contains("hello from a file"), "{called:?}");
+    let plain = ["add", "files", "--yes", "--replace", "--no-sandbox", "--", &node, &entry, "data"];
+    assert_eq!(shell(&home, &plain).code, 0);
+    assert!(!home.read(".config/gatelet/gatelet.toml").contains("sandbox"));
 }
 
 /// Packs files into a bundle.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::config_file::ConfigFile;
 use super::registry::{Registry, RegistryArgs};
-use super::{review, unpack};
+use super::{known_server, review, unpack};
 use crate::commands::output::Output;
 use crate::commands::{person, plain_secrets};
 use crate::config::edit::Edit;
@@ -61,6 +61,9 @@ pub(crate) struct Args {
     /// Write secrets of --env and --header into the file as they are
     #[arg(long)]
     plain: bool,
+    /// Let it do whatever you may do, also where gatelet knows what it needs
+    #[arg(long)]
+    no_sandbox: bool,
     /// Put it in the place of the upstream that has this name
     #[arg(long)]
     replace: bool,
@@ -104,15 +107,17 @@ struct Candidate {
     author: Author,
     notes: Vec<String>,
     bundle: Option<(Bundle, PathBuf)>,
+    /// What its sandbox lets it do, in words.
+    sandbox: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = ConfigFile::open(paths)?;
     let state = paths.state_directory()?;
-    let candidate = candidate(args, &state, file.path())?;
+    let mut candidate = candidate(args, &state, file.path())?;
     let label = &args.name;
     // Everything that can be wrong is found out before anything is started.
-    let upstream = file.meant(&candidate.raw, paths)?;
+    let mut upstream = file.meant(&candidate.raw, paths)?;
     let agreed = RawUpstream { quarantine: false, ..candidate.raw.clone() };
     let edits = |raw| {
         let gone =
@@ -139,7 +144,12 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     }
     let mut listed = None;
     if !args.no_start {
-        let probed = review::probe(&upstream, paths)?;
+        let mut probed = review::probe(&upstream, paths)?;
+        if let (Err(failure), Some(_)) = (&probed, candidate.sandbox.take()) {
+            known_server::release(&mut candidate.raw, failure);
+            upstream = file.meant(&candidate.raw, paths)?;
+            probed = review::probe(&upstream, paths)?;
+        }
         let probed = probed.map_err(|failure| review::probe_error(label, &failure))?;
         review::show(label, &probed);
         let n_tools = probed.listing.tools.len();
@@ -148,7 +158,7 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         listed = Some((probed, is_agreed));
     }
     let is_agreed = listed.as_ref().is_some_and(|(_, is_agreed)| *is_agreed);
-    let raw = RawUpstream { quarantine: !is_agreed, ..agreed.clone() };
+    let raw = RawUpstream { quarantine: !is_agreed, ..candidate.raw };
     let text = file.changed(&edits(&raw))?;
     if let Some((probed, true)) = &listed {
         review::pin_tools(&upstream, &probed.listing, paths)?;
@@ -192,6 +202,9 @@ fn introduce(candidate: &Candidate) {
             say(&format!("{} {url}", paint(HEADING, "reaches")));
         }
     }
+    if let Some(sandbox) = &candidate.sandbox {
+        say(&format!("{} {}", paint(HEADING, "sandbox"), foreign(sandbox)));
+    }
     for note in &candidate.notes {
         say(&format!("{} {}", paint(WARNING, "note:"), foreign(note)));
     }
@@ -231,6 +244,9 @@ fn candidate(args: &Args, state: &Path, file: &Path) -> anyhow::Result<Candidate
         let beside = file.parent().is_some_and(|parent| parent == here);
         raw.cwd = Some(if beside { PathBuf::from(".") } else { here });
     }
+    if !args.no_sandbox {
+        candidate.sandbox = known_server::confine(&mut candidate.raw);
+    }
     Ok(candidate)
 }
 
@@ -250,7 +266,7 @@ fn typed(words: &[String]) -> Result<Candidate, CliError> {
         args: args.to_vec(),
         ..RawUpstream::default()
     };
-    Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None })
+    Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None, sandbox: None })
 }
 
 fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candidate> {
@@ -268,7 +284,13 @@ fn published(args: &Args, source: Source, state: &Path) -> anyhow::Result<Candid
             }
             let transport = url.ends_with("/sse").then_some(Wire::Sse);
             let raw = RawUpstream { url: Some(url), transport, ..RawUpstream::default() };
-            Ok(Candidate { raw, author: Author::Operator, notes: Vec::new(), bundle: None })
+            Ok(Candidate {
+                raw,
+                author: Author::Operator,
+                notes: Vec::new(),
+                bundle: None,
+                sandbox: None,
+            })
         }
         Source::Package(package) => {
             let recipe = package.recipe().map_err(|bad| CliError::Usage(bad.to_string()))?;
@@ -403,7 +425,7 @@ fn of_recipe(
             raw.transport = is_sse.then_some(Wire::Sse);
         }
     }
-    Ok(Candidate { raw, author, notes: recipe.notes.clone(), bundle: None })
+    Ok(Candidate { raw, author, notes: recipe.notes.clone(), bundle: None, sandbox: None })
 }
 
 fn one_line(text: &str) -> String {

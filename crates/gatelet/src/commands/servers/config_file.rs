@@ -71,6 +71,11 @@ impl ConfigFile {
         Ok(edit::find(&self.name(), self.text(), label)?)
     }
 
+    /// Every upstream, as it is written.
+    pub(super) fn upstreams(&self) -> anyhow::Result<Vec<RawUpstream>> {
+        Ok(edit::all(&self.name(), self.text())?)
+    }
+
     /// What an entry means in this file; what is odd about it is said.
     pub(super) fn meant(&self, raw: &RawUpstream, paths: &Paths) -> anyhow::Result<Upstream> {
         let (upstream, warnings) = edit::parsed(raw, &self.path, &config::environment(paths))?;

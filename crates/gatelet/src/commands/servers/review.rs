@@ -200,6 +200,12 @@ impl Changes {
             && !self.no_previous_record
     }
 
+    /// The names of the tools that are new or changed.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let changed = self.changed.iter().map(|(name, _)| name);
+        self.added.iter().chain(changed).map(String::as_str)
+    }
+
     /// Describes each change in one line.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();

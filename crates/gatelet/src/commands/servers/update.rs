@@ -1,30 +1,36 @@
 //! `gatelet update`: what changed in a server's tools, in words, before it is
 //! trusted again.
 
+use packages::run_package::RunPackage;
 use serde_json::json;
+use tool::Tool;
 
 use super::config_file::ConfigFile;
-use super::review;
+use super::{newest, review};
 use crate::commands::output::Output;
 use crate::commands::person;
 use crate::config::RawUpstream;
 use crate::config::edit::Edit;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
-use crate::terminal::{GOOD, out, paint, say};
+use crate::terminal::{self, DIM, GOOD, HEADING, WARNING, foreign, out, paint, say};
 
-/// Look at what changed in a server's tools, and trust it again as it is now
+/// Go to a newer version of a server, once you have seen what changed in its tools
 ///
-/// The server is started beside the one that runs, and its tools are compared
-/// with those that were last seen. With `--to` another version of its npm or
-/// PyPI package is tried, and written down when you agree.
+/// The newest version of its npm or PyPI package is looked up and started beside
+/// the one that runs. Its tools are compared with those that were last seen; when
+/// you agree, the version is written down and the tools are trusted as they are
+/// now. Without a label it only says which servers have a newer version.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The label of the upstream
-    label: String,
-    /// The version of its package to go to
-    #[arg(long, value_name = "VERSION")]
+    label: Option<String>,
+    /// The version of its package to go to [default: the newest]
+    #[arg(long, value_name = "VERSION", requires = "label")]
     to: Option<String>,
+    /// Look for no newer version, only at the tools as they are now
+    #[arg(long, conflicts_with = "to")]
+    same_version: bool,
     /// Trust it as it is now without asking
     #[arg(long, short)]
     yes: bool,
@@ -34,11 +40,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
     let file = ConfigFile::open(paths)?;
-    let before = file.upstream(&args.label)?;
+    match &args.label {
+        Some(label) => one(args, &file, label, paths),
+        None => all(args, &file),
+    }
+}
+
+fn one(args: &Args, file: &ConfigFile, label: &str, paths: &Paths) -> anyhow::Result<Done> {
+    let before = file.upstream(label)?;
     let label = before.label.clone().unwrap_or_default();
     let after = match &args.to {
         Some(version) => at_version(&before, version)?,
-        None => before.clone(),
+        None if args.same_version => before.clone(),
+        None => at_newest(&before)?,
     };
     let (old, new) = (file.meant(&before, paths)?, file.meant(&after, paths)?);
     let probed = review::probe(&new, paths)?;
@@ -49,116 +63,180 @@ pub(crate) fn run(args: &Args, paths: &Paths) -> anyhow::Result<Done> {
         review::show(&label, &probed);
     } else {
         changes.lines().iter().for_each(|line| say(line));
+        show_words(&changes, &probed.listing.tools);
     }
     if args.output.is_json() {
+        let version = |raw: &RawUpstream| Some(package(raw)?.version()?.to_owned());
         let told = json!({
-            "label": label, "changes": changes.as_json(), "listed": review::as_json(&probed),
+            "label": label, "from": version(&before), "to": version(&after),
+            "changes": changes.as_json(), "listed": review::as_json(&probed),
         });
         out(&serde_json::to_string_pretty(&told)?);
     }
+    let n_tools = probed.listing.tools.len();
     let is_same = before == after && !before.quarantine;
-    if changes.is_unchanged() && is_same {
-        say(&format!("nothing changed in the {} tools of `{label}`", probed.listing.tools.len()));
-        return Ok(Done::Fine);
+    if changes.is_unchanged() {
+        say(&format!("nothing changed in the {n_tools} tools of `{label}`"));
+        if is_same {
+            return Ok(Done::Fine);
+        }
     }
-    let question = format!("Trust `{label}` as it is now?");
-    if !changes.is_unchanged() && !args.yes && !person::agrees(&question) {
+    // Another version is another program, also when its tools look the same.
+    let question = match before.args == after.args {
+        true => format!("Trust `{label}` as it is now?"),
+        false => format!("Go to this version of `{label}`?"),
+    };
+    if !args.yes && !person::agrees(&question) {
         let why = format!("nobody agreed, so `{label}` stays as it was; --yes agrees beforehand");
         return Err(CliError::Refused(why).into());
     }
     if !is_same {
-        let args = (before.args != after.args).then(|| json!(after.args));
-        let mut edits = Vec::new();
-        edits.extend(args.map(|args| Edit::Set { label: &label, key: "args", value: Some(args) }));
-        edits.extend(before.quarantine.then(|| Edit::Set {
-            label: &label,
-            key: "quarantine",
-            value: None,
-        }));
-        file.write(&file.changed(&edits)?)?;
+        write(file, &label, &before, &after)?;
     }
     // Removed tools are forgotten, so that they count as new if they come back.
     review::forget_removed_tools(&old, &changes, paths)?;
     review::pin_tools(&new, &probed.listing, paths)?;
-    say(&format!(
-        "{} `{label}`: {} tools as they are now",
-        paint(GOOD, "trusted"),
-        probed.listing.tools.len()
-    ));
+    say(&format!("{} `{label}`: {n_tools} tools as they are now", paint(GOOD, "trusted")));
     Ok(Done::Fine)
 }
 
-/// The registry of the packages that a program runs, and where the package
-/// stands among its arguments.
-fn package(command: &str, args: &[String]) -> Option<(&'static str, usize)> {
-    let kind = match command.rsplit(['/', '\\']).next().unwrap_or_default() {
-        "npx" | "bunx" | "pnpx" => "npm",
-        "uvx" | "pipx" => "pypi",
-        _ => return None,
-    };
-    let is_named = |word: &String| !word.starts_with('-') && word != "run";
-    Some((kind, args.iter().position(is_named)?))
+/// What the tools that are new or changed say of themselves now.
+fn show_words(changes: &review::Changes, tools: &[Tool]) {
+    let is_shown = |tool: &&Tool| changes.names().any(|name| name == tool.name);
+    for tool in tools.iter().filter(is_shown) {
+        let about = tool.description.as_deref().unwrap_or("nothing");
+        let about: String = about.split_whitespace().collect::<Vec<_>>().join(" ");
+        let about = foreign(&about.chars().take(400).collect::<String>()).into_owned();
+        say(&paint(DIM, format!("  {} says: {about}", foreign(&tool.name))));
+    }
+}
+
+fn write(
+    file: &ConfigFile,
+    label: &str,
+    before: &RawUpstream,
+    after: &RawUpstream,
+) -> anyhow::Result<()> {
+    let args = (before.args != after.args).then(|| json!(after.args));
+    let mut edits = Vec::new();
+    edits.extend(args.map(|args| Edit::Set { label, key: "args", value: Some(args) }));
+    edits.extend(before.quarantine.then(|| Edit::Set { label, key: "quarantine", value: None }));
+    file.write(&file.changed(&edits)?)
+}
+
+/// Says which servers have a newer version; starts none of them.
+fn all(args: &Args, file: &ConfigFile) -> anyhow::Result<Done> {
+    let entries = file.upstreams()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let progress = terminal::progress("looking up versions");
+    let rows = runtime.block_on(async {
+        let mut rows = Vec::new();
+        for raw in &entries {
+            let Some(package) = package(raw) else { continue };
+            let newest = newest::version(raw, &package).await.map_err(|error| format!("{error:#}"));
+            rows.push((raw.label.clone().unwrap_or_default(), package, newest));
+        }
+        rows
+    });
+    progress.finish_and_clear();
+    if args.output.is_json() {
+        let rows = rows.iter().map(|(label, package, newest)| {
+            json!({
+                "label": label, "package": package.name(), "version": package.version(),
+                "newest": newest.as_ref().ok(), "error": newest.as_ref().err(),
+            })
+        });
+        out(&serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?);
+        return Ok(Done::Fine);
+    }
+    if rows.is_empty() {
+        say("no server here is a package of `npx` or `uvx`, so there is nothing to look up");
+        return Ok(Done::Fine);
+    }
+    let mut table = terminal::table(&["server", "package", "version", "newest"]);
+    for (label, package, newest) in &rows {
+        let newest = newest.as_ref().unwrap_or_else(|why| why);
+        let version = package.version().unwrap_or("any");
+        table.add_row(
+            [label, package.name(), version, newest].map(|text| foreign(text).into_owned()),
+        );
+    }
+    out(&table.to_string());
+    say(&paint(DIM, "`gatelet update NAME` shows what changed in its tools and asks"));
+    Ok(Done::Fine)
+}
+
+/// The package that an entry runs.
+fn package(raw: &RawUpstream) -> Option<RunPackage> {
+    RunPackage::find(raw.command.as_deref().unwrap_or_default(), &raw.args)
 }
 
 /// The package that is run in whatever version there is.
 pub(crate) fn unpinned(command: &str, args: &[String]) -> Option<String> {
-    let (_, at) = package(command, args)?;
-    let word = &args[at];
-    let is_pinned =
-        word.get(1..).is_some_and(|rest| rest.contains('@')) && !word.ends_with("@latest");
-    let is_path = word.starts_with(['.', '/']);
-    (!is_pinned && !is_path && !word.contains("==")).then(|| word.clone())
+    let package = RunPackage::find(command, args)?;
+    package.version().is_none().then(|| package.name().to_owned())
 }
 
 /// The same entry with another version of its package.
 fn at_version(raw: &RawUpstream, version: &str) -> Result<RawUpstream, CliError> {
-    let (kind, at) = match package(raw.command.as_deref().unwrap_or_default(), &raw.args) {
-        Some(found) => found,
-        None => {
-            let why = "--to changes packages that `npx` or `uvx` runs; change the entry by hand, then \
-                       `gatelet update` shows what that does to its tools";
-            return Err(CliError::Usage(why.to_owned()));
+    let package = package(raw).ok_or_else(|| {
+        let why = "--to changes packages that `npx` or `uvx` runs; change the entry by hand, then \
+                   `gatelet update` shows what that does to its tools";
+        CliError::Usage(why.to_owned())
+    })?;
+    let args = package.at_version(&raw.args, version);
+    let args = args.map_err(|bad| CliError::Usage(bad.to_string()))?;
+    Ok(RawUpstream { args, ..raw.clone() })
+}
+
+/// The same entry with the newest version of its package; as it is where there is
+/// no newer one, or none can be found out.
+fn at_newest(raw: &RawUpstream) -> anyhow::Result<RawUpstream> {
+    let Some(package) = package(raw) else { return Ok(raw.clone()) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let newest = match runtime.block_on(newest::version(raw, &package)) {
+        Ok(newest) => newest,
+        Err(error) => {
+            let note = format!(
+                "its newest version cannot be looked up ({error:#}): only its tools are compared"
+            );
+            say(&format!("{} {}", paint(WARNING, "note:"), foreign(&note)));
+            return Ok(raw.clone());
         }
     };
-    let word = raw.args[at].as_str();
-    let name = match word.rfind('@').filter(|at| *at != 0) {
-        Some(at) => &word[..at],
-        None => word,
-    };
-    // Read as if it had been typed, so that nothing else passes for a version.
-    packages::source::read(&format!("{kind}:{name}@{version}"))
-        .map_err(|unclear| CliError::Usage(unclear.to_string()))?;
-    let mut after = raw.clone();
-    after.args[at] = format!("{name}@{version}");
-    Ok(after)
+    let name = foreign(package.name()).into_owned();
+    match package.version() {
+        Some(now) if package.is_behind(&newest) => {
+            say(&format!("{} {name} {now} → {newest}", paint(HEADING, "newer")));
+        }
+        Some(now) => {
+            say(&format!("{name} {now} is the newest version"));
+            return Ok(raw.clone());
+        }
+        None => say(&format!(
+            "{} {name} has no version: {newest} is written down",
+            paint(HEADING, "pins")
+        )),
+    }
+    Ok(at_version(raw, &newest)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(command: &str, args: &[&str], expected: Option<&str>) {
-        let raw = RawUpstream {
+    #[test]
+    fn the_version_of_a_package_is_changed_and_nothing_else() {
+        let entry = |command: &str, args: &[&str]| RawUpstream {
             command: Some(command.to_owned()),
             args: args.iter().map(|word| (*word).to_owned()).collect(),
             ..RawUpstream::default()
         };
-        let after = at_version(&raw, "2.0.0").ok().map(|raw| raw.args.join(" "));
-        assert_eq!(after.as_deref(), expected);
-    }
-
-    #[test]
-    fn the_version_of_a_package_is_changed_and_nothing_else() {
-        check("npx", &["-y", "@a/b@1.0.0", "x@1"], Some("-y @a/b@2.0.0 x@1"));
-        check("/usr/bin/uvx", &["mcp-git"], Some("mcp-git@2.0.0"));
-        check("node", &["x.js"], None);
-        check("npx", &["-y"], None);
-        let raw = RawUpstream {
-            command: Some("npx".to_owned()),
-            args: vec!["a".to_owned()],
-            ..RawUpstream::default()
-        };
-        assert!(at_version(&raw, "1 --registry=x").is_err());
+        let after = at_version(&entry("npx", &["-y", "@a/b@1.0.0", "x@1"]), "2.0.0").unwrap();
+        assert_eq!(after, entry("npx", &["-y", "@a/b@2.0.0", "x@1"]));
+        assert!(at_version(&entry("node", &["x.js"]), "2.0.0").is_err());
+        assert!(at_version(&entry("npx", &["a"]), "1 --registry=x").is_err());
+        assert_eq!(unpinned("npx", &["-y".to_owned(), "a".to_owned()]).as_deref(), Some("a"));
+        assert_eq!(unpinned("npx", &["a@1.0.0".to_owned()]), None);
     }
 }

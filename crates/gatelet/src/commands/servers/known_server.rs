@@ -1,0 +1,61 @@
+//! The sandbox that a server gets when it is added, if gatelet knows the server.
+
+use std::path::{Path, PathBuf};
+
+use sandbox::{Network, Policy, preset};
+
+use tool::Failure;
+
+use crate::config::{Environment, Process, RawSandbox, RawUpstream};
+use crate::terminal::{WARNING, foreign, paint, say};
+
+/// Confines the server of an entry to what gatelet knows that it needs. Returns what
+/// that is, in words; `None` when the server is not known or is confined already.
+pub(super) fn confine(raw: &mut RawUpstream) -> Option<String> {
+    let home = Process.get("HOME").map(PathBuf::from);
+    let here = std::env::current_dir().ok();
+    let directory = raw.cwd.as_deref().filter(|cwd| cwd.is_absolute()).or(here.as_deref());
+    let command = raw.command.as_deref().filter(|_| raw.sandbox.is_none())?;
+    let run = preset::Run { command, args: &raw.args, directory, home: home.as_deref() };
+    let policy = preset::find(run, Path::exists)?;
+    if let Err(why) = policy.check(sandbox::support()) {
+        return Some(format!("it runs without a sandbox: {why}"));
+    }
+    for directory in home.iter().flat_map(|home| preset::runner_directories(command, home)) {
+        // Where it cannot be made the runner says so, too.
+        let _ = std::fs::create_dir_all(directory);
+    }
+    raw.sandbox = Some(RawSandbox::AUTO);
+    Some(words(&policy))
+}
+
+fn words(policy: &Policy) -> String {
+    let list = |paths: &[PathBuf]| {
+        let paths = paths.iter().map(|path| path.display().to_string());
+        paths.collect::<Vec<_>>().join(", ")
+    };
+    let changes = match policy.write.as_slice() {
+        [] => "no files".to_owned(),
+        paths => list(paths),
+    };
+    let network = match policy.network {
+        Network::None => "no network",
+        Network::Loopback => "a loopback of its own",
+        Network::All => "the network",
+    };
+    format!(
+        "it may change {changes}; it has {network} (`sandbox = \"auto\"`, --no-sandbox leaves it out)"
+    )
+}
+
+/// Takes the sandbox away from a server that did not start in it, and says so. How
+/// package runners are installed differs from machine to machine, and the server
+/// would have run without a sandbox, were it not known.
+pub(super) fn release(raw: &mut RawUpstream, failure: &Failure) {
+    raw.sandbox = None;
+    let note = format!(
+        "it does not start in the sandbox that gatelet knows for it, so it is tried without; a table in \
+         `sandbox` confines it by your own rules ({failure})"
+    );
+    say(&format!("{} {}", paint(WARNING, "note:"), foreign(&note)));
+}
