@@ -29,6 +29,9 @@ pub struct Host {
     pub if_missing: IfMissing,
     /// The keys of a list that must name a server, where the list is there.
     pub allowed: Option<&'static [&'static str]>,
+    /// Puts the name of an environment variable into an entry, whose value the host
+    /// sends as a bearer token; `None` when the host's files have no way to say so.
+    pub bearer: Option<fn(&mut Value, &str)>,
     /// How it takes up a change.
     pub reload: &'static str,
 }
@@ -93,8 +96,16 @@ pub struct Layout {
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    Program { command: String, args: Vec<String> },
-    Http { url: String, headers: BTreeMap<String, String> },
+    Program {
+        command: String,
+        args: Vec<String>,
+    },
+    Http {
+        url: String,
+        headers: BTreeMap<String, String>,
+        /// The environment variable of the host that has the caller's key.
+        key_variable: Option<String>,
+    },
 }
 
 /// The keys of an entry that say how a server is reached, in every host.
@@ -120,7 +131,7 @@ impl Reach {
             items.filter_map(Value::as_str).map(str::to_owned).collect()
         };
         if let Some(url) = ["httpUrl", "url", "serverUrl", "uri"].iter().find_map(|key| text(key)) {
-            return Some(Reach::Http { url, headers: BTreeMap::new() });
+            return Some(Reach::Http { url, headers: BTreeMap::new(), key_variable: None });
         }
         let written = entry.get("command").or_else(|| entry.get("cmd"))?;
         let mut args = entry.get("args").map(texts).unwrap_or_default();
@@ -143,6 +154,16 @@ impl Reach {
 }
 
 impl Host {
+    /// An entry of a layout of this host; `None` when the host cannot reach a server
+    /// so.
+    pub fn entry(&self, layout: &Layout, reach: &Reach) -> Option<Value> {
+        let mut entry = (layout.entry)(reach)?;
+        if let Reach::Http { key_variable: Some(name), .. } = reach {
+            self.bearer?(&mut entry, name);
+        }
+        Some(entry)
+    }
+
     /// Whether the host is on this machine.
     pub fn is_here(&self, environment: &Environment, machine: &dyn Machine) -> bool {
         self.programs.iter().any(|program| machine.has_program(program))
@@ -239,7 +260,7 @@ pub(crate) fn entry(reach: &Reach, program: Value, address: &str, http: Value) -
             members.insert("command".to_owned(), json!(command));
             members.insert("args".to_owned(), json!(args));
         }
-        Reach::Http { url, headers } => {
+        Reach::Http { url, headers, .. } => {
             extend(&mut members, http);
             members.insert(address.to_owned(), json!(url));
             if !headers.is_empty() {

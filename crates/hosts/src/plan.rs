@@ -165,11 +165,11 @@ fn install_in(
         return Err(Refusal::NoFile { name: host.name, file, remedy });
     }
     let file = found.unwrap_or_else(|| File::missing(host, path));
-    let entry = server.reach.iter().find_map(|reach| (file.layout.entry)(reach));
+    let entry = server.reach.iter().find_map(|reach| host.entry(file.layout, reach));
     let entry = entry.ok_or(Refusal::Unreachable(host.name))?;
     let mut notes = Vec::new();
-    if server.reach.first().is_some_and(|reach| (file.layout.entry)(reach).is_none()) {
-        notes.push(format!("{} starts programs only, so it gets the command", host.name));
+    if let Some(first) = server.reach.first() {
+        notes.extend(way_note(host, file.layout, first));
     }
     notes.extend(file.hidden(server.name));
     let same = file.same(server);
@@ -193,6 +193,27 @@ fn install_in(
     };
     let is_new = !matches!(&step, Step::Replaced { was, value, .. } if was == value);
     file.change(is_new.then_some(step).into_iter().collect(), notes)
+}
+
+/// What a person should know about the way that was taken instead of the first, or
+/// about what the first one needs.
+fn way_note(host: &Host, layout: &Layout, first: &Reach) -> Option<String> {
+    let name = host.name;
+    let key = match first {
+        Reach::Http { key_variable, .. } => key_variable.as_deref(),
+        Reach::Program { .. } => None,
+    };
+    let is_possible = host.entry(layout, first).is_some();
+    match (is_possible, key) {
+        (true, None) => None,
+        (true, Some(variable)) => {
+            Some(format!("{name} sends the key in its environment variable `{variable}`"))
+        }
+        (false, Some(variable)) if (layout.entry)(first).is_some() => Some(format!(
+            "{name} cannot take a key from the variable `{variable}`, so it gets the command"
+        )),
+        (false, _) => Some(format!("{name} starts programs only, so it gets the command")),
+    }
 }
 
 /// An entry that leads where it should, with whatever else its user set.

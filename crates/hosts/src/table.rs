@@ -30,6 +30,7 @@ const COMMON: Host = Host {
     layouts: &[table(&["mcpServers"], plain)],
     if_missing: IfMissing::Create,
     allowed: None,
+    bearer: None,
     reload: "restart it",
 };
 
@@ -45,6 +46,7 @@ pub const HOSTS: &[Host] = &[
         )]),
         project: Some(".mcp.json"),
         layouts: &[table(&["mcpServers"], claude_code)],
+        bearer: Some(|entry, name| authorization(entry, &format!("${{{name}}}"))),
         reload: "start a new session, or `/mcp` in a running one",
         ..COMMON
     },
@@ -83,6 +85,7 @@ pub const HOSTS: &[Host] = &[
         programs: &["cursor"],
         places: Places::everywhere(&[place("~/.cursor", "~/.cursor/mcp.json")]),
         project: Some(".cursor/mcp.json"),
+        bearer: Some(|entry, name| authorization(entry, &format!("${{env:{name}}}"))),
         reload: "restart it, or switch gatelet on under Settings, MCP",
         ..COMMON
     },
@@ -143,6 +146,7 @@ pub const HOSTS: &[Host] = &[
         project: Some(".codex/config.toml"),
         format: Format::Toml,
         layouts: &[table(&["mcp_servers"], codex)],
+        bearer: Some(|entry, name| entry["bearer_token_env_var"] = json!(name)),
         reload: "start a new session",
         ..COMMON
     },
@@ -171,6 +175,7 @@ pub const HOSTS: &[Host] = &[
             Layout { when: &["mcp", "servers"], table: &["mcp", "servers"], entry: opencode_2 },
             table(&["mcp"], opencode),
         ],
+        bearer: Some(|entry, name| authorization(entry, &format!("{{env:{name}}}"))),
         if_missing: IfMissing::Refuse(
             "its versions want different files: start opencode once, or write `{\"$schema\": \
              \"https://opencode.ai/config.json\"}` to it, and try again",
@@ -186,6 +191,7 @@ pub const HOSTS: &[Host] = &[
         project: Some(".gemini/settings.json"),
         layouts: &[table(&["mcpServers"], gemini)],
         allowed: Some(&["mcp", "allowed"]),
+        bearer: Some(|entry, name| authorization(entry, &format!("${{{name}}}"))),
         ..COMMON
     },
     Host {
@@ -345,6 +351,7 @@ pub const HOSTS: &[Host] = &[
         project: Some(".qwen/settings.json"),
         layouts: &[table(&["mcpServers"], gemini)],
         allowed: Some(&["mcp", "allowed"]),
+        bearer: Some(|entry, name| authorization(entry, &format!("${{{name}}}"))),
         ..COMMON
     },
     Host {
@@ -401,6 +408,11 @@ const AMP: &[Place] =
 
 const CLINE_CLI: Place =
     place("{CLINE_DIR|~/.cline}", "{CLINE_DIR|~/.cline}/data/settings/cline_mcp_settings.json");
+
+/// Puts a reference to a variable into the header that carries a key.
+fn authorization(entry: &mut Value, variable: &str) {
+    entry["headers"]["Authorization"] = json!(format!("Bearer {variable}"));
+}
 
 /// Cursor, Zed, Kiro, LM Studio, Amp.
 fn plain(reach: &Reach) -> Option<Value> {
@@ -479,7 +491,7 @@ fn goose(reach: &Reach) -> Option<Value> {
         Reach::Program { command, args } => {
             json!({"enabled": true, "type": "stdio", "name": "gatelet", "cmd": command, "args": args})
         }
-        Reach::Http { url, headers } => json!({
+        Reach::Http { url, headers, .. } => json!({
             "enabled": true, "type": "streamable_http", "name": "gatelet", "uri": url, "headers": headers,
         }),
     };

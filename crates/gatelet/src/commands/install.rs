@@ -15,6 +15,7 @@ use super::init::START;
 use crate::exit::{CliError, Done};
 use crate::paths::Paths;
 use crate::secrets::Secrets;
+use crate::terminal::say;
 
 /// Put gatelet into the hosts on this machine: Claude Code, Cursor, VS Code, Codex and others
 ///
@@ -32,6 +33,10 @@ pub(crate) struct Args {
     /// Hosts reach the gatelet that `gatelet serve` runs; those that only start programs do that
     #[arg(long)]
     http: bool,
+
+    /// The environment variable in which hosts find the key that `auth.required` asks for
+    #[arg(long, value_name = "NAME", default_value = "GATELET_KEY", requires = "http")]
+    key_variable: String,
 
     /// Move the servers that a host has behind gatelet: only gatelet stays in its file
     #[arg(long)]
@@ -80,11 +85,20 @@ fn reach(args: &Args, here: &Here, gatelet: &Gatelet, paths: &Paths) -> anyhow::
     if args.stdio || !args.http {
         return Ok(vec![program]);
     }
-    if gatelet.config.auth.required {
-        let why = "`auth.required` is set, so every caller over HTTP shows a key, and hosts' files are \
-                   no place for one; leave out --http, and hosts start gatelet themselves";
-        return Err(CliError::Usage(why.to_owned()).into());
+    // A host's file is no place for a key: it names the variable that has one.
+    let key_variable = gatelet.config.auth.required.then(|| args.key_variable.clone());
+    if let Some(name) = &key_variable {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty()
+            || name.starts_with(|c: char| c.is_ascii_digit())
+            || !name.chars().all(legal)
+        {
+            return Err(CliError::Usage(format!("`{name}` is no name of a variable")).into());
+        }
+        say(&format!(
+            "`auth.required` is set: make a key with `gatelet key create NAME`, and set {name} to it where hosts start"
+        ));
     }
     let url = format!("{}/mcp", gatelet.config.serve.url()).replace("://0.0.0.0:", "://127.0.0.1:");
-    Ok(vec![Reach::Http { url, headers: [].into() }, program])
+    Ok(vec![Reach::Http { url, headers: [].into(), key_variable }, program])
 }

@@ -265,7 +265,17 @@ fn a_project_and_an_address_are_written_when_asked_for() {
     home.write("guarded.toml", "[auth]\nrequired = true\n");
     let guarded =
         shell(&home, &["install", "cursor", "--http", "--yes", "--config", "guarded.toml"]);
-    assert_eq!((guarded.code, guarded.err.contains("auth.required")), (2, true), "{guarded:?}");
+    assert!(guarded.code == 0 && guarded.err.contains("gatelet key create"), "{guarded:?}");
+    let written = entry(&home, ".cursor/mcp.json")["gatelet"].clone();
+    assert_eq!(written["headers"], json!({"Authorization": "Bearer ${env:GATELET_KEY}"}));
+    // A host whose files cannot name a variable starts gatelet itself.
+    let words = ["install", "zed", "--http", "--yes", "--config", "guarded.toml"];
+    home.write(".config/zed/settings.json", "{}");
+    let program = shell(&home, &words);
+    assert!(program.out.contains("cannot take a key from the variable"), "{program:?}");
+    assert!(home.read(".config/zed/settings.json").contains("connect"));
+    let odd = [&words[..], &["--key-variable", "A}B"]].concat();
+    assert_eq!(shell(&home, &odd).code, 2);
 }
 
 #[test]

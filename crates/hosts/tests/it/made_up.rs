@@ -55,7 +55,11 @@ pub(crate) fn program() -> Reach {
 }
 
 pub(crate) fn address() -> Reach {
-    Reach::Http { url: "http://127.0.0.1:4747/mcp".to_owned(), headers: BTreeMap::new() }
+    Reach::Http {
+        url: "http://127.0.0.1:4747/mcp".to_owned(),
+        headers: BTreeMap::new(),
+        key_variable: None,
+    }
 }
 
 /// Whether an entry leads to the gate of these tests.

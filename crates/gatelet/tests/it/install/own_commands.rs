@@ -7,6 +7,15 @@ use crate::kit::{Home, Served, shell, tool};
 
 /// A host's command at this home, with nobody to reach but this machine.
 fn ask(home: &Home, program: &std::path::Path, words: &[&str]) -> String {
+    ask_with(home, program, words, &[])
+}
+
+fn ask_with(
+    home: &Home,
+    program: &std::path::Path,
+    words: &[&str],
+    variables: &[(&str, &str)],
+) -> String {
     let mut command = Command::new(program);
     home.settle(&mut command);
     let path = format!("{}:/usr/bin:/bin", tool("node/bin").display());
@@ -21,6 +30,7 @@ fn ask(home: &Home, program: &std::path::Path, words: &[&str]) -> String {
     ] {
         command.env(name, value);
     }
+    command.envs(variables.iter().copied());
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8_lossy(&text).into_owned()
@@ -46,6 +56,29 @@ fn check_http(host: &str, program: &str, prepare: impl Fn(&Home), seen: &str) {
     check_at(&home, host, program, &["--http"], seen);
 }
 
+/// As [`check_http`], with a gatelet that asks every caller for a key.
+#[track_caller]
+fn check_with_key(host: &str, program: &str, prepare: impl Fn(&Home), seen: &str) {
+    let home = Home::new();
+    prepare(&home);
+    home.write("guarded.toml", "[auth]\nrequired = true\n");
+    let served = Served::start_with(&home, &["--config", "guarded.toml"]);
+    let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    home.write(
+        "gatelet.toml",
+        &format!("[serve]\nlisten = {address:?}\n[auth]\nrequired = true\n"),
+    );
+    let key = shell(&home, &["key", "create", "hosts"]).out.trim().to_owned();
+    let installed = shell(&home, &["install", host, "--yes", "--http"]);
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let program = tool(&format!("hosts/node_modules/{program}"));
+    let has = |text: &str| text.lines().any(|line| line.contains("gatelet") && line.contains(seen));
+    let without = ask_with(&home, &program, &["mcp", "list"], &[]);
+    assert!(!has(&without), "{without}");
+    let with = ask_with(&home, &program, &["mcp", "list"], &[("GATELET_KEY", &key)]);
+    assert!(has(&with), "{with}");
+}
+
 #[track_caller]
 fn check_at(home: &Home, host: &str, program: &str, flags: &[&str], seen: &str) {
     let program = tool(&format!("hosts/node_modules/{program}"));
@@ -69,6 +102,7 @@ fn claude_code_connects() {
     let prepare = |home: &Home| home.write(".claude/settings.json", "{}");
     check("claude-code", program, prepare, "Connected");
     check_http("claude-code", program, prepare, "Connected");
+    check_with_key("claude-code", program, prepare, "Connected");
 }
 
 #[test]
@@ -78,6 +112,7 @@ fn opencode_connects() {
     let prepare = |home: &Home| home.write(".config/opencode/opencode.json", schema);
     check("opencode", "opencode-linux-x64/bin/opencode", prepare, "connected");
     check_http("opencode", "opencode-linux-x64/bin/opencode", prepare, "connected");
+    check_with_key("opencode", "opencode-linux-x64/bin/opencode", prepare, "connected");
 }
 
 #[test]
