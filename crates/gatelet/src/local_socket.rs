@@ -28,6 +28,8 @@ pub(crate) enum LocalRequest {
     Session,
     /// How every upstream fares.
     Status,
+    /// How the gate fares over the last hour, and every upstream now.
+    Overview,
     /// The last lines of its log.
     Logs { lines: usize },
     /// One upstream stopped and started again.

@@ -15,9 +15,9 @@ mod running;
 mod changed_file;
 mod exit;
 mod ledger_file;
+mod logging;
 mod secret;
 mod secrets;
-mod telemetry;
 mod terminal;
 mod time;
 mod usage_file;
@@ -57,10 +57,10 @@ fn main() -> ExitCode {
     cli.color.write_global();
     let serves = matches!(cli.command, commands::Command::Serve(_) | commands::Command::Connect(_));
     let purpose = match serves {
-        true => telemetry::Purpose::Serve,
-        false => telemetry::Purpose::Command,
+        true => logging::Purpose::Serve,
+        false => logging::Purpose::Command,
     };
-    telemetry::init(purpose, cli.log.as_deref(), cli.color);
+    logging::init(purpose, cli.log.as_deref(), cli.color);
     match commands::run(cli.command, &cli.paths, cli::Cli::command) {
         Ok(done) => exit::success(done),
         Err(error) => exit::failure(&error),

@@ -10,6 +10,7 @@ mod credential;
 pub(crate) mod identity;
 mod listing_store;
 pub(crate) mod memory;
+mod observers;
 mod own_manifest;
 mod probe;
 mod sandboxed;
@@ -26,7 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::skills::Library;
-use anyhow::Context;
 use artifacts::gate;
 use catalog::Catalog;
 use futures::StreamExt;
@@ -37,7 +37,7 @@ use mcp::connect::{Certificates, Shutdown};
 use parking_lot::Mutex;
 use roster::clock::System;
 use roster::{self, Indexing, Start};
-use store::events::Events;
+use telemetry::figures::Overview;
 use tool::clock::Clock;
 use tool::{Event, Finding};
 use web::manifest::Manifest;
@@ -56,6 +56,7 @@ use connector::{Remote, Site};
 use identity::Identities;
 use listing_store::ListingDirectory;
 use nested::{CashConnector, OpenSession};
+use observers::Observers;
 use own_manifest::{Contents, OwnManifest};
 
 /// When upstreams are started.
@@ -69,9 +70,6 @@ pub(crate) enum StartPolicy {
     AllAtOnce,
 }
 
-/// How long the last records may take to be written.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-
 /// What a gateway is wired from, kept to wire it anew when the configuration
 /// changes.
 #[derive(Clone)]
@@ -79,7 +77,8 @@ pub(crate) struct Wiring {
     state: PathBuf,
     listings: Arc<ListingDirectory>,
     start_policy: StartPolicy,
-    records: Option<Arc<Events>>,
+    clock: Arc<dyn Clock>,
+    observers: Arc<Observers>,
     usage: Arc<usage_file::UsageFile>,
     pub(crate) mounts: Arc<Mounts>,
     controls: Arc<stages::Current>,
@@ -119,12 +118,14 @@ impl Wiring {
     ) -> anyhow::Result<Wiring> {
         let config = &loaded.config;
         let listings = Arc::new(ListingDirectory::new(&state.join("listings")));
-        let records = config.records.file.as_deref().map(open_records).transpose()?;
+        let clock: Arc<dyn Clock> = Arc::new(System::start());
+        let observers = Arc::new(Observers::new(config, &clock)?);
         Ok(Wiring {
             state: state.to_owned(),
             listings,
             start_policy,
-            records: records.map(Arc::new),
+            observers,
+            clock,
             usage: Arc::new(usage_file::UsageFile::at(state)),
             mounts: Arc::new(Mounts::open(state, &config.mounts)),
             controls: Arc::default(),
@@ -141,7 +142,7 @@ impl Wiring {
     /// The gateway of a configuration. Starts nothing yet.
     pub(crate) fn gateway(&self, loaded: &Loaded) -> Gateway {
         let config = &loaded.config;
-        let clock: Arc<dyn Clock> = Arc::new(System::start());
+        let clock = Arc::clone(&self.clock);
         let skills = skills::library(config);
         self.apply(config, &skills);
         let upstreams = self.upstreams(config);
@@ -165,13 +166,16 @@ impl Wiring {
             artifacts: artifact_store::store(&config.artifacts, &self.state, &clock),
             raw: config.artifacts.raw,
         };
-        if let Some(events) = &self.records {
-            parts.observers.records = Arc::clone(events) as _;
-        }
+        parts.observers.records = self.observers.sink();
         if config.learning == Learning::On {
             parts.observers.usage = Arc::clone(&self.usage) as _;
         }
         Gateway::new(parts)
+    }
+
+    /// How the gate fares over the last hour.
+    pub(crate) fn overview(&self, gateway: &Gateway) -> Overview {
+        self.observers.overview(gateway)
     }
 
     /// What the configuration names and nothing is called by, as far as is known
@@ -218,9 +222,7 @@ impl Wiring {
     /// Waits until every record and habit is written, at the end of the process.
     pub(crate) fn close(&self) {
         self.usage.flush();
-        if let Some(events) = &self.records {
-            events.flush(LAST_WORDS);
-        }
+        self.observers.close();
     }
 
     /// Whether this configuration, and the skills as they are now, are what was
@@ -440,14 +442,4 @@ fn gate(config: &Config) -> gate::Config {
         ceiling: config.gate.ceiling,
         gated_is_error: config.gate.gated_is_error,
     }
-}
-
-fn open_records(file: &Path) -> anyhow::Result<Events> {
-    let opened = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => {
-            std::fs::create_dir_all(parent).and_then(|()| Events::open(file))
-        }
-        Some(_) | None => Events::open(file),
-    };
-    opened.with_context(|| format!("cannot write records to `{}`", file.display()))
 }

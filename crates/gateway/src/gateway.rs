@@ -23,7 +23,7 @@ use policy::approval::Consent;
 use policy::live::LiveStages;
 use policy::visibility::{self, VisibilityFilter};
 use roster::inspect::ListingChecker;
-use roster::{self, ListingStore, Roster, Upstream};
+use roster::{self, ListingStore, Observer, Roster, Upstream};
 use skills::Library;
 use skills::skill_index::SkillIndex;
 use tool::clock::Clock;
@@ -147,6 +147,7 @@ pub struct Gateway {
     listing_checker: Arc<ListingChecker>,
     surfaces: SurfaceFactory,
     library: Arc<ArcSwap<Library>>,
+    catalog_events: Arc<CatalogEvents>,
 }
 
 impl Gateway {
@@ -187,12 +188,13 @@ impl Gateway {
             Arc::clone(&skills),
             Arc::clone(&search),
         );
-        let events = CatalogEvents { recorder: Arc::clone(&recorder), surface: server.surface };
+        let catalog_events =
+            Arc::new(CatalogEvents { recorder: Arc::clone(&recorder), surface: server.surface });
         let roster_parts = roster::Parts {
             listings: roster.listing_store,
             builtin: Arc::new(builtin),
             listing_checker: Arc::clone(&listing_checker),
-            observer: Arc::new(events),
+            observer: Arc::clone(&catalog_events) as _,
             clock,
         };
         let pipeline = Dispatcher {
@@ -213,7 +215,7 @@ impl Gateway {
             listed,
         };
         let roster = Arc::new(Roster::new(upstreams, roster.config, roster_parts));
-        Gateway { roster, listing_checker, surfaces, library }
+        Gateway { roster, listing_checker, surfaces, library, catalog_events }
     }
 
     /// Serves clients by this surface.
@@ -233,6 +235,11 @@ impl Gateway {
     /// without starting anything.
     pub fn unmatched(&self, written: &Written<'_>) -> Vec<Finding> {
         unmatched::findings(&self.roster.known(), &self.library.load(), written)
+    }
+
+    /// Reports the catalog once more, for an observer that came later than it.
+    pub fn report_catalog(&self) {
+        self.catalog_events.published(&self.roster.known());
     }
 
     pub fn roster(&self) -> &Roster {

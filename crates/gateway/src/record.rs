@@ -5,7 +5,7 @@
 //! shares the payloads, so that tokens are counted outside of the call.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catalog::tokens;
@@ -40,12 +40,69 @@ pub struct Record {
     /// How often the upstream was asked.
     pub attempts: u32,
     pub took: Duration,
+    /// The stages that the call came to, in order. The last one is where it
+    /// ended.
+    pub stages: Vec<StageEntry>,
     /// What was kept of the answer.
     pub artifact: Option<Arc<Artifact>>,
     /// The upstream's result.
     pub raw: Option<Json>,
     /// What the client got.
     pub sent: Option<Json>,
+    /// The tokens of both, counted by whoever asks first.
+    pub counts: Arc<TokenCounts>,
+}
+
+/// A stage of the pipeline, and when the call came to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageEntry {
+    pub stage: Stage,
+    /// Since the call's arrival.
+    pub at: Duration,
+}
+
+/// The stages of a call that can end it, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    Validate,
+    Admission,
+    /// A view of something kept.
+    View,
+    /// Whether the answer to an identical call was kept.
+    Kept,
+    Quota,
+    Approval,
+    Cache,
+    /// The upstream is asked, once or several times.
+    Upstream,
+    Scrub,
+    Gate,
+}
+
+impl Stage {
+    /// A stable word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Validate => "validate",
+            Stage::Admission => "admission",
+            Stage::View => "view",
+            Stage::Kept => "kept",
+            Stage::Quota => "quota",
+            Stage::Approval => "approval",
+            Stage::Cache => "cache",
+            Stage::Upstream => "upstream",
+            Stage::Scrub => "scrub",
+            Stage::Gate => "gate",
+        }
+    }
+}
+
+/// The tokens of a call's answer. Records of one call share them, so that they
+/// are counted once however many observers there are.
+#[derive(Debug, Default)]
+pub struct TokenCounts {
+    raw: OnceLock<usize>,
+    sent: OnceLock<usize>,
 }
 
 /// How a call ended.
@@ -188,6 +245,38 @@ pub fn tokens(text: &str) -> usize {
 }
 
 impl Ending {
+    /// A stable word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Ending::Answered => "answered",
+            Ending::ToolError => "tool_error",
+            Ending::Gated => "gated",
+            Ending::Replayed => "replayed",
+            Ending::Cached => "cached",
+            Ending::Planned => "planned",
+            Ending::Refused(_) => "refused",
+            Ending::Rejected(_) => "rejected",
+            Ending::Failed(_) => "failed",
+            Ending::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the caller did not get what it asked for. A caller that hung up
+    /// made no error.
+    pub fn is_error(&self) -> bool {
+        match self {
+            Ending::Answered
+            | Ending::Gated
+            | Ending::Replayed
+            | Ending::Cached
+            | Ending::Planned
+            | Ending::Cancelled => false,
+            Ending::ToolError | Ending::Refused(_) | Ending::Rejected(_) | Ending::Failed(_) => {
+                true
+            }
+        }
+    }
+
     /// The code of the taxonomy, for what did not end well.
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -208,12 +297,19 @@ impl Ending {
 impl Record {
     /// What the upstream's result would have cost the model.
     pub fn tokens_raw(&self) -> usize {
-        self.raw.as_ref().map_or(0, |json| tokens::count(json.as_str()))
+        let count = || self.raw.as_ref().map_or(0, |json| tokens::count(json.as_str()));
+        *self.counts.raw.get_or_init(count)
     }
 
     /// What the client's answer costs the model.
     pub fn tokens_sent(&self) -> usize {
-        self.sent.as_ref().map_or(0, |json| tokens::count(json.as_str()))
+        let count = || match (&self.sent, &self.raw) {
+            // Most answers go out as they came.
+            (Some(sent), Some(raw)) if sent.as_str() == raw.as_str() => self.tokens_raw(),
+            (Some(sent), _) => tokens::count(sent.as_str()),
+            (None, _) => 0,
+        };
+        *self.counts.sent.get_or_init(count)
     }
 }
 
@@ -288,15 +384,28 @@ impl Recorder {
             arguments: None,
             attempts: 0,
             took: Duration::ZERO,
+            stages: Vec::with_capacity(STAGES),
             artifact: None,
             raw: None,
             sent: None,
+            counts: Arc::default(),
         };
         OpenRecord { record: Some(Box::new(record)), since: self.clock.elapsed(), recorder: self }
     }
 }
 
+/// How many stages a call comes to that is answered by its upstream.
+const STAGES: usize = 9;
+
 impl OpenRecord<'_> {
+    /// Notes that the call comes to a stage now.
+    pub(crate) fn enter(&mut self, stage: Stage) {
+        if let Some(record) = &mut self.record {
+            let at = self.recorder.clock.elapsed().saturating_sub(self.since);
+            record.stages.push(StageEntry { stage, at });
+        }
+    }
+
     pub(crate) fn update(&mut self, write: impl FnOnce(&mut Record)) {
         if let Some(record) = &mut self.record {
             write(record);

@@ -385,6 +385,8 @@ mod tests {
             arguments: Some(json!({"path": "three"}).into()),
             attempts: 1,
             took: Duration::from_micros(1500),
+            stages: Vec::new(),
+            counts: Arc::default(),
             artifact: None,
             raw: Some(Json::encode(&"one two three four five six")),
             sent: Some(Json::encode(&"one")),

@@ -12,7 +12,7 @@ use crate::dispatch::measured::{Measured, is_long, measured, too_slow};
 use crate::dispatch::origin::Origin;
 use crate::dispatch::outcome::{CallError, Outcome, RenderReply};
 use crate::primitive;
-use crate::record::{Ending, OpenRecord, Record, Recorder};
+use crate::record::{Ending, OpenRecord, Record, Recorder, Stage};
 use artifacts::gate;
 use policy::admission::Admission;
 use policy::attempt;
@@ -114,27 +114,34 @@ impl Dispatcher {
             if let Some(slot) = long_schema(&snapshot.catalog, &request) {
                 Box::pin(compile(snapshot, slot)).await;
             }
+            record.enter(Stage::Validate);
             let call = validate::check(&snapshot.catalog, request)
                 .map_err(|problems| CallError::BadArguments { problems })?;
             if mode == Mode::Plan {
                 return Ok(planned(call, record));
             }
+            record.enter(Stage::Admission);
             let admission = in_force.admit(&snapshot.catalog, &call, context)?;
             let call_text = || (origin.call_text)(&snapshot.catalog, &call);
             if builtin::is_view(&call) {
+                record.enter(Stage::View);
                 let view = self.view(&in_force, admission, &call, size_limit, &call_text, context);
                 return Ok(viewed(Measured::short(Box::pin(view).await?), record));
             }
+            record.enter(Stage::Kept);
             // What is kept was agreed to and paid for by the call that made it.
             if let Some(kept) = self.replay(&call, size_limit, context).await {
                 record.update(|record| record.ending = Ending::Replayed);
                 return Ok(kept);
             }
+            record.enter(Stage::Quota);
             stages.quota.spend(&call, context)?;
             if let Admission::Ask(question) = admission {
+                record.enter(Stage::Approval);
                 Box::pin(approve(stages, &question, &call, call_text(), context)).await?;
             }
             let limit = self.limit(mode, size_limit);
+            record.enter(Stage::Cache);
             if let Some(reply) = stages.cache.get(&call, &snapshot.catalog, context) {
                 let (reply, shape) = shaped(&call, mode, self.render(render, &reply), reply);
                 let gated = measured(reply, limit, shape).await.map_err(failed(self, &call))?.gated;
@@ -142,16 +149,19 @@ impl Dispatcher {
                 record.update(|record| record.ending = Ending::Cached);
                 return Ok(outcome);
             }
+            record.enter(Stage::Upstream);
             let send = || snapshot.send(&call, context);
             let (answer, attempts) = attempt::run(&*stages.retry, &call, context, send).await;
             record.update(|record| record.attempts = attempts);
             let raw = answer.map_err(failed(self, &call))?;
+            record.enter(Stage::Scrub);
             let (rendered, unscrubbed) = (self.render(render, &raw), self.unscrubbed(&raw));
             let reply = match is_long(&raw) {
                 true => Box::pin(self.scrub_long(raw)).await.map_err(failed(self, &call))?,
                 false => self.scrubber.scrub_reply(raw),
             };
             stages.cache.put(&call, &snapshot.catalog, context, &reply);
+            record.enter(Stage::Gate);
             let (reply, shape) = shaped(&call, mode, rendered, reply);
             let measured = measured(reply, limit, shape).await.map_err(failed(self, &call))?;
             record.update(|record| note_answer(record, &measured));

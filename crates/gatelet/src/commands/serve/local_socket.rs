@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::commands::upstreams;
 use crate::local_socket::{self, LocalRequest};
-use crate::telemetry;
+use crate::logging;
 use crate::wire::Wiring;
 
 /// The socket of a gatelet; it is taken away when dropped.
@@ -110,7 +110,11 @@ impl LocalServer {
                 return;
             }
             LocalRequest::Status => upstreams::rows_of(&self.gateway).await,
-            LocalRequest::Logs { lines } => json!(telemetry::recent(lines)),
+            LocalRequest::Overview => json!({
+                "figures": self.wiring.overview(&self.gateway),
+                "upstreams": upstreams::rows_of(&self.gateway).await,
+            }),
+            LocalRequest::Logs { lines } => json!(logging::recent(lines)),
             LocalRequest::Restart { label } => self.restart(&label),
         };
         // Whoever is gone needs no answer.
